@@ -27,8 +27,7 @@ type Endpoint struct {
 	taking    chan struct{}
 	handled   atomic.Int64
 	recipient *delivery.Recipient
-	box       *box            // set by Check
-	ctx       context.Context // of Run, for the log
+	box       *box // set by Check
 }
 
 // NewEndpoint makes an endpoint of b from the options and parts of bus.NewEndpoint. It makes the same checks, and
@@ -101,9 +100,8 @@ func (e *Endpoint) Run(ctx context.Context) error {
 	if err := e.Check(ctx); err != nil {
 		return run.UnlessOver(ctx, err)
 	}
-	e.ctx = context.WithoutCancel(ctx)
 	e.handled.Store(0)
-	work, cancel := context.WithCancelCause(e.ctx)
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	e.setRunning(true)
 	defer e.setRunning(false)
@@ -154,7 +152,7 @@ func (e *Endpoint) consume(ctx, work context.Context) {
 		default:
 			w.fail(handlers.ErrExited)
 		}
-		w.end()
+		w.end(work)
 	}
 }
 

@@ -26,9 +26,14 @@ import (
 type place interface {
 	sender
 	operator
-	Instance(ctx context.Context, d *saga.Definition, key string, into any) (saga.Instance, bool, error)
+	viewer
 	endpoint(name string, o bus.EndpointOptions, parts ...bus.Part) (edda.Runner, error)
 	scheduler(m ...scheduler.Manifest) (runs, edda.Runner, error)
+}
+
+// viewer is what a program sees.
+type viewer interface {
+	Instance(ctx context.Context, d *saga.Definition, key string, into any) (saga.Instance, bool, error)
 	waiting(ctx context.Context) (messages int, err error) // in all queues
 	letters(ctx context.Context) ([]deadletter.Letter, error)
 }

@@ -211,7 +211,7 @@ func (w *work) stored() (saga.Instance, bool) {
 }
 
 // end makes the fate of the message visible, all at once, and then logs it and emits its events.
-func (w *work) end() {
+func (w *work) end(ctx context.Context) {
 	b := w.of.bus
 	defer func() { // an idle bus has emitted its events
 		b.locked(func() { w.of.box.inHand--; b.change() })
@@ -228,7 +228,7 @@ func (w *work) end() {
 		}
 	}
 	if !w.released {
-		run.Call(w.tell) // a function of the user's may end the goroutine
+		run.Call(func() { w.tell(ctx) }) // a function of the user's may end the goroutine
 	}
 	w.of.recipient.Memory.Forget(w.d.Gone)
 }
@@ -276,13 +276,13 @@ func (b *Bus) commit(w *work, f facts) (again bool, err error) {
 }
 
 // tell logs what has become of the message, and emits its events.
-func (w *work) tell() {
+func (w *work) tell(ctx context.Context) {
 	b, m := w.of.bus, &w.m
 	if m.Fate == delivery.FateDone || m.Fate == delivery.FateDropped && m.Err == nil {
 		w.of.handled.Add(1)
 	}
 	done := &delivery.Effects{In: w.d}
-	aftercommit.Log(w.of.ctx, done)
+	aftercommit.Log(ctx, done)
 	aftercommit.Emit(done, b.emit)
 	handled := 0
 	if m.Fate == delivery.FateDone {

@@ -25,7 +25,7 @@ func Emit(of *delivery.Effects, emit func(event.Event)) {
 	}
 }
 
-// endOf returns the event about the fate of a message, nil if it stays in the queue.
+// endOf returns the event about the fate of a message, nil if it stays in the queue as it is.
 func (e ends) endOf(m *delivery.Message) event.Event {
 	endpoint, info := e.In.To.Name, wire.ShownInfo(m.Delivery.Info)
 	switch m.Fate {

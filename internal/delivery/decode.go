@@ -28,7 +28,7 @@ type Decoder struct {
 	Reclaim   func(context.Context) error // takes a handler's settings back before the routes are read; may be nil
 	InHand    *Message                    // that a function of the user is called for
 	Cut       bool                        // the last messages were left before any step began
-	Fired     bool                        // messages have runs, see runs.go
+	Fired     bool                        // messages have runs, see messageruns.go
 	Rehearses bool                        // a failure is written and taken back, see ErrRehearsed
 }
 

@@ -218,8 +218,8 @@ func (e *Effects) queueRecords(pipeline *pgx.Batch) {
 	e.In.To.Letters.QueueDiscarded(pipeline, discarded)
 }
 
-// Records returns the dead letters, and the records of discarded messages. The run of a message has the error instead
-// of a dead letter.
+// Records returns the dead letters, and the records of discarded messages. A message with a run gets no dead letter:
+// its run keeps the error.
 func (e *Effects) Records() (letters []deadletter.Letter, discarded []deadletter.Discarded) {
 	for _, m := range e.In.Messages {
 		switch {

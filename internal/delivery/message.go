@@ -71,7 +71,7 @@ type crash struct {
 	Guilty    error // and too many of them: it is not run
 }
 
-// firing is what a message has to do with the run of a manifest, see runs.go.
+// firing is what a message has to do with the run of a manifest, see messageruns.go.
 type firing struct {
 	Emitted   bool       // a manifest emitted it
 	Run       *saga.Fire // its run, which this transaction holds
