@@ -42,6 +42,7 @@ const (
 	full, quick = 10_000, 1000
 	restWithin  = 2 * time.Minute
 	triggerers  = 4
+	strikes     = 8 // one blow in so many is at what both sides share
 )
 
 // trial is one run of the scenario.
@@ -82,7 +83,7 @@ func (w Way) run(ctx context.Context, s lab.Settings) (err error) {
 	if err := lab.During(ctx, t.workers, t.rage); err != nil {
 		return err
 	}
-	return t.judge(ctx)
+	return verdict{way: w.Name, runs: t.runs, strikes: t.medium.Strike != nil}.judge(ctx, t.Lab)
 }
 
 // crew makes the workers: two here, and two there.
@@ -144,10 +145,10 @@ func (t *trial) declared(ctx context.Context) error {
 	})
 }
 
-// strikeUntil kills a worker every second or so until ctx ends.
+// strikeUntil kills a worker every second or so until ctx ends, and strikes what both sides share some times.
 func (t *trial) strikeUntil(ctx context.Context) error {
-	for run.Sleep(ctx, t.Between(200*time.Millisecond, 1500*time.Millisecond)) == nil {
-		if t.medium.Strike != nil && t.Random.IntN(8) == 0 {
+	for n := 1; run.Sleep(ctx, t.Between(200*time.Millisecond, 1500*time.Millisecond)) == nil; n++ {
+		if t.medium.Strike != nil && n%strikes == strikes/2 {
 			if err := t.medium.Strike(context.WithoutCancel(ctx), t.Lab); err != nil {
 				return err
 			}
@@ -190,28 +191,4 @@ func (t *trial) triggerOne(ctx context.Context, n int) error {
 		return fmt.Errorf("trigger run %d: %w", n, err)
 	}
 	return t.Exec(ctx, sql.Get("triggered"), id, n)
-}
-
-func (t *trial) judge(ctx context.Context) error {
-	return judge(ctx, t.Lab, t.way.Name, t.runs)
-}
-
-// judge compares what was triggered with the runs and the work.
-func judge(ctx context.Context, l *lab.Lab, way string, runs int) error {
-	var triggered, ended, attempts, lost, failed, works int
-	if err := l.Row(ctx, sql.Get("figures"), nil, &triggered, &ended, &attempts, &lost, &failed, &works); err != nil {
-		return err
-	}
-	l.Expect(triggered == runs, "forgotten", "%d runs were triggered, of %d", triggered, runs)
-	for _, f := range []struct {
-		name string
-		n    int
-	}{{"runs", triggered}, {"ended", ended}, {"attempts", attempts}, {"lost_attempts", lost},
-		{"failed_attempts", failed}, {"works", works}} {
-		l.Fact(f.name, f.n)
-	}
-	if err := l.Check(ctx, l.Pool, sql.Get("check")); err != nil {
-		return err
-	}
-	return l.Conclude(ctx, "over "+way, sql, "twice", "forgotten", "wrongkey", "strange")
 }
