@@ -19,11 +19,13 @@ const good = `
 	INSERT INTO edda.run_attempt (run, attempt, message_id, outcome, ended)
 	SELECT run, a, gen_random_uuid(), CASE a WHEN 1 THEN 'lost' END, CASE a WHEN 1 THEN now() END
 	FROM chaos.triggered, generate_series(1, 2) a;
-	INSERT INTO chaos.begun SELECT format('remote-2-%s', n), run, 1, now() - interval '5 s' FROM chaos.triggered WHERE n < 4;
+	INSERT INTO chaos.begun SELECT format('remote-2-%s', n), run, 1, now() - (10 - n) * interval '1 s'
+	FROM chaos.triggered WHERE n < 4;
 	INSERT INTO chaos.begun SELECT 'remote-4-1', run, 2, now() FROM chaos.triggered;
-	INSERT INTO chaos.said SELECT 'remote-2-3', run, 1, 'succeeded', now() - interval '4 s' FROM chaos.triggered WHERE n = 3;
+	INSERT INTO chaos.said SELECT 'remote-2-3', run, 1, 'succeeded', now() - interval '4 s'
+	FROM chaos.triggered WHERE n = 3;
 	INSERT INTO chaos.said SELECT 'remote-4-1', run, 2, 'succeeded', now() FROM chaos.triggered;
-	INSERT INTO chaos.blow VALUES ('of the broker', 'node kill', now() - interval '4 s'),
+	INSERT INTO chaos.blow VALUES ('of the broker', 'node kill', now() - interval '8500 ms'),
 		('remote-2-2', 'kill', now() - interval '4 s'), ('remote-1-1', 'kill', now() - interval '3 s');
 	INSERT INTO chaos.work SELECT 'remote-2-1', run::text, run, a, 'remote-0', n
 	FROM chaos.triggered, generate_series(1, 2) a;
@@ -84,10 +86,9 @@ func sabotagesOfReports() []labtest.Sabotage {
 		{Name: "signs of life are thrown away", Rule: "unexplained", SQL: `
 			UPDATE chaos.begun SET at = now() - interval '3900 ms' WHERE attempt = 1 AND ` + second},
 		{Name: "the process was killed long before", Rule: "unexplained", SQL: `
-			UPDATE chaos.begun SET at = now() - interval '1 hour' WHERE attempt = 1 AND ` + second + `;
-			UPDATE chaos.blow SET at = now() - interval '1 min' WHERE worker = 'remote-2-2'`},
+			UPDATE edda.run_attempt SET ended = now() + interval '1 min' WHERE attempt = 1 AND ` + second},
 		{Name: "the broker was struck before", Rule: "unexplained",
-			SQL: `UPDATE chaos.blow SET at = now() - interval '6 s' WHERE kind = 'node kill'`},
+			SQL: `UPDATE chaos.blow SET at = now() - interval '10 s' WHERE kind = 'node kill'`},
 		{Name: "the process here was killed long after the report", Rule: "unexplained",
 			SQL: `UPDATE chaos.blow SET at = now() - interval '1 s' WHERE worker = 'remote-1-1'`},
 		{Name: "a process there is killed after another one's report", Rule: "unexplained",
