@@ -10,6 +10,6 @@
 // The exit code is 0 only if every run has succeeded, and each has its invoice, by its key. README.md has the way of a
 // run.
 //
-// Reading order: shop/shop.go and worker/worker.go (what a user writes, with listen), broker.go (how Watermill's JetStream is set
-// up), show.go with internal/procs (the parent that kills), check.go, main.go.
+// Reading order: shop/shop.go and worker/worker.go (what a user writes, with listen), broker.go (how Watermill's
+// JetStream is set up), show.go with internal/procs (the parent that kills), check.go, main.go.
 package main

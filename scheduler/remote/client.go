@@ -43,8 +43,8 @@ func (c *Client) Beat(ctx context.Context, r Run) error {
 }
 
 // End reports how the attempt ended. A nil failure is success. The run is tried again after another one while its
-// manifest has retries, unless the failure is saga.Permanent. End asks again, with pauses that grow to about half a minute, until the report
-// is taken, or ctx ends. ErrOver says that the attempt was over before.
+// manifest has retries, unless the failure is saga.Permanent. End asks again, with pauses that grow to about half a
+// minute, until the report is taken, or ctx ends. ErrOver says that the attempt was over before.
 func (c *Client) End(ctx context.Context, r Run, failure error) error {
 	body, err := json.Marshal(report.Of(failure))
 	if err != nil {

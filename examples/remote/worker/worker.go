@@ -30,10 +30,10 @@ const (
 // Name is that of the file of an invoice.
 func Name(key string) string { return key + extension }
 
-// Run makes invoices in a directory until ctx ends. A message is acked when its invoice is made and that is reported, so
-// that the broker brings it again if this process is killed. When ctx ends, the work in hand is given up, because the
-// context of its message ends, and the broker brings it again; what is done already is reported. Work of many minutes is
-// better acked at once: then the run is sent again when nothing was heard of it for LostAfter.
+// Run makes invoices in a directory until ctx ends. A message is acked when its invoice is made and that is reported,
+// so that the broker brings it again if this process is killed. When ctx ends, the work in hand is given up, because
+// the context of its message ends, and the broker brings it again; what is done already is reported. Work of many
+// minutes is better acked at once: then the run is sent again when nothing was heard of it for LostAfter.
 func Run(ctx context.Context, dir string, log *slog.Logger, p message.Publisher,
 	subscribe func() (message.Subscriber, error)) error {
 	client := &broker.Client{Publisher: p, Topic: contract.Runs, Logger: log}

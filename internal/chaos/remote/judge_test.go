@@ -96,6 +96,7 @@ func sabotagesOfReports() []labtest.Sabotage {
 		{Name: "a report is dropped", Rule: "dropped", SQL: `INSERT INTO chaos.dropped VALUES ('remote-1-1', 'it')`},
 		{Name: "nobody is killed", Rule: "idle", SQL: `DELETE FROM chaos.blow WHERE kind = 'kill'`},
 		{Name: "the broker stays whole", Rule: "idle", SQL: `DELETE FROM chaos.blow WHERE kind = 'node kill'`},
-		{Name: "nothing is lost", Rule: "idle", SQL: `UPDATE edda.run_attempt SET outcome = 'discarded' WHERE attempt = 1`},
+		{Name: "nothing is lost", Rule: "idle",
+			SQL: `UPDATE edda.run_attempt SET outcome = 'discarded' WHERE attempt = 1`},
 	}
 }

@@ -63,8 +63,8 @@ SELECT (SELECT count(*) FROM chaos.triggered),
 
 -- name: check
 -- A process that is killed takes with it the work that it has begun, and one here, in the places 1 and 3, the reports
--- that it has in hand: those that were said shortly before. $1 is the kind of a blow at the broker, $2 how long before a loss its reason may lie,
--- and $3 how long a report may be in hand.
+-- that it has in hand: those that were said shortly before. $1 is the kind of a blow at the broker, $2 how long before
+-- a loss its reason may lie, and $3 how long a report may be in hand.
 WITH runs AS (
     SELECT run, r.state, t.triggered, t.n FROM (SELECT run, n, true AS triggered FROM chaos.triggered) t
     FULL JOIN (SELECT id AS run, state FROM :schema.run) r USING (run))

@@ -29,8 +29,8 @@ type HandlerOptions struct {
 // Other names are ignored, so that a program of another version may say more.
 //
 // It returns nil when the report is committed, when the attempt is over or there is no such run, and for a payload that
-// is no report. It returns an error when the database is away: the broker has to bring the report again then. NewHandler
-// panics if reports is nil.
+// is no report. It returns an error when the database is away: the broker has to bring the report again then.
+// NewHandler panics if reports is nil.
 func NewHandler(reports *scheduler.Reports, o HandlerOptions) message.NoPublishHandlerFunc {
 	if reports == nil {
 		panic("broker.NewHandler: the reports are nil: make them with scheduler.NewReports")

@@ -240,8 +240,8 @@ func (w *world) beating(run saga.ID) bool {
 // untilBeatsAgain waits until there is another sign of life.
 func (w *world) untilBeatsAgain(run saga.ID) {
 	w.Helper()
-	pgtest.Exec(w.T, w.pool, w.schema.Render("UPDATE :schema.run SET beat = now() - interval '40 minutes' WHERE id = $1"),
-		run)
+	pgtest.Exec(w.T, w.pool,
+		w.schema.Render("UPDATE :schema.run SET beat = now() - interval '40 minutes' WHERE id = $1"), run)
 	w.until("there is another sign of life", func() bool {
 		var young bool
 		err := w.pool.QueryRow(w.Context(), w.schema.Render(
