@@ -82,6 +82,7 @@ type taker struct {
 }
 
 func (t taker) Run(ctx context.Context) error {
-	return listen.Run(ctx, t.log, contract.Runs, t.subscribe,
-		broker.NewHandler(t.reports, broker.HandlerOptions{Logger: t.log}))
+	//nolint:contextcheck // a message has a context of its own
+	handle := broker.NewHandler(t.reports, broker.HandlerOptions{Logger: t.log})
+	return listen.Run(ctx, t.log, contract.Runs, t.subscribe, handle)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // good are four runs whose first attempts were lost: by a blow at the broker, by the death of the process that had the
-// work, by that of the process that had its report, and because it never came there.
+// work, by that of the process that had its report, and because it came there too late.
 const good = `
 	TRUNCATE edda.manifest, edda.dead_letter CASCADE;
 	INSERT INTO edda.manifest (name, definition, kind, body) VALUES ('remote-0', '{}', 'remote.work', '{}');
@@ -21,6 +21,7 @@ const good = `
 	FROM chaos.triggered, generate_series(1, 2) a;
 	INSERT INTO chaos.begun SELECT format('remote-2-%s', n), run, 1, now() - (10 - n) * interval '1 s'
 	FROM chaos.triggered WHERE n < 4;
+	INSERT INTO chaos.begun SELECT 'remote-4-1', run, 1, now() - interval '1 s' FROM chaos.triggered WHERE n = 4;
 	INSERT INTO chaos.begun SELECT 'remote-4-1', run, 2, now() FROM chaos.triggered;
 	INSERT INTO chaos.said SELECT 'remote-2-3', run, 1, 'succeeded', now() - interval '4 s'
 	FROM chaos.triggered WHERE n = 3;
@@ -90,7 +91,11 @@ func sabotagesOfReports() []labtest.Sabotage {
 		{Name: "the broker was struck before", Rule: "unexplained",
 			SQL: `UPDATE chaos.blow SET at = now() - interval '10 s' WHERE kind = 'node kill'`},
 		{Name: "the process here was killed long after the report", Rule: "unexplained",
-			SQL: `UPDATE chaos.blow SET at = now() - interval '1 s' WHERE worker = 'remote-1-1'`},
+			SQL: `UPDATE chaos.blow SET at = now() - interval '500 ms' WHERE worker = 'remote-1-1'`},
+		{Name: "the process here was killed long before the report", Rule: "unexplained",
+			SQL: `UPDATE chaos.blow SET at = now() - interval '6500 ms' WHERE worker = 'remote-1-1'`},
+		{Name: "the work had begun in time", Rule: "unexplained",
+			SQL: `UPDATE chaos.begun SET at = now() - interval '3 s' WHERE worker = 'remote-4-1' AND attempt = 1`},
 		{Name: "a process there is killed after another one's report", Rule: "unexplained",
 			SQL: `UPDATE chaos.blow SET worker = 'remote-4-9' WHERE worker = 'remote-1-1'`},
 		{Name: "a report is dropped", Rule: "dropped", SQL: `INSERT INTO chaos.dropped VALUES ('remote-1-1', 'it')`},

@@ -63,8 +63,9 @@ SELECT (SELECT count(*) FROM chaos.triggered),
 
 -- name: check
 -- A process that is killed takes with it the work that it has begun, and one here, in the places 1 and 3, the reports
--- that it has in hand: those that were said shortly before. $1 is the kind of a blow at the broker, $2 how long before
--- a loss its reason may lie, and $3 how long a report may be in hand.
+-- that it has in hand. $1 is the kind of a blow at the broker, $2 how long before a loss its reason may lie, $3 for how
+-- long a report may be in a hand, and $4 for how long one may be on its way. Work that begins so late before the loss
+-- has no sign of life in the database yet, and counts as work that was never begun.
 WITH runs AS (
     SELECT run, r.state, t.triggered, t.n FROM (SELECT run, n, true AS triggered FROM chaos.triggered) t
     FULL JOIN (SELECT id AS run, state FROM :schema.run) r USING (run))
@@ -105,12 +106,13 @@ SELECT 'unsaid', a.run::text, format('attempt %s of run %s has %s, and nobody sa
 UNION ALL
 SELECT 'unexplained', a.run::text, format('attempt %s of run %s was lost without a reason', a.attempt, a.run)
     FROM :schema.run_attempt a WHERE a.outcome = 'lost'
-    AND EXISTS (SELECT FROM chaos.begun b WHERE b.run = a.run AND b.attempt = a.attempt)
+    AND EXISTS (SELECT FROM chaos.begun b WHERE b.run = a.run AND b.attempt = a.attempt
+        AND b.at < a.ended - $4::interval)
     AND NOT EXISTS (
         SELECT FROM chaos.begun b JOIN chaos.blow k ON k.at BETWEEN greatest(b.at, a.ended - $2::interval) AND a.ended
         WHERE b.run = a.run AND b.attempt = a.attempt AND (k.kind = 'kill' AND k.worker = b.worker OR k.kind = $1))
     AND NOT EXISTS (
-        SELECT FROM chaos.said s JOIN chaos.blow k ON k.at BETWEEN s.at AND s.at + $3::interval
+        SELECT FROM chaos.said s JOIN chaos.blow k ON k.at BETWEEN s.at - $4::interval AND s.at + $3::interval
         WHERE s.run = a.run AND s.attempt = a.attempt AND k.kind = 'kill' AND k.worker ~ '^remote-[13]-')
 UNION ALL
 SELECT 'dropped', '', format('%s dropped a report: %s', worker, what) FROM chaos.dropped
@@ -128,7 +130,7 @@ SELECT line FROM (
         WHERE run = $1::uuid
     UNION ALL
     SELECT k.at, format('%s  %s of %s', k.at, k.kind, k.worker) FROM chaos.blow k
-        WHERE k.kind <> 'start' AND k.at BETWEEN (SELECT min(at) FROM chaos.begun WHERE run = $1::uuid)
+        WHERE k.kind <> 'start' AND k.at BETWEEN (SELECT min(at) - interval '5 s' FROM chaos.begun WHERE run = $1::uuid)
             AND (SELECT max(at) FROM chaos.run_end WHERE run = $1::uuid)
     UNION ALL
     SELECT at, format('%s  attempt %s ended: %s', at, attempt, outcome) FROM chaos.attempt_end WHERE run = $1::uuid

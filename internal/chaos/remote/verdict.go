@@ -18,8 +18,8 @@ const (
 	// before an attempt is lost the reason lies at most so long: the silence, the time in which the scheduler of a
 	// process that was killed is replaced, and in which a message in hand comes again
 	reasonWithin = lostAfter + 4*lease
-	// for which a report may be on its way, or in the hand of a process here
-	inHandWithin = 2 * time.Second
+	inHand       = 3 * time.Second // a broker brings what a killed process had after two
+	onItsWay     = 2 * time.Second
 )
 
 // judge compares what was triggered with the runs, the work and what was said.
@@ -40,7 +40,7 @@ func (v verdict) judge(ctx context.Context, l *lab.Lab) error {
 		{"failed_attempts", failed}, {"works", works}} {
 		l.Fact(f.name, f.n)
 	}
-	if err := l.Check(ctx, l.Pool, sql.Get("check"), Strike, reasonWithin, inHandWithin); err != nil {
+	if err := l.Check(ctx, l.Pool, sql.Get("check"), Strike, reasonWithin, inHand, onItsWay); err != nil {
 		return err
 	}
 	return l.Conclude(ctx, "over "+v.way, sql, "twice", "forgotten", "wrongkey", "unsaid", "unexplained", "dropped",
