@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/edda-go/edda/internal/chaos/lab"
@@ -42,7 +43,10 @@ const (
 	full, quick = 10_000, 1000
 	restWithin  = 2 * time.Minute
 	triggerers  = 4
-	strikes     = 8 // one blow in so many is at what both sides share
+	// runs that are open at a time: more would wait for longer than lostAfter on a busy machine, and each of them would
+	// be sent again, behind the others
+	mostOpen = 100
+	strikes  = 8 // one blow in so many is at what both sides share
 )
 
 // trial is one run of the scenario.
@@ -53,6 +57,7 @@ type trial struct {
 	store   *scheduler.Store
 	workers *procs.Workers
 	medium  Medium
+	open    atomic.Int64 // runs that have not ended
 }
 
 func (w Way) run(ctx context.Context, s lab.Settings) (err error) {
@@ -167,21 +172,45 @@ func (t *trial) strikeUntil(ctx context.Context) error {
 func (t *trial) trigger(ctx context.Context) error {
 	begun := time.Now()
 	all := run.NewGroup(ctx)
+	all.Go(t.countOpen)
+	left := atomic.Int64{}
+	left.Store(triggerers)
 	for first := range triggerers {
 		all.Go(func(ctx context.Context) error {
 			for n := first; n < t.runs; n += triggerers {
 				due := begun.Add(t.For * time.Duration(n) / time.Duration(t.runs))
-				if err := run.Sleep(ctx, time.Until(due)); err != nil {
+				err := run.Sleep(ctx, time.Until(due))
+				for err == nil && t.open.Load() >= mostOpen {
+					err = run.Sleep(ctx, 20*time.Millisecond)
+				}
+				if err != nil {
 					return err
 				}
 				if err := t.triggerOne(ctx, n); err != nil {
 					return err
 				}
 			}
+			if left.Add(-1) == 0 {
+				all.Stop() // nobody has to know how many are open
+			}
 			return nil
 		})
 	}
 	return all.Wait()
+}
+
+// countOpen counts the runs that have not ended, again and again.
+func (t *trial) countOpen(ctx context.Context) error {
+	for {
+		open := int64(0)
+		if err := t.Row(ctx, sql.Get("open"), nil, &open); err != nil {
+			return err
+		}
+		t.open.Store(open)
+		if err := run.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
 }
 
 func (t *trial) triggerOne(ctx context.Context, n int) error {
