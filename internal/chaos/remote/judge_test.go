@@ -85,11 +85,11 @@ func sabotagesOfReports() []labtest.Sabotage {
 			INSERT INTO chaos.said SELECT worker, run, attempt, 'succeeded' FROM chaos.begun WHERE attempt = 1 AND ` +
 			second + `; UPDATE chaos.begun SET worker = 'remote-2-7' WHERE attempt = 1 AND ` + second},
 		{Name: "signs of life are thrown away", Rule: "unexplained", SQL: `
-			UPDATE chaos.begun SET at = now() - interval '3900 ms' WHERE attempt = 1 AND ` + second},
+			UPDATE chaos.begun SET worker = 'remote-2-7' WHERE attempt = 1 AND ` + second},
 		{Name: "the process was killed long before", Rule: "unexplained", SQL: `
 			UPDATE edda.run_attempt SET ended = now() + interval '1 min' WHERE attempt = 1 AND ` + second},
 		{Name: "the broker was struck before", Rule: "unexplained",
-			SQL: `UPDATE chaos.blow SET at = now() - interval '10 s' WHERE kind = 'node kill'`},
+			SQL: `UPDATE chaos.blow SET at = now() - interval '12 s' WHERE kind = 'node kill'`},
 		{Name: "the process here was killed long after the report", Rule: "unexplained",
 			SQL: `UPDATE chaos.blow SET at = now() - interval '500 ms' WHERE worker = 'remote-1-1'`},
 		{Name: "the process here was killed long before the report", Rule: "unexplained",

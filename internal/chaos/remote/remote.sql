@@ -65,7 +65,8 @@ SELECT (SELECT count(*) FROM chaos.triggered),
 -- A process that is killed takes with it the work that it has begun, and one here, in the places 1 and 3, the reports
 -- that it has in hand. $1 is the kind of a blow at the broker, $2 how long before a loss its reason may lie, $3 for how
 -- long a report may be in a hand, and $4 for how long one may be on its way. Work that begins so late before the loss
--- has no sign of life in the database yet, and counts as work that was never begun.
+-- has no sign of life in the database yet, and counts as work that was never begun. No process has the name of one that
+-- was killed, and what that wrote at last may be here after the kill.
 WITH runs AS (
     SELECT run, r.state, t.triggered, t.n FROM (SELECT run, n, true AS triggered FROM chaos.triggered) t
     FULL JOIN (SELECT id AS run, state FROM :schema.run) r USING (run))
@@ -109,8 +110,9 @@ SELECT 'unexplained', a.run::text, format('attempt %s of run %s was lost without
     AND EXISTS (SELECT FROM chaos.begun b WHERE b.run = a.run AND b.attempt = a.attempt
         AND b.at < a.ended - $4::interval)
     AND NOT EXISTS (
-        SELECT FROM chaos.begun b JOIN chaos.blow k ON k.at BETWEEN greatest(b.at, a.ended - $2::interval) AND a.ended
-        WHERE b.run = a.run AND b.attempt = a.attempt AND (k.kind = 'kill' AND k.worker = b.worker OR k.kind = $1))
+        SELECT FROM chaos.begun b JOIN chaos.blow k ON k.at BETWEEN a.ended - $2::interval AND a.ended
+        WHERE b.run = a.run AND b.attempt = a.attempt
+            AND (k.kind = 'kill' AND k.worker = b.worker OR k.kind = $1 AND k.at > b.at))
     AND NOT EXISTS (
         SELECT FROM chaos.said s JOIN chaos.blow k ON k.at BETWEEN s.at - $4::interval AND s.at + $3::interval
         WHERE s.run = a.run AND s.attempt = a.attempt AND k.kind = 'kill' AND k.worker ~ '^remote-[13]-')
