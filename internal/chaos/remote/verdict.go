@@ -15,9 +15,9 @@ type verdict struct {
 }
 
 const (
-	// before an attempt is lost the reason lies at most so long: the silence, the time in which the scheduler of a
-	// process that was killed is replaced, and in which a message in hand comes again
-	reasonWithin = lostAfter + 4*lease
+	// How long before a loss its reason may lie: the silence, and then the kills of schedulers one after another, each
+	// of which holds the next one up for a lease.
+	reasonWithin = lostAfter + 10*lease
 	inHand       = 3 * time.Second // a broker brings what a killed process had after two
 	onItsWay     = 2 * time.Second
 )
