@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	ackWait = 5 * time.Second // longer than a report takes; after it a message of a killed process comes again
+	ackWait = 5 * time.Second // longer than an invoice takes; after it a message of a killed process comes again
 	inHand  = 8               // messages of a topic at a time
+
+	nackPause = time.Second
 )
 
 // consumer is the name of the durable consumer of a topic. A dot may not be in it.
@@ -23,7 +25,7 @@ func consumer(topic string) string { return strings.ReplaceAll(topic, ".", "_") 
 
 // provision makes the stream and its consumers, as a deployment would. docs/guide/brokers.md has the settings.
 func provision(ctx context.Context, c *cluster.Cluster) error {
-	topics := []string{contract.Runs, contract.Reports}
+	topics := []string{contract.Invoices, contract.Runs}
 	if err := c.CreateStream(ctx, contract.Stream, cluster.StreamOptions{Subjects: topics, Queue: true}); err != nil {
 		return err
 	}
@@ -38,30 +40,42 @@ func provision(ctx context.Context, c *cluster.Cluster) error {
 
 // link is what a process has of the broker.
 type link struct {
-	publisher  message.Publisher
-	subscriber message.Subscriber
-	close      func()
+	publisher message.Publisher
+	subscribe func() (message.Subscriber, error) // with a connection of its own
+	close     func()
 }
 
-// connect makes a publisher, with which the stream drops a UUID that it had within two minutes, and a subscriber that
-// gives out several messages at a time, in no order.
-func connect(url string) (l link, err error) {
+// connect makes a publisher, with which the stream drops a UUID that it had within two minutes. The broker may be away.
+func connect(url string) (link, error) {
 	conn, err := jetstream.Connect(url)
 	if err != nil {
-		return l, err
+		return link{}, err
 	}
-	l.close = conn.Close
-	defer func() {
-		if err != nil {
-			conn.Close()
-		}
-	}()
-	if l.publisher, err = jetstream.NewPublisher(conn, jetstream.PublisherOptions{}); err != nil {
-		return l, err
+	publisher, err := jetstream.NewPublisher(conn, jetstream.PublisherOptions{})
+	if err != nil {
+		conn.Close()
+		return link{}, err
 	}
-	l.subscriber, err = wmnats.NewSubscriberWithNatsConn(conn, wmnats.SubscriberSubscriptionConfig{
+	return link{publisher, func() (message.Subscriber, error) { return newSubscriber(url) }, conn.Close}, nil
+}
+
+// subscriber gives out several messages at a time, in no order. Its Close ends its connection, and so a publisher needs
+// another one.
+type subscriber struct {
+	*wmnats.Subscriber
+	conn *nats.Conn
+}
+
+func newSubscriber(url string) (message.Subscriber, error) {
+	conn, err := jetstream.Connect(url)
+	if err != nil {
+		return nil, err
+	}
+	s, err := wmnats.NewSubscriberWithNatsConn(conn, wmnats.SubscriberSubscriptionConfig{
 		SubscribersCount: inHand, AckWaitTimeout: ackWait,
 		CloseTimeout: time.Second, // less than the Router's: what comes during a Close waits for its end
+		// a nacked message comes again after a pause: while the database is away it would spin
+		NakDelay: wmnats.NewStaticDelay(nackPause),
 		SubjectCalculator: func(_, topic string) *wmnats.SubjectDetail {
 			return &wmnats.SubjectDetail{Primary: topic, QueueGroup: consumer(topic)}
 		},
@@ -72,5 +86,14 @@ func connect(url string) (l link, err error) {
 			SubscribeOptions:  []nats.SubOpt{nats.BindStream(contract.Stream), nats.ManualAck()},
 		},
 	}, nil)
-	return l, err
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return subscriber{s, conn}, nil
+}
+
+func (s subscriber) Close() error {
+	defer s.conn.Close()
+	return s.Subscriber.Close()
 }

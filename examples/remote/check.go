@@ -18,8 +18,8 @@ import (
 type verdict struct {
 	runs, attempts, kills int
 	unfinished            int // runs that have not succeeded
-	missing               int // runs without a report
-	unknown               int // reports of no run
+	missing               int // runs that have succeeded without an invoice
+	unknown               int // invoices of no run
 }
 
 func (v verdict) String() string {
@@ -33,26 +33,27 @@ const restWithin = time.Minute
 
 // rest pauses the schedule, and waits until each run has ended, or the time is over.
 func (g *stage) rest(ctx context.Context) error {
-	for _, region := range shop.Regions {
-		if err := g.store.Pause(ctx, region, "the show is over"); err != nil {
+	for _, customer := range shop.Customers {
+		if err := g.store.Pause(ctx, customer, "the show is over"); err != nil {
 			return err
 		}
 	}
-	return g.until(ctx, func(v verdict) bool { return v.unfinished == 0 })
+	return g.until(ctx, restWithin, func(v verdict) bool { return v.unfinished == 0 })
 }
 
-// until waits for a verdict, at most a minute: the check says what is missing.
-func (g *stage) until(ctx context.Context, seen func(verdict) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, restWithin)
+// until waits for a verdict, at most so long. The end of that time is no error: the check says what is missing.
+func (g *stage) until(ctx context.Context, atMost time.Duration, seen func(verdict) bool) error {
+	within, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	for {
-		v, err := g.check(ctx)
+		v, err := g.check(within)
+		if within.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil || seen(v) {
 			return err
 		}
-		if run.Sleep(ctx, 100*time.Millisecond) != nil {
-			return nil
-		}
+		_ = run.Sleep(within, 100*time.Millisecond) // the next check sees the end
 	}
 }
 
@@ -66,10 +67,10 @@ func (g *stage) check(ctx context.Context) (v verdict, err error) {
 	if err != nil {
 		return v, err
 	}
-	reports := map[string]bool{}
+	invoices := map[string]bool{}
 	for _, f := range files {
 		if !strings.HasPrefix(f.Name(), "part-") { // of a worker that was killed
-			reports[f.Name()] = true
+			invoices[f.Name()] = true
 		}
 	}
 	v.runs = len(runs)
@@ -78,12 +79,12 @@ func (g *stage) check(ctx context.Context) (v verdict, err error) {
 		name := worker.Name(r.ID.String())
 		if r.State != scheduler.RunSucceeded {
 			v.unfinished++
-		} else if !reports[name] {
+		} else if !invoices[name] {
 			v.missing++
 		}
-		delete(reports, name)
+		delete(invoices, name)
 	}
-	v.unknown = len(reports)
+	v.unknown = len(invoices)
 	return v, nil
 }
 

@@ -15,13 +15,13 @@ import (
 	"github.com/edda-go/edda/internal/procs"
 )
 
-const usage = `Remote runs a shop with a database and a worker without one, which makes the reports that the shop's
+const usage = `Remote runs a shop with a database and a worker without one, which makes the invoices that the shop's
 schedule wants. They talk over NATS JetStream. One of the two is killed every few seconds.
 
   go run . [flags]
 
 The database is thrown away at the end. It is made from installed binaries of Postgres; the broker is part of this
-program. The exit code is 0 when every run has succeeded and has its report; 1 otherwise; and 2 for wrong flags.
+program. The exit code is 0 when every run has succeeded and has its invoice; 1 otherwise; and 2 for wrong flags.
 
 Flags:
 `

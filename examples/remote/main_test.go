@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/edda-go/edda/internal/chaos/border/cluster"
 	"github.com/edda-go/edda/internal/procs"
+	"github.com/edda-go/edda/internal/run"
 	"go.uber.org/goleak"
 )
 
@@ -33,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func TestEveryRunHasItsReport(t *testing.T) {
+func TestEveryRunHasItsInvoice(t *testing.T) {
 	var out bytes.Buffer
 	if err := show(t.Context(), settings{lasting: 6 * time.Second, kills: true}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
@@ -42,6 +44,64 @@ func TestEveryRunHasItsReport(t *testing.T) {
 	sum := regexp.MustCompile(`runs=[1-9]\d* attempts=[1-9]\d* kills=[1-9]\d* unfinished=0 missing=0 unknown=0`)
 	if !sum.MatchString(said) || !strings.Contains(said, "was killed") {
 		t.Errorf("it said\n%s", said)
+	}
+}
+
+// The shop runs its schedule while the broker is away, and the runs are done when it is there.
+func TestShopWaitsForTheBroker(t *testing.T) {
+	g := &stage{}
+	defer func() {
+		if err := g.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := g.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.broker.Kill(0); err != nil {
+		t.Fatal(err)
+	}
+	all := run.NewGroup(t.Context())
+	all.Go(procs.NewWorkers(2, g.job, procs.Options{}).Run)
+	all.Go(func(ctx context.Context) error {
+		defer all.Stop()
+		if err := g.until(ctx, restWithin, func(v verdict) bool { return v.runs > 8 }); err != nil {
+			return err
+		}
+		if err := g.broker.Restart(ctx, 0); err != nil {
+			return err
+		}
+		return g.rest(ctx)
+	})
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := g.check(t.Context()); err != nil || !v.fine() || v.runs <= 8 {
+		t.Errorf("%v, %v", v, err)
+	}
+}
+
+// The end of its own time is a verdict, and that of its caller an error.
+func TestWaitingEndsWithAVerdict(t *testing.T) {
+	g := &stage{}
+	defer func() {
+		if err := g.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := g.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	never := func(verdict) bool { return false }
+	for _, atMost := range []time.Duration{time.Nanosecond, 50 * time.Millisecond} {
+		if err := g.until(t.Context(), atMost, never); err != nil {
+			t.Errorf("after %v: %v", atMost, err)
+		}
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := g.until(ended, time.Hour, never); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -28,7 +28,7 @@ const roleVariable = "EDDA_EXAMPLE_REMOTE"
 type role struct {
 	Broker string
 	DSN    string // of the shop
-	Dir    string // of the worker: where it puts its reports
+	Dir    string // of the worker: where it puts its invoices
 }
 
 // play is the life of a process: it has a DSN and is the shop, or it is the worker.
@@ -45,14 +45,14 @@ func play(ctx context.Context) error {
 	defer l.close()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	if r.DSN == "" {
-		return worker.Run(ctx, r.Dir, log, l.publisher, l.subscriber)
+		return worker.Run(ctx, r.Dir, log, l.publisher, l.subscribe)
 	}
 	pool, err := pgxpool.New(ctx, r.DSN)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	if err := shop.Run(ctx, pool, log, l.publisher, l.subscriber); ctx.Err() == nil {
+	if err := shop.Run(ctx, pool, log, l.publisher, l.subscribe); ctx.Err() == nil {
 		return err
 	}
 	return nil // it was asked to end, perhaps before it had begun
@@ -81,7 +81,7 @@ func show(ctx context.Context, s settings, out io.Writer) (err error) {
 	all.Go(workers.Run)
 	all.Go(func(ctx context.Context) error {
 		defer all.Stop()
-		if err := g.until(ctx, func(v verdict) bool { return v.runs > 0 }); err != nil {
+		if err := g.until(ctx, restWithin, func(v verdict) bool { return v.runs > 0 }); err != nil {
 			return err
 		}
 		for end := time.Now().Add(s.lasting); time.Now().Before(end); {
@@ -115,7 +115,7 @@ func show(ctx context.Context, s settings, out io.Writer) (err error) {
 }
 
 func (g *stage) open(ctx context.Context) (err error) {
-	if g.dir, err = os.MkdirTemp("", "edda-reports-"); err != nil {
+	if g.dir, err = os.MkdirTemp("", "edda-invoices-"); err != nil {
 		return err
 	}
 	if g.broker, err = cluster.Start(ctx, cluster.Options{}); err != nil {

@@ -54,19 +54,23 @@ func (r Report) Failure() (failure error, ok bool) {
 }
 
 // Insist calls once until it returns nil or an error of backoff.Permanent, with pauses that grow to about half a
-// minute, or until ctx ends.
+// minute, or until ctx ends. A permanent error is returned also when ctx has ended meanwhile; otherwise the end of ctx
+// comes with the last error of once. A call of once that does not return holds Insist up.
 func Insist(ctx context.Context, log *slog.Logger, run saga.ID, attempt int, once func() error) error {
 	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(30*time.Second), backoff.WithMaxElapsedTime(0))
 	last := error(nil)
-	again := func(err error, pause time.Duration) {
-		last = err
+	try := func() error {
+		last = once()
+		return last
+	}
+	err := backoff.RetryNotify(try, backoff.WithContext(pauses, ctx), func(err error, pause time.Duration) {
 		log.Warn("edda: the end of a run was not taken", "run", run, "attempt", attempt, "error", err,
 			"again_in", pause)
+	})
+	permanent := (*backoff.PermanentError)(nil)
+	if err == nil || errors.As(last, &permanent) || ctx.Err() == nil {
+		return err
 	}
-	err := backoff.RetryNotify(once, backoff.WithContext(pauses, ctx), again)
-	if err != nil && ctx.Err() != nil && last != nil {
-		return fmt.Errorf("%w: %w", context.Cause(ctx), last)
-	}
-	return err
+	return fmt.Errorf("%w: %w", context.Cause(ctx), last)
 }

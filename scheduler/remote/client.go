@@ -14,7 +14,6 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/report"
-	"github.com/edda-go/edda/internal/run"
 )
 
 // ErrOver says that an attempt is over: it was cancelled, timed out, or lost and sent again, or there is no such run.
@@ -26,8 +25,12 @@ type Client struct {
 	URL    string       // where the handler is mounted
 	HTTP   *http.Client // follows no redirect; nil is one with a timeout of 30 s
 	Header http.Header  // sent with every request, such as Authorization
-	Logger *slog.Logger // nil is slog.Default(). An end that was not taken is logged at Warn, before it is tried again
+	// nil is slog.Default(). An end that was not taken is logged at Warn, before it is tried again, and so is the first
+	// of a series of signs of life that were not
+	Logger *slog.Logger
 }
+
+var _ Logged = (*Client)(nil)
 
 // Beat is a sign of life: give one at least every third of scheduler.Options.LostAfter. It makes one request. ErrOver
 // says that the work may stop.
@@ -39,67 +42,25 @@ func (c *Client) Beat(ctx context.Context, r Run) error {
 	return err
 }
 
-// End reports how the attempt ended. A nil failure is success; another one is tried again while the manifest has
-// retries, unless it is saga.Permanent. End asks again, with pauses that grow to about half a minute, until the report
-// is taken, or ctx ends. ErrOver says that the attempt was over before.
+// End reports how the attempt ended. A nil failure is success. The run is tried again after another one while its
+// manifest has retries, unless the failure is saga.Permanent. End asks again, with pauses that grow to about half a
+// minute, until the report is taken, or ctx ends. ErrOver says that the attempt was over before.
 func (c *Client) End(ctx context.Context, r Run, failure error) error {
 	body, err := json.Marshal(report.Of(failure))
 	if err != nil {
 		return fmt.Errorf("end of run %s: %w", r.ID, err)
 	}
-	return report.Insist(ctx, cmp.Or(c.Logger, slog.Default()), r.ID, r.Attempt,
+	return report.Insist(ctx, c.Log(), r.ID, r.Attempt,
 		func() error { return c.post(ctx, r, "end", body) })
 }
 
-// Work calls work, gives a sign of life every so often meanwhile, and then reports how it ended. The context of work
-// ends with ctx, and with the cause ErrOver when the attempt is over. Work returns nil when the end is reported,
-// whatever it was: what failed is the scheduler's to try again. If ctx ends, the report is given up, and the run is
-// lost in time.
+// Work does the work of a run, gives signs of life meanwhile, and reports how it ended: see the function Work.
 func (c *Client) Work(ctx context.Context, r Run, every time.Duration, work func(ctx context.Context) error) error {
 	return Work(ctx, c, r, every, work)
 }
 
-// Reporter takes reports on runs. A *Client is one.
-type Reporter interface {
-	Beat(ctx context.Context, r Run) error // ErrOver says that the work may stop
-	End(ctx context.Context, r Run, failure error) error
-}
-
-// Work is Client.Work with any Reporter.
-func Work(ctx context.Context, by Reporter, r Run, every time.Duration, work func(ctx context.Context) error) error {
-	if every <= 0 {
-		return fmt.Errorf("work for run %s: a sign of life every %v: want more than 0", r.ID, every)
-	}
-	life, end := context.WithCancelCause(ctx)
-	group := run.NewGroup(life)
-	group.Go(func(ctx context.Context) error {
-		for run.Sleep(ctx, every) == nil {
-			if err := by.Beat(ctx, r); errors.Is(err, ErrOver) {
-				end(ErrOver)
-			}
-		}
-		return nil
-	})
-	defer func() {
-		end(nil)
-		_ = group.Wait() // its member returns nil
-	}()
-	failure := called(life, work)
-	if cause := context.Cause(ctx); cause != nil {
-		return fmt.Errorf("work for run %s: %w", r.ID, cause)
-	}
-	return by.End(ctx, r, failure)
-}
-
-// called returns a panic as an error, so that the run is told.
-func called(ctx context.Context, work func(ctx context.Context) error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v", v)
-		}
-	}()
-	return work(ctx)
-}
+// Log returns the logger of the client.
+func (c *Client) Log() *slog.Logger { return cmp.Or(c.Logger, slog.Default()) }
 
 // post makes one request. An error that another try cannot cure is permanent for package backoff.
 func (c *Client) post(ctx context.Context, r Run, what string, body []byte) error {

@@ -3,14 +3,14 @@
 //
 // Here, in the program with the database, an endpoint submits each run, and a handler takes what became of it:
 //
-//	e, err := bus.NewEndpoint(b, "reports", bus.EndpointOptions{Concurrency: 20},
-//		remote.Submit("report.make", "https://worker.example.com/reports", remote.SubmitOptions{}))
+//	e, err := bus.NewEndpoint(b, "invoices", bus.EndpointOptions{Concurrency: 20},
+//		remote.Submit("invoice.make", "https://worker.example.com/invoices", remote.SubmitOptions{}))
 //	http.Handle("/edda/", http.StripPrefix("/edda", remote.NewHandler(reports, remote.HandlerOptions{})))
 //
 // There, in a program that needs no database:
 //
 //	run, err := remote.RunOf(request)
-//	go client.Work(ctx, run, time.Minute, func(ctx context.Context) error { return makeReport(ctx, body) })
+//	go client.Work(ctx, run, time.Minute, func(ctx context.Context) error { return makeInvoice(ctx, body) })
 //	w.WriteHeader(http.StatusAccepted)
 //
 // # Promise
@@ -27,12 +27,14 @@
 //	unknown    no answer, 408, 425, 429 or 5xx: the message is submitted again, as the policy of the endpoint says
 //
 // A run that is submitted and of which nothing is heard for scheduler.Options.LostAfter is lost: it is submitted again
-// as its next attempt while its manifest has retries. Manifest.Timeout bounds it as well.
+// as its next attempt while its manifest has retries. Manifest.Timeout bounds it as well, and is final.
 //
 // # The other side
 //
 // The id of a run is the same for all its attempts. A side that has done a run's work answers 200 to another
-// submission. One that is at work with an older attempt learns from its next beat that this is over (ErrOver).
+// submission. One that is at work with an older attempt learns from its next beat that this is over (ErrOver). One that
+// is faster than the commit of the submission leaves a discarded row for its message, with the reason "its run is
+// over".
 //
 // # Access
 //

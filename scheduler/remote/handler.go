@@ -2,12 +2,9 @@ package remote
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
-	"strconv"
 
 	"github.com/edda-go/edda/internal/report"
 	"github.com/edda-go/edda/saga"
@@ -26,8 +23,12 @@ type HandlerOptions struct {
 //
 // It answers 204 when that is committed; 400 for a request that is not understood, and 413 for one of more than 64 KiB;
 // 409 if the attempt is over, and 410 if there is no such run; 503 if the database is away, after which the request may
-// be made again. It checks no identity: put it behind what guards your other routes.
+// be made again. It checks no identity: put it behind what guards your other routes. NewHandler panics if reports is
+// nil.
 func NewHandler(reports *scheduler.Reports, o HandlerOptions) http.Handler {
+	if reports == nil {
+		panic("remote.NewHandler: the reports are nil: make them with scheduler.NewReports")
+	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -61,14 +62,7 @@ func (h handler) end(w http.ResponseWriter, r *http.Request) {
 // readReport returns how the attempt failed, nil if it succeeded. code is the answer to a report that is none, else 0.
 func readReport(w http.ResponseWriter, r *http.Request) (code int, failure error) {
 	var body report.Report
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, report.Most))
-	d.DisallowUnknownFields()
-	err := d.Decode(&body)
-	if err == nil {
-		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("more than one value")
-		}
-	}
+	err := report.Strict(http.MaxBytesReader(w, r.Body, report.Most), &body)
 	if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
 		return http.StatusRequestEntityTooLarge, nil
 	}
@@ -82,8 +76,8 @@ func readReport(w http.ResponseWriter, r *http.Request) (code int, failure error
 func (h handler) answer(w http.ResponseWriter, r *http.Request,
 	do func(ctx context.Context, run saga.ID, attempt int) error) {
 	run, err := saga.ParseID(r.PathValue("run"))
-	attempt, wrong := strconv.Atoi(r.PathValue("attempt"))
-	if err != nil || wrong != nil || attempt < 1 || attempt > 1<<31-1 {
+	attempt, ok := report.ParseAttempt(r.PathValue("attempt"))
+	if err != nil || !ok {
 		http.Error(w, "want /runs/{run}/{attempt}/…: a UUID and a number from 1", http.StatusBadRequest)
 		return
 	}

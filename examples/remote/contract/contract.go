@@ -1,14 +1,14 @@
 package contract
 
-// MakeReport asks for the report on a region.
-type MakeReport struct{ Region string }
+// MakeInvoice asks for an invoice to a customer.
+type MakeInvoice struct{ Customer string }
 
 // Kind is the name of the message.
-func (MakeReport) Kind() string { return "report.make" }
+func (MakeInvoice) Kind() string { return "invoice.make" }
 
 // The topics. Both are subjects of one stream.
 const (
-	Stream  = "reports"
-	Runs    = "reports.make" // submissions, for workers
-	Reports = "reports.ends" // beats and ends, for the shop
+	Stream   = "invoices"
+	Invoices = "invoices.make" // submissions, for workers
+	Runs     = "runs.ended"    // reports on runs, for the shop: signs of life, and ends
 )

@@ -1,3 +1,3 @@
-// Package shop is the program with the database. Its schedule wants a report on each region every second, and it has
-// no idea how to make one: it submits the runs to a broker, and takes reports on them.
+// Package shop is the program with the database. Its schedule wants an invoice to each customer every second, and it
+// has no idea how to make one: it submits the runs to a broker, and takes reports on them.
 package shop

@@ -5,35 +5,41 @@ import (
 	"log/slog"
 	"time"
 
-	stock "github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/examples/remote/contract"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/examples/remote/listen"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/edda-go/edda/scheduler/remote/broker"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Regions are those that there is a report on, each by a manifest of its name.
-var Regions = []string{"north", "east", "south", "west"}
+// Customers are those that get invoices, each by a manifest of its name.
+var Customers = []string{"bakery", "dairy", "garage", "school"}
 
 // Times are short here, so that what a killed process had in hand goes on soon. Real ones are minutes.
 const (
 	lostAfter = 4 * time.Second
 	lease     = 3 * time.Second
-	closing   = 5 * time.Second // for the reports in hand
 )
 
-// Run runs the shop until ctx ends.
-func Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, p message.Publisher, s message.Subscriber) error {
+// patience publishes a run again for as long as the broker is away. A policy that gives up costs an attempt of the run.
+var patience = recoverability.Backoff(func() backoff.BackOff {
+	return backoff.NewExponentialBackOff(backoff.WithMaxInterval(30*time.Second), backoff.WithMaxElapsedTime(0))
+})
+
+// Run runs the shop until ctx ends. It may begin before the broker does.
+func Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, p message.Publisher,
+	subscribe func() (message.Subscriber, error)) error {
 	b, err := bus.New(pool, bus.Options{Logger: log})
 	if err != nil {
 		return err
 	}
-	submits, err := bus.NewEndpoint(b, "reports", bus.EndpointOptions{Concurrency: 8, Lease: lease},
-		broker.Submit(contract.MakeReport{}.Kind(), p, broker.SubmitOptions{Topic: contract.Runs}))
+	submits, err := bus.NewEndpoint(b, "invoices", bus.EndpointOptions{Concurrency: 8, Lease: lease, Policy: patience},
+		broker.Submit(contract.MakeInvoice{}.Kind(), p, broker.SubmitOptions{Topic: contract.Invoices}))
 	if err != nil {
 		return err
 	}
@@ -45,11 +51,11 @@ func Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, p message.Pu
 	if err != nil {
 		return err
 	}
-	takes, err := newTaker(pool, log, s) //nolint:contextcheck // a message has a context of its own
+	reports, err := scheduler.NewReports(pool, "")
 	if err != nil {
 		return err
 	}
-	host, err := edda.NewHost(pool, submits, schedule, takes)
+	host, err := edda.NewHost(pool, submits, schedule, taker{reports, log, subscribe})
 	if err != nil {
 		return err
 	}
@@ -57,9 +63,9 @@ func Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, p message.Pu
 }
 
 func manifests() (all []scheduler.Manifest) {
-	for _, region := range Regions {
+	for _, customer := range Customers {
 		all = append(all, scheduler.Manifest{
-			Name: region, When: scheduler.Every(time.Second), Message: contract.MakeReport{Region: region},
+			Name: customer, When: scheduler.Every(time.Second), Message: contract.MakeInvoice{Customer: customer},
 			Misfire: scheduler.MisfireAll, Overlap: true,
 			Retries: 20, RetryDelay: 200 * time.Millisecond, RetryMost: time.Second,
 		})
@@ -67,30 +73,16 @@ func manifests() (all []scheduler.Manifest) {
 	return all
 }
 
-// taker is a Router that writes reports into the database.
-type taker struct{ router *message.Router }
-
-func newTaker(pool *pgxpool.Pool, log *slog.Logger, s message.Subscriber) (taker, error) {
-	reports, err := scheduler.NewReports(pool, "")
-	if err != nil {
-		return taker{}, err
-	}
-	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: closing}, stock.NewSlogLogger(log))
-	if err != nil {
-		return taker{}, err
-	}
-	router.AddConsumerHandler("runs", contract.Reports, s,
-		broker.NewHandler(reports, broker.HandlerOptions{Logger: log}))
-	return taker{router}, nil
+// taker writes reports on runs into the database. One that is in hand when the shop ends is written or not: the broker
+// brings it again.
+type taker struct {
+	reports   *scheduler.Reports
+	log       *slog.Logger
+	subscribe func() (message.Subscriber, error)
 }
 
-// Run closes the Router when ctx ends. The subscriber of watermill-nats wants to be closed before its context ends.
 func (t taker) Run(ctx context.Context) error {
-	all := run.NewGroup(ctx)
-	all.Go(func(ctx context.Context) error { return t.router.Run(context.WithoutCancel(ctx)) })
-	all.Go(func(ctx context.Context) error {
-		<-ctx.Done()
-		return t.router.Close()
-	})
-	return all.Wait()
+	//nolint:contextcheck // a message has a context of its own
+	handle := broker.NewHandler(t.reports, broker.HandlerOptions{Logger: t.log})
+	return listen.Run(ctx, t.log, contract.Runs, t.subscribe, handle)
 }

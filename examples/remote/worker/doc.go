@@ -1,3 +1,3 @@
-// Package worker is the program without a database. It makes the reports that are submitted, each a file that has the
-// idempotency key as its name, so that a report which is made again is the same file.
+// Package worker is the program without a database. It makes the invoices that are submitted, each a file that has the
+// idempotency key as its name, so that an invoice which is made again is the same file.
 package worker

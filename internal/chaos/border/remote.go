@@ -54,7 +54,7 @@ func openRuns(ctx context.Context) (remote.Medium, error) {
 		return remote.Medium{}, errors.Join(err, nodes.Stop())
 	}
 	strike := func(ctx context.Context, l *lab.Lab) error {
-		if err := l.Note(ctx, "node kill", "of the broker"); err != nil {
+		if err := l.Note(ctx, remote.Strike, "of the broker"); err != nil {
 			return err
 		}
 		if err := nodes.Kill(0); err != nil {
@@ -77,12 +77,13 @@ func newRunPublisher(url string) (*jetstream.Publisher, error) {
 	return jetstream.NewPublisher(conn, jetstream.PublisherOptions{AckWait: runsWait})
 }
 
-func submitRuns(kind string, at remote.Place, reports *scheduler.Reports) (bus.Part, edda.Runner, error) {
+func submitRuns(kind string, at remote.Place, reports *scheduler.Reports, log *slog.Logger) (bus.Part, edda.Runner,
+	error) {
 	publisher, err := newRunPublisher(at.Address)
 	if err != nil {
 		return nil, nil, err
 	}
-	handle := runbroker.NewHandler(reports, runbroker.HandlerOptions{})
+	handle := runbroker.NewHandler(reports, runbroker.HandlerOptions{Logger: log})
 	submit := runbroker.Submit(kind, publisher, runbroker.SubmitOptions{Topic: runTopic})
 	return submit, listener{at.Address, reportTopic,
 		func(_ context.Context, m *message.Message) {
@@ -123,20 +124,24 @@ type listener struct {
 	handle     func(context.Context, *message.Message)
 }
 
-// Run listens until ctx ends. While the broker is away it asks again.
+// Run listens until ctx ends. While the broker is away it asks again, with a new subscriber: of one whose Subscribe has
+// failed some subscriptions may be there.
 func (l listener) Run(ctx context.Context) error {
-	subscriber, err := brokers.NewJetStreamSubscriber(l.url, brokers.ConsumerOf{Stream: runStream, Name: runConsumer,
-		AckWait: runsAckWait, InHand: runsInHand}, nil)
-	if err != nil {
-		return err
-	}
+	var subscriber message.Subscriber
 	var messages <-chan *message.Message
 	for {
-		if messages, err = subscriber.Subscribe(context.WithoutCancel(ctx), l.topic); err == nil {
+		s, err := brokers.NewJetStreamSubscriber(l.url, brokers.ConsumerOf{Stream: runStream, Name: runConsumer,
+			AckWait: runsAckWait, InHand: runsInHand}, nil)
+		if err != nil {
+			return err
+		}
+		if messages, err = s.Subscribe(context.WithoutCancel(ctx), l.topic); err == nil {
+			subscriber = s
 			break
 		}
+		_ = s.Close() // its connection may be away
 		if run.Sleep(ctx, 100*time.Millisecond) != nil {
-			return subscriber.Close()
+			return nil
 		}
 	}
 	all := run.NewGroup(ctx)

@@ -50,11 +50,29 @@ func toAny(dir, side string) *http.Client {
 	}}
 }
 
-func hereHTTP(kind string, at Place, reports *scheduler.Reports) (bus.Part, edda.Runner, error) {
-	takes := server{socket(at.Address, here, at.No), remote.NewHandler(reports,
-		remote.HandlerOptions{Logger: slog.New(slog.DiscardHandler)})}
+func hereHTTP(kind string, at Place, reports *scheduler.Reports, log *slog.Logger) (bus.Part, edda.Runner, error) {
+	handler := remote.NewHandler(reports, remote.HandlerOptions{Logger: slog.New(slog.DiscardHandler)})
+	takes := server{socket(at.Address, here, at.No), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler.ServeHTTP(answer{w, r, log}, r)
+	})}
 	submit := remote.Submit(kind, "http://there/work", remote.SubmitOptions{Client: toAny(at.Address, there)})
 	return submit, takes, nil
+}
+
+// answer logs that a report was dropped: the program that made it will not make it again, and it counts for no run.
+type answer struct {
+	http.ResponseWriter
+	to  *http.Request
+	log *slog.Logger
+}
+
+func (a answer) WriteHeader(code int) {
+	switch code {
+	case http.StatusNoContent, http.StatusConflict, http.StatusServiceUnavailable: // it counts, is late, or comes again
+	default:
+		a.log.WarnContext(a.to.Context(), "a report was dropped", "path", a.to.URL.Path, "answer", code)
+	}
+	a.ResponseWriter.WriteHeader(code)
 }
 
 // server is an HTTP server on a socket.

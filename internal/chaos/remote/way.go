@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
@@ -17,8 +18,10 @@ type Way struct {
 
 	// Open makes what both sides share, in the parent.
 	Open func(ctx context.Context) (Medium, error)
-	// Here makes the part of an endpoint that submits messages of a kind, and what takes reports.
-	Here func(kind string, at Place, reports *scheduler.Reports) (submit bus.Part, takes edda.Runner, err error)
+	// Here makes the part of an endpoint that submits messages of a kind, and what takes reports. What it drops of them
+	// it logs at Warn, or above.
+	Here func(kind string, at Place, reports *scheduler.Reports, log *slog.Logger) (submit bus.Part, takes edda.Runner,
+		err error)
 	// There calls do for each submission, until ctx ends.
 	There func(ctx context.Context, at Place, do Do) error
 }
@@ -26,7 +29,7 @@ type Way struct {
 // Medium is what both sides share.
 type Medium struct {
 	Address string                                // where processes find it
-	Strike  func(context.Context, *lab.Lab) error // breaks some of it, and mends it; nil: only processes are killed
+	Strike  func(context.Context, *lab.Lab) error // breaks some of it, notes a Strike, mends it; nil: it stays whole
 	Close   func() error
 }
 
@@ -45,6 +48,9 @@ type Submission struct {
 
 // Do does the work of a submission, and reports how it ended.
 type Do func(ctx context.Context, s Submission, by remote.Reporter) error
+
+// Strike is a blow at what both sides share.
+const Strike = "node kill"
 
 // places are the processes of either side.
 const places = 2

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/chaos/lab"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -59,7 +61,7 @@ func (w Way) work(ctx context.Context, lw *lab.Worker) error {
 		if err != nil {
 			return nil, err
 		}
-		submit, takes, err := w.Here(work{}.Kind(), t.Place, reports)
+		submit, takes, err := w.Here(work{}.Kind(), t.Place, reports, slog.New(dropping{lw.Name, pool}))
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +104,10 @@ func (w Way) there(ctx context.Context, lw *lab.Worker, at Place) error {
 	}
 	defer pool.Close()
 	return w.There(ctx, at, func(ctx context.Context, s Submission, by remote.Reporter) error {
-		return remote.Work(ctx, by, s.Run, every, func(ctx context.Context) error {
+		if _, err := pool.Exec(ctx, sql.Get("begun"), lw.Name, s.ID, s.Attempt); err != nil {
+			return err
+		}
+		return remote.Work(ctx, saying{by, lw.Name, pool}, s.Run, every, func(ctx context.Context) error {
 			var m work
 			if err := json.Unmarshal(s.Body, &m); err != nil {
 				return saga.Permanent(err)
@@ -122,3 +127,47 @@ func (w Way) there(ctx context.Context, lw *lab.Worker, at Place) error {
 		})
 	})
 }
+
+// saying writes down what is reported, before it is.
+type saying struct {
+	remote.Reporter
+	worker string
+	pool   *pgxpool.Pool
+}
+
+func (s saying) End(ctx context.Context, r remote.Run, failure error) error {
+	outcome := runs.Succeeded
+	if failure != nil {
+		outcome = runs.Failed
+	}
+	if _, err := s.pool.Exec(ctx, sql.Get("said"), s.worker, r.ID, r.Attempt, outcome); err != nil {
+		return err
+	}
+	return s.Reporter.End(ctx, r, failure)
+}
+
+func (saying) Log() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// dropping is a log whose lines about reports that are dropped go into the ledger.
+type dropping struct {
+	worker string
+	pool   *pgxpool.Pool
+}
+
+func (dropping) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+func (d dropping) Handle(ctx context.Context, line slog.Record) error {
+	if !strings.Contains(line.Message, "dropped") {
+		return nil
+	}
+	what := line.Message
+	line.Attrs(func(a slog.Attr) bool {
+		what += " " + a.String()
+		return true
+	})
+	_, err := d.pool.Exec(context.WithoutCancel(ctx), sql.Get("dropped"), d.worker, what)
+	return err
+}
+
+func (d dropping) WithAttrs([]slog.Attr) slog.Handler { return d }
+func (d dropping) WithGroup(string) slog.Handler      { return d }

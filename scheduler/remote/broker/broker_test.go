@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -112,8 +111,8 @@ func TestMessageOfNoManifestIsDoneWhenTheBrokerHasIt(t *testing.T) {
 	w := open(t, time.Hour)
 	w.fail(1, errAway)
 	sent, err := w.bus.Send(t.Context(), report{"june"}, saga.WithHeader("colour", "green"),
-		saga.WithHeader(broker.RunKey, saga.ID{7}.String()), saga.WithHeader(broker.AttemptKey, "1"),
-		saga.WithHeader(broker.DueKey, "2026-01-01T00:00:00Z"), saga.WithHeader(broker.ManifestKey, "reports"))
+		saga.WithHeader(runKey, saga.ID{7}.String()), saga.WithHeader(attemptKey, "1"),
+		saga.WithHeader(dueKey, "2026-01-01T00:00:00Z"), saga.WithHeader(manifestKey, "reports"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +121,7 @@ func TestMessageOfNoManifestIsDoneWhenTheBrokerHasIt(t *testing.T) {
 	if m.UUID != id || !maps.Equal(m.Metadata, want) {
 		t.Errorf("message %s with %v, want %s with %v", m.UUID, m.Metadata, id, want)
 	}
-	if _, err := broker.RunOf(m); err == nil || !strings.Contains(err.Error(), broker.RunKey) {
+	if _, err := broker.RunOf(m); err == nil || !strings.Contains(err.Error(), runKey) {
 		t.Errorf("%v", err)
 	}
 	w.untilDone()
@@ -263,55 +262,6 @@ func TestEndInsists(t *testing.T) {
 	}
 }
 
-// What is no report is dropped, and logged; a report that could not be written comes again.
-func TestMessagesThatAreNoReports(t *testing.T) {
-	w := open(t, time.Hour)
-	id := w.trigger()
-	_, r := w.nextRun()
-	taken, err := scheduler.NewReports(w.pool, w.schema.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	handler := broker.NewHandler(taken, broker.HandlerOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	report := func(text string) string { return strings.ReplaceAll(text, "RUN", id.String()) }
-	const dropped = "is no report"
-	for name, c := range map[string]struct{ payload, want string }{
-		"no JSON":         {"done", dropped},
-		"another field":   {report(`{"run":"RUN","attempt":1,"outcome":"succeeded","at":1}`), dropped},
-		"another word":    {report(`{"run":"RUN","attempt":1,"outcome":"won"}`), dropped},
-		"two values":      {report(`{"run":"RUN","attempt":1,"outcome":"failed"}{}`), dropped},
-		"a contradiction": {report(`{"run":"RUN","attempt":1,"outcome":"succeeded","error":"no"}`), dropped},
-		"a failing beat":  {report(`{"run":"RUN","attempt":1,"outcome":"beat","error":"no"}`), dropped},
-		"no run":          {`{"attempt":1,"outcome":"succeeded"}`, dropped},
-		"no attempt":      {report(`{"run":"RUN","outcome":"succeeded"}`), dropped},
-		"a huge attempt":  {report(`{"run":"RUN","attempt":99999999999,"outcome":"succeeded"}`), dropped},
-		"too long": {report(`{"run":"RUN","attempt":1,"outcome":"failed","error":"` + strings.Repeat("x", 65<<10) +
-			`"}`), dropped},
-		"another attempt": {report(`{"run":"RUN","attempt":2,"outcome":"succeeded"}`), ""},
-		"no such run":     {`{"run":"` + saga.ID{7}.String() + `","attempt":1,"outcome":"succeeded"}`, ""},
-		"a beat of none":  {`{"run":"` + saga.ID{7}.String() + `","attempt":1,"outcome":"beat"}`, ""},
-	} {
-		log.Reset()
-		if err := handler(message.NewMessage("7", []byte(c.payload))); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if (log.Len() > 0) != (c.want != "") || !strings.Contains(log.String(), c.want) {
-			t.Errorf("%s: the log has %q, want %q", name, log.String(), c.want)
-		}
-	}
-	if info := w.runInfo(id); info.State != scheduler.RunActive || info.Attempt != r.Attempt {
-		t.Errorf("%+v", info)
-	}
-	away, stop := context.WithCancel(t.Context())
-	stop()
-	m := message.NewMessage("7", []byte(report(`{"run":"RUN","attempt":1,"outcome":"succeeded"}`)))
-	m.SetContext(away)
-	if err := handler(m); !errors.Is(err, context.Canceled) {
-		t.Errorf("a report that could not be written: %v", err)
-	}
-}
-
 func TestWhatIsNoSubmission(t *testing.T) {
 	t.Parallel()
 	b, err := bus.New(pgtest.Pool(t), bus.Options{})
@@ -323,12 +273,13 @@ func TestWhatIsNoSubmission(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "the publisher is nil") {
 		t.Error(err)
 	}
-	whole := message.Metadata{broker.RunKey: saga.ID{7}.String(), broker.AttemptKey: "1",
-		broker.DueKey: "2026-01-01T00:00:00Z"}
-	for name := range whole {
+	whole := message.Metadata{runKey: saga.ID{7}.String(), attemptKey: "1", manifestKey: "reports",
+		dueKey: "2026-01-01T00:00:00Z"}
+	for name, wrong := range map[string]string{runKey: saga.ID{}.String(), attemptKey: "2147483648", manifestKey: "",
+		dueKey: "0"} {
 		m := message.NewMessage("7", nil)
 		maps.Copy(m.Metadata, whole)
-		m.Metadata[name] = "0"
+		m.Metadata[name] = wrong
 		if _, err := broker.RunOf(m); err == nil || !strings.Contains(err.Error(), name+":") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -7,25 +7,36 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	stock "github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/internal/report"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler/remote"
 )
 
 // Client reports to a handler of NewHandler. It is safe for concurrent use if its publisher is.
+//
+// A Publisher of Edda does not join the message in hand: each report is committed by itself, as by watermill.Apart. A
+// publisher that ignores the context of a message holds up Beat and End for as long as it takes: give it a timeout.
 type Client struct {
 	Publisher message.Publisher
 	Topic     string // of the reports
-	// nil is slog.Default(). An end that was not taken is logged at Warn, before it is tried again
+	// Permanent reports whether an error of the publisher means that no other try of an End can succeed. saga.Permanent
+	// has the same effect, and so have the errors of the publishers of Watermill that are closed; nil is none.
+	Permanent func(error) bool
+	// nil is slog.Default(). An end that was not taken is logged at Warn, before it is tried again, and so is the first
+	// of a series of signs of life that were not
 	Logger *slog.Logger
 }
 
-var _ remote.Reporter = (*Client)(nil)
+var _ remote.Logged = (*Client)(nil)
+
+var errNoPublisher = errors.New("the client has no Publisher")
 
 // reported is the payload of a report.
 type reported struct {
@@ -39,7 +50,7 @@ const beat = "beat" // the outcome that is none
 // Beat is a sign of life: give one at least every third of scheduler.Options.LostAfter. It is published once. It never
 // returns remote.ErrOver: a broker gives no answers.
 func (c *Client) Beat(ctx context.Context, r remote.Run) error {
-	m, err := newReport(ctx, r, report.Report{Outcome: beat})
+	m, err := c.newReport(ctx, r, report.Report{Outcome: beat})
 	if err == nil {
 		err = c.Publisher.Publish(c.Topic, m)
 	}
@@ -49,14 +60,14 @@ func (c *Client) Beat(ctx context.Context, r remote.Run) error {
 	return nil
 }
 
-// End reports how the attempt ended. A nil failure is success; another one is tried again while the manifest has
-// retries, unless it is saga.Permanent. End publishes again, with pauses that grow to about half a minute, until the
-// broker has the report, its error is a *saga.PermanentError, or ctx ends.
+// End reports how the attempt ended. A nil failure is success. The run is tried again after another one while its
+// manifest has retries, unless the failure is saga.Permanent. End publishes again, with pauses that grow to about half
+// a minute, until the broker has the report, the publisher's error is permanent (see Client.Permanent), or ctx ends.
 func (c *Client) End(ctx context.Context, r remote.Run, failure error) error {
-	m, err := newReport(ctx, r, report.Of(failure))
+	m, err := c.newReport(ctx, r, report.Of(failure))
 	if err == nil {
-		once := func() error { return final(c.Publisher.Publish(c.Topic, m)) }
-		err = report.Insist(ctx, cmp.Or(c.Logger, slog.Default()), r.ID, r.Attempt, once)
+		once := func() error { return c.final(c.Publisher.Publish(c.Topic, m)) }
+		err = report.Insist(ctx, c.Log(), r.ID, r.Attempt, once)
 	}
 	if err != nil {
 		return fmt.Errorf("end of run %s: %w", r.ID, err)
@@ -65,26 +76,55 @@ func (c *Client) End(ctx context.Context, r remote.Run, failure error) error {
 }
 
 // final marks an error that another try cannot cure.
-func final(err error) error {
-	if permanent := (*saga.PermanentError)(nil); errors.As(err, &permanent) {
+func (c *Client) final(err error) error {
+	permanent := (*saga.PermanentError)(nil)
+	if err != nil && (errors.As(err, &permanent) || isClosed(err) || c.Permanent != nil && c.Permanent(err)) {
 		return backoff.Permanent(err)
 	}
 	return err
 }
 
-// Work calls work, gives a sign of life every so often meanwhile, and then reports how it ended: see remote.Work. The
-// context of work ends with ctx alone.
+// closedTexts are the errors of publishers after their Close that are no values of a package: in this order those of
+// gochannel, watermill-kafka, watermill-sql and watermill-amqp, and that of a connection to NATS.
+var closedTexts = []string{"Pub/Sub closed", "publisher closed", "publisher is closed",
+	"pub/sub is connection closedChan", "nats: connection closed"}
+
+// isClosed reports whether the publisher was closed: it will never take anything.
+func isClosed(err error) bool {
+	if errors.Is(err, watermill.ErrClosed) {
+		return true
+	}
+	for ; err != nil; err = errors.Unwrap(err) {
+		if slices.Contains(closedTexts, err.Error()) {
+			return true
+		}
+	}
+	return false
+}
+
+// Work gives a sign of life, calls work, gives other signs every so often meanwhile, and then reports how work ended:
+// see remote.Work. The context of work ends with ctx alone. A Client without a Publisher is an error before that.
 func (c *Client) Work(ctx context.Context, r remote.Run, every time.Duration,
 	work func(ctx context.Context) error) error {
+	if c.Publisher == nil {
+		return fmt.Errorf("work for run %s: %w", r.ID, errNoPublisher)
+	}
 	return remote.Work(ctx, c, r, every, work)
 }
 
-func newReport(ctx context.Context, r remote.Run, said report.Report) (*message.Message, error) {
+// Log returns the logger of the client.
+func (c *Client) Log() *slog.Logger { return cmp.Or(c.Logger, slog.Default()) }
+
+// newReport makes the message of a report, for a Publish that joins no message in hand.
+func (c *Client) newReport(ctx context.Context, r remote.Run, said report.Report) (*message.Message, error) {
+	if c.Publisher == nil {
+		return nil, errNoPublisher
+	}
 	payload, err := json.Marshal(reported{Run: r.ID, Attempt: r.Attempt, Report: said})
 	if err != nil {
 		return nil, err
 	}
 	m := message.NewMessage(stock.NewUUID(), payload)
-	m.SetContext(ctx)
+	m.SetContext(watermill.Apart(ctx))
 	return m, nil
 }

@@ -3,12 +3,9 @@ package broker
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"math"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/internal/option"
@@ -18,7 +15,9 @@ import (
 
 // HandlerOptions of a handler. Every zero is a default.
 type HandlerOptions struct {
-	Logger *slog.Logger // nil is slog.Default(). A report that is none is logged at Warn, and dropped
+	// nil is slog.Default(). A report that is none, or that names no run of this database, is logged at Warn, and one
+	// on an attempt that is over at Debug. Each of them is dropped
+	Logger *slog.Logger
 }
 
 // NewHandler makes a handler of the reports on runs that Submit has submitted, for a Router of Watermill or, by
@@ -27,10 +26,15 @@ type HandlerOptions struct {
 //	{"run": "019a…", "attempt": 1, "outcome": "succeeded"}
 //
 // The outcome is "beat", "succeeded", "failed" or "dead", and the last two have an "error". Client makes such reports.
+// Other names are ignored, so that a program of another version may say more.
 //
 // It returns nil when the report is committed, when the attempt is over or there is no such run, and for a payload that
 // is no report. It returns an error when the database is away: the broker has to bring the report again then.
+// NewHandler panics if reports is nil.
 func NewHandler(reports *scheduler.Reports, o HandlerOptions) message.NoPublishHandlerFunc {
+	if reports == nil {
+		panic("broker.NewHandler: the reports are nil: make them with scheduler.NewReports")
+	}
 	option.Default(&o.Logger, slog.Default())
 	return func(m *message.Message) error {
 		said, err := readReport(m.Payload)
@@ -38,8 +42,14 @@ func NewHandler(reports *scheduler.Reports, o HandlerOptions) message.NoPublishH
 			o.Logger.Warn("edda: a message is no report on a run, and is dropped", "message_uuid", m.UUID, "error", err)
 			return nil
 		}
+		about := []any{"run", said.Run, "attempt", said.Attempt, "outcome", said.Outcome}
 		err = write(m.Context(), reports, said)
-		if errors.Is(err, scheduler.ErrNoRun) || errors.Is(err, scheduler.ErrNotCurrent) {
+		switch {
+		case errors.Is(err, scheduler.ErrNoRun):
+			o.Logger.Warn("edda: a report is on a run that is not there, and is dropped", about...)
+			return nil
+		case errors.Is(err, scheduler.ErrNotCurrent):
+			o.Logger.Debug("edda: a report is on an attempt that is over, and is dropped", about...)
 			return nil
 		}
 		return err
@@ -59,17 +69,12 @@ func readReport(payload []byte) (said reported, err error) {
 	if len(payload) > report.Most {
 		return said, fmt.Errorf("it has %d bytes: want at most %d", len(payload), report.Most)
 	}
-	d := json.NewDecoder(bytes.NewReader(payload))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&said); err != nil {
+	if err := report.Lenient(bytes.NewReader(payload), &said); err != nil {
 		return said, fmt.Errorf("want an object with run, attempt and outcome: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return said, errors.New("more than one value")
 	}
 	_, known := said.Failure()
 	switch {
-	case said.Run.IsZero() || said.Attempt < 1 || said.Attempt > math.MaxInt32:
+	case said.Run.IsZero() || !report.IsAttempt(said.Attempt):
 		return said, errors.New("want a run, and an attempt from 1")
 	case !known && (said.Outcome != beat || said.Error != ""):
 		return said, errors.New(`want the outcome "beat" or "succeeded", or "failed" or "dead" with an "error"`)

@@ -28,6 +28,14 @@ type report struct{ Month string }
 
 func (report) Kind() string { return "report.make" }
 
+// The metadata of a submission, as docs/guide/remote.md has them.
+const (
+	runKey      = "edda_run"
+	attemptKey  = "edda_run_attempt"
+	manifestKey = "edda_manifest"
+	dueKey      = "edda_due"
+)
+
 const (
 	submissions = "reports.to-make"
 	reports     = "run-reports"
@@ -217,13 +225,29 @@ func (w *world) nextRun() (*message.Message, remote.Run) {
 	if err != nil {
 		w.Fatalf("%v: %v", m.Metadata, err)
 	}
-	w.until("it is submitted", func() bool {
-		var beating bool
-		err := w.pool.QueryRow(w.Context(), w.schema.Render(`SELECT r.beat IS NOT NULL AND NOT EXISTS (SELECT FROM
-			:schema.queue_1) FROM :schema.run r WHERE r.id = $1`), r.ID).Scan(&beating)
-		return err == nil && beating
-	})
+	w.until("it is submitted", func() bool { return w.beating(r.ID) })
 	return m, r
+}
+
+// beating reports whether the submission of a run is committed.
+func (w *world) beating(run saga.ID) bool {
+	var beating bool
+	err := w.pool.QueryRow(w.Context(), w.schema.Render(`SELECT r.beat IS NOT NULL AND NOT EXISTS (SELECT FROM
+		:schema.queue_1) FROM :schema.run r WHERE r.id = $1`), run).Scan(&beating)
+	return err == nil && beating
+}
+
+// untilBeatsAgain waits until there is another sign of life.
+func (w *world) untilBeatsAgain(run saga.ID) {
+	w.Helper()
+	pgtest.Exec(w.T, w.pool,
+		w.schema.Render("UPDATE :schema.run SET beat = now() - interval '40 minutes' WHERE id = $1"), run)
+	w.until("there is another sign of life", func() bool {
+		var young bool
+		err := w.pool.QueryRow(w.Context(), w.schema.Render(
+			"SELECT beat > now() - interval '20 minutes' FROM :schema.run WHERE id = $1"), run).Scan(&young)
+		return err == nil && young
+	})
 }
 
 func (w *world) until(what string, done func() bool) {
