@@ -1,8 +1,8 @@
-// Package persistence stores saga instances in Postgres, and records of a program's own. It owns the table saga; no
-// other package names that table in SQL.
+// Package persistence stores saga instances in Postgres, and records and items of a program's own. It owns the table
+// saga; no other package names that table in SQL.
 //
-// Programs reach instances through a bus, and records with NewRecords. A Store is the bus's own: its Save is a part of
-// the pipeline with which a batch commits.
+// Programs reach instances through a bus, records with NewRecords, and items with NewItems. A Store is the bus's own:
+// its Save is a part of the pipeline with which a batch commits.
 //
 // # Promise
 //
@@ -34,4 +34,9 @@
 //
 // Records are values of a program's own, each with a version, in the table record, which no other package names either.
 // They share with sagas the comparison of versions, and nothing else.
+//
+// # Items
+//
+// Items are what a program collects beside a saga, append-only, in the table saga_item, which no other package names.
+// An addition waits for nothing but another one of the same key, and two of one key add one item.
 package persistence

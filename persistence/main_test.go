@@ -32,6 +32,7 @@ func TestEachStatementIsPreparedAndUsedOnce(t *testing.T) {
 	pool, schema := pgtest.Database(t)
 	pgtest.Statements(t, pool, schema, "statements.sql")
 	pgtest.Statements(t, pool, schema, "records.sql")
+	pgtest.Statements(t, pool, schema, "items.sql")
 }
 
 // database is a migrated schema with its store, for tests that write SQL of their own.

@@ -150,7 +150,7 @@ type recordCall struct {
 
 // write calls a statement that takes a value before its other arguments.
 func (r *Records[T]) write(ctx context.Context, db DB, c recordCall, value T) (Record[T], error) {
-	text, err := encodeRecord(value)
+	text, err := encodeValue(value)
 	if err != nil {
 		return Record[T]{}, r.failed(c.verb, c.key, err)
 	}
@@ -159,7 +159,7 @@ func (r *Records[T]) write(ctx context.Context, db DB, c recordCall, value T) (R
 }
 
 func (r *Records[T]) one(ctx context.Context, db DB, c recordCall) (Record[T], error) {
-	if c.key == "" || len(c.key) > MaxKey || !utf8.ValidString(c.key) || strings.ContainsRune(c.key, 0) {
+	if !fits(c.key) {
 		err := fmt.Errorf("a key of %d bytes: want 1 to %d, in UTF-8 and without NUL", len(c.key), MaxKey)
 		return Record[T]{}, r.failed(c.verb, c.key, err)
 	}
@@ -178,7 +178,7 @@ func (r *Records[T]) one(ctx context.Context, db DB, c recordCall) (Record[T], e
 }
 
 func (r *Records[T]) failed(verb, key string, err error) error {
-	return fmt.Errorf("%s record %s/%s: %w", verb, r.collection, printable(key[:min(len(key), 80)]), pgerr.Explain(err))
+	return fmt.Errorf("%s record %s/%s: %w", verb, r.collection, shortened(key), pgerr.Explain(err))
 }
 
 func (r *Records[T]) scan(row pgx.Row) (found Record[T], err error) {
@@ -186,7 +186,12 @@ func (r *Records[T]) scan(row pgx.Row) (found Record[T], err error) {
 	if err := row.Scan(&found.Key, &found.Version, &found.Changed, &text); err != nil {
 		return found, err
 	}
-	return found, decodeRecord(text, &found.Value)
+	return found, decodeValue(text, &found.Value)
+}
+
+// fits reports whether a key can be stored.
+func fits(key string) bool {
+	return key != "" && len(key) <= MaxKey && utf8.ValidString(key) && !strings.ContainsRune(key, 0)
 }
 
 // held is a value as a message, for the codec of the sagas' states: it reports what encoding/json would lose.
@@ -202,8 +207,8 @@ const (
 	heldAfter  = `}`
 )
 
-// encodeRecord returns text and no bytes: pgx's simple protocol would send them as bytea.
-func encodeRecord[T any](value T) (string, error) {
+// encodeValue returns text and no bytes: pgx's simple protocol would send them as bytea.
+func encodeValue[T any](value T) (string, error) {
 	text, err := saga.JSON.Encode(held[T]{value})
 	if err != nil {
 		return "", fmt.Errorf("encode its value: %w", err)
@@ -215,7 +220,7 @@ func encodeRecord[T any](value T) (string, error) {
 	return string(text), nil
 }
 
-func decodeRecord[T any](text []byte, into *T) error {
+func decodeValue[T any](text []byte, into *T) error {
 	var read held[T]
 	if err := saga.JSON.Decode([]byte(heldBefore+string(text)+heldAfter), &read); err != nil {
 		return fmt.Errorf("decode its value: %w", err)

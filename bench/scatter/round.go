@@ -86,8 +86,12 @@ func (r *round) build(ctx context.Context) (err error) {
 	}
 	if r.design == appendDesign {
 		parts = []bus.Part{bus.Saga(gather.CollectSaga(r.store)), bus.Saga(errands(r.store, "errand"))}
-		if err := r.host(&r.others, "items", bus.EndpointOptions{}, nil, bus.HandleTx(gather.KeepItem),
-			bus.HandleTx(gather.LookForItems)); err != nil {
+		items, err := gather.NewItems(r.schema)
+		if err != nil {
+			return err
+		}
+		if err := r.host(&r.others, "items", bus.EndpointOptions{}, nil, bus.HandleTx(items.Keep),
+			bus.HandleTx(items.Look)); err != nil {
 			return err
 		}
 	}
@@ -301,7 +305,8 @@ func (r *round) untilWaiting(ctx context.Context, endpoint string) error {
 	return fmt.Errorf("not all messages waited for endpoint %s within %v (-within)", endpoint, r.long.within)
 }
 
-// settle reads what the engine counted. The endpoints have ended, so their counters are written.
+// settle reads what the engine counted, and sees what items are left. The endpoints have ended, so their counters are
+// written.
 func (r *round) settle(ctx context.Context) error {
 	operator, err := r.operator()
 	if err != nil {
@@ -320,5 +325,5 @@ func (r *round) settle(ctx context.Context) error {
 	for _, l := range letters {
 		err = errors.Join(err, fmt.Errorf("%w: %s died in %s: %s", gather.ErrWrong, l.Kind, l.Endpoint, l.Error))
 	}
-	return err
+	return errors.Join(err, gather.CheckLeft(ctx, r.pool, r.schema, os.Stderr))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -84,7 +85,8 @@ func play(ctx context.Context, d *demo.Database, requests int, out io.Writer) er
 			}
 			_, _ = fmt.Fprintf(out, "%-10s %v\n", runs[i], took.Round(time.Millisecond))
 		}
-		return gather.Check(ctx, d.Pool, out, requests, runs...)
+		return errors.Join(gather.CheckLeft(ctx, d.Pool, d.Edda, out),
+			gather.Check(ctx, d.Pool, out, requests, runs...))
 	})
 	return group.Wait()
 }
@@ -113,13 +115,17 @@ func designs(requests int) (all []saga.Message) {
 	return append(all, gather.Collect{Run: "append", Requests: requests})
 }
 
-// endpoints are the desk of the sagas, the work, and the tables of items and results.
+// endpoints are the desk of the sagas, the work, the items, and the table of results.
 func endpoints(d *demo.Database, b *bus.Bus) (*edda.Host, error) {
+	items, err := gather.NewItems(d.Edda)
+	if err != nil {
+		return nil, err
+	}
 	var runners []edda.Runner
 	for name, parts := range map[string][]bus.Part{
 		"desk":     {bus.Saga(gather.Saga(saga.Pessimistic)), bus.Saga(gather.CollectSaga(saga.Pessimistic))},
 		"requests": {bus.HandleTx(gather.DoWork)},
-		"items":    {bus.HandleTx(gather.KeepItem), bus.HandleTx(gather.LookForItems)},
+		"items":    {bus.HandleTx(items.Keep), bus.HandleTx(items.Look)},
 		"ledger":   {bus.HandleTx(gather.Enter)},
 	} {
 		e, err := bus.NewEndpoint(b, name, bus.EndpointOptions{}, parts...)

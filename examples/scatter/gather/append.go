@@ -1,18 +1,19 @@
 package gather
 
 import (
-	_ "embed"
+	"strconv"
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
-// The append design: what comes in goes into rows of a table of ours, written by handlers that touch no saga, in an
-// endpoint of their own: each of them makes two trips to the database, and nobody should have to wait for a thousand of
-// them. Whether all of it is there is asked now and then, by a message that comes again until it is so. So the row of
-// the saga is written while it sends and when it ends, and never for what comes in.
+// The append design: what comes in goes into rows beside the saga, persistence.Items, written by handlers that touch no
+// saga, in an endpoint of their own: each of them makes two trips to the database, and nobody should have to wait for a
+// thousand of them. Whether all of it is there is asked now and then, by a message that comes again until it is so. So
+// the row of the saga is written while it sends and when it ends, and never for what comes in.
 
 const countEvery = 20 * time.Millisecond
 
@@ -56,27 +57,47 @@ func CollectSaga(store saga.Store) *saga.Definition {
 	)
 }
 
-// KeepItem handles an answer: one row more, and nothing that another row could be in the way of.
-func KeepItem(ctx *bus.Context, tx pgx.Tx, m Answer) error {
-	_, err := tx.Exec(ctx, `INSERT INTO item (run, number, value, text) VALUES ($1, $2, $3, $4)`, m.Run, m.Number,
-		m.Value, m.Text)
+// Kept is what is kept of an answer.
+type Kept struct {
+	Value int64
+	Text  string `json:",omitempty"`
+}
+
+// Items are the answers of the append design, each under the number of its request: an answer that comes twice is one
+// item.
+type Items struct{ kept *persistence.Items[Kept] }
+
+// NewItems returns the items in a schema of Edda's.
+func NewItems(schema string) (*Items, error) {
+	kept, err := persistence.NewItems[Kept](schema, "answer")
+	return &Items{kept}, err
+}
+
+// Keep handles an answer: one row more, and nothing that another row could be in the way of.
+func (i *Items) Keep(ctx *bus.Context, tx pgx.Tx, m Answer) error {
+	_, err := i.kept.Add(ctx, tx, m.Run, strconv.Itoa(m.Number), Kept{Value: m.Value, Text: m.Text})
 	return err
 }
 
-//go:embed count.sql
-var countSQL string
-
-// LookForItems handles CountItems: it asks itself again later until all items are there. It sees those that are
-// committed, so the last look sees all.
-func LookForItems(ctx *bus.Context, tx pgx.Tx, m CountItems) error {
-	var t Total
-	if err := tx.QueryRow(ctx, countSQL, m.Run).Scan(&t.Count, &t.Sum, &t.Squares); err != nil {
+// Look handles CountItems: it sends that to itself again, for later, until all items are there. It sees those that are
+// committed, so the last look sees all. That one adds them up, and takes them away.
+func (i *Items) Look(ctx *bus.Context, tx pgx.Tx, m CountItems) error {
+	n, err := i.kept.Count(ctx, tx, m.Run)
+	if err != nil {
 		return err
 	}
-	if t.Count < m.Want {
+	if n < m.Want {
 		ctx.Send(m, saga.Delay(countEvery))
 		return nil
 	}
+	var t Total
+	for item, err := range i.kept.All(ctx, tx, m.Run) {
+		if err != nil {
+			return err
+		}
+		t.add(total(item.Value.Value))
+	}
 	ctx.Send(AllThere{Key: m.Key, Total: t})
-	return nil
+	_, err = i.kept.Clear(ctx, tx, m.Run)
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -19,6 +20,9 @@ var Tables string
 
 //go:embed check.sql
 var checkSQL string
+
+//go:embed left.sql
+var leftSQL string
 
 // ErrWrong is the answer of Check.
 var ErrWrong = errors.New("not everything is as it should be")
@@ -57,6 +61,34 @@ func Check(ctx context.Context, pool *pgxpool.Pool, out io.Writer, requests int,
 		"unless something is wrong\n", checked, wrong)
 	if wrong > 0 || checked != len(runs) {
 		return fmt.Errorf("%w: %d of %d runs are wrong", ErrWrong, wrong, checked)
+	}
+	return nil
+}
+
+// CheckLeft returns an error, and prints what is wrong, if there are items in a schema of Edda's: each run of the
+// append design takes its items away when it has added them up.
+func CheckLeft(ctx context.Context, pool *pgxpool.Pool, schema string, out io.Writer) error {
+	parsed, err := pg.ParseSchema(schema)
+	if err != nil {
+		return err
+	}
+	rows, err := pool.Query(ctx, parsed.Render(leftSQL))
+	if err != nil {
+		return fmt.Errorf("check what items are left: %w", err)
+	}
+	var name string
+	items, wrong := 0, 0
+	_, err = pgx.ForEachRow(rows, []any{&name, &items}, func() error {
+		if wrong++; wrong <= listed {
+			_, _ = fmt.Fprintf(out, "wrong: %s: %d items are left\n", name, items)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("check what items are left: %w", err)
+	case wrong > 0:
+		return fmt.Errorf("%w: %d runs have left items", ErrWrong, wrong)
 	}
 	return nil
 }

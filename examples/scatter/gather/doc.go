@@ -3,7 +3,8 @@
 // # Promise
 //
 // A run ends with a row in the table result, which has no constraint: how many replies were counted, the sum of their
-// values, and the sum of the squares. Check compares every row with what it must be.
+// values, and the sum of the squares. Check compares every row with what it must be, and CheckLeft sees items that a
+// run has not taken away.
 //
 // # The designs
 //
@@ -11,7 +12,7 @@
 //	tree        a saga halves its requests between two sagas, down to single requests: each waits for two replies
 //	chunks      one level of sagas, about as many as each of them has requests
 //	sequential  the next request is sent when the reply to the last one has come
-//	append      the replies are rows of a table of the program's own, written by plain handlers; the saga is
+//	append      the replies are rows beside the saga, persistence.Items, added by plain handlers; the saga is
 //	            written when it begins and when all rows are there
 //
 // They are the redesigns that a chapter on saga concurrency recommends where replies fight for one instance. Edda

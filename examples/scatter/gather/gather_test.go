@@ -3,6 +3,7 @@ package gather
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -174,11 +175,15 @@ func TestAppendLeavesTheSagaAlone(t *testing.T) {
 // runEndpoints runs the append design while f does.
 func runEndpoints(t *testing.T, d *demo.Database, b *bus.Bus, f func(ctx context.Context)) {
 	t.Helper()
+	items, err := NewItems(d.Edda)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var runners []edda.Runner
 	for name, parts := range map[string][]bus.Part{
 		"desk":     {bus.Saga(CollectSaga(saga.Pessimistic))},
 		"requests": {bus.HandleTx(DoWork)},
-		"items":    {bus.HandleTx(KeepItem), bus.HandleTx(LookForItems)},
+		"items":    {bus.HandleTx(items.Keep), bus.HandleTx(items.Look)},
 		"ledger":   {bus.HandleTx(Enter)},
 	} {
 		e, err := bus.NewEndpoint(b, name, bus.EndpointOptions{}, parts...)
@@ -233,24 +238,51 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 	end("short", Total{Count: 2, Sum: good.Sum, Squares: good.Squares})
 	end("swapped", Total{Count: 3, Sum: good.Sum, Squares: good.Squares + 2}) // one reply twice, another never
 	end("stranger", good)
-	end("items", good)
-	end("over", good)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pool.Exec(ctx, `INSERT INTO item VALUES ('items', 0, 1), ('items', 1, 1), ('items', 1, 1),
-		('over', 0, 1), ('over', 1, 1), ('over', 2, 1), ('over', 2, 1)`); err != nil {
-		t.Fatal(err)
-	}
 	var out bytes.Buffer
-	if err := Check(ctx, pool, &out, 3, "good", "twice", "short", "swapped", "items", "over", "lost"); err == nil {
+	if err := Check(ctx, pool, &out, 3, "good", "twice", "short", "swapped", "lost"); err == nil {
 		t.Error("the check found nothing wrong")
 	}
 	for _, want := range []string{"twice: it ended 2 times", "short: 2 replies counted", "swapped: 3 replies counted",
-		"stranger: nobody began it",
-		"items: 3 items of 2 requests", "over: 4 items of 3 requests", "lost: it did not end", "runs=8 wrong=7"} {
+		"stranger: nobody began it", "lost: it did not end", "runs=6 wrong=5"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the check did not print %q:\n%s", want, out.String())
 		}
+	}
+}
+
+// An item that comes twice is one, items under wrong keys are left over, and so are those that nobody counted.
+func TestCheckSeesItemsThatAreLeft(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	d, err := demo.Connect(ctx, pgdev.DSN(t), pgdev.Schema(t), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Pool.Close()
+	if err := d.Create(ctx, Tables); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Drop(context.Background()) }()
+	items, err := NewItems(d.Edda)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := CheckLeft(ctx, d.Pool, d.Edda, &out); err != nil || out.Len() > 0 {
+		t.Errorf("nothing is wrong: %v, %s", err, out.String())
+	}
+	for run, keys := range map[string][]string{"short": {"0", "1"}, "over": {"0", "1", "2", "2 again"}} {
+		for _, key := range append(keys, keys...) {
+			if _, err := items.kept.Add(ctx, d.Pool, run, key, Kept{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := CheckLeft(ctx, d.Pool, d.Edda, &out); !errors.Is(err, ErrWrong) ||
+		out.String() != "wrong: over: 4 items are left\nwrong: short: 2 items are left\n" {
+		t.Errorf("%v, %s", err, out.String())
 	}
 }
