@@ -10,8 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"reflect"
-
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/watch"
@@ -49,7 +47,10 @@ func (s Seen) Into(state any) error {
 		return fmt.Errorf("read saga %s/%s: it is %v, and its state was never seen", s.Instance.Saga, s.Instance.Key,
 			s.Life)
 	}
-	return readState(s.def, s.Instance, state)
+	if err := persistence.CheckInto(s.def, state); err != nil {
+		return err
+	}
+	return persistence.ReadState(s.def, s.Instance, state)
 }
 
 // Mark is the version that was seen.
@@ -181,9 +182,8 @@ func noteChanges(watches *watch.Set, messages []*delivery.Message) {
 // Errors: saga.ErrState and saga.ErrNewerState for a state that this program cannot read; i is valid then.
 func (b *Bus) Instance(ctx context.Context, d *saga.Definition, key string, into any) (i saga.Instance, ok bool,
 	err error) {
-	if into != nil && reflect.TypeOf(into) != reflect.PointerTo(d.StateType()) {
-		return saga.Instance{}, false, fmt.Errorf("read saga %s: its state goes into a *%v, not a %T", d.Name(),
-			d.StateType(), into)
+	if err := persistence.CheckInto(d, into); err != nil {
+		return saga.Instance{}, false, err
 	}
 	i, ok, err = b.tables.sagas.Read(ctx, b.pool, d.Name(), key)
 	if ok && !i.RememberedUntil().IsZero() {
@@ -192,25 +192,5 @@ func (b *Bus) Instance(ctx context.Context, d *saga.Definition, key string, into
 	if err != nil || !ok || into == nil {
 		return i, ok, err
 	}
-	return i, true, readState(d, i, into)
-}
-
-// readState decodes the state of i into into, upgraded to the current version.
-func readState(d *saga.Definition, i saga.Instance, into any) error {
-	if reflect.TypeOf(into) != reflect.PointerTo(d.StateType()) {
-		return fmt.Errorf("read saga %s: its state goes into a *%v, not a %T", d.Name(), d.StateType(), into)
-	}
-	i.Pending = nil // else one that is remembered is not decoded
-	session, err := d.Open(i)
-	if err != nil {
-		return err
-	}
-	now, err := session.Instance()
-	if err == nil {
-		err = saga.JSON.Decode(now.State, into)
-	}
-	if err != nil {
-		return fmt.Errorf("read saga %s/%s: %w", d.Name(), i.Key, err)
-	}
-	return nil
+	return i, true, persistence.ReadState(d, i, into)
 }

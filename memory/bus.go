@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
@@ -91,9 +91,8 @@ func (b *Bus) Instance(
 	if err := context.Cause(ctx); err != nil {
 		return saga.Instance{}, false, err
 	}
-	if into != nil && reflect.TypeOf(into) != reflect.PointerTo(d.StateType()) {
-		return saga.Instance{}, false, fmt.Errorf("read saga %s: its state goes into a *%v, not a %T", d.Name(),
-			d.StateType(), into)
+	if err := persistence.CheckInto(d, into); err != nil {
+		return saga.Instance{}, false, err
 	}
 	b.mu.Lock()
 	i, ok = b.sagas.byKey(d.Name(), key)
@@ -104,23 +103,7 @@ func (b *Bus) Instance(
 	if into == nil {
 		return i, true, nil
 	}
-	return i, true, readState(d, i, into)
-}
-
-// readState decodes the state of i, upgraded to the current version.
-func readState(d *saga.Definition, i saga.Instance, into any) error {
-	session, err := d.Open(i)
-	if err != nil {
-		return err
-	}
-	now, err := session.Instance()
-	if err == nil {
-		err = saga.JSON.Decode(now.State, into)
-	}
-	if err != nil {
-		return fmt.Errorf("read saga %s/%s: %w", d.Name(), i.Key, err)
-	}
-	return nil
+	return i, true, persistence.ReadState(d, i, into)
 }
 
 // Queue is what waits for an endpoint.

@@ -233,7 +233,7 @@ func newScene(t *testing.T, open func(*testing.T, bus.Options) place, o bus.Opti
 	return s
 }
 
-// endpoint adds an endpoint to the story.
+// on adds an endpoint to the story.
 func (s *scene) on(name string, o bus.EndpointOptions, parts ...bus.Part) {
 	s.Helper()
 	e, err := s.endpoint(name, o, parts...)
@@ -256,32 +256,17 @@ func (s *scene) manifests(all ...scheduler.Manifest) {
 // play runs everything while do happens, until no message is left but those of left, and returns what was told.
 func (s *scene) play(do func()) string {
 	s.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(s.Context()))
-	defer cancel()
-	for _, r := range s.runners {
-		if e, ok := r.(interface{ Check(context.Context) error }); ok {
-			if err := e.Check(ctx); err != nil {
-				s.Fatal(err)
-			}
-		}
-	}
-	ended := make(chan error, len(s.runners))
-	for _, r := range s.runners {
-		go func() { ended <- r.Run(ctx) }()
-	}
+	stop := s.run()
 	do()
 	s.await("an end of the messages", func() bool {
-		waiting, err := s.waiting(ctx)
+		waiting, err := s.waiting(s.Context())
 		if err != nil {
 			s.Fatal(err)
 		}
 		return waiting == s.left
 	})
-	cancel()
-	for range s.runners {
-		if err := <-ended; err != nil {
-			s.Fatal(err)
-		}
+	if err := stop(); err != nil {
+		s.Fatal(err)
 	}
 	s.tellInstances()
 	return s.sorted()

@@ -78,7 +78,8 @@ func (w *world) now() time.Time {
 	return w.clock
 }
 
-// change wakes everybody who waits for a change, after the schedules have done what is due.
+// change lets the schedules do what is due, cancels the handlers of runs that are over, and wakes all goroutines that
+// wait for a change.
 func (w *world) change() {
 	for _, s := range w.schedules {
 		s.cycle()

@@ -12,6 +12,19 @@ import (
 // IsWorker reports whether this process was started as a worker.
 func IsWorker(variable string) bool { return os.Getenv(variable) != "" }
 
+// Become turns the process into a worker, for ever, if it was started as one: it runs serve and ends the process. name
+// stands before an error.
+func Become(variable, name string, serve func() error) {
+	if !IsWorker(variable) {
+		return
+	}
+	if err := serve(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
 // Attend reads the task that this worker was started with, and returns the context of its work. The context ends when
 // the parent asks the worker to end, and when the parent has ended. The worker ignores Ctrl-C, which is for the parent.
 func Attend(ctx context.Context, variable string, task any) (context.Context, error) {

@@ -28,8 +28,8 @@ func (e unfitForRabbit) Error() string { return string(e) }
 // rabbitMarshaler is the marshaler of watermill-amqp for any author and any producer.
 type rabbitMarshaler struct{ maxMessage int }
 
-// isRabbitCommand tells of a header that RabbitMQ or one of its plugins obeys: CC and BCC name further queues, and
-// whoever publishes has rights that an author may not have.
+// isRabbitCommand reports whether RabbitMQ or one of its plugins obeys the header: CC and BCC name further queues. A
+// relay publishes with rights that the author of a message may not have.
 func isRabbitCommand(name string) bool {
 	name = strings.ToLower(name)
 	return name == "cc" || name == "bcc" || strings.HasPrefix(name, "x-") || name == wmamqp.MetadataRedeliveredKey

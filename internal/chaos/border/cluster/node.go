@@ -37,14 +37,7 @@ var canBeNode bool
 // TestMain.
 func RunNode() {
 	canBeNode = true
-	if !procs.IsWorker(nodeVariable) {
-		return
-	}
-	if err := serve(); err != nil {
-		fmt.Fprintln(os.Stderr, "nats node:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	procs.Become(nodeVariable, "nats node", serve)
 }
 
 // serve runs the server until our starter asks us to end, or has ended.

@@ -36,14 +36,7 @@ var canBeNode bool
 // main or TestMain.
 func RunNode() {
 	canBeNode = true
-	if !procs.IsWorker(nodeVariable) {
-		return
-	}
-	if err := serve(); err != nil {
-		fmt.Fprintln(os.Stderr, "rabbit node:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	procs.Become(nodeVariable, "rabbit node", serve)
 }
 
 // serve runs epmd and the broker until our starter asks us to end, or has ended. Both then get a SIGKILL.
