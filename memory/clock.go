@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/edda-go/edda/internal/run"
@@ -99,6 +100,9 @@ func (b *Bus) Idle(ctx context.Context) error {
 }
 
 func (w *world) idle() bool {
+	if slices.ContainsFunc(w.schedules, func(s *Scheduler) bool { return s.touched }) {
+		return false
+	}
 	now := w.now()
 	for _, q := range w.queues {
 		if q.inHand > 0 {

@@ -810,3 +810,27 @@ func TestWokenMessageThatExpiresLetsOthersCome(t *testing.T) {
 		t.Error(told.sorted())
 	}
 }
+
+// Many firings that were missed all come, in more steps than one change of the bus takes.
+func TestManyMissedFirings(t *testing.T) {
+	t.Parallel()
+	const missed = 2500
+	b := newBus(t, nil)
+	_, err := memory.NewScheduler(b, scheduler.Manifest{Name: "m", When: scheduler.Every(time.Second),
+		Message: note{}, Overlap: true, Misfire: scheduler.MisfireAll, MisfireUp: missed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var handled atomic.Int64
+	on(t, b, "notes", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, _ note) error {
+		ctx.LeaveRun() // its end would be another change
+		handled.Add(1)
+		return nil
+	}))
+	advance(t, b, 3000*time.Second) // nothing runs
+	start(t, b)
+	advance(t, b, 0)
+	if got := handled.Load(); got != missed {
+		t.Errorf("%d firings came, want %d", got, missed)
+	}
+}

@@ -24,7 +24,7 @@ type Scheduler struct {
 	bus     *Bus
 	running sync.Mutex // held by Run
 
-	// guarded by the bus's mutex, as is what follows
+	// guarded by the bus's mutex
 	table   *timetable.Table
 	touched bool      // the table was changed since the last cycle
 	next    time.Time // when something is due in it by itself, as of then; zero is never
@@ -96,8 +96,8 @@ func (s *Scheduler) refuse(f timetable.Firing, times int, dead bool, err error) 
 	s.refused = append(s.refused, refusal{f, times, dead, err})
 }
 
-// mostCycles bounds what one change of the bus may set off.
-const mostCycles = 10_000
+// mostCycles bounds what one change of the bus may set off, while everything else waits.
+const mostCycles = 1000
 
 // cycle does what is due, if anything may be. The caller holds the bus's mutex.
 func (s *Scheduler) cycle() {
@@ -106,10 +106,11 @@ func (s *Scheduler) cycle() {
 		return
 	}
 	s.table.Now, s.touched = now, false
-	for range mostCycles {
+	for n := range mostCycles {
 		if !s.table.Cycle() {
 			break
 		}
+		s.touched = n == mostCycles-1 // the next change goes on
 	}
 	s.next = s.table.Upcoming()
 }
@@ -133,7 +134,10 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		wait, changed, refused := forEver, (<-chan struct{})(nil), []refusal(nil)
 		b.locked(func() {
-			if b.real && !s.next.IsZero() {
+			switch {
+			case s.touched:
+				wait = 0
+			case b.real && !s.next.IsZero():
 				wait = time.Until(s.next)
 			}
 			changed = b.changed
