@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/counters"
 	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/lease"
@@ -13,6 +14,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/presence"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/ring"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wake"
@@ -65,6 +67,14 @@ type tables struct {
 	sent     *dedup.Store
 	limits   *limit.Store
 	leases   *lease.Store
+	rings    *ring.Store
+	history  keeper
+}
+
+// keeper writes the history of endpoints.
+type keeper struct {
+	store   *history.Store
+	general history.Options
 }
 
 func openTables(schema pg.Schema) tables {
@@ -72,6 +82,7 @@ func openTables(schema pg.Schema) tables {
 		counters: counters.New(schema), settings: settings.New(schema), runs: runs.New(schema),
 		sagas: persistence.New(schema), letters: deadletter.New(schema), sent: dedup.New(schema),
 		limits: limit.New(schema), leases: lease.New(schema),
+		rings: ring.New(schema), history: keeper{store: history.New(schema)},
 	}
 }
 
@@ -88,6 +99,10 @@ type Options struct {
 	// AutoInstall lets Run create the endpoint's queue, which needs the right to create tables. Without it Run of an
 	// endpoint that was never installed fails with ErrNotInstalled.
 	AutoInstall bool
+
+	// History says what endpoints keep of what happened, unless EndpointOptions.History or an operator says otherwise;
+	// the zero value is history.Default.
+	History history.Options
 
 	// NotifyInTx puts the wake-up of SendTx and PublishTx into the caller's transaction. Postgres then commits all such
 	// transactions of the server one after another: with 32 clients, 13,100 transactions a second became 4,450. Without
@@ -136,6 +151,11 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 		pool: pg.Committed(pool), schema: schema, codec: o.Codec, log: o.Logger, events: o.Events, wakeup: o.Wakeup,
 		autoInstall: o.AutoInstall,
 	}
+	if err := o.History.Check(); err != nil {
+		return nil, fmt.Errorf("new bus: %w", err)
+	}
+	b.tables = openTables(b.schema)
+	b.tables.history.general = o.History.Or(history.Default)
 	if b.codec == nil {
 		b.codec = saga.JSON
 	}
@@ -153,7 +173,7 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 }
 
 func (b *Bus) prepare(routing []Routing) error {
-	b.sql, b.tables = pg.Load(statements, b.schema), openTables(b.schema)
+	b.sql = pg.Load(statements, b.schema)
 	overrides := map[string]string{}
 	for _, r := range routing {
 		if err := saga.CheckName(r.Kind); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pin"
 	"github.com/edda-go/edda/internal/presence"
+	"github.com/edda-go/edda/internal/ring"
 	"github.com/edda-go/edda/internal/run"
-	"github.com/edda-go/edda/outbox"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -101,9 +101,9 @@ func (c *cleaner) cleanInTurn(ctx context.Context) {
 
 func (c *cleaner) cleanOnce(ctx context.Context) {
 	c.prune(ctx, c.chores(ctx))
-	for _, ring := range []outbox.Ring{outbox.Inbox, outbox.Outbox} {
-		if _, err := c.bus.border.Store.Rotate(ctx, c.bus.pool, ring); err != nil && ctx.Err() == nil {
-			c.bus.calm.Warn("edda: old rows were not deleted", "table", string(ring), "error", err)
+	for _, name := range []ring.Name{ring.Inbox, ring.Outbox, ring.History} {
+		if _, err := c.bus.tables.rings.Rotate(ctx, c.bus.pool, name); err != nil && ctx.Err() == nil {
+			c.bus.calm.Warn("edda: old rows were not deleted", "table", string(name), "error", err)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/batch"
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/handlers"
@@ -63,6 +64,10 @@ type EndpointOptions struct {
 	// until "edda limit reset". Check then logs a warning. 0 declares nothing, and removes no limit. See
 	// docs/operate/limits.md.
 	ClusterConcurrency int
+
+	// History says what is kept of the messages of the endpoint, unless an operator says otherwise: "edda history set".
+	// What it leaves open is what Options.History says.
+	History history.Options
 
 	Policy recoverability.Policy // nil is recoverability.Default
 
@@ -174,6 +179,7 @@ func (o EndpointOptions) withDefaults(h *handlers.Table, poolSize int) (Endpoint
 		f.Add(errors.New("ClusterConcurrency must be 0 in an Ordered endpoint, which has no limit: use " +
 			"Concurrency, or an endpoint without order"))
 	}
+	f.Add(o.History.Check())
 	f.Int("Concurrency", &o.Concurrency, workers, 0, mostWorkers)
 	f.Int("ClusterConcurrency", &o.ClusterConcurrency, 0, 0, limit.Most)
 	f.Int("BatchMax", &o.BatchMax, rows, 0, most)
@@ -257,7 +263,10 @@ func newRecipient(e *Endpoint) *delivery.Recipient {
 		},
 		Pool: b.pool, Codec: b.codec, NewID: newID, Log: b.log, Calm: b.calm, Routes: b.routes,
 		Sent: b.tables.sent, Letters: b.tables.letters, Settings: b.tables.settings, Runs: b.tables.runs,
-		Notifier: b.notifier,
+		Notifier: b.notifier, Host: b.cleaner.holder, History: b.tables.history.store,
+		Keeps: func() history.Options {
+			return e.settings.Now().History.Or(o.History).Or(b.tables.history.general)
+		},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -20,8 +21,9 @@ type EndpointSettings struct {
 	Paused      bool
 	PausedAt    time.Time // by the database's clock; zero while it is not paused, as is Reason
 	Reason      string
-	Concurrency int  // workers of each process; 0 while the number of the program holds
-	Relay       bool // a relay carries its messages over the border, and has no workers
+	Concurrency int             // workers of each process; 0 while the number of the program holds
+	Relay       bool            // a relay carries its messages over the border, and has no workers
+	History     history.Options // zero fields while what the program says holds
 }
 
 // Endpoints pauses endpoints and sets their number of workers while their programs run. Every method
@@ -74,6 +76,17 @@ func (e Endpoints) SetConcurrency(ctx context.Context, name string, n int) error
 // ResetConcurrency gives the processes of an endpoint back the numbers of their programs.
 func (e Endpoints) ResetConcurrency(ctx context.Context, name string) error {
 	return e.setConcurrency(ctx, "reset the concurrency of", name, nil)
+}
+
+// SetHistory sets what is kept of an endpoint's messages, in place of bus.EndpointOptions.History and
+// bus.Options.History. A field of o that is zero goes back to what the program says. Processes that listen follow at
+// once, others within their Poll.
+func (e Endpoints) SetHistory(ctx context.Context, name string, o history.Options) error {
+	if err := o.Check(); err != nil {
+		return fmt.Errorf("set the history of endpoint %.80q: %w", name, err)
+	}
+	queue, err := e.o.settings.SetHistory(ctx, e.o.pool, name, o)
+	return e.changed(ctx, "set the history of", name, queue, err)
 }
 
 func (e Endpoints) setConcurrency(ctx context.Context, doing, name string, n *int) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pin"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/ring"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
@@ -48,6 +49,7 @@ type Operator struct {
 	counters *counters.Store
 	letters  *deadletter.Store
 	outbox   *outbox.Store
+	rings    *ring.Store
 	pins     *pin.Look
 }
 
@@ -68,7 +70,7 @@ func New(pool *pgxpool.Pool, options Options) (*Operator, error) {
 	o := &Operator{
 		pool: pg.Committed(pool), schema: schema, sql: pg.Load(statements, schema), settings: settings.New(schema),
 		limits: limit.New(schema), sagas: persistence.New(schema), counters: counters.New(schema),
-		letters: deadletter.New(schema), outbox: outbox.New(schema), pins: pin.New(schema),
+		letters: deadletter.New(schema), outbox: outbox.New(schema), rings: ring.New(schema), pins: pin.New(schema),
 	}
 	o.routes = queue.NewRouter(o.pool, schema, nil)
 	return o, nil

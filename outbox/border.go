@@ -11,6 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/ring"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wake"
@@ -35,6 +36,7 @@ type BorderOptions struct {
 	Pool     *pg.Pool
 	Schema   pg.Schema
 	Store    *Store
+	Rings    *ring.Store
 	Routes   *queue.Router
 	Hub      *wake.Hub
 	Notifier *wake.Notifier

@@ -40,5 +40,5 @@
 // 40001 of Postgres. The caller's own transaction may use any connection, also through PgBouncer and in each of pgx's
 // modes, so its statements take plain text and bytea arrays.
 //
-// The package owns the tables inbox, outbox and ring, and the functions received, inbox_id and rotate_ring.
+// The package owns the tables inbox and outbox, and the functions received and inbox_id.
 package outbox

@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/ring"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -25,6 +26,7 @@ type border struct {
 	pool   *pgxpool.Pool
 	schema pg.Schema
 	store  *outbox.Store
+	rings  *ring.Store
 }
 
 func openBorder(t *testing.T) *border {
@@ -32,7 +34,7 @@ func openBorder(t *testing.T) *border {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
 	store := outbox.New(schema)
-	return &border{T: t, pool: pool, schema: schema, store: store}
+	return &border{T: t, pool: pool, schema: schema, store: store, rings: ring.New(schema)}
 }
 
 func (b *border) exec(sql string, args ...any) {
@@ -41,11 +43,11 @@ func (b *border) exec(sql string, args ...any) {
 }
 
 // turn turns a ring as if it were due.
-func (b *border) turn(ring outbox.Ring) {
+func (b *border) turn(of ring.Name) {
 	b.Helper()
-	b.exec(`UPDATE :schema.ring SET since = now() - interval '1 year' WHERE name = $1`, string(ring))
-	if turned, err := b.store.Rotate(b.Context(), b.pool, ring); err != nil || !turned {
-		b.Fatalf("turn the %s: %v, %v", ring, turned, err)
+	b.exec(`UPDATE :schema.ring SET since = now() - interval '1 year' WHERE name = $1`, string(of))
+	if turned, err := b.rings.Rotate(b.Context(), b.pool, of); err != nil || !turned {
+		b.Fatalf("turn the %s: %v, %v", of, turned, err)
 	}
 }
 
@@ -108,7 +110,7 @@ func TestIDsSurviveTurnsForTheirTime(t *testing.T) {
 		for back := range min(n, 3) {
 			b.wantReceived("a", []outbox.InboxEntry{received(byte(n-back-1), 1)}, dedup.Duplicate)
 		}
-		b.turn(outbox.Inbox)
+		b.turn(ring.Inbox)
 	}
 	b.wantReceived("a", []outbox.InboxEntry{received(4, 1), received(5, 2), received(6, 1), received(7, 1)},
 		dedup.Fresh, dedup.Conflict, dedup.Duplicate, dedup.Duplicate)
@@ -116,30 +118,30 @@ func TestIDsSurviveTurnsForTheirTime(t *testing.T) {
 
 func TestRingTurnsWhenItIsDue(t *testing.T) {
 	b := openBorder(t)
-	if turned, err := b.store.Rotate(t.Context(), b.pool, outbox.Inbox); turned || err != nil {
+	if turned, err := b.rings.Rotate(t.Context(), b.pool, ring.Inbox); turned || err != nil {
 		t.Errorf("a new ring turned: %v, %v", turned, err)
 	}
-	if err := b.store.SetKeep(t.Context(), b.pool, outbox.Inbox, 3*time.Hour); err != nil {
+	if err := b.rings.SetKeep(t.Context(), b.pool, ring.Inbox, 3*time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.store.KeepAtLeast(t.Context(), b.pool, outbox.Inbox, time.Hour); err != nil {
+	if err := b.rings.KeepAtLeast(t.Context(), b.pool, ring.Inbox, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	for ago, want := range map[string]bool{"59 minutes": false, "61 minutes": true} {
 		b.exec(`UPDATE :schema.ring SET since = now() - $1::text::interval WHERE name = 'inbox'`, ago)
-		if turned, err := b.store.Rotate(t.Context(), b.pool, outbox.Inbox); turned != want || err != nil {
+		if turned, err := b.rings.Rotate(t.Context(), b.pool, ring.Inbox); turned != want || err != nil {
 			t.Errorf("%s after the last turn it turned %v: %v", ago, turned, err)
 		}
 	}
-	if err := b.store.KeepAtLeast(t.Context(), b.pool, outbox.Inbox, 30*24*time.Hour); err != nil {
+	if err := b.rings.KeepAtLeast(t.Context(), b.pool, ring.Inbox, 30*24*time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	rings, err := b.store.Rings(t.Context(), b.pool)
-	if err != nil || len(rings) != 2 || rings[0].Ring != outbox.Inbox || rings[0].Slot != 1 ||
-		rings[0].Keep != 30*24*time.Hour || rings[1].Slot != 0 || time.Since(rings[0].Since) > time.Hour {
+	rings, err := b.rings.List(t.Context(), b.pool)
+	if err != nil || len(rings) != 3 || rings[1].Ring != ring.Inbox || rings[1].Slot != 1 ||
+		rings[1].Keep != 30*24*time.Hour || rings[2].Slot != 0 || time.Since(rings[1].Since) > time.Hour {
 		t.Errorf("%+v, %v", rings, err)
 	}
-	if err := b.store.SetKeep(t.Context(), b.pool, outbox.Inbox, time.Second); err == nil ||
+	if err := b.rings.SetKeep(t.Context(), b.pool, ring.Inbox, time.Second); err == nil ||
 		err.Error() != "keep is 1s, want 1m0s to 87600h0m0s" {
 		t.Error(err)
 	}
@@ -236,8 +238,8 @@ func (b *border) turnAtOnce() {
 	}
 	for turned := false; !turned; {
 		var err error
-		if turned, err = b.store.Rotate(b.Context(), b.pool, outbox.Inbox); err != nil &&
-			!errors.Is(err, outbox.ErrHeld) {
+		if turned, err = b.rings.Rotate(b.Context(), b.pool, ring.Inbox); err != nil &&
+			!errors.Is(err, ring.ErrHeld) {
 			b.Error(err)
 			return
 		}
@@ -320,7 +322,7 @@ func TestReceivedMeetsTheSQLFunction(t *testing.T) {
 		}
 		commit(t, other)
 	}
-	b.turn(outbox.Inbox)
+	b.turn(ring.Inbox)
 	tx := begin(t, b.pool)
 	if fresh, err := b.store.InboxTx(t.Context(), tx, "a", "7"); err != nil || fresh {
 		t.Errorf("after a turn: %v, %v", fresh, err)
@@ -339,7 +341,7 @@ func TestReceivedRefusesASnapshotOlderThanATurn(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "SELECT count(*) FROM pg_class"); err != nil {
 		t.Fatal(err)
 	}
-	b.turn(outbox.Inbox)
+	b.turn(ring.Inbox)
 	if _, err := b.store.InboxTx(t.Context(), tx, "a", "7"); pgerr.ClassOf(err) != pgerr.Race {
 		t.Errorf("%v, want 40001", err)
 	}

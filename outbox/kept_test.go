@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/ring"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -34,10 +35,10 @@ func TestCopiesAreListedInTheirOrder(t *testing.T) {
 			Body: fmt.Appendf(nil, "\x00%d", n), Sent: time.Unix(int64(n+1), 0).UTC()})
 	}
 	keep(t, pool, store, rows[:5]...)
-	if turned, err := store.Rotate(t.Context(), pool, outbox.Outbox); err != nil || turned {
+	if turned, err := ring.New(b.schema).Rotate(t.Context(), pool, ring.Outbox); err != nil || turned {
 		t.Errorf("it turned %v before it was due: %v", turned, err)
 	}
-	b.turn(outbox.Outbox)
+	b.turn(ring.Outbox)
 	keep(t, pool, store, rows[5:]...)
 	keep(t, pool, store, outbox.Kept{Endpoint: "other", ID: saga.ID{1}, Kind: "k", Header: []byte("{}"),
 		Body: []byte("x")})
@@ -69,7 +70,7 @@ func TestCopiesAreListedInTheirOrder(t *testing.T) {
 		t.Errorf("%+v, %v", shown, err)
 	}
 	for range 4 {
-		b.turn(outbox.Outbox)
+		b.turn(ring.Outbox)
 	}
 	if left, err := store.ListKept(t.Context(), pool, outbox.KeptFilter{Endpoint: "shop"}, outbox.KeptPlace{},
 		100); err != nil || len(left.Found) != 0 {

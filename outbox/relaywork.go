@@ -9,6 +9,7 @@ import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/ring"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wake"
@@ -78,7 +79,7 @@ func (r *Relay) serve(life, working context.Context, t lease.Term) error {
 	defer b.Hub.Attach(r.queue.ID, loop.alarm)()
 	defer b.Hub.Listen(settings.Prefix, wake.OfQueue(r.queue.ID, loop.settings.Look))()
 	if r.options.Keep > 0 {
-		if err := b.Store.KeepAtLeast(life, b.Pool, Outbox, r.options.Keep); err != nil {
+		if err := b.Rings.KeepAtLeast(life, b.Pool, ring.Outbox, r.options.Keep); err != nil {
 			return pgerr.Explain(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -11,19 +12,22 @@ import (
 // concurrent use, and transactions are the caller's.
 type Store struct {
 	inbox pg.Statements
-	ring  pg.Statements
 	kept  pg.Statements
 }
 
 // New renders the statements for schema.
 func New(schema pg.Schema) *Store {
 	return &Store{
-		inbox: pg.Load(inboxStatements, schema), ring: pg.Load(ringStatements, schema),
-		kept: pg.Load(keptStatements, schema),
+		inbox: pg.Load(inboxStatements, schema), kept: pg.Load(keptStatements, schema),
 	}
 }
 
 // Execer is met by pgx's pools, connections and transactions.
 type Execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// Queryer is met by pgx's pools, connections and transactions.
+type Queryer interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }

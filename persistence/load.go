@@ -44,11 +44,12 @@ type Found struct {
 // Row is the place of a loaded instance, for the Write that saves it.
 type Row struct {
 	tid    pg.TID
-	Locked bool // by this transaction: its save cannot lose
+	Locked bool    // by this transaction: its save cannot lose
+	Page   saga.ID // that tells of the last version in the history, zero if none does
 }
 
 // columns of one instance in a loading statement.
-const columns = 9
+const columns = 10
 
 // Load loads refs in one round trip and returns the results in their order. Two refs may name one instance; the caller
 // merges them by Instance.ID before the first step.
@@ -112,5 +113,5 @@ func collectFound(rows pgx.Rows, refs []Ref, found []Found) error {
 
 func loaded(r pg.Row) Found {
 	i, err := readInstance(r)
-	return Found{Status: Loaded, Instance: i, Row: Row{tid: r.TID(0)}, Faulty: err}
+	return Found{Status: Loaded, Instance: i, Row: Row{tid: r.TID(0), Page: r.UUID(9)}, Faulty: err}
 }

@@ -31,6 +31,7 @@ type Write struct {
 	Op       Op
 	Instance saga.Instance
 	Row      Row
+	Page     saga.ID // of the history, that tells of this write; zero leaves what the row has
 }
 
 // Save is a save in preparation. The caller queues its two statements into a pipeline, with no statement after the
@@ -68,7 +69,7 @@ func (v *Save) QueueStarts(b *pgx.Batch) {
 		return cmp.Or(cmp.Compare(x.Saga, y.Saga), cmp.Compare(x.Key, y.Key))
 	})
 	iid, name, key, version := pg.UUIDs(), pg.Texts(), pg.Texts(), pg.Ints()
-	state, timeouts, originator := pg.JSONs(), pg.JSONs(), pg.JSONs()
+	state, timeouts, originator, page := pg.JSONs(), pg.JSONs(), pg.JSONs(), pg.UUIDs()
 	for _, n := range starts {
 		i := &v.writes[n].Instance
 		iid.UUID(i.ID)
@@ -78,8 +79,10 @@ func (v *Save) QueueStarts(b *pgx.Batch) {
 		state.Bytes(i.State)
 		v.json(timeouts, i.Pending, len(i.Pending) == 0)
 		v.json(originator, i.Originator, i.Originator == saga.Originator{})
+		addPage(page, v.writes[n].Page)
 	}
-	b.Queue(v.store.sql.Get("start"), iid, name, key, version, state, timeouts, originator).Query(v.collectStarts)
+	b.Queue(v.store.sql.Get("start"), iid, name, key, version, state, timeouts, originator, page).
+		Query(v.collectStarts)
 }
 
 func (v *Save) collectStarts(rows pgx.Rows) error {
@@ -109,11 +112,11 @@ func (v *Save) QueueChanges(b *pgx.Batch) {
 
 // changes are the columns that both saving statements use.
 type changes struct {
-	tid, iid, version, op, stateVersion, state, timeouts *pg.Array
+	tid, iid, version, op, stateVersion, state, timeouts, page *pg.Array
 }
 
 func newChanges() changes {
-	return changes{pg.TIDs(), pg.UUIDs(), pg.BigInts(), pg.Ints(), pg.Ints(), pg.JSONs(), pg.JSONs()}
+	return changes{pg.TIDs(), pg.UUIDs(), pg.BigInts(), pg.Ints(), pg.Ints(), pg.JSONs(), pg.JSONs(), pg.UUIDs()}
 }
 
 func (v *Save) add(c changes, w *Write) {
@@ -123,6 +126,7 @@ func (v *Save) add(c changes, w *Write) {
 	c.version.BigInt(i.Version)
 	c.op.Int(int(w.Op))
 	c.stateVersion.Int(i.StateVersion)
+	addPage(c.page, w.Page)
 	if w.Op == Update {
 		c.state.Bytes(i.State)
 		v.json(c.timeouts, i.Pending, len(i.Pending) == 0)
@@ -130,6 +134,14 @@ func (v *Save) add(c changes, w *Write) {
 		c.state.Null()
 		c.timeouts.Null()
 	}
+}
+
+func addPage(pages *pg.Array, page saga.ID) {
+	if page.IsZero() {
+		pages.Null()
+		return
+	}
+	pages.UUID(page)
 }
 
 func (v *Save) queueLocked(b *pgx.Batch) {
@@ -145,7 +157,8 @@ func (v *Save) queueLocked(b *pgx.Batch) {
 		}
 	}
 	if c.tid.Len() > 0 {
-		b.Queue(v.store.sql.Get("save_locked"), c.tid, c.iid, c.version, c.op, c.stateVersion, c.state, c.timeouts)
+		b.Queue(v.store.sql.Get("save_locked"), c.tid, c.iid, c.version, c.op, c.stateVersion, c.state, c.timeouts,
+			c.page)
 	}
 }
 
@@ -158,8 +171,8 @@ func (v *Save) queueCompared(b *pgx.Batch) {
 		}
 	}
 	if at.Len() > 0 {
-		b.Queue(v.store.sql.Get("save"), at, c.tid, c.iid, c.version, c.op, c.stateVersion, c.state, c.timeouts).
-			Query(v.collectWinners)
+		b.Queue(v.store.sql.Get("save"), at, c.tid, c.iid, c.version, c.op, c.stateVersion, c.state, c.timeouts,
+			c.page).Query(v.collectWinners)
 	}
 }
 

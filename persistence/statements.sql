@@ -4,17 +4,18 @@
 -- then: the holder may commit a newer one. A LATERAL with a locking clause cannot be flattened, so each ref is one
 -- index probe, whatever the planner knows of the table.
 SELECT u.n,
-       l.tid, l.iid, l.saga, l.key, l.version, l.state_version, l.state, l.timeouts, l.originator,
-       p.tid, p.iid, p.saga, p.key, p.version, p.state_version, p.state, p.timeouts, p.originator
+       l.tid, l.iid, l.saga, l.key, l.version, l.state_version, l.state, l.timeouts, l.originator, l.history,
+       p.tid, p.iid, p.saga, p.key, p.version, p.state_version, p.state, p.timeouts, p.originator, p.history
 FROM unnest($1::int[], $2::text[], $3::text[], $4::int[]) u(n, saga, key, lock)
 LEFT JOIN LATERAL (
-    SELECT s.ctid AS tid, s.iid, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator
+    SELECT s.ctid AS tid, s.iid, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator,
+           s.history
     FROM :schema.saga s
     WHERE u.lock = 1 AND s.saga = u.saga AND s.key = u.key
     FOR NO KEY UPDATE SKIP LOCKED) l ON true
 LEFT JOIN LATERAL (
     SELECT s.ctid AS tid, s.iid, s.saga, s.key, s.version, s.state_version,
-           CASE WHEN u.lock = 0 THEN s.state END AS state, s.timeouts, s.originator
+           CASE WHEN u.lock = 0 THEN s.state END AS state, s.timeouts, s.originator, s.history
     FROM :schema.saga s
     WHERE l.iid IS NULL AND s.saga = u.saga AND s.key = u.key
     OFFSET 0) p ON true;
@@ -22,17 +23,18 @@ LEFT JOIN LATERAL (
 -- name: load_by_id
 -- The same by the instance's id, for replies and timeouts.
 SELECT u.n,
-       l.tid, l.iid, l.saga, l.key, l.version, l.state_version, l.state, l.timeouts, l.originator,
-       p.tid, p.iid, p.saga, p.key, p.version, p.state_version, p.state, p.timeouts, p.originator
+       l.tid, l.iid, l.saga, l.key, l.version, l.state_version, l.state, l.timeouts, l.originator, l.history,
+       p.tid, p.iid, p.saga, p.key, p.version, p.state_version, p.state, p.timeouts, p.originator, p.history
 FROM unnest($1::int[], $2::uuid[], $3::int[]) u(n, iid, lock)
 LEFT JOIN LATERAL (
-    SELECT s.ctid AS tid, s.iid, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator
+    SELECT s.ctid AS tid, s.iid, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator,
+           s.history
     FROM :schema.saga s
     WHERE u.lock = 1 AND s.iid = u.iid
     FOR NO KEY UPDATE SKIP LOCKED) l ON true
 LEFT JOIN LATERAL (
     SELECT s.ctid AS tid, s.iid, s.saga, s.key, s.version, s.state_version,
-           CASE WHEN u.lock = 0 THEN s.state END AS state, s.timeouts, s.originator
+           CASE WHEN u.lock = 0 THEN s.state END AS state, s.timeouts, s.originator, s.history
     FROM :schema.saga s
     WHERE l.iid IS NULL AND s.iid = u.iid
     OFFSET 0) p ON true;
@@ -45,10 +47,10 @@ SELECT s.iid FROM :schema.saga s WHERE s.iid = $1 FOR NO KEY UPDATE;
 -- name: start
 -- The only statement of a batch that may wait (for another start of the same key), so it comes first, with its rows in
 -- key order. The caller sorts them.
-INSERT INTO :schema.saga (iid, saga, key, version, state_version, state, timeouts, originator)
-SELECT n.iid, n.saga, n.key, 1, n.state_version, n.state, n.timeouts, n.originator
-FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::json[], $6::json[], $7::json[])
-     n(iid, saga, key, state_version, state, timeouts, originator)
+INSERT INTO :schema.saga (iid, saga, key, version, state_version, state, timeouts, originator, history)
+SELECT n.iid, n.saga, n.key, 1, n.state_version, n.state, n.timeouts, n.originator, n.history
+FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::json[], $6::json[], $7::json[], $8::uuid[])
+     n(iid, saga, key, state_version, state, timeouts, originator, history)
 ON CONFLICT (saga, key) DO NOTHING
 RETURNING iid;
 
@@ -57,9 +59,10 @@ RETURNING iid;
 -- anything is written. A row that another transaction holds, or that was written since, is not in l: its save has lost.
 -- Nothing here waits. Rows are reached by the ctid that was loaded: a version that moved has another one.
 WITH l AS MATERIALIZED (
-    SELECT u.n, u.tid, u.op, u.state_version, u.state, u.timeouts
-    FROM unnest($1::int[], $2::tid[], $3::uuid[], $4::bigint[], $5::int[], $6::int[], $7::json[], $8::json[])
-         u(n, tid, iid, version, op, state_version, state, timeouts)
+    SELECT u.n, u.tid, u.op, u.state_version, u.state, u.timeouts, u.history
+    FROM unnest($1::int[], $2::tid[], $3::uuid[], $4::bigint[], $5::int[], $6::int[], $7::json[], $8::json[],
+                $9::uuid[])
+         u(n, tid, iid, version, op, state_version, state, timeouts, history)
     CROSS JOIN LATERAL (
         SELECT FROM :schema.saga s
         WHERE s.ctid = u.tid AND s.iid = u.iid AND s.version = u.version
@@ -67,7 +70,7 @@ WITH l AS MATERIALIZED (
 changed AS (
     UPDATE :schema.saga s
     SET version = s.version + 1, state_version = l.state_version, state = l.state, timeouts = l.timeouts,
-        changed = now()
+        history = coalesce(l.history, s.history), changed = now()
     FROM l WHERE s.ctid = l.tid AND l.op = 1
     RETURNING 1),
 completed AS (
@@ -81,12 +84,13 @@ SELECT (SELECT array_agg(l.n) FROM l),
 -- For instances whose lock this transaction has held since they were loaded: no other transaction can have changed
 -- them. If one has all the same, the statement fails and nothing commits.
 WITH u AS MATERIALIZED (
-    SELECT u.* FROM unnest($1::tid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::json[], $7::json[])
-                    u(tid, iid, version, op, state_version, state, timeouts)),
+    SELECT u.* FROM unnest($1::tid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::json[], $7::json[],
+                           $8::uuid[])
+                    u(tid, iid, version, op, state_version, state, timeouts, history)),
 changed AS (
     UPDATE :schema.saga s
     SET version = s.version + 1, state_version = u.state_version, state = u.state, timeouts = u.timeouts,
-        changed = now()
+        history = coalesce(u.history, s.history), changed = now()
     FROM u WHERE s.ctid = u.tid AND s.iid = u.iid AND s.version = u.version AND u.op = 1
     RETURNING 1),
 completed AS (
@@ -132,3 +136,6 @@ LEFT JOIN LATERAL (
     WHERE s.saga = u.saga AND s.key = u.key
     OFFSET 0) s ON true
 WHERE coalesce(s.iid, '00000000-0000-0000-0000-000000000000') <> u.iid OR coalesce(s.version, 0) <> u.version;
+
+-- name: last_page
+SELECT s.iid, s.history FROM :schema.saga s WHERE s.saga = $1 AND s.key = $2;

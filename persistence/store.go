@@ -67,6 +67,24 @@ func (s *Store) Read(ctx context.Context, q Queryer, name, key string) (i saga.I
 	return i, ok, nil
 }
 
+// LastPage returns the id of the live instance of a key, and the page of the history that tells of its last version
+// that is in one, zero if none is; ok is false if there is no instance.
+func (s *Store) LastPage(ctx context.Context, q Queryer, name, key string) (id, page saga.ID, ok bool, err error) {
+	rows, err := q.Query(ctx, s.sql.Get("last_page"), name, key)
+	if err != nil {
+		return id, page, false, fmt.Errorf("read saga %s/%s: %w", name, printable(key), err)
+	}
+	defer rows.Close()
+	if rows.Next() {
+		row := pg.CurrentRow(rows)
+		id, page, ok = row.UUID(0), row.UUID(1), true
+	}
+	if err := rows.Err(); err != nil {
+		return id, page, false, fmt.Errorf("read saga %s/%s: %w", name, printable(key), err)
+	}
+	return id, page, ok, nil
+}
+
 // Queryer is a pool, a connection or a transaction of pgx.
 type Queryer interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)

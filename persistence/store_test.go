@@ -277,7 +277,7 @@ func probes(settings []string) pgtest.Probes {
 	ops := column(func(n int) string { return fmt.Sprint(n % 3) })
 	changed := column(func(n int) string { return fmt.Sprint(n%2 + 1) })
 	one, state := constant("1"), constant("1")
-	changes := func(ops string) []string { return []string{tid, iid, one, ops, one, state, constant("NULL")} }
+	changes := func(ops string) []string { return []string{tid, iid, one, ops, one, state, constant("NULL"), iid} }
 	return pgtest.Probes{
 		File: "statements.sql", Settings: settings, MaxRows: probed,
 		Statements: map[string][]string{
@@ -285,7 +285,7 @@ func probes(settings []string) pgtest.Probes {
 			"load_by_id":  {number, iid, ops},
 			"wait":        {"00000000-0000-0000-0000-000000000001"},
 			"start": {column(func(n int) string { return fmt.Sprintf("%032x", 1<<40+n) }), constant("order"),
-				keys, one, state, constant("NULL"), constant("NULL")},
+				keys, one, state, constant("NULL"), constant("NULL"), constant("NULL")},
 			"save":        append([]string{number}, changes(ops)...),
 			"save_locked": changes(changed),
 			"end_started": {iid},

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/ring"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
@@ -28,7 +28,7 @@ accepted. Copies stay for the time that "edda outbox keep" shows, and a third lo
 		RunE: group,
 	}
 	c.AddCommand(t.outboxList(), t.outboxShow(), t.outboxReplay(),
-		t.keepCommand(outbox.Outbox, "copies of relayed messages"))
+		t.keepCommand(ring.Outbox, "copies of relayed messages"))
 	return c
 }
 
@@ -39,7 +39,7 @@ func (t border) inboxCommands() *cobra.Command {
   edda inbox keep 336h`,
 		RunE: group,
 	}
-	c.AddCommand(t.keepCommand(outbox.Inbox, "ids of messages from other systems"))
+	c.AddCommand(t.keepCommand(ring.Inbox, "ids of messages from other systems"))
 	return c
 }
 
@@ -232,12 +232,12 @@ If it is interrupted, it prints how to continue.`,
 }
 
 // keepCommand shows or sets how long a ring keeps its rows.
-func (t border) keepCommand(ring outbox.Ring, what string) *cobra.Command {
+func (t border) keepCommand(of ring.Name, what string) *cobra.Command {
 	return &cobra.Command{
 		Use: "keep [DURATION]", Short: "Show, or set, for how long " + what + " are kept",
 		Long: fmt.Sprintf(`Show, or set, for how long %s are kept: at least so long, and at most a third longer, because
 they are deleted a third at a time.`, what),
-		Example: fmt.Sprintf("  edda %s keep\n  edda %s keep 336h", ring, ring),
+		Example: fmt.Sprintf("  edda %s keep\n  edda %s keep 336h", of, of),
 		Args:    arguments(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			var keep time.Duration
@@ -249,22 +249,22 @@ they are deleted a third at a time.`, what),
 			}
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
 				if len(args) > 0 {
-					if err := op.Outbox().SetKeep(ctx, pg.Committed(t.pool), ring, keep); err != nil {
+					if err := op.SetKeep(ctx, string(of), keep); err != nil {
 						return result{}, err
 					}
 				}
-				rings, err := op.Outbox().Rings(ctx, t.pool)
+				rings, err := op.Rings(ctx)
 				if err != nil {
 					return result{}, err
 				}
 				for _, r := range rings {
-					if r.Ring == ring {
-						return lineOf(object{"ring", r.Ring, "keep_seconds", r.Keep.Seconds(), "slot", r.Slot, "since",
-							r.Since.UTC()}, "The %s is kept for %v; it was last rotated at %s.", r.Ring, r.Keep,
+					if r.Name == string(of) {
+						return lineOf(object{"ring", r.Name, "keep_seconds", r.Keep.Seconds(), "slot", r.Slot, "since",
+							r.Since.UTC()}, "The %s is kept for %v; it was last rotated at %s.", r.Name, r.Keep,
 							moment(r.Since)), nil
 					}
 				}
-				return result{}, fmt.Errorf("there is no ring of %s: %w", ring, errNotFound)
+				return result{}, fmt.Errorf("there is no ring of %s: %w", of, errNotFound)
 			})
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/handlers"
+	"github.com/edda-go/edda/internal/historian"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/recall"
 	"github.com/edda-go/edda/internal/trouble"
@@ -26,6 +27,7 @@ type batch struct {
 	shared  sharedTx
 	saver   saver
 	effects delivery.Effects
+	history *historian.Historian
 	blame   blame
 	failing bool // it committed failures and no success
 }
@@ -35,12 +37,13 @@ func (b *batch) connect(e *Engine) {
 	in := &b.in
 	b.engine, b.taker.engine, b.journal.engine, b.loader.engine = e, e, e, e
 	b.stepper.engine, b.saver.engine, b.blame.engine = e, e, e
-	in.To, in.Reclaim = e.To, b.shared.takeBackSettings
+	in.To, in.Reclaim, b.history = e.To, b.shared.takeBackSettings, historian.New(e.To)
 	b.taker.in, b.journal.in, b.loader.in, b.stepper.in = in, in, in, in
 	b.saver.in, b.effects.In, b.blame.in = in, in, in
 	b.journal.taker = &b.taker
 	b.stepper.loader, b.stepper.shared, b.stepper.blame = &b.loader, &b.shared, &b.blame
 	b.saver.loader, b.saver.shared, b.saver.effects = &b.loader, &b.shared, &b.effects
+	b.saver.history = b.history
 	b.blame.shared = &b.shared
 	b.loader.find = map[recall.Handle]*delivery.Instance{}
 }
@@ -54,7 +57,7 @@ func (b *batch) begin(conn *pgx.Conn, slow bool) {
 	b.stepper.reset(slow)
 	b.shared = sharedTx{engine: b.engine, conn: conn}
 	b.saver.reset()
-	b.effects = delivery.Effects{In: &b.in}
+	b.effects = delivery.Effects{In: &b.in, Keep: b.history.Queue}
 	b.blame.reset()
 	b.failing = false
 }
@@ -106,6 +109,7 @@ func (b *batch) run(ctx context.Context, o order) error {
 		b.abandon(ctx)
 		return nil
 	}
+	b.history.Begin(&b.effects)
 	b.in.Decode(ctx)
 	if err := b.engine.Strategy.decide(ctx, b); err != nil {
 		return err

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/historian"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/recall"
 	"github.com/edda-go/edda/persistence"
@@ -19,6 +21,7 @@ type saver struct {
 	loader  *loader
 	shared  *sharedTx
 	effects *delivery.Effects
+	history *historian.Historian
 	writes  []persistence.Write // its memory serves the next batch
 }
 
@@ -61,6 +64,7 @@ func (s *saver) saveInstances(ctx context.Context) error {
 // collectWrites lists what is to be saved. An instance that did not change is checked all the same: its
 // messages were decided on what it was.
 func (s *saver) collectWrites() []persistence.Write {
+	s.history.NoteInstances(changeOf)
 	writes := s.writes[:0]
 	for _, i := range s.loader.instances {
 		if !i.Stepped {
@@ -74,7 +78,7 @@ func (s *saver) collectWrites() []persistence.Write {
 		if !in.Originator.Run.IsZero() && i.Ended {
 			s.effects.Ending = append(s.effects.Ending, i)
 		}
-		writes = append(writes, persistence.Write{Op: opOf(i), Instance: in, Row: i.Row})
+		writes = append(writes, persistence.Write{Op: opOf(i), Instance: in, Row: i.Row, Page: s.history.PageID(i)})
 	}
 	s.writes = writes
 	return writes
@@ -93,6 +97,21 @@ func opOf(i *delivery.Instance) persistence.Op {
 		return persistence.Update
 	}
 	return persistence.Check
+}
+
+// changeOf is what the write of an instance does to it, for the history.
+func changeOf(i *delivery.Instance) history.ChangeKind {
+	switch op := opOf(i); {
+	case op == persistence.StartAndComplete, op == persistence.Start && i.Ended:
+		return history.BeganAndEnded
+	case op == persistence.Start:
+		return history.Began
+	case op == persistence.Complete, op == persistence.Update && i.Ended:
+		return history.Ended
+	case op == persistence.Update:
+		return history.Changed
+	}
+	return history.Unchanged
 }
 
 // sortOutConflicts leaves the messages of instances that lost. One that has lost twice is written back with its

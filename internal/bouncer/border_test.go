@@ -16,7 +16,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/outbox"
+	"github.com/edda-go/edda/internal/ring"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -64,8 +64,8 @@ func TestBorderWhileTheRingTurns(t *testing.T) {
 		for i := range n {
 			w.send(task{Key: fmt.Sprintf("turn %d", turn), N: i}, saga.To("border"))
 		}
-		w.turn(outbox.Inbox)
-		w.turn(outbox.Outbox)
+		w.turn(ring.Inbox)
+		w.turn(ring.Outbox)
 	}
 	w.awaitEffects(3 * n)
 	w.await("what was relayed is kept", fmt.Sprint(3*n), "SELECT count(*)::text FROM :schema.outbox")
@@ -111,7 +111,7 @@ func TestIngestAndInbox(t *testing.T) {
 			}
 		}
 		if turn < 3 {
-			w.turn(outbox.Inbox)
+			w.turn(ring.Inbox)
 		}
 	}
 	w.awaitEffects(2 * n)
@@ -119,18 +119,18 @@ func TestIngestAndInbox(t *testing.T) {
 }
 
 // turn turns a ring as if it were due.
-func (w *world) turn(ring outbox.Ring) {
+func (w *world) turn(of ring.Name) {
 	w.t.Helper()
 	schema, err := pg.ParseSchema(w.schema)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	store := outbox.New(schema)
+	rings := ring.New(schema)
 	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
 	defer cancel()
-	w.exec("UPDATE :schema.ring SET since = since - keep WHERE name = $1", string(ring))
+	w.exec("UPDATE :schema.ring SET since = since - keep WHERE name = $1", string(of))
 	for turned := false; !turned; {
-		if turned, err = store.Rotate(ctx, w.pool, ring); err != nil {
+		if turned, err = rings.Rotate(ctx, w.pool, of); err != nil {
 			w.t.Fatal(errors.Join(err, ctx.Err()))
 		}
 	}

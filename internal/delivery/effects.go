@@ -29,6 +29,7 @@ type Effects struct {
 	Save   *persistence.Save // of instances, that goes with this write
 	Ending []*Instance       // that complete, and began with a run
 	Ended  bool              // the messages are deleted already: a leased endpoint claimed them
+	Keep   func(*pgx.Batch)  // queues the history
 	Also   func(*pgx.Batch)  // queues what else belongs to the transaction, before the COMMIT
 	Paused bool              // the endpoint was paused: no other transaction held the row
 }
@@ -42,6 +43,9 @@ func (e *Effects) Commit(ctx context.Context, pipeline *pgx.Batch, known *queue.
 	}
 	e.queueAgain(pipeline)
 	e.queueRecords(pipeline)
+	if e.Keep != nil {
+		e.Keep(pipeline)
+	}
 	e.queueRemoval(pipeline)
 	if e.Also != nil {
 		e.Also(pipeline)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
@@ -129,10 +130,12 @@ type Instance struct {
 	Version int64
 	Row     persistence.Row
 
-	Lock    bool // it is loaded with its lock
-	Stepped bool // a message was decided on it
-	Ended   bool // it has completed
-	Write   int  // its place in the save, -1: none
+	Lock    bool               // it is loaded with its lock
+	Stepped bool               // a message was decided on it
+	Ended   bool               // it has completed
+	Before  []byte             // its state as it was loaded
+	Change  history.ChangeKind // what its save does, 0 if the history does not tell of it
+	Write   int                // its place in the save, -1: none
 	Won     bool
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/pg"
@@ -24,6 +25,7 @@ import (
 // Recipient is what is known of the endpoint that consumes a message, for as long as one Run.
 type Recipient struct {
 	Name     string
+	Host     string // this process, in the history
 	Queue    *queue.Queue
 	Handlers *handlers.Table
 	Options  Options
@@ -39,6 +41,8 @@ type Recipient struct {
 	Sent     *dedup.Store
 	Letters  *deadletter.Store
 	Settings *settings.Store
+	History  *history.Store         // nil keeps none
+	Keeps    func() history.Options // what of the history is kept now
 	Runs     *runs.Store
 	Notifier *wake.Notifier
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/historian"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
@@ -61,7 +62,7 @@ func New(n Needs) *Engine {
 		outage: n.Outage}
 	l.claimer.quarantine = &quarantine{Terms: t, claims: l.claims, runner: l.runner, lanes: l.lanes}
 	l.finisher = &finisher{Terms: t, claims: l.claims, lanes: l.lanes, failing: &l.claimer.failing,
-		heartbeat: l.extender.heartbeat, closed: l.runner.closed, after: n.Finished}
+		heartbeat: l.extender.heartbeat, closed: l.runner.closed, after: n.Finished, history: historian.New(t.To)}
 	return l
 }
 

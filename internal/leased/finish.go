@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/historian"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/recall"
 	"github.com/edda-go/edda/internal/run"
@@ -22,6 +23,7 @@ type finisher struct {
 	failing    *atomic.Bool    // of the claimer
 	heartbeat  run.Nudge       // of the extender
 	closed     <-chan struct{} // no handler runs any more, and none will
+	history    *historian.Historian
 	after      func(context.Context, *delivery.Effects) (failing bool)
 	asideTried time.Time // when a message on which a finish had waited in vain was last tried
 }

@@ -32,9 +32,14 @@ type finishing struct {
 }
 
 func newFinishing(f *finisher, conn *pgx.Conn, claims []*claimed) *finishing {
-	t := &finishing{Terms: f.Terms, held: f.claims, lanes: f.lanes, claims: claims, won: make([]bool, len(claims))}
+	t := &finishing{Terms: f.Terms, held: f.claims, lanes: f.lanes, claims: claims,
+		won: make([]bool, len(claims))}
 	t.effects = &delivery.Effects{In: delivery.NewDecoder(f.To, time.Time{}), Ended: true}
 	t.effects.In.Conn = conn
+	t.effects.Keep = func(pipeline *pgx.Batch) {
+		f.history.Begin(t.effects) // the time is known by now
+		f.history.Queue(pipeline)
+	}
 	t.writes = t.guarded()
 	t.effects.In.Rehearses = len(claims) == 1 && claims[0].trouble.rehearses()
 	for _, m := range claims {
@@ -47,7 +52,7 @@ func newFinishing(f *finisher, conn *pgx.Conn, claims []*claimed) *finishing {
 		}
 		t.effects.In.Fired = t.effects.In.Fired || m.msg.Firing.Emitted
 		t.writes = t.writes || m.msg.Firing.Emitted || !m.release &&
-			(m.msg.Fate != delivery.FateDone || len(m.msg.Step.Out) > 0)
+			(m.msg.Fate != delivery.FateDone || len(m.msg.Step.Out) > 0 || f.history.Keeps(&m.msg))
 	}
 	return t
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,8 +27,9 @@ type Settings struct {
 	Paused      bool
 	PausedAt    time.Time // by the database's clock; zero while it is not paused, as is Reason
 	Reason      string
-	Concurrency int  // workers of each process; 0 while the number of the program holds
-	Relay       bool // a relay consumes the queue, and has no workers
+	Concurrency int             // workers of each process; 0 while the number of the program holds
+	Relay       bool            // a relay consumes the queue, and has no workers
+	History     history.Options // zero fields while what the program says holds
 }
 
 // Store has the statements of one schema. Safe for concurrent use.
@@ -40,12 +42,21 @@ func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
 func (s *Store) Get(ctx context.Context, pool *pg.Pool, endpoint string) (Settings, error) {
 	found := Settings{Endpoint: endpoint}
 	var paused *time.Time
-	err := pool.QueryRow(ctx, s.sql.Get("get"), endpoint).Scan(&paused, &found.Reason, &found.Concurrency)
+	var level string
+	err := pool.QueryRow(ctx, s.sql.Get("get"), endpoint).
+		Scan(&paused, &found.Reason, &found.Concurrency, &level, &found.History.Sample)
 	if errors.Is(err, pgx.ErrNoRows) {
 		_, err = pool.Exec(ctx, s.sql.Get("add"), endpoint)
 	}
 	found.pausedAt(paused)
+	found.History.Level = levelOf(level)
 	return found, err
+}
+
+// levelOf reads what set_history has written. A level that a newer program knows is unset.
+func levelOf(text string) history.Level {
+	level, _ := history.ParseLevel(text)
+	return level
 }
 
 func (s *Settings) pausedAt(paused *time.Time) {
@@ -62,8 +73,11 @@ func (s *Store) List(ctx context.Context, pool *pg.Pool) ([]Settings, error) {
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (found Settings, err error) {
 		var paused *time.Time
-		err = row.Scan(&found.Endpoint, &paused, &found.Reason, &found.Concurrency, &found.Relay)
+		var level string
+		err = row.Scan(&found.Endpoint, &paused, &found.Reason, &found.Concurrency, &found.Relay, &level,
+			&found.History.Sample)
 		found.pausedAt(paused)
+		found.History.Level = levelOf(level)
 		return found, err
 	})
 }
@@ -84,6 +98,15 @@ func (s *Store) Resume(ctx context.Context, pool *pg.Pool, endpoint string) (que
 // endpoint's queue.
 func (s *Store) SetConcurrency(ctx context.Context, pool *pg.Pool, endpoint string, n *int) (queue int, err error) {
 	err = pool.Row(ctx, s.sql.Get("set_concurrency"), endpoint, n).Scan(&queue)
+	return queue, err
+}
+
+// SetHistory sets what is kept of an endpoint's messages, and returns the number of its queue. What o leaves open is
+// what the program says.
+func (s *Store) SetHistory(
+	ctx context.Context, pool *pg.Pool, endpoint string, o history.Options,
+) (queue int, err error) {
+	err = pool.Row(ctx, s.sql.Get("set_history"), endpoint, o.Level.String(), o.Sample).Scan(&queue)
 	return queue, err
 }
 

@@ -2,7 +2,8 @@
 
 -- name: get
 -- Read by each process of the endpoint at each poll.
-SELECT k.paused_at, k.reason, coalesce(k.concurrency, 0) FROM :schema.endpoint_setting k WHERE k.endpoint = $1;
+SELECT k.paused_at, k.reason, coalesce(k.concurrency, 0), coalesce(k.history, ''), coalesce(k.history_sample, 0)
+FROM :schema.endpoint_setting k WHERE k.endpoint = $1;
 
 -- name: add
 -- Made when an endpoint runs for the first time, so that a batch which pauses it has a row to change.
@@ -20,7 +21,8 @@ WHERE k.endpoint = (SELECT x.endpoint FROM :schema.endpoint_setting x WHERE x.en
 -- name: list
 -- LIMIT keeps a planner that knows nothing of the tables from expecting thousands of endpoints.
 SELECT q.endpoint, k.paused_at, coalesce(k.reason, ''), coalesce(k.concurrency, 0),
-       EXISTS (SELECT FROM :schema.settings s WHERE s.name = 'relay/' || q.endpoint)
+       EXISTS (SELECT FROM :schema.settings s WHERE s.name = 'relay/' || q.endpoint),
+       coalesce(k.history, ''), coalesce(k.history_sample, 0)
 FROM :schema.queue q LEFT JOIN :schema.endpoint_setting k ON k.endpoint = q.endpoint
 ORDER BY q.endpoint LIMIT 10000;
 
@@ -40,4 +42,10 @@ RETURNING (SELECT q.id FROM :schema.queue q WHERE q.endpoint = k.endpoint);
 INSERT INTO :schema.endpoint_setting AS k (endpoint, concurrency)
 SELECT q.endpoint, $2 FROM :schema.queue q WHERE q.endpoint = $1
 ON CONFLICT (endpoint) DO UPDATE SET concurrency = excluded.concurrency
+RETURNING (SELECT q.id FROM :schema.queue q WHERE q.endpoint = k.endpoint);
+
+-- name: set_history
+INSERT INTO :schema.endpoint_setting AS k (endpoint, history, history_sample)
+SELECT q.endpoint, nullif($2, ''), nullif($3::float8, 0) FROM :schema.queue q WHERE q.endpoint = $1
+ON CONFLICT (endpoint) DO UPDATE SET history = excluded.history, history_sample = excluded.history_sample
 RETURNING (SELECT q.id FROM :schema.queue q WHERE q.endpoint = k.endpoint);

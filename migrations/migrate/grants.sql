@@ -21,11 +21,15 @@ GRANT INSERT, DELETE ON :schema.subscription, :schema.dead_letter, :schema.saga_
 GRANT INSERT, UPDATE, DELETE ON :schema.parked TO :role; -- UPDATE for its row locks
 -- A row that was deleted and came back would begin its epochs anew.
 GRANT INSERT, UPDATE ON :schema.lease, :schema.concurrency_limit, :schema.endpoint_setting TO :role;
-GRANT INSERT ON :schema.dead_letter_edit, :schema.inbox, :schema.outbox TO :role;
+GRANT INSERT ON :schema.dead_letter_edit, :schema.inbox, :schema.outbox,
+    :schema.history, :schema.history_range, :schema.history_life TO :role;
 GRANT UPDATE ON :schema.subscription_generation, :schema.ring TO :role;
 -- No row of a ring is deleted: a turn empties a slot, which needs TRUNCATE on it and no right to create anything.
 GRANT INSERT, TRUNCATE ON :schema.inbox_0, :schema.inbox_1, :schema.inbox_2, :schema.inbox_3,
-    :schema.outbox_0, :schema.outbox_1, :schema.outbox_2, :schema.outbox_3 TO :role;
+    :schema.outbox_0, :schema.outbox_1, :schema.outbox_2, :schema.outbox_3,
+    :schema.history_0, :schema.history_1, :schema.history_2, :schema.history_3,
+    :schema.history_range_0, :schema.history_range_1, :schema.history_range_2, :schema.history_range_3,
+    :schema.history_life_0, :schema.history_life_1, :schema.history_life_2, :schema.history_life_3 TO :role;
 GRANT EXECUTE ON FUNCTION :schema.expect(boolean, text), :schema.create_queue(text), :schema.in_hand(xid),
     :schema.channel(),
     :schema.check_message(text, bytea, json, uuid, timestamptz), :schema.command_queue(text, text),
@@ -34,7 +38,8 @@ GRANT EXECUTE ON FUNCTION :schema.expect(boolean, text), :schema.create_queue(te
         :schema.send_all(text, json, text), :schema.nudge(text, text),
     :schema.take(text, int), :schema.done(text, tid[], uuid[]), :schema.inbox_id(text, text), :schema.received(text,
         text),
-    :schema.rotate_ring(text), :schema.adjust_slots(text), :schema.set_limit(text, int, boolean),
+    :schema.rotate_ring(text), :schema.ring_tables(text, int), :schema.ring_bytes(text, int),
+    :schema.adjust_slots(text), :schema.set_limit(text, int, boolean),
         :schema.is_queued(int, timestamptz, uuid), :schema.queue_depths(int[], bigint),
     :schema.session_died(uuid, boolean), :schema.manifest_live(boolean, timestamptz, timestamptz, int),
         :schema.manifest_lock(bigint[]),
@@ -66,7 +71,8 @@ REVOKE ALL ON :tables FROM :role;
 GRANT SELECT ON :tables TO :role;
 GRANT EXECUTE ON FUNCTION :schema.in_hand(xid), :schema.queue_depths(int[], bigint), :schema.is_queued(int,
     timestamptz, uuid),
-    :schema.manifest_live(boolean, timestamptz, timestamptz, int) TO :role;
+    :schema.manifest_live(boolean, timestamptz, timestamptz, int), :schema.ring_tables(text, int),
+    :schema.ring_bytes(text, int) TO :role;
 INSERT INTO :schema.settings (name, value) VALUES ('role/' || :'role', 'reader')
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
@@ -79,7 +85,12 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
     :schema.endpoint_setting, :schema.session, :schema.in_flight, :schema.suspect,
     :schema.manifest_group, :schema.manifest, :schema.run, :schema.run_attempt, :schema.ring,
     :schema.inbox, :schema.inbox_0, :schema.inbox_1, :schema.inbox_2, :schema.inbox_3,
-    :schema.outbox, :schema.outbox_0, :schema.outbox_1, :schema.outbox_2, :schema.outbox_3
+    :schema.outbox, :schema.outbox_0, :schema.outbox_1, :schema.outbox_2, :schema.outbox_3,
+    :schema.history, :schema.history_0, :schema.history_1, :schema.history_2, :schema.history_3,
+    :schema.history_range, :schema.history_range_0, :schema.history_range_1, :schema.history_range_2,
+    :schema.history_range_3,
+    :schema.history_life, :schema.history_life_0, :schema.history_life_1, :schema.history_life_2,
+    :schema.history_life_3
 
 -- name: end
 -- The queues that are there.

@@ -127,6 +127,11 @@ func TestGrantsAreExact(t *testing.T) {
 		"ring":              "SELECT UPDATE",
 		"inbox":             "SELECT INSERT", "inbox_0": ring, "inbox_1": ring, "inbox_2": ring, "inbox_3": ring,
 		"outbox": "SELECT INSERT", "outbox_0": ring, "outbox_1": ring, "outbox_2": ring, "outbox_3": ring,
+		"history": "SELECT INSERT", "history_0": ring, "history_1": ring, "history_2": ring, "history_3": ring,
+		"history_range": "SELECT INSERT", "history_range_0": ring, "history_range_1": ring, "history_range_2": ring,
+		"history_range_3": ring,
+		"history_life":    "SELECT INSERT", "history_life_0": ring, "history_life_1": ring, "history_life_2": ring,
+		"history_life_3": ring,
 	}
 	sender := map[string]string{
 		"migration": read, "settings": read, "queue": read, "queue_1": "INSERT", "queue_2": "INSERT",
@@ -151,6 +156,9 @@ func TestGrantsAreExact(t *testing.T) {
 		"ring":              "",
 		"inbox":             "", "inbox_0": "", "inbox_1": "", "inbox_2": "", "inbox_3": "",
 		"outbox": "", "outbox_0": "", "outbox_1": "", "outbox_2": "", "outbox_3": "",
+		"history": "", "history_0": "", "history_1": "", "history_2": "", "history_3": "",
+		"history_range": "", "history_range_0": "", "history_range_1": "", "history_range_2": "", "history_range_3": "",
+		"history_life": "", "history_life_0": "", "history_life_1": "", "history_life_2": "", "history_life_3": "",
 	}
 	reader := map[string]string{}
 	for table := range runtime {

@@ -26,6 +26,10 @@ UPDATE :schema.ring SET keep = $2::bigint * interval '1 microsecond' WHERE name 
 UPDATE :schema.ring SET keep = $2::bigint * interval '1 microsecond' WHERE name = $1
     AND keep < $2::bigint * interval '1 microsecond';
 
+-- name: set_most
+UPDATE :schema.ring SET most = nullif($2::bigint, 0) WHERE name = $1;
+
 -- name: rings
-SELECT r.name, r.slot::int4, (extract(epoch FROM r.keep) * 1000000)::bigint, r.since FROM :schema.ring r
-    ORDER BY r.name;
+SELECT r.name, r.slot::int4, (extract(epoch FROM r.keep) * 1000000)::bigint, r.since, coalesce(r.most, 0),
+       (SELECT coalesce(sum(:schema.ring_bytes(r.name, s)), 0)::bigint FROM generate_series(0, 3) s)
+FROM :schema.ring r ORDER BY r.name;

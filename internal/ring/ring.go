@@ -1,4 +1,4 @@
-package outbox
+package ring
 
 import (
 	"context"
@@ -7,23 +7,31 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 //go:embed ring.sql
-var ringStatements string
+var statements string
 
-// Ring names one of the two rings: tables of four partitions that are emptied one after another, three times within the
-// time that their rows are kept.
-type Ring string
+// Name names a ring.
+type Name string
 
 // The rings.
 const (
-	Inbox  Ring = "inbox"  // ids of messages that came from other systems
-	Outbox Ring = "outbox" // copies of messages that were relayed to them
+	Inbox   Name = "inbox"   // ids of messages that came from other systems
+	Outbox  Name = "outbox"  // copies of messages that were relayed to them
+	History Name = "history" // what happened to messages and instances
 )
+
+// Store has the statements of one schema. It has no state and is safe for concurrent use.
+type Store struct{ ring pg.Statements }
+
+// New returns the store of a schema.
+func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
 
 const (
 	rotatePiece = "50ms" // that the rotation waits for writers, while others wait behind it
@@ -38,7 +46,7 @@ var ErrHeld = errors.New("open transactions block it: end those, then try again"
 // Rotate rotates a ring when that is due, and reports whether it did. While ids are written in transactions that stay
 // open it tries again, for some five seconds. Then it fails with ErrHeld, and names the session that has been in a
 // transaction for longest.
-func (s *Store) Rotate(ctx context.Context, db pgBeginner, ring Ring) (rotated bool, err error) {
+func (s *Store) Rotate(ctx context.Context, db pgBeginner, ring Name) (rotated bool, err error) {
 	for range rotateTries {
 		rotated, err = s.tryRotate(ctx, db, ring)
 		if pgerr.ClassOf(err) != pgerr.Busy {
@@ -57,7 +65,7 @@ func (s *Store) Rotate(ctx context.Context, db pgBeginner, ring Ring) (rotated b
 	return rotated, nil
 }
 
-func (s *Store) tryRotate(ctx context.Context, db pgBeginner, ring Ring) (rotated bool, err error) {
+func (s *Store) tryRotate(ctx context.Context, db pgBeginner, ring Name) (rotated bool, err error) {
 	err = pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
 		b.Queue(s.ring.Get("lock_timeout"), rotatePiece)
@@ -68,7 +76,7 @@ func (s *Store) tryRotate(ctx context.Context, db pgBeginner, ring Ring) (rotate
 }
 
 // holder names a session that holds a ring.
-func (s *Store) holder(ctx context.Context, db pgBeginner, ring Ring) (name string) {
+func (s *Store) holder(ctx context.Context, db pgBeginner, ring Name) (name string) {
 	err := pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, s.ring.Get("holder"), string(ring)).Scan(&name)
 	})
@@ -84,7 +92,7 @@ type pgBeginner interface {
 }
 
 // SetKeep sets how long a ring keeps its rows: at least keep, and at most a third longer.
-func (s *Store) SetKeep(ctx context.Context, db Execer, ring Ring, keep time.Duration) error {
+func (s *Store) SetKeep(ctx context.Context, db execer, ring Name, keep time.Duration) error {
 	if err := checkKeep(keep); err != nil {
 		return err
 	}
@@ -96,7 +104,7 @@ func (s *Store) SetKeep(ctx context.Context, db Execer, ring Ring, keep time.Dur
 }
 
 // KeepAtLeast is SetKeep, unless the ring keeps its rows for longer already.
-func (s *Store) KeepAtLeast(ctx context.Context, db Execer, ring Ring, keep time.Duration) error {
+func (s *Store) KeepAtLeast(ctx context.Context, db execer, ring Name, keep time.Duration) error {
 	if err := checkKeep(keep); err != nil {
 		return err
 	}
@@ -119,23 +127,39 @@ func checkKeep(keep time.Duration) error {
 	return nil
 }
 
-// RingInfo describes a ring.
-type RingInfo struct {
-	Ring  Ring
+// SetMost sets how many bytes the tables of a ring may have, with their indexes. A ring whose slot has grown to a
+// quarter of that is due to rotate, however short its rows have been kept. 0 is no limit.
+func (s *Store) SetMost(ctx context.Context, db execer, ring Name, bytes int64) error {
+	if bytes < 0 || bytes > 0 && bytes < leastMost {
+		return fmt.Errorf("%d bytes at most, want 0 or %d and more", bytes, leastMost)
+	}
+	if _, err := db.Exec(ctx, s.ring.Get("set_most"), string(ring), bytes); err != nil {
+		return fmt.Errorf("set how large the %s may be: %w", ring, err)
+	}
+	return nil
+}
+
+const leastMost = 1 << 20
+
+// Info describes a ring.
+type Info struct {
+	Ring  Name
 	Slot  int           // that is written into
 	Keep  time.Duration // how long rows stay at least
+	Most  int64         // bytes that its tables may have, 0 is no limit
+	Bytes int64         // that they have
 	Since time.Time     // of the last rotation, by the database's clock
 }
 
-// Rings describes both rings.
-func (s *Store) Rings(ctx context.Context, db Queryer) ([]RingInfo, error) {
+// List describes all rings.
+func (s *Store) List(ctx context.Context, db queryer) ([]Info, error) {
 	rows, err := db.Query(ctx, s.ring.Get("rings"))
 	if err != nil {
 		return nil, fmt.Errorf("read the rings: %w", err)
 	}
-	infos, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (i RingInfo, err error) {
+	infos, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (i Info, err error) {
 		var keep int64
-		err = row.Scan(&i.Ring, &i.Slot, &keep, &i.Since)
+		err = row.Scan(&i.Ring, &i.Slot, &keep, &i.Since, &i.Most, &i.Bytes)
 		i.Keep = time.Duration(keep) * time.Microsecond
 		return i, err
 	})
@@ -145,7 +169,12 @@ func (s *Store) Rings(ctx context.Context, db Queryer) ([]RingInfo, error) {
 	return infos, nil
 }
 
-// Queryer is met by pgx's pools, connections and transactions.
-type Queryer interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
+// queryer and execer are met by pgx's pools, connections and transactions.
+type (
+	queryer interface {
+		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	}
+	execer interface {
+		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	}
+)

@@ -1,0 +1,292 @@
+package history
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// Entry is one attempt of a message.
+type Entry struct {
+	At       time.Time // when its transaction began, by the database's clock
+	Page     saga.ID
+	Endpoint string
+	Host     string // of the process
+	Fate     Fate
+	Info     Message
+	Took     time.Duration // of the handler
+	Error    string        // of a failure
+	Reason   string        // why it is dead or discarded
+	Instance saga.ID       // zero: it concerned none that existed
+	Version  int64         // of the instance after its transaction; 0 if the attempt failed
+
+	Sent      []Message
+	Cancelled []saga.ID // timeouts
+}
+
+// Message is what history knows of a message.
+type Message struct {
+	ID           saga.ID
+	Conversation saga.ID
+	RelatedTo    saga.ID // the message whose handler sent it; zero from outside
+	Kind         string
+	Intent       saga.Intent
+	From         string // the endpoint that sent it
+	To           string // of a message that was sent: "" is by kind
+	Attempt      int
+	Sent, Due    time.Time // a zero Due is at once
+	Manifest     string    // that emitted it
+	Run          saga.ID
+	Size         int    // of its body, in bytes
+	Body         []byte // nil if it is not kept
+}
+
+// Version is what a transaction did to an instance.
+type Version struct {
+	At        time.Time
+	Page      saga.ID
+	ID        saga.ID
+	Saga, Key string
+	Version   int64
+	Change    ChangeKind
+	Previous  saga.ID // the page of the version before, zero if none is known
+	State     []byte  // nil if it is not kept, or cannot be built any more
+	Entries   []Entry // what its messages did
+
+	state   stateForm
+	changed []byte
+	head    int
+	tail    int
+	base    uint64
+}
+
+type stateForm byte
+
+// ErrNewer says that a newer program wrote a page.
+var ErrNewer = errors.New("a newer program wrote this page of the history")
+
+var errPage = errors.New("the bytes are no page of the history")
+
+// content is a page that was read.
+type content struct {
+	at       time.Time
+	host     string
+	versions []Version
+	entries  []Entry
+	of       []int // for each entry, its version by number from 1, or 0
+}
+
+// decodePage reads a page. Any bytes are safe to give it.
+func decodePage(b []byte) (c content, err error) {
+	d := decoder{rest: b}
+	if len(b) == 0 {
+		return c, errPage
+	}
+	if f := d.byte(); f > format {
+		return c, fmt.Errorf("%w: format %d", ErrNewer, f)
+	} else if f < format {
+		return c, errPage
+	}
+	at := d.signed()
+	d.now = at
+	c.at = time.UnixMicro(at).UTC()
+	c.host = d.text()
+	for len(d.rest) > 0 && !d.failed {
+		switch d.byte() {
+		case tagChange:
+			c.versions = append(c.versions, d.version())
+		case tagMessage:
+			e, of := d.entry()
+			c.entries, c.of = append(c.entries, e), append(c.of, of)
+		default:
+			d.failed = true
+		}
+	}
+	if d.failed {
+		return content{}, errPage
+	}
+	for n := range c.entries {
+		e := &c.entries[n]
+		e.At, e.Host = c.at, c.host
+		of := c.of[n]
+		if of > len(c.versions) {
+			return content{}, errPage
+		}
+		if of > 0 {
+			v := &c.versions[of-1]
+			e.Instance, e.Version = v.ID, v.Version
+		}
+	}
+	return c, nil
+}
+
+// decoder reads a page. Behind its end it reads zeros, and has failed.
+type decoder struct {
+	rest   []byte
+	names  []string
+	now    int64
+	failed bool
+}
+
+func (d *decoder) take(n uint64) []byte {
+	if n > uint64(len(d.rest)) {
+		d.failed, d.rest = true, nil
+		return nil
+	}
+	b := d.rest[:n:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+func (d *decoder) byte() byte {
+	if b := d.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (d *decoder) flag() bool { return d.byte() != 0 }
+
+func (d *decoder) id() (id saga.ID) {
+	copy(id[:], d.take(uint64(len(id))))
+	return id
+}
+
+func (d *decoder) number() uint64 {
+	n, length := binary.Uvarint(d.rest)
+	if length <= 0 {
+		d.failed, d.rest = true, nil
+		return 0
+	}
+	d.rest = d.rest[length:]
+	return n
+}
+
+func (d *decoder) signed() int64 {
+	n, length := binary.Varint(d.rest)
+	if length <= 0 {
+		d.failed, d.rest = true, nil
+		return 0
+	}
+	d.rest = d.rest[length:]
+	return n
+}
+
+func (d *decoder) text() string  { return string(d.take(d.number())) }
+func (d *decoder) bytes() []byte { return d.take(d.number()) }
+
+func (d *decoder) name() string {
+	n := d.number()
+	if n == 0 {
+		name := d.text()
+		d.names = append(d.names, name)
+		return name
+	}
+	if n > uint64(len(d.names)) {
+		d.failed = true
+		return ""
+	}
+	return d.names[n-1]
+}
+
+func (d *decoder) time() time.Time {
+	n := d.number()
+	if n == 0 {
+		return time.Time{}
+	}
+	n--
+	return time.UnixMicro(d.now - (int64(n>>1) ^ -int64(n&1))).UTC()
+}
+
+func (d *decoder) version() (v Version) {
+	v.Change = ChangeKind(d.byte())
+	v.ID, v.Saga, v.Key, v.Version = d.id(), d.name(), d.text(), int64(d.number())
+	if d.flag() {
+		v.Previous = d.id()
+	}
+	switch v.state = stateForm(d.byte()); v.state {
+	case stateNone:
+	case stateWhole:
+		v.State = d.bytes()
+	case stateDelta:
+		v.head, v.tail, v.base, v.changed = int(d.number()), int(d.number()), d.number(), d.bytes()
+	default:
+		d.failed = true
+	}
+	return v
+}
+
+// build makes the state of v from the one before, if v has only the difference. It reports whether it could.
+func (v *Version) build(before []byte) bool {
+	if v.state != stateDelta || v.State != nil {
+		return v.State != nil
+	}
+	if before == nil || digest(before) != v.base || v.head < 0 || v.tail < 0 || v.head > len(before) ||
+		v.tail > len(before)-v.head {
+		return false
+	}
+	v.State = append(append(append([]byte{}, before[:v.head]...), v.changed...), before[len(before)-v.tail:]...)
+	return true
+}
+
+func (d *decoder) entry() (e Entry, of int) {
+	flags := d.number()
+	has := func(flag uint64) bool { return flags&flag != 0 }
+	both := d.byte()
+	e.Fate, e.Info.Intent = Fate(both&0x0f), saga.Intent(both>>4)
+	i := &e.Info
+	i.ID, i.Kind, i.From = d.id(), d.name(), d.name()
+	i.Conversation = i.ID
+	if has(hasConversation) {
+		i.Conversation = d.id()
+		i.RelatedTo = i.Conversation
+		if has(hasRelated) {
+			i.RelatedTo = d.id()
+		}
+	}
+	i.Attempt, i.Sent, i.Due = int(d.number()), d.time(), d.time()
+	e.Took = time.Duration(d.number()) * time.Microsecond
+	if has(hasChange) {
+		of = int(d.number())
+	}
+	if has(hasInstance) {
+		e.Instance = d.id()
+	}
+	if has(hasError) {
+		e.Error = d.text()
+	}
+	if has(hasReason) {
+		e.Reason = d.text()
+	}
+	if has(hasRun) {
+		i.Manifest, i.Run = d.name(), d.id()
+	}
+	d.body(i)
+	for n := d.number(); n > 0 && !d.failed; n-- {
+		out := Message{Intent: saga.Intent(d.byte()), ID: d.id(), Kind: d.name(), To: d.name(), Due: d.time()}
+		d.body(&out)
+		out.Conversation, out.RelatedTo = i.Conversation, i.ID
+		e.Sent = append(e.Sent, out)
+	}
+	for n := d.number(); n > 0 && !d.failed; n-- {
+		e.Cancelled = append(e.Cancelled, d.id())
+	}
+	if of < 0 {
+		d.failed = true
+	}
+	return e, of
+}
+
+func (d *decoder) body(of *Message) {
+	n := d.number()
+	of.Size = int(n)
+	if d.flag() {
+		of.Body = d.take(n)
+		if of.Body == nil && n == 0 {
+			of.Body = []byte{}
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package history
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// Level says how much of what happens is kept.
+type Level uint8
+
+// The levels. Each keeps what the one before it keeps.
+const (
+	Unset  Level = iota // the level of the bus, or States if that is unset too
+	Off                 // nothing
+	Steps               // each attempt of a message: its fate, its duration, its error, what it sent
+	States              // the state of an instance after each version
+	Bodies              // the bodies of messages, in and out, up to 16 KiB each
+)
+
+var levels = [...]string{"", "off", "steps", "states", "bodies"}
+
+// String is "" for Unset, and otherwise what ParseLevel reads.
+func (l Level) String() string {
+	if int(l) < len(levels) {
+		return levels[l]
+	}
+	return fmt.Sprintf("level %d", uint8(l))
+}
+
+// ParseLevel reads a level: off, steps, states or bodies.
+func ParseLevel(text string) (Level, error) {
+	for l := Off; l <= Bodies; l++ {
+		if levels[l] == text {
+			return l, nil
+		}
+	}
+	return Unset, fmt.Errorf("history level %.80q: want off, steps, states or bodies", text)
+}
+
+// Options say what an endpoint keeps.
+type Options struct {
+	Level Level
+	// Sample is the part of the conversations that is kept, above 0 and up to 1; 0 is 1. A conversation is kept whole
+	// or not at all. Attempts that failed, dead letters and discarded messages are kept whatever Sample says.
+	Sample float64
+}
+
+// Check returns what is wrong with o, or nil.
+func (o Options) Check() error {
+	if o.Level > Bodies {
+		return fmt.Errorf("History.Level is %d, want Off, Steps, States or Bodies", o.Level)
+	}
+	if !(o.Sample >= 0 && o.Sample <= 1) {
+		return fmt.Errorf("History.Sample is %v, want 0 to 1", o.Sample)
+	}
+	return nil
+}
+
+// Or returns o, with what it leaves open as in general.
+func (o Options) Or(general Options) Options {
+	if o.Level == Unset {
+		o.Level = general.Level
+	}
+	if o.Sample == 0 {
+		o.Sample = general.Sample
+	}
+	return o
+}
+
+// Default is what is kept where nothing is set: every conversation, with states.
+var Default = Options{Level: States, Sample: 1}
+
+// Keeps reports whether o keeps a message that is handled.
+func (o Options) Keeps(info *saga.Info) bool { return o.Level > Off && o.Samples(conversationOf(info)) }
+
+// Samples reports whether o keeps a conversation.
+func (o Options) Samples(conversation saga.ID) bool {
+	if o.Sample == 0 || o.Sample >= 1 {
+		return true
+	}
+	// Half of an id of version 7 is the time, and a caller may have made an id of anything: mix all of it.
+	mixed := (binary.BigEndian.Uint64(conversation[:8]) ^ binary.BigEndian.Uint64(conversation[8:])) *
+		0x9e3779b97f4a7c15
+	mixed ^= mixed >> 32
+	mixed *= 0xd6e8feb86659fd93
+	return float64(mixed>>11)/(1<<53) < o.Sample && o.Sample > math.SmallestNonzeroFloat64
+}

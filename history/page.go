@@ -1,0 +1,372 @@
+package history
+
+import (
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// Page collects what one transaction does, and queues its rows. It belongs to one goroutine. Its memory serves the next
+// transaction after Begin.
+type Page struct {
+	store   *Store
+	newID   func() saga.ID
+	origin  Origin
+	options Options
+
+	id      saga.ID
+	now     time.Time
+	out     encoder
+	count   int
+	ids     []saga.ID // by which the page is found: of messages, and of instances whose rows do not name it
+	changes int
+	lives   []life
+	bodies  int // bytes that are kept in the page
+}
+
+// life is an instance that ended in the transaction.
+type life struct {
+	id        saga.ID
+	saga, key string
+	outcome   Outcome
+}
+
+// Origin is what is the same for all transactions of a page.
+type Origin struct {
+	Endpoint string
+	Host     string // of the process
+}
+
+// NewPage returns a page. newID makes UUIDs of version 7.
+func (s *Store) NewPage(of Origin, newID func() saga.ID) *Page {
+	return &Page{store: s, origin: of, newID: newID}
+}
+
+// Begin makes the page ready for a transaction. now is the database's time at its beginning.
+func (p *Page) Begin(o Options, now time.Time) {
+	p.options, p.now, p.id, p.count, p.changes, p.bodies = o, now, saga.ID{}, 0, 0, 0
+	p.ids, p.lives = p.ids[:0], p.lives[:0]
+	p.out.reset(now)
+	p.out.text(p.origin.Host)
+}
+
+// On reports whether anything is to be kept.
+func (p *Page) On() bool { return p != nil && p.options.Level > Off }
+
+// Keeps reports whether a step of this message is kept if it succeeds.
+func (p *Page) Keeps(info *saga.Info) bool { return p != nil && p.options.Keeps(info) }
+
+// ID is the id of the page, which the rows of its instances remember.
+func (p *Page) ID() saga.ID {
+	if p.id.IsZero() {
+		p.id = p.newID()
+	}
+	return p.id
+}
+
+func conversationOf(i *saga.Info) saga.ID {
+	if i.ConversationID.IsZero() {
+		return i.ID
+	}
+	return i.ConversationID
+}
+
+// Change is what a transaction does to an instance.
+type Change struct {
+	ID        saga.ID
+	Saga, Key string
+	Version   int64 // after the transaction; 0 if there is no row any more, and none was loaded
+	Kind      ChangeKind
+	Previous  saga.ID // the page that the row named when it was loaded, zero if none
+	Before    []byte  // the state as it was loaded, nil for a start
+	State     []byte  // after the transaction
+}
+
+// ChangeKind is how an instance came out of a transaction.
+type ChangeKind uint8
+
+// The kinds of changes.
+const (
+	Attempted ChangeKind = iota // none: attempts have failed
+	Began
+	Changed   // it has a new version
+	Unchanged // its messages changed nothing
+	Ended     // it has completed
+	BeganAndEnded
+)
+
+var changeKinds = [...]string{"attempted", "began", "changed", "unchanged", "ended", "began and ended"}
+
+func (k ChangeKind) String() string {
+	if int(k) < len(changeKinds) {
+		return changeKinds[k]
+	}
+	return "unknown"
+}
+
+// over reports whether the instance lives no longer.
+func (k ChangeKind) over() bool { return k == Ended || k == BeganAndEnded }
+
+// Outcome is how a life ended.
+type Outcome string
+
+// The outcomes.
+const Completed Outcome = "completed"
+
+// AddChange adds a change, and returns the number by which the messages of the page name it.
+func (p *Page) AddChange(c *Change) int {
+	p.changes++
+	if c.Kind == Unchanged {
+		p.ids = append(p.ids, c.ID)
+	}
+	if c.Kind.over() {
+		p.lives = append(p.lives, life{c.ID, c.Saga, c.Key, Completed})
+	}
+	e := &p.out
+	e.byte(tagChange)
+	e.byte(byte(c.Kind))
+	e.id(c.ID)
+	e.name(c.Saga)
+	e.text(c.Key)
+	e.number(uint64(c.Version))
+	e.flag(!c.Previous.IsZero())
+	if !c.Previous.IsZero() {
+		e.id(c.Previous)
+	}
+	p.addState(c)
+	return p.changes
+}
+
+func (p *Page) addState(c *Change) {
+	if p.options.Level < States || c.Kind == Unchanged {
+		p.out.byte(stateNone)
+		return
+	}
+	if p.delta(c) {
+		return
+	}
+	p.out.byte(stateWhole)
+	p.out.bytes(c.State)
+}
+
+// A state is written as its difference from the one before if that is much shorter. So a timeline has to read
+// wholeEvery pages at most to show a state.
+const (
+	leastDelta = 256 // bytes; a smaller state is written whole
+	wholeEvery = 16  // versions
+)
+
+// delta writes a state as what is between the bytes that it has in common with the state before, at the beginning and
+// at the end. If conversations are sampled, the version before may be in no page.
+func (p *Page) delta(c *Change) bool {
+	if len(c.State) < leastDelta || c.Before == nil || c.Previous.IsZero() || c.Version%wholeEvery == 0 ||
+		p.options.Sample < 1 && p.options.Sample > 0 {
+		return false
+	}
+	head, tail := common(c.Before, c.State)
+	between := c.State[head : len(c.State)-tail]
+	if len(between) > len(c.State)/2 {
+		return false
+	}
+	p.out.byte(stateDelta)
+	p.out.number(uint64(head))
+	p.out.number(uint64(tail))
+	p.out.number(digest(c.Before))
+	p.out.bytes(between)
+	return true
+}
+
+// common returns how many bytes two states have in common at the beginning, and behind that at the end.
+func common(a, b []byte) (head, tail int) {
+	most := min(len(a), len(b))
+	for head < most && a[head] == b[head] {
+		head++
+	}
+	for tail < most-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	return head, tail
+}
+
+// Attempt is one message of the transaction, and what became of it.
+type Attempt struct {
+	Info      *saga.Info
+	Fate      Fate
+	Took      time.Duration // of its handler
+	Change    int           // what AddChange returned; 0 if the message concerns no instance
+	Instance  saga.ID       // that the attempt concerned, if there is no Change because it failed
+	Err       string        // of a failure
+	Reason    string        // why it is dead or discarded
+	Sent      []saga.Outgoing
+	Cancelled []saga.Cancelled
+	Body      []byte
+}
+
+// The limits of what a page keeps.
+const (
+	mostBody   = 16 << 10 // bytes of one body; of a longer one the length is kept
+	mostBodies = 4 << 20  // bytes of all bodies of a page
+	mostError  = 2 << 10
+)
+
+// Add adds an attempt. One that succeeded in a conversation that is not sampled is left out: see Keeps.
+func (p *Page) Add(a *Attempt) {
+	i := a.Info
+	p.count++
+	p.ids = append(p.ids, i.ID)
+	if !a.Instance.IsZero() && a.Change == 0 {
+		p.ids = append(p.ids, a.Instance)
+	}
+	e := &p.out
+	e.byte(tagMessage)
+	e.number(a.flags())
+	e.byte(byte(i.Intent)<<4 | byte(a.Fate))
+	e.id(i.ID)
+	e.name(i.Kind)
+	e.name(i.From)
+	if conversation := conversationOf(i); conversation != i.ID {
+		e.id(conversation)
+		if i.RelatedTo != conversation {
+			e.id(i.RelatedTo)
+		}
+	}
+	e.number(uint64(i.Attempt))
+	e.time(i.Sent)
+	e.time(i.Due)
+	e.number(uint64(a.Took.Microseconds()))
+	if a.Change > 0 {
+		e.number(uint64(a.Change))
+	} else if !a.Instance.IsZero() {
+		e.id(a.Instance)
+	}
+	if a.Err != "" {
+		e.text(a.Err[:min(len(a.Err), mostError)])
+	}
+	if a.Reason != "" {
+		e.text(a.Reason)
+	}
+	if i.Fire != nil {
+		e.name(i.Fire.Manifest)
+		e.id(i.Fire.Run)
+	}
+	p.addBody(a.Body)
+	p.addSent(a)
+}
+
+// The flags of a message: which of its optional parts are there.
+const (
+	hasConversation = 1 << iota // it is not the message's own id
+	hasRelated                  // it is not the conversation's id
+	hasChange
+	hasInstance
+	hasError
+	hasReason
+	hasRun
+)
+
+func (a *Attempt) flags() (flags uint64) {
+	i := a.Info
+	set := func(flag uint64, on bool) {
+		if on {
+			flags |= flag
+		}
+	}
+	conversation := conversationOf(i)
+	set(hasConversation, conversation != i.ID)
+	set(hasRelated, conversation != i.ID && i.RelatedTo != conversation)
+	set(hasChange, a.Change > 0)
+	set(hasInstance, a.Change == 0 && !a.Instance.IsZero())
+	set(hasError, a.Err != "")
+	set(hasReason, a.Reason != "")
+	set(hasRun, i.Fire != nil)
+	return flags
+}
+
+// addBody writes the length of a body, and its bytes if they are to be kept.
+func (p *Page) addBody(body []byte) {
+	p.out.number(uint64(len(body)))
+	keep := p.options.Level >= Bodies && len(body) <= mostBody && p.bodies+len(body) <= mostBodies
+	p.out.flag(keep)
+	if keep {
+		p.bodies += len(body)
+		p.out.raw(body)
+	}
+}
+
+func (p *Page) addSent(a *Attempt) {
+	e := &p.out
+	e.number(uint64(len(a.Sent)))
+	for n := range a.Sent {
+		o := &a.Sent[n]
+		e.byte(byte(o.Info.Intent))
+		e.id(o.Info.ID)
+		e.name(o.Info.Kind)
+		e.name(o.To)
+		e.time(o.Info.Due)
+		p.addBody(o.Body)
+	}
+	e.number(uint64(len(a.Cancelled)))
+	for _, c := range a.Cancelled {
+		e.id(c.ID)
+	}
+}
+
+// Queue queues the rows of the page, if it has any. None of the statements waits for another transaction.
+func (p *Page) Queue(b *pgx.Batch) {
+	if !p.On() || p.count == 0 {
+		return
+	}
+	id := [16]byte(p.ID())
+	first, last := pg.UUIDs(), pg.UUIDs()
+	from, until := p.rangesOfIDs()
+	for n := range from {
+		first.UUID(from[n])
+		last.UUID(until[n])
+	}
+	b.Queue(p.store.sql.Get("add_page"), id, p.origin.Endpoint, p.count, p.out.buf, first, last)
+	if len(p.lives) > 0 {
+		p.queueLives(b)
+	}
+}
+
+func (p *Page) queueLives(b *pgx.Batch) {
+	iid, name, key, outcome := pg.UUIDs(), pg.Texts(), pg.Texts(), pg.Texts()
+	for _, l := range p.lives {
+		iid.UUID(l.id)
+		name.Text(l.saga)
+		key.Text(l.key)
+		outcome.Text(string(l.outcome))
+	}
+	b.Queue(p.store.sql.Get("add_lives"), [16]byte(p.ID()), iid, name, key, outcome)
+}
+
+// rangeMillis is how much time the ids of one range may be apart. A reader that looks for an id has to look at all
+// ranges that end in as much time after it.
+const rangeMillis = 100
+
+// rangesOfIDs parts the ids into few ranges. Ids of version 7 begin with their time, so the messages of a transaction
+// are mostly one range. An id without an order is a range of its own.
+func (p *Page) rangesOfIDs() (first, last []saga.ID) {
+	slices.SortFunc(p.ids, saga.ID.Compare)
+	from := 0
+	for n := range p.ids {
+		if n+1 < len(p.ids) && millis(p.ids[n+1])-millis(p.ids[from]) <= rangeMillis {
+			continue
+		}
+		first, last = append(first, p.ids[from]), append(last, p.ids[n])
+		from = n + 1
+	}
+	return first, last
+}
+
+// millis reads the first six bytes, which in an id of version 7 are the milliseconds since 1970.
+func millis(id saga.ID) int64 {
+	var n int64
+	for _, b := range id[:6] {
+		n = n<<8 | int64(b)
+	}
+	return n
+}

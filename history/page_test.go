@@ -1,0 +1,283 @@
+package history
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// at is an id of version 7 of so many milliseconds after noon.
+func at(millis int64, n byte) (id saga.ID) {
+	ms := noon.UnixMilli() + millis
+	for i := 5; i >= 0; i-- {
+		id[i] = byte(ms)
+		ms >>= 8
+	}
+	id[6], id[8], id[15] = 0x70, 0x80, n
+	return id
+}
+
+func newPage(o Options) *Page {
+	p := (&Store{}).NewPage(Origin{Endpoint: "orders", Host: "a/1"}, func() saga.ID { return at(0, 0) })
+	p.Begin(o, noon)
+	return p
+}
+
+func read(t *testing.T, p *Page) content {
+	t.Helper()
+	c, err := decodePage(bytes.Clone(p.out.buf))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+var unread = cmpopts.IgnoreUnexported(Version{})
+
+func TestPageIsReadAsItWasWritten(t *testing.T) {
+	p := newPage(Options{Level: Bodies, Sample: 1})
+	first := p.AddChange(&Change{ID: at(1, 1), Saga: "order", Key: "7", Version: 3, Kind: Changed, Previous: at(0, 9),
+		State: []byte(`{"n":3}`)})
+	p.Add(&Attempt{
+		Info: &saga.Info{ID: at(2, 2), Kind: "order.pay", From: "shop", ConversationID: at(0, 5), RelatedTo: at(0, 6),
+			Attempt: 2, Sent: noon.Add(-time.Second), Due: noon.Add(time.Hour),
+			Fire: &saga.Fire{Manifest: "night", Run: at(3, 3)}},
+		Fate: Handled, Took: 1500 * time.Microsecond, Change: first, Body: []byte("{}"),
+		Sent: []saga.Outgoing{{To: "cards", Body: []byte("1"),
+			Info: saga.Info{ID: at(4, 4), Kind: "order.pay", Intent: saga.Command, Due: noon.Add(time.Minute)}}},
+		Cancelled: []saga.Cancelled{{ID: at(5, 5)}},
+	})
+	p.Add(&Attempt{Info: &saga.Info{ID: at(6, 6), Kind: "order.pay", Attempt: 1, Intent: saga.Event}, Fate: Died,
+		Instance: at(1, 1), Err: "no card", Reason: "permanent"})
+	c := read(t, p)
+	if c.host != "a/1" || !c.at.Equal(noon) {
+		t.Errorf("host %q, at %v", c.host, c.at)
+	}
+	versions := []Version{{ID: at(1, 1), Saga: "order", Key: "7", Version: 3, Change: Changed, Previous: at(0, 9),
+		State: []byte(`{"n":3}`)}}
+	if diff := cmp.Diff(versions, c.versions, unread); diff != "" {
+		t.Error(diff)
+	}
+	entries := []Entry{
+		{
+			At: noon, Host: "a/1", Fate: Handled, Took: 1500 * time.Microsecond, Instance: at(1, 1), Version: 3,
+			Info: Message{ID: at(2, 2), Conversation: at(0, 5), RelatedTo: at(0, 6), Kind: "order.pay", From: "shop",
+				Attempt: 2, Sent: noon.Add(-time.Second), Due: noon.Add(time.Hour), Manifest: "night", Run: at(3, 3),
+				Size: 2, Body: []byte("{}")},
+			Sent: []Message{{ID: at(4, 4), Conversation: at(0, 5), RelatedTo: at(2, 2), Kind: "order.pay", To: "cards",
+				Due: noon.Add(time.Minute), Size: 1, Body: []byte("1")}},
+			Cancelled: []saga.ID{at(5, 5)},
+		},
+		{
+			At: noon, Host: "a/1", Fate: Died, Instance: at(1, 1), Error: "no card", Reason: "permanent",
+			Info: Message{ID: at(6, 6), Conversation: at(6, 6), Kind: "order.pay", Attempt: 1, Intent: saga.Event,
+				Body: []byte{}},
+		},
+	}
+	if diff := cmp.Diff(entries, c.entries); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLevelsSayWhatAPageKeeps(t *testing.T) {
+	for level, want := range map[Level]string{
+		Off: "false", Steps: "true state= body=<nil>", States: "true state={} body=<nil>",
+		Bodies: "true state={} body=[49]",
+	} {
+		p := newPage(Options{Level: level, Sample: 1})
+		got := fmt.Sprint(p.On())
+		if p.On() {
+			p.AddChange(&Change{ID: at(1, 1), Saga: "s", Key: "k", Kind: Began, State: []byte("{}")})
+			p.Add(&Attempt{Info: &saga.Info{ID: at(2, 2), Kind: "k"}, Fate: Handled, Body: []byte("1")})
+			c := read(t, p)
+			body := fmt.Sprint(c.entries[0].Info.Body)
+			if c.entries[0].Info.Body == nil {
+				body = "<nil>"
+			}
+			got += fmt.Sprintf(" state=%s body=%s", c.versions[0].State, body)
+		}
+		if got != want {
+			t.Errorf("%v: %s, want %s", level, got, want)
+		}
+	}
+}
+
+func TestLongBodiesAreNotKept(t *testing.T) {
+	p := newPage(Options{Level: Bodies, Sample: 1})
+	for _, size := range []int{mostBody, mostBody + 1} {
+		p.Add(&Attempt{Info: &saga.Info{ID: at(2, 2), Kind: "k"}, Fate: Handled, Body: make([]byte, size)})
+	}
+	for p.bodies+mostBody <= mostBodies {
+		p.Add(&Attempt{Info: &saga.Info{ID: at(2, 2), Kind: "k"}, Fate: Handled, Body: make([]byte, mostBody)})
+	}
+	p.Add(&Attempt{Info: &saga.Info{ID: at(2, 3), Kind: "k"}, Fate: Handled, Body: make([]byte, mostBody)})
+	c := read(t, p)
+	last := c.entries[len(c.entries)-1]
+	if len(c.entries[0].Info.Body) != mostBody || c.entries[1].Info.Body != nil ||
+		c.entries[1].Info.Size != mostBody+1 || last.Info.Body != nil || last.Info.Size != mostBody {
+		t.Errorf("kept %d of %d, %d of %d, and %d of %d beyond the limit of a page", len(c.entries[0].Info.Body),
+			c.entries[0].Info.Size, len(c.entries[1].Info.Body), c.entries[1].Info.Size, len(last.Info.Body),
+			last.Info.Size)
+	}
+}
+
+// A large state that changes little is written as the difference, and every 16th version whole.
+func TestStatesAreBuiltFromDifferences(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		states := rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 600), 2, 40).Draw(t, "states")
+		var versions []Version
+		whole := 0
+		for n := range states {
+			if n > 0 && rapid.Bool().Draw(t, "alike") { // else differences would be rare
+				states[n] = bytes.Clone(states[n-1])
+				if len(states[n]) > 0 {
+					states[n][rapid.IntRange(0, len(states[n])-1).Draw(t, "place")]++
+				}
+			}
+			p := newPage(Options{Level: States, Sample: 1})
+			change := Change{ID: at(1, 1), Saga: "s", Key: "k", Kind: Changed, Version: int64(n + 1), State: states[n]}
+			if n > 0 {
+				change.Previous, change.Before = at(0, 0), states[n-1]
+			}
+			p.AddChange(&change)
+			c, err := decodePage(bytes.Clone(p.out.buf))
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := c.versions[0]
+			if whole++; v.state == stateWhole {
+				whole = 0
+			} else if whole >= wholeEvery {
+				t.Fatalf("no whole state in %d versions", whole)
+			}
+			if n > 0 {
+				v.build(versions[n-1].State)
+			}
+			if !bytes.Equal(v.State, states[n]) {
+				t.Fatalf("version %d is %q, want %q", n+1, v.State, states[n])
+			}
+			versions = append(versions, v)
+		}
+	})
+}
+
+// A difference from a state that is not the one before gives nothing, and not a wrong state.
+func TestStateIsNotBuiltFromAnother(t *testing.T) {
+	before, after := bytes.Repeat([]byte("a"), 1000), bytes.Repeat([]byte("a"), 1001)
+	p := newPage(Options{Level: States, Sample: 1})
+	p.AddChange(&Change{ID: at(1, 1), Kind: Changed, Version: 2, Previous: at(0, 1), Before: before, State: after})
+	v := read(t, p).versions[0]
+	if v.state != stateDelta {
+		t.Fatal("it was written whole")
+	}
+	if v.build(bytes.Repeat([]byte("b"), 1000)) || v.State != nil {
+		t.Errorf("built %d bytes", len(v.State))
+	}
+	if !v.build(before) || !bytes.Equal(v.State, after) {
+		t.Error("not built from the state before")
+	}
+}
+
+func TestSampledStatesAreWhole(t *testing.T) {
+	state := bytes.Repeat([]byte("a"), 1000)
+	p := newPage(Options{Level: States, Sample: 0.5})
+	p.AddChange(&Change{ID: at(1, 1), Kind: Changed, Version: 2, Previous: at(0, 1), Before: state, State: state})
+	if v := read(t, p).versions[0]; v.state != stateWhole {
+		t.Error("it is a difference from a version that may be in no page")
+	}
+}
+
+func TestBytesThatAreNoPage(t *testing.T) {
+	p := newPage(Options{Level: Bodies, Sample: 1})
+	change := p.AddChange(&Change{ID: at(1, 1), Saga: "order", Key: "7", Kind: Began, State: []byte(`{"n":3}`)})
+	p.Add(&Attempt{Info: &saga.Info{ID: at(2, 2), Kind: "order.pay"}, Change: change, Fate: Handled, Body: []byte("1"),
+		Sent: []saga.Outgoing{{Info: saga.Info{ID: at(4, 4), Kind: "x"}}}})
+	good := p.out.buf
+	for n := range good { // each beginning, and each page with one other byte: an error or a page, and no panic
+		_, _ = decodePage(good[:n])
+		for _, b := range []byte{0, 1, 0x7f, 0x80, 0xff} {
+			bad := bytes.Clone(good)
+			bad[n] = b
+			_, _ = decodePage(bad)
+		}
+	}
+	newer := bytes.Clone(good)
+	newer[0] = format + 1
+	if _, err := decodePage(newer); !errors.Is(err, ErrNewer) {
+		t.Errorf("a newer page: %v", err)
+	}
+	if _, err := decodePage(nil); err == nil {
+		t.Error("nothing is a page")
+	}
+}
+
+func FuzzDecodePage(f *testing.F) {
+	p := newPage(Options{Level: Bodies, Sample: 1})
+	p.Add(&Attempt{Info: &saga.Info{ID: at(2, 2), Kind: "order.pay"}, Fate: Handled, Body: []byte("1")})
+	f.Add(bytes.Clone(p.out.buf))
+	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = decodePage(b) })
+}
+
+// Each id of a page is in one of its ranges, no range is longer than a reader looks, and ids of one moment are one.
+func TestRangesOfIDs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := newPage(Options{Level: Steps, Sample: 1})
+		for n := range rapid.IntRange(1, 50).Draw(t, "ids") {
+			p.ids = append(p.ids, at(rapid.Int64Range(0, 1000).Draw(t, "ms"), byte(n)))
+		}
+		ids := append([]saga.ID{}, p.ids...)
+		first, last := p.rangesOfIDs()
+		for _, id := range ids {
+			in := 0
+			for n := range first {
+				until := lastOfRange(id)
+				if id.Compare(first[n]) >= 0 && id.Compare(last[n]) <= 0 && last[n].Compare(until) <= 0 {
+					in++
+				}
+			}
+			if in != 1 {
+				t.Fatalf("%s is in %d ranges", id, in)
+			}
+		}
+		if most := 1 + 1000/rangeMillis; len(first) > most {
+			t.Errorf("%d ranges of ids of one second, want at most %d", len(first), most)
+		}
+	})
+	for id, want := range map[saga.ID]string{
+		{0, 0, 0, 0, 0, 0xff}:                   "00000000-0163-ffff-ffff-ffffffffffff",
+		{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}: "ffffffff-ffff-ffff-ffff-ffffffffffff",
+	} {
+		if got := saga.ID(lastOfRange(id)).String(); got != want {
+			t.Errorf("the last id of a range with %s is %s, want %s", id, got, want)
+		}
+	}
+}
+
+func TestSampleKeepsItsPart(t *testing.T) {
+	for _, sample := range []float64{0.01, 0.1, 0.5, 0.9} {
+		kept := 0
+		const n = 20_000
+		for i := range n {
+			id := at(int64(i/100), byte(i))
+			id[14] = byte(i >> 8)
+			if (Options{Level: Steps, Sample: sample}).Samples(id) {
+				kept++
+			}
+		}
+		if part := float64(kept) / n; part < sample*0.9 || part > sample*1.1 {
+			t.Errorf("%v of %v are kept", part, sample)
+		}
+	}
+	if !(Options{}).Samples(at(1, 1)) || !(Options{Sample: 1}).Samples(at(1, 1)) {
+		t.Error("all are to be kept")
+	}
+}

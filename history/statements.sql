@@ -1,0 +1,39 @@
+-- name: add_page
+-- The slot is read without a lock. A writer that reads it just before a rotation writes into the slot that was current
+-- before, which is emptied last.
+WITH slot AS (SELECT r.slot FROM :schema.ring r WHERE r.name = 'history'),
+page AS (
+    INSERT INTO :schema.history (slot, id, endpoint, messages, page)
+    SELECT slot.slot, $1, $2, $3, $4 FROM slot)
+INSERT INTO :schema.history_range (slot, first, last, page)
+SELECT slot.slot, u.first, u.last, $1 FROM slot, unnest($5::uuid[], $6::uuid[]) u(first, last);
+
+-- name: add_lives
+INSERT INTO :schema.history_life (slot, iid, saga, key, outcome, page)
+SELECT r.slot, u.iid, u.saga, u.key, u.outcome, $1
+FROM :schema.ring r, unnest($2::uuid[], $3::text[], $4::text[], $5::text[]) u(iid, saga, key, outcome)
+WHERE r.name = 'history';
+
+-- name: pages
+SELECT h.id, h.endpoint, h.page FROM :schema.history h WHERE h.id = ANY($1::uuid[]);
+
+-- name: find
+-- The pages that may tell of each id, the newest first. The first six bytes of until are 100 beyond those of id.
+SELECT u.n::int4, r.page
+FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(id, until, n)
+CROSS JOIN LATERAL (
+    SELECT x.page FROM :schema.history_range x
+    WHERE x.last >= u.id AND x.last <= u.until AND x.first <= u.id
+    ORDER BY x.page DESC LIMIT $3) r;
+
+-- name: lives
+SELECT l.iid, l.saga, l.key, l.ended, l.outcome, l.page FROM :schema.history_life l
+WHERE l.saga = $1 AND l.key = $2 ORDER BY l.ended DESC LIMIT $3;
+
+-- name: life
+SELECT l.iid, l.saga, l.key, l.ended, l.outcome, l.page FROM :schema.history_life l WHERE l.iid = $1;
+
+-- name: ended
+SELECT l.iid, l.saga, l.key, l.ended, l.outcome, l.page FROM :schema.history_life l
+WHERE l.saga = $1 AND ($2 = '' OR l.outcome = $2) AND (l.ended, l.iid) < ($3, $4)
+ORDER BY l.ended DESC, l.iid DESC LIMIT $5;
