@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // Every peer does every one of its cases, two processes included, with the effects counted.
 func TestEveryPeerLeavesTheRightEffects(t *testing.T) {
 	h := &harness{dsn: pgdev.DSN(t), db: pgdev.Pool(t), log: t.Output()}
-	cases, err := choose(options{run: "step,hot,latency,backlog,timers", n: 100, rounds: 1, size: 10_000})
+	cases, err := choose(options{run: "step,hot,latency,backlog,timers,history", n: 100, rounds: 1, size: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}

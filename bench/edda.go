@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/saga"
@@ -106,8 +107,12 @@ func eddaInstances(c Case) iter.Seq2[[]any, error] {
 	}
 }
 
-// Work runs the endpoint until its queue is empty.
+// Work runs the endpoint until its queue is empty. It keeps no history: what that costs is a workload of its own.
 func (e edda) Work(ctx context.Context, w *Worker) error {
+	return e.work(ctx, w, bus.Options{History: history.Options{Level: history.Off}})
+}
+
+func (e edda) work(ctx context.Context, w *Worker, o bus.Options) error {
 	pool, err := pgxpool.New(ctx, w.DSN)
 	if err != nil {
 		return err
@@ -116,7 +121,8 @@ func (e edda) Work(ctx context.Context, w *Worker) error {
 	if w.Workload == Latency {
 		return e.latency(ctx, w, pool)
 	}
-	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), Logger: slog.New(slog.DiscardHandler)})
+	o.Schema, o.Logger = w.Schema(), slog.New(slog.DiscardHandler)
+	b, err := bus.New(pool, o)
 	if err != nil {
 		return err
 	}

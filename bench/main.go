@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"os"
 	"os/signal"
@@ -32,7 +33,7 @@ type options struct {
 func parseFlags() options {
 	var o options
 	flag.StringVar(&o.run, "run", "step,hot,latency", "workloads, separated by commas: step, hot, latency, "+
-		"backlog, timers, leased, inbox, relay, schedule")
+		"backlog, timers, leased, inbox, relay, history, schedule")
 	flag.StringVar(&o.peers, "peers", "", "peers, separated by commas; empty is all")
 	flag.IntVar(&o.n, "n", 0, "messages per run of the fastest peer, slower ones get their share; 0 is the "+
 		"workload's own number")
@@ -151,14 +152,16 @@ func startProfile(file string) (stop func(), err error) {
 
 // messages is the full number of messages of a workload, and that of -quick.
 var messages = map[string]struct{ full, quick int }{
-	Step:    {200_000, 40_000},
-	Hot:     {200_000, 40_000},
-	Latency: {2_000, 500},
-	Backlog: {30_000, 10_000},
-	Timers:  {30_000, 10_000},
-	Leased:  {200_000, 40_000},
-	Inbox:   {200_000, 40_000},
-	Relay:   {200_000, 40_000},
+	Step:       {200_000, 40_000},
+	Hot:        {200_000, 40_000},
+	History:    {200_000, 40_000},
+	HistoryHot: {200_000, 40_000},
+	Latency:    {2_000, 500},
+	Backlog:    {30_000, 10_000},
+	Timers:     {30_000, 10_000},
+	Leased:     {200_000, 40_000},
+	Inbox:      {200_000, 40_000},
+	Relay:      {200_000, 40_000},
 }
 
 // choose lists the cases the flags ask for, each with its number of messages.
@@ -167,7 +170,7 @@ func choose(o options) ([]Case, error) {
 		return nil, err
 	}
 	var cases []Case
-	for workload := range strings.SplitSeq(o.run, ",") {
+	for workload := range workloads(o.run) {
 		n, err := size(workload, o)
 		if err != nil {
 			return nil, err
@@ -186,6 +189,17 @@ func choose(o options) ([]Case, error) {
 	return cases, nil
 }
 
+// workloads are what -run asks for.
+func workloads(asked string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for workload := range strings.SplitSeq(asked, ",") {
+			if !yield(workload) || workload == History && !yield(HistoryHot) {
+				return
+			}
+		}
+	}
+}
+
 func (o options) check() error {
 	if o.rounds < 1 || o.n < 0 {
 		return errors.New("-rounds must be at least 1, and -n not negative")
@@ -199,7 +213,7 @@ func size(workload string, o options) (int, error) {
 	switch {
 	case !known:
 		return 0, fmt.Errorf("-run: there is no workload %q; there are step, hot, latency, backlog, timers, "+
-			"leased, inbox, relay and schedule", workload)
+			"leased, inbox, relay, history and schedule", workload)
 	case o.n > 0:
 		return o.n, nil
 	case o.quick:

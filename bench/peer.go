@@ -52,6 +52,9 @@ func (c Case) Schema() string {
 	return name
 }
 
+// Hot says that there is one instance.
+func (c Case) Hot() bool { return c.Workload == Hot || c.Workload == HistoryHot }
+
 // Kept says that the tables are filled once and serve every round, because to fill them takes longer than a run.
 func (c Case) Kept() bool { return c.Workload == Backlog || c.Workload == Timers }
 
@@ -64,7 +67,7 @@ func (c Case) Name() string {
 	if c.Store != "" {
 		name += "-" + c.Store
 	}
-	if c.Workload == Hot {
+	if c.Hot() {
 		name += fmt.Sprintf("-%dp", c.Processes)
 	}
 	return name
@@ -123,7 +126,8 @@ type registration struct {
 var peers = map[string]registration{}
 
 // order is the order of peers in the output; a ratio has the earlier one above the line.
-var order = []string{"edda", "inbox", "inbox-full", "inbox-random", "inbox-unnamed", "inbox-off", "relay", "ceiling",
+var order = []string{"edda", "inbox", "inbox-full", "inbox-random", "inbox-unnamed", "inbox-off", "relay", "history-bodies",
+	"history-states", "history-steps", "history-steps10", "history-off", "ceiling",
 	"single", "watermillsql-batch", "watermillsql", "river", "river-defaults", "floor"}
 
 // register is called from the init function of each peer's file.

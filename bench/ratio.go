@@ -29,6 +29,8 @@ func ratios(summaries []Summary) []Ratio {
 		for _, below := range order[i+1:] {
 			all = append(all, throughput(pairs(summaries, Step, above, below))...)
 			all = append(all, throughput(pairs(summaries, Hot, above, below))...)
+			all = append(all, throughput(pairs(summaries, History, above, below))...)
+			all = append(all, throughput(pairs(summaries, HistoryHot, above, below))...)
 			all = append(all, throughput(pairs(summaries, Leased, above, below))...)
 			all = append(all, throughput(pairs(summaries, Inbox, above, below))...)
 			all = append(all, bySize(pairs(summaries, Backlog, above, below))...)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -27,7 +28,11 @@ func at(millis int64, n byte) (id saga.ID) {
 }
 
 func newPage(o Options) *Page {
-	p := (&Store{}).NewPage(Origin{Endpoint: "orders", Host: "a/1"}, func() saga.ID { return at(0, 0) })
+	schema, err := pg.ParseSchema("edda")
+	if err != nil {
+		panic(err)
+	}
+	p := New(schema).NewPage(Origin{Endpoint: "orders", Host: "a/1"}, func() saga.ID { return at(0, 0) })
 	p.Begin(o, noon)
 	return p
 }
