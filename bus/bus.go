@@ -68,13 +68,7 @@ type tables struct {
 	limits   *limit.Store
 	leases   *lease.Store
 	rings    *ring.Store
-	history  keeper
-}
-
-// keeper writes the history of endpoints.
-type keeper struct {
-	store   *history.Store
-	general history.Options
+	history  outbox.Keeper
 }
 
 func openTables(schema pg.Schema) tables {
@@ -82,7 +76,7 @@ func openTables(schema pg.Schema) tables {
 		counters: counters.New(schema), settings: settings.New(schema), runs: runs.New(schema),
 		sagas: persistence.New(schema), letters: deadletter.New(schema), sent: dedup.New(schema),
 		limits: limit.New(schema), leases: lease.New(schema),
-		rings: ring.New(schema), history: keeper{store: history.New(schema)},
+		rings: ring.New(schema), history: outbox.Keeper{Store: history.New(schema), Host: lease.Identity("")},
 	}
 }
 
@@ -155,7 +149,7 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 		return nil, fmt.Errorf("new bus: %w", err)
 	}
 	b.tables = openTables(b.schema)
-	b.tables.history.general = o.History.Or(history.Default)
+	b.tables.history.General = o.History.Or(history.Default)
 	if b.codec == nil {
 		b.codec = saga.JSON
 	}

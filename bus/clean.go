@@ -43,8 +43,8 @@ type cleaner struct {
 }
 
 func newCleaner(b *Bus) *cleaner {
-	c := &cleaner{bus: b, pins: pin.New(b.schema), holder: lease.Identity(""), look: pin.Long}
-	c.loops = run.NewShared(c.cleanInTurns, c.watchPin)
+	c := &cleaner{bus: b, pins: pin.New(b.schema), holder: b.tables.history.Host, look: pin.Long}
+	c.loops = run.NewShared(c.cleanInTurns, c.watchPin, c.boundHistory)
 	return c
 }
 
@@ -102,9 +102,13 @@ func (c *cleaner) cleanInTurn(ctx context.Context) {
 func (c *cleaner) cleanOnce(ctx context.Context) {
 	c.prune(ctx, c.chores(ctx))
 	for _, name := range []ring.Name{ring.Inbox, ring.Outbox, ring.History} {
-		if _, err := c.bus.tables.rings.Rotate(ctx, c.bus.pool, name); err != nil && ctx.Err() == nil {
-			c.bus.calm.Warn("edda: old rows were not deleted", "table", string(name), "error", err)
-		}
+		c.rotate(ctx, name)
+	}
+}
+
+func (c *cleaner) rotate(ctx context.Context, name ring.Name) {
+	if _, err := c.bus.tables.rings.Rotate(ctx, c.bus.pool, name); err != nil && ctx.Err() == nil {
+		c.bus.calm.Warn("edda: old rows were not deleted", "table", string(name), "error", err)
 	}
 }
 
@@ -170,6 +174,23 @@ func (c *cleaner) prunePiece(ctx context.Context, of chore) (more bool) {
 		c.bus.calm.Warn("edda: old rows were not deleted", "table", of.table, "error", err)
 	}
 	return err == nil && deleted >= cleanRows && run.Sleep(ctx, time.Since(begun)) == nil
+}
+
+const (
+	historyEvery = time.Minute
+	historyLease = "history"
+)
+
+// boundHistory looks once a minute whether the history has grown to its limit. Processes take turns.
+func (c *cleaner) boundHistory(ctx context.Context) error {
+	for run.Sleep(ctx, run.Jitter(historyEvery)) == nil {
+		_, ours, err := c.bus.tables.leases.Acquire(ctx, c.bus.pool.Writing(),
+			lease.Bid{Name: historyLease, Holder: c.holder, Lease: historyEvery / 2})
+		if ours || err != nil {
+			c.rotate(ctx, ring.History)
+		}
+	}
+	return nil
 }
 
 const pinLease = "pin"

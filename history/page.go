@@ -210,6 +210,7 @@ const (
 	mostBody   = 16 << 10 // bytes of one body; of a longer one the length is kept
 	mostBodies = 4 << 20  // bytes of all bodies of a page
 	mostError  = 2 << 10
+	mostName   = 255
 )
 
 // Add adds an attempt. One that succeeded in a conversation that is not sampled is left out: see Keeps.
@@ -225,8 +226,8 @@ func (p *Page) Add(a *Attempt) {
 	e.number(a.flags())
 	e.byte(byte(i.Intent)<<4 | byte(a.Fate))
 	e.id(i.ID)
-	e.name(i.Kind)
-	e.name(i.From)
+	e.name(short(i.Kind))
+	e.name(short(i.From))
 	if conversation := conversationOf(i); conversation != i.ID {
 		e.id(conversation)
 		if i.RelatedTo != conversation {
@@ -255,6 +256,9 @@ func (p *Page) Add(a *Attempt) {
 	p.addBody(a.Body)
 	p.addSent(a)
 }
+
+// short is the beginning of a name that a foreign program may have chosen.
+func short(name string) string { return name[:min(len(name), mostName)] }
 
 // The flags of a message: which of its optional parts are there.
 const (
@@ -303,7 +307,7 @@ func (p *Page) addSent(a *Attempt) {
 		o := &a.Sent[n]
 		e.byte(byte(o.Info.Intent))
 		e.id(o.Info.ID)
-		e.name(o.Info.Kind)
+		e.name(short(o.Info.Kind))
 		e.name(o.To)
 		e.time(o.Info.Due)
 		p.addBody(o.Body)

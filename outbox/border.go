@@ -37,6 +37,7 @@ type BorderOptions struct {
 	Schema   pg.Schema
 	Store    *Store
 	Rings    *ring.Store
+	History  Keeper
 	Routes   *queue.Router
 	Hub      *wake.Hub
 	Notifier *wake.Notifier

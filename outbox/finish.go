@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
@@ -29,7 +30,9 @@ type finisher struct {
 	pool    *pg.Pool
 	log     *reporter
 	decided map[queue.Position]verdict // fates that are not written down yet
-	refused int                        // times in a row that the finish of a single message was refused
+	page    *history.Page
+	keeps   func() history.Options // what of the history is kept now
+	refused int                    // times in a row that the finish of a single message was refused
 }
 
 // verdict is what a pass has decided about a message.
@@ -55,7 +58,7 @@ func (f *finisher) finish(ctx context.Context, b *batch) (ended []*message, err 
 	if len(ended) == 0 {
 		return nil, nil
 	}
-	if ended, err = f.write(ctx, ended); err != nil {
+	if ended, err = f.write(ctx, ended, b.clock()); err != nil {
 		return nil, fmt.Errorf("finish: %w", pgerr.Explain(lease.Fenced(err)))
 	}
 	for _, m := range ended {
@@ -69,7 +72,7 @@ func (f *finisher) finish(ctx context.Context, b *batch) (ended []*message, err 
 
 // write deletes messages. On an error the connection is closed with its transaction, because the pool closes a
 // connection that has one open.
-func (f *finisher) write(ctx context.Context, messages []*message) (ended []*message, err error) {
+func (f *finisher) write(ctx context.Context, messages []*message, now time.Time) (ended []*message, err error) {
 	// Relayed messages are deleted even after the drain.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), relayTimeout)
 	defer cancel()
@@ -85,6 +88,7 @@ func (f *finisher) write(ctx context.Context, messages []*message) (ended []*mes
 		first.Queue(queue.BoundIdle(), betweenStatements(bytesOf(messages)))
 	}
 	f.relay.border.Leases.QueueGuard(first, f.term)
+	f.queueHistory(first, messages, now)
 	f.queueDelete(first, messages, &gone)
 	if plain {
 		first.Queue("commit")

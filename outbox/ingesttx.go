@@ -173,6 +173,7 @@ func (t *ingestTx) write(ctx context.Context) error {
 		inserts.Flush()
 	}
 	t.border.Letters.QueueLetters(pipeline, t.letters)
+	t.queueHistory(pipeline)
 	pipeline.Queue("commit")
 	if err := t.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		if !pgerr.Refused(err) {

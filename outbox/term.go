@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
@@ -32,10 +33,13 @@ type relayTerm struct {
 
 func newRelayTerm(r *Relay, t lease.Term, pool *pg.Pool) *relayTerm {
 	log, failures := &reporter{relay: r}, failures{}
-	finisher := &finisher{relay: r, term: t, pool: pool, log: log, decided: map[queue.Position]verdict{}}
+	finisher := &finisher{relay: r, term: t, pool: pool, log: log, decided: map[queue.Position]verdict{},
+		page: r.border.History.newPage(r.name)}
+	set := r.border.Settings(r.name, r.options.Poll)
+	finisher.keeps = func() history.Options { return set.Now().History.Or(r.border.History.General) }
 	reader := &reader{relay: r, pool: pool, log: log, failures: failures, finisher: finisher}
 	return &relayTerm{
-		relay: r, alarm: wake.NewAlarm(r.options.Poll), settings: r.border.Settings(r.name, r.options.Poll),
+		relay: r, alarm: wake.NewAlarm(r.options.Poll), settings: set,
 		size: newPassSize(r.options.BatchMax), reader: reader, carrier: newCarrier(r, reader, failures, log),
 		finisher: finisher, log: log,
 		database: backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),

@@ -1,0 +1,69 @@
+package outbox
+
+import (
+	"time"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/jackc/pgx/v5"
+)
+
+// Keeper is what the border needs to write the history.
+type Keeper struct {
+	Store   *history.Store
+	General history.Options // what is kept where no endpoint says otherwise
+	Host    string          // this process
+}
+
+func (k *Keeper) newPage(endpoint string) *history.Page {
+	return k.Store.NewPage(history.Origin{Endpoint: endpoint, Host: k.Host}, newID)
+}
+
+// queueHistory queues what became of the messages of a pass. It also tells of a message that an operator has removed
+// from the queue meanwhile: the other side has it all the same.
+func (f *finisher) queueHistory(pipeline *pgx.Batch, messages []*message, now time.Time) {
+	f.page.Begin(f.keeps(), now)
+	for _, m := range messages {
+		m.delivery.Info.ID, m.delivery.Info.Kind = m.ID, m.Kind // also of one that could not be read
+		a := history.Attempt{Info: &m.delivery.Info, Body: m.Body, Reason: m.reason, Fate: history.Relayed}
+		switch m.fate {
+		case fateDead:
+			a.Fate = history.Died
+		case fateDiscarded:
+			a.Fate = history.Discarded
+		default:
+			if !f.page.Keeps(a.Info) {
+				continue
+			}
+		}
+		if m.err != nil {
+			a.Err = deadletter.ErrorText(m.err)
+		}
+		f.page.Add(&a)
+	}
+	f.page.Queue(pipeline)
+}
+
+// queueHistory queues what became of the messages that came in.
+func (t *ingestTx) queueHistory(pipeline *pgx.Batch) {
+	k := &t.border.History
+	page := k.newPage(t.options.Endpoint)
+	page.Begin(k.General, time.Now())
+	for _, m := range t.all {
+		a := history.Attempt{Info: &m.out.Info, Fate: history.Ingested}
+		switch m.state {
+		case Repeated:
+			continue // it is told of since it came first
+		case IngestDead:
+			a.Fate, a.Err = history.Died, deadletter.ErrorText(m.fault)
+		case Unwanted:
+			a.Fate, a.Reason = history.Discarded, "no endpoint is subscribed to its kind"
+		default:
+			if !page.Keeps(a.Info) {
+				continue
+			}
+		}
+		page.Add(&a)
+	}
+	page.Queue(pipeline)
+}
