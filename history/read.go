@@ -117,19 +117,29 @@ func lastOfRange(id saga.ID) (last [16]byte) {
 
 // Message returns the attempts of a message that history has, in the order of time.
 func (s *Store) Message(ctx context.Context, q Queryer, id saga.ID) ([]Entry, error) {
-	pages, err := s.find(ctx, q, []saga.ID{id})
+	found, err := s.Messages(ctx, q, id)
+	return found[id], err
+}
+
+// Messages returns the attempts of some messages that history has, of each in the order of time.
+func (s *Store) Messages(ctx context.Context, q Queryer, ids ...saga.ID) (map[saga.ID][]Entry, error) {
+	pages, err := s.find(ctx, q, ids)
 	if err != nil {
 		return nil, err
 	}
-	var attempts []Entry
+	wanted := make(map[saga.ID]bool, len(ids))
+	for _, id := range ids {
+		wanted[id] = true
+	}
+	found := make(map[saga.ID][]Entry, len(ids))
 	for _, c := range pages {
 		for _, e := range c.entries {
-			if e.Info.ID == id {
-				attempts = append(attempts, e)
+			if wanted[e.Info.ID] {
+				found[e.Info.ID] = append(found[e.Info.ID], e)
 			}
 		}
 	}
-	return attempts, nil
+	return found, nil
 }
 
 // Conversation returns the attempts of the messages that followed from one message, that of the id, in the order of

@@ -1,12 +1,12 @@
 -- name: add_page
 -- The slot is read without a lock. A writer that reads it just before a rotation writes into the slot that was current
--- before, which is emptied last.
+-- before, which is emptied last. The tables are locked in the order in which a rotation empties them.
 WITH slot AS (SELECT r.slot FROM :schema.ring r WHERE r.name = 'history'),
-page AS (
-    INSERT INTO :schema.history (slot, id, endpoint, messages, page)
-    SELECT slot.slot, $1, $2, $3, $4 FROM slot)
-INSERT INTO :schema.history_range (slot, first, last, page)
-SELECT slot.slot, u.first, u.last, $1 FROM slot, unnest($5::uuid[], $6::uuid[]) u(first, last);
+ranges AS (
+    INSERT INTO :schema.history_range (slot, first, last, page)
+    SELECT slot.slot, u.first, u.last, $1 FROM slot, unnest($5::uuid[], $6::uuid[]) u(first, last))
+INSERT INTO :schema.history (slot, id, endpoint, messages, page)
+SELECT slot.slot, $1, $2, $3, $4 FROM slot;
 
 -- name: add_lives
 INSERT INTO :schema.history_life (slot, iid, saga, key, outcome, page)

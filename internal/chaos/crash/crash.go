@@ -51,6 +51,7 @@ func phases() []phase {
 		{"cuts", runCuts},
 		{"random", runRandom},
 		{"restarts", runRestarts},
+		{"history", runHistory},
 	}
 }
 
@@ -118,6 +119,11 @@ func (a *arena) runPhase(ctx context.Context, p phase) error {
 	if err := a.judge(ctx); err != nil {
 		return err
 	}
+	if !a.holes {
+		if err := a.judgeHistory(ctx); err != nil {
+			return err
+		}
+	}
 	a.retire(ctx)
 	handled, err := a.number(ctx, "crash_handled")
 	if err != nil {
@@ -125,7 +131,7 @@ func (a *arena) runPhase(ctx context.Context, p phase) error {
 	}
 	a.Fact("handled", handled)
 	a.Fact("in", time.Since(begin))
-	err = a.Conclude(ctx, fmt.Sprintf("%s/%s", a.workload, p.name), sql, "lost", "doubled", "deadlocks")
+	err = a.Conclude(ctx, fmt.Sprintf("%s/%s", a.workload, p.name), sql, "lost", "doubled", "untold", "deadlocks")
 	_, _ = fmt.Fprint(a.Out, details)
 	if errors.Is(err, lab.ErrBroken) {
 		_, _ = fmt.Fprintf(a.Out, "  again: -scenario crash -seed %d -workload %s -phase %s\n", a.Seed, a.workload,
@@ -142,7 +148,8 @@ type arena struct {
 	feeder    *feeder
 	followers sync.WaitGroup // of the workers that have been started
 
-	deadlocksBefore int // those of the phases before
+	deadlocksBefore int  // those of the phases before
+	holes           bool // the phase has taken parts of the history away
 }
 
 func openArena(ctx context.Context, s lab.Settings) (*arena, error) {
@@ -206,6 +213,7 @@ func (a *arena) use(ctx context.Context, load workload) error {
 // begin empties all tables and forgets what was found.
 func (a *arena) begin(ctx context.Context) error {
 	a.Forget()
+	a.holes = false
 	if _, err := a.Pool.Exec(ctx, sql.Get("crash_reset")); err != nil {
 		return fmt.Errorf("empty the tables: %w", err)
 	}

@@ -11,16 +11,18 @@ CREATE TABLE chaos.step (
     by text NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
 CREATE TABLE chaos.version (
     seq bigserial, iid uuid NOT NULL, saga text NOT NULL, key text NOT NULL, op text NOT NULL,
-    old bigint, new bigint, at timestamptz NOT NULL DEFAULT clock_timestamp());
+    old bigint, new bigint, state text, tx xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    at timestamptz NOT NULL DEFAULT clock_timestamp());
 CREATE TABLE chaos.tally (slot int PRIMARY KEY, n bigint NOT NULL);
 
 CREATE FUNCTION chaos.note_version() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
-        INSERT INTO chaos.version (iid, saga, key, op, new) VALUES (NEW.iid, NEW.saga, NEW.key, TG_OP, NEW.version);
+        INSERT INTO chaos.version (iid, saga, key, op, new, state) VALUES (NEW.iid, NEW.saga, NEW.key, TG_OP,
+            NEW.version, NEW.state);
     ELSIF TG_OP = 'UPDATE' THEN
-        INSERT INTO chaos.version (iid, saga, key, op, old, new) VALUES (NEW.iid, NEW.saga, NEW.key, TG_OP,
-            OLD.version, NEW.version);
+        INSERT INTO chaos.version (iid, saga, key, op, old, new, state) VALUES (NEW.iid, NEW.saga, NEW.key, TG_OP,
+            OLD.version, NEW.version, NEW.state);
     ELSE
         INSERT INTO chaos.version (iid, saga, key, op, old) VALUES (OLD.iid, OLD.saga, OLD.key, TG_OP, OLD.version);
     END IF;
@@ -50,7 +52,7 @@ BEGIN
         EXECUTE format('TRUNCATE %I.queue_%s', :'schema', q);
     END LOOP;
     TRUNCATE :schema.saga, :schema.sent_id, :schema.dead_letter, :schema.discarded, :schema.session,
-        :schema.in_flight, :schema.suspect,
+        :schema.in_flight, :schema.suspect, :schema.history, :schema.history_range, :schema.history_life,
         chaos.sent, chaos.handled, chaos.step, chaos.version, chaos.blow, chaos.tally;
     INSERT INTO chaos.tally SELECT s, 0 FROM generate_series(0, 15) s;
 END $$;
@@ -83,3 +85,23 @@ WITH gone AS (DELETE FROM :schema.session) DELETE FROM :schema.endpoint_setting;
 -- A transaction has an id once it has locked a row: here, a message. A notification has one for a moment too.
 SELECT count(*) FROM pg_stat_activity
 WHERE application_name LIKE $1 AND backend_xid IS NOT NULL AND query NOT LIKE '%pg_notify%';
+
+-- name: history_versions
+SELECT v.iid, v.op, v.tx::text, coalesce(v.new, v.old), coalesce(v.state, ''),
+       coalesce(s.history, l.page, '00000000-0000-0000-0000-000000000000')
+FROM chaos.version v LEFT JOIN :schema.saga s ON s.iid = v.iid LEFT JOIN :schema.history_life l ON l.iid = v.iid
+ORDER BY v.iid, v.seq;
+
+-- name: history_fates
+SELECT h.id, h.endpoint, 'handled' FROM chaos.handled h
+UNION ALL SELECT d.message_id, d.endpoint, 'dead' FROM :schema.dead_letter d
+UNION ALL SELECT d.message_id, d.endpoint, 'discarded' FROM :schema.discarded d;
+
+-- name: history_empty
+TRUNCATE :schema.history, :schema.history_range, :schema.history_life;
+
+-- name: history_rotate
+UPDATE :schema.ring SET since = now() - interval '1 year' WHERE name = 'history';
+
+-- name: history_unset
+UPDATE :schema.endpoint_setting SET history = NULL, history_sample = NULL;
