@@ -286,3 +286,19 @@ func TestSampleKeepsItsPart(t *testing.T) {
 		t.Error("all are to be kept")
 	}
 }
+
+// Of two transactions, the one that began later may have been the first to commit: versions stay in their order.
+func TestVersionsStayInOrder(t *testing.T) {
+	version := func(n int64, second int) Version {
+		return Version{Version: n, At: noon.Add(time.Duration(second) * time.Second)}
+	}
+	merged := merge([]Version{version(1, 1), version(2, 5), version(3, 4)},
+		[]Version{version(0, 0), version(0, 3), version(0, 9)})
+	got := ""
+	for _, v := range merged {
+		got += fmt.Sprintf("%d@%d ", v.Version, v.At.Second())
+	}
+	if want := "0@0 1@1 0@3 2@5 3@4 0@9 "; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

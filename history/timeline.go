@@ -35,20 +35,24 @@ func (s *Store) Timeline(
 	if err != nil {
 		return nil, saga.ID{}, err
 	}
-	for _, v := range others {
-		first := len(walked) == 0 || before.IsZero() || !v.At.Before(walked[len(walked)-1].At)
-		if first {
-			timeline = append(timeline, v)
-		}
+	slices.Reverse(walked)
+	if !before.IsZero() && len(walked) > 0 {
+		oldest := walked[0].At // what is older belongs to a page of the timeline behind this one
+		others = slices.DeleteFunc(others, func(v Version) bool { return v.At.Before(oldest) })
 	}
-	timeline = append(timeline, walked...)
-	slices.SortStableFunc(timeline, func(a, b Version) int {
-		if c := a.At.Compare(b.At); c != 0 {
-			return c
+	return merge(walked, others), before, nil
+}
+
+// merge puts the others between the versions by their times. Versions stay in their order: of two transactions, the one
+// that began later may have been the first to commit.
+func merge(versions, others []Version) (timeline []Version) {
+	for _, v := range versions {
+		for len(others) > 0 && others[0].At.Before(v.At) {
+			timeline, others = append(timeline, others[0]), others[1:]
 		}
-		return a.Page.Compare(b.Page)
-	})
-	return timeline, before, nil
+		timeline = append(timeline, v)
+	}
+	return append(timeline, others...)
 }
 
 // walk follows the versions of an instance from page to page, most of them, and then as many as it takes to build the

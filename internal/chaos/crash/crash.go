@@ -119,11 +119,6 @@ func (a *arena) runPhase(ctx context.Context, p phase) error {
 	if err := a.judge(ctx); err != nil {
 		return err
 	}
-	if !a.holes {
-		if err := a.judgeHistory(ctx); err != nil {
-			return err
-		}
-	}
 	a.retire(ctx)
 	handled, err := a.number(ctx, "crash_handled")
 	if err != nil {

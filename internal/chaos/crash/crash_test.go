@@ -161,6 +161,13 @@ var sabotages = []struct{ name, sql, rule string }{
 	{"an id is remembered for nothing", `INSERT INTO edda.sent_id (id, sum) VALUES (gen_random_uuid(), '')`, "orphan"},
 	{"an addition is lost", `UPDATE chaos.tally SET n = n - 1 WHERE slot = (SELECT min(slot) FROM chaos.tally)`,
 		"lost"},
+	{"a version is in no page", `DELETE FROM edda.history WHERE id = (SELECT min(history::text)::uuid FROM edda.saga)`,
+		"untold"},
+	{"an instance does not know its last page", `UPDATE edda.saga SET history = NULL WHERE version > 1`, "untold"},
+	{"a page is there twice", `WITH twice AS (INSERT INTO edda.history_range SELECT slot, first, last, id FROM
+		edda.history_range, LATERAL (SELECT '0198c0de-0000-7000-8000-000000000001'::uuid AS id) n RETURNING 1)
+		INSERT INTO edda.history SELECT slot, '0198c0de-0000-7000-8000-000000000001', at, endpoint, messages, page
+		FROM edda.history`, "untold"},
 	{"a message stays in its queue", `SELECT edda.send('crash.job', '{}')`, "stuck"},
 }
 

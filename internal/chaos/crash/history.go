@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/chaos/lab"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/ring"
 	"github.com/edda-go/edda/internal/run"
@@ -24,29 +25,29 @@ type stored struct {
 
 // judgeHistory compares the history with what triggers and handlers have written down: each version of each instance
 // is there once, with its state, and each message once with its fate.
-func (a *arena) judgeHistory(ctx context.Context) error {
+func (a *arena) judgeHistory(ctx context.Context, q lab.Querier) error {
 	schema, err := pg.ParseSchema(pg.DefaultSchema)
 	if err != nil {
 		return err
 	}
 	h := history.New(schema)
-	versions, err := a.judgeVersions(ctx, h)
+	versions, err := a.judgeVersions(ctx, q, h)
 	if err != nil {
 		return err
 	}
-	told, err := a.judgeMessages(ctx, h)
+	told, err := a.judgeMessages(ctx, q, h)
 	a.Fact("versions", versions)
 	a.Fact("told", told)
 	return err
 }
 
-func (a *arena) judgeVersions(ctx context.Context, h *history.Store) (n int, err error) {
+func (a *arena) judgeVersions(ctx context.Context, q lab.Querier, h *history.Store) (n int, err error) {
 	var (
 		id, page [16]byte
 		v        stored
 	)
 	all, pages := map[saga.ID][]stored{}, map[saga.ID]saga.ID{}
-	rows, err := a.Pool.Query(ctx, sql.Get("history_versions"))
+	rows, err := q.Query(ctx, sql.Get("history_versions"))
 	if err != nil {
 		return 0, err
 	}
@@ -58,7 +59,7 @@ func (a *arena) judgeVersions(ctx context.Context, h *history.Store) (n int, err
 		return 0, err
 	}
 	for id, seen := range all {
-		timeline, _, err := h.Timeline(ctx, a.Pool, id, pages[id], 1_000_000)
+		timeline, _, err := h.Timeline(ctx, q, id, pages[id], 1_000_000)
 		if err != nil {
 			return n, err
 		}
@@ -93,12 +94,12 @@ func (a *arena) compare(id saga.ID, seen []stored, timeline []history.Version) (
 }
 
 // judgeMessages looks each message up, with the fate that it has in the ledger and in the tables of the engine.
-func (a *arena) judgeMessages(ctx context.Context, h *history.Store) (n int, err error) {
+func (a *arena) judgeMessages(ctx context.Context, q lab.Querier, h *history.Store) (n int, err error) {
 	type place struct {
 		id             [16]byte
 		endpoint, fate string
 	}
-	rows, err := a.Pool.Query(ctx, sql.Get("history_fates"))
+	rows, err := q.Query(ctx, sql.Get("history_fates"))
 	if err != nil {
 		return 0, err
 	}
@@ -114,7 +115,7 @@ func (a *arena) judgeMessages(ctx context.Context, h *history.Store) (n int, err
 		for n, p := range some {
 			ids[n] = p.id
 		}
-		found, err := h.Messages(ctx, a.Pool, ids...)
+		found, err := h.Messages(ctx, q, ids...)
 		if err != nil {
 			return n, err
 		}

@@ -71,7 +71,10 @@ func (a *arena) check(ctx context.Context, q lab.Querier) error {
 			return err
 		}
 	}
-	return nil
+	if a.holes {
+		return nil
+	}
+	return a.judgeHistory(ctx, q)
 }
 
 // judge checks everything.
