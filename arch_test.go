@@ -19,7 +19,7 @@ const module = "github.com/edda-go/edda"
 // layers are the lines of the house, from the ground up. A package may import what stands on a lower line,
 // never its brothers on the same one. A package that does not exist yet costs nothing.
 var layers = [][]string{
-	{"internal/option"},
+	{"internal/option", "internal/secret"},
 	{"saga", "recoverability", "internal/pgerr", "internal/plan"},
 	{"event", "internal/pg", "internal/report", "internal/run", "internal/wire", "internal/wake"},
 	{"persistence", "recoverability/deadletter", "internal/dedup", "internal/lease", "internal/limit", "internal/queue",

@@ -98,6 +98,11 @@ type Options struct {
 	// the zero value is history.Default.
 	History history.Options
 
+	// Redact returns what the history keeps of the body of a message, or of the state of a saga, by kind or by the
+	// saga's name; nil is nothing. It gets the text without what the struct tag edda:"secret" marks, and is called
+	// within the batch: it must not block. If it panics, nothing is kept of the text. A nil Redact keeps all.
+	Redact func(kind string, text []byte) []byte
+
 	// NotifyInTx puts the wake-up of SendTx and PublishTx into the caller's transaction. Postgres then commits all such
 	// transactions of the server one after another: with 32 clients, 13,100 transactions a second became 4,450. Without
 	// NotifyInTx a worker in another process learns of such a message 1 to 100 ms after the call, or at its next poll.
@@ -149,6 +154,7 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 		return nil, fmt.Errorf("new bus: %w", err)
 	}
 	b.tables = openTables(b.schema)
+	b.tables.history.Redact = o.Redact
 	b.tables.history.General = o.History.Or(history.Default)
 	if b.codec == nil {
 		b.codec = saga.JSON

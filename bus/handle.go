@@ -32,6 +32,7 @@ func Handle[M saga.Message](f func(*Context, M) error, o ...HandleOption[M]) Par
 		}
 		h.Leased = true
 		c := &handlers.Consumer{Kind: kind, What: "Handle of " + reflect.TypeFor[M]().String(),
+			Type: reflect.TypeFor[M](),
 			Leased: plain(func(c *Context, of *handlers.Call, d *saga.Delivery) error {
 				m, err := decode[M](kind, d.Body, of.Runtime.Codec)
 				if err != nil {

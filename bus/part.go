@@ -39,7 +39,8 @@ func Saga(d *saga.Definition) Part {
 		}
 		h.Sagas[d.Name()] = d
 		for _, k := range d.Kinds() {
-			ok := h.Add(&handlers.Consumer{Kind: k.Kind, What: "saga " + d.Name(), Definition: d})
+			ok := h.Add(&handlers.Consumer{Kind: k.Kind, What: "saga " + d.Name(), Definition: d,
+				Type: k.Type})
 			if ok && (k.Role == saga.RoleStart || k.Role == saga.RoleHandle) {
 				h.Subscribe(k.Kind)
 			}
@@ -68,6 +69,7 @@ func HandleTx[M saga.Message](f func(*Context, pgx.Tx, M) error, o ...HandleOpti
 		}
 		h.HasTx = true
 		ok := h.Add(&handlers.Consumer{Kind: kind, What: "HandleTx of " + reflect.TypeFor[M]().String(),
+			Type: reflect.TypeFor[M](),
 			Tx: plain(func(c *Context, of *handlers.Call, d *saga.Delivery) error {
 				m, err := decode[M](kind, d.Body, of.Runtime.Codec)
 				if err != nil {

@@ -40,7 +40,7 @@ type Message struct {
 	Sent, Due    time.Time // a zero Due is at once
 	Manifest     string    // that emitted it
 	Run          saga.ID
-	Size         int    // of its body, in bytes
+	Size         int    // of its body, in bytes; 0 if nothing of it may be kept
 	Body         []byte // nil if it is not kept
 }
 

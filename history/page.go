@@ -59,6 +59,12 @@ func (p *Page) On() bool { return p != nil && p.options.Level > Off }
 // Keeps reports whether a step of this message is kept if it succeeds.
 func (p *Page) Keeps(info *saga.Info) bool { return p != nil && p.options.Keeps(info) }
 
+// KeepsStates reports whether states are kept.
+func (p *Page) KeepsStates() bool { return p.options.Level >= States }
+
+// KeepsBodies reports whether bodies are kept.
+func (p *Page) KeepsBodies() bool { return p.options.Level >= Bodies }
+
 // ID is the id of the page, which the rows of its instances remember.
 func (p *Page) ID() saga.ID {
 	if p.id.IsZero() {
@@ -141,7 +147,7 @@ func (p *Page) AddChange(c *Change) int {
 }
 
 func (p *Page) addState(c *Change) {
-	if p.options.Level < States || c.Kind == Unchanged {
+	if !p.KeepsStates() || c.Kind == Unchanged || c.State == nil {
 		p.out.byte(stateNone)
 		return
 	}
@@ -202,7 +208,7 @@ type Attempt struct {
 	Reason    string        // why it is dead or discarded
 	Sent      []saga.Outgoing
 	Cancelled []saga.Cancelled
-	Body      []byte
+	Body      []byte // nil is not kept
 }
 
 // The limits of what a page keeps.
@@ -292,7 +298,7 @@ func (a *Attempt) flags() (flags uint64) {
 // addBody writes the length of a body, and its bytes if they are to be kept.
 func (p *Page) addBody(body []byte) {
 	p.out.number(uint64(len(body)))
-	keep := p.options.Level >= Bodies && len(body) <= mostBody && p.bodies+len(body) <= mostBodies
+	keep := p.KeepsBodies() && body != nil && len(body) <= mostBody && p.bodies+len(body) <= mostBodies
 	p.out.flag(keep)
 	if keep {
 		p.bodies += len(body)

@@ -84,8 +84,7 @@ func TestPageIsReadAsItWasWritten(t *testing.T) {
 		},
 		{
 			At: noon, Host: "a/1", Fate: Died, Instance: at(1, 1), Error: "no card", Reason: "permanent",
-			Info: Message{ID: at(6, 6), Conversation: at(6, 6), Kind: "order.pay", Attempt: 1, Intent: saga.Event,
-				Body: []byte{}},
+			Info: Message{ID: at(6, 6), Conversation: at(6, 6), Kind: "order.pay", Attempt: 1, Intent: saga.Event},
 		},
 	}
 	if diff := cmp.Diff(entries, c.entries); diff != "" {

@@ -13,6 +13,7 @@ type Keeper struct {
 	Store   *history.Store
 	General history.Options // what is kept where no endpoint says otherwise
 	Host    string          // this process
+	Redact  func(kind string, body []byte) []byte
 }
 
 func (k *Keeper) newPage(endpoint string) *history.Page {
@@ -25,7 +26,7 @@ func (f *finisher) queueHistory(pipeline *pgx.Batch, messages []*message, now ti
 	f.page.Begin(f.keeps(), now)
 	for _, m := range messages {
 		m.delivery.Info.ID, m.delivery.Info.Kind = m.ID, m.Kind // also of one that could not be read
-		a := history.Attempt{Info: &m.delivery.Info, Body: m.Body, Reason: m.reason, Fate: history.Relayed}
+		a := history.Attempt{Info: &m.delivery.Info, Reason: m.reason, Fate: history.Relayed}
 		switch m.fate {
 		case fateDead:
 			a.Fate = history.Died

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+
+	"github.com/edda-go/edda/internal/secret"
 )
 
 // check finds faults of the definition as a whole. Each handler was checked when it was added.
@@ -36,6 +38,9 @@ func (d *Definition) check() {
 	}
 	d.checkUpcasts()
 	for _, err := range checkState(d.stateType) {
+		d.fault("state %v: %w", d.stateType, err)
+	}
+	if _, err := secret.Of(d.stateType); err != nil {
 		d.fault("state %v: %w", d.stateType, err)
 	}
 }

@@ -2,6 +2,7 @@ package saga
 
 import (
 	"context"
+	"reflect"
 	"time"
 )
 
@@ -100,6 +101,7 @@ type Outgoing struct {
 	GivenID bool   // WithID was used: duplicates are detected
 	// MustRoute was used: an event that no endpoint is subscribed to is an error
 	MustRoute bool
+	Type      reflect.Type  // of the message; its secrets are masked in the history
 	Delay     time.Duration // instead of Info.Due if the Runtime has no Clock: the database adds it to its clock
 }
 

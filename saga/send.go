@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -136,7 +137,8 @@ func (rt *Runtime) encode(intent Intent, m Message) (Outgoing, error) {
 	if asItIs { // after the check: what is refused is not copied
 		body = append(make([]byte, 0, len(body)), body...)
 	}
-	return Outgoing{Info: Info{Kind: kind, Intent: intent, From: rt.Endpoint, Sent: rt.Now}, Body: body}, nil
+	info := Info{Kind: kind, Intent: intent, From: rt.Endpoint, Sent: rt.Now}
+	return Outgoing{Info: info, Body: body, Type: reflect.TypeOf(m)}, nil
 }
 
 func (rt *Runtime) apply(o []SendOption, out *Outgoing) error {

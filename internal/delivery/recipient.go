@@ -41,8 +41,9 @@ type Recipient struct {
 	Sent     *dedup.Store
 	Letters  *deadletter.Store
 	Settings *settings.Store
-	History  *history.Store         // nil keeps none
-	Keeps    func() history.Options // what of the history is kept now
+	History  *history.Store                        // nil keeps none
+	Keeps    func() history.Options                // what of the history is kept now
+	Redact   func(kind string, body []byte) []byte // what of a body or a state is kept; nil keeps all
 	Runs     *runs.Store
 	Notifier *wake.Notifier
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
+	"github.com/edda-go/edda/internal/secret"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -26,7 +28,8 @@ type Table struct {
 // is set.
 type Consumer struct {
 	Kind       string
-	What       string // for error texts
+	What       string       // for error texts
+	Type       reflect.Type // of the message, nil if it has none
 	Definition *saga.Definition
 	Tx         func(context.Context, Call) (*Sends, error)
 	Raw        func(context.Context, Call) (*Sends, error)
@@ -70,6 +73,10 @@ func (h *Table) Fault(format string, args ...any) {
 func (h *Table) Add(c *Consumer) bool {
 	if err := saga.CheckName(c.Kind); err != nil {
 		h.Fault("%s: kind: %w", c.What, err)
+		return false
+	}
+	if _, err := secret.Of(c.Type); err != nil {
+		h.Fault("%s: %w", c.What, err)
 		return false
 	}
 	if old := h.Consumers[c.Kind]; old != nil {

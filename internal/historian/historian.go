@@ -76,7 +76,7 @@ func (h *Historian) Queue(pipeline *pgx.Batch) {
 		if a.Of.Fate != delivery.FateLeft { // what was lost to a conflict has not happened
 			h.page.Add(&history.Attempt{
 				Info: &a.Info, Fate: history.Retried, Instance: loaded(a.Of), Err: deadletter.ErrorText(a.Err),
-				Body: a.Of.Delivery.Body,
+				Body: h.body(a.Of),
 			})
 		}
 	}
@@ -89,8 +89,8 @@ func (h *Historian) Queue(pipeline *pgx.Batch) {
 // add adds a message to the page. Failures are kept whatever is sampled.
 func (h *Historian) add(m *delivery.Message) {
 	a := history.Attempt{
-		Info: &m.Delivery.Info, Took: m.Step.Took, Reason: m.Reason, Sent: m.Step.Out, Cancelled: m.Step.Gone,
-		Body: m.Delivery.Body,
+		Info: &m.Delivery.Info, Took: m.Step.Took, Reason: m.Reason, Sent: h.sent(m), Cancelled: m.Step.Gone,
+		Body: h.body(m),
 	}
 	switch m.Fate {
 	case delivery.FateDone:
@@ -133,7 +133,10 @@ func (h *Historian) entry(i *delivery.Instance) int {
 	}
 	change := history.Change{
 		ID: in.ID, Saga: in.Saga, Key: in.Key, Version: in.Version, Kind: i.Change, Previous: i.Row.Page,
-		Before: i.Before, State: in.State,
+	}
+	if h.page.KeepsStates() {
+		of := i.Def.StateType()
+		change.Before, change.State = h.public(in.Saga, of, i.Before), h.public(in.Saga, of, in.State)
 	}
 	if i.Change != history.Unchanged {
 		change.Version++

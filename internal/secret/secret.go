@@ -1,0 +1,186 @@
+// Package secret masks what the struct tag edda:"secret" marks, in the JSON of states and messages.
+package secret
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+)
+
+// Masked is what stands in the place of a secret.
+const Masked = "[secret]"
+
+const (
+	tagName = "edda"
+	tag     = "secret"
+)
+
+// Mask masks the secrets of one type. A nil Mask has none. It is safe for concurrent use.
+type Mask struct {
+	all    bool             // the whole value is secret
+	fields map[string]*Mask // by their names in JSON, in small letters
+	each   *Mask            // of the elements of a list or a map
+}
+
+// masks are those of types that were asked for: a *Mask or an error.
+var masks sync.Map
+
+// Of returns the mask of a type, nil if nothing in it is secret. It fails if a tag edda:"..." is not edda:"secret".
+func Of(t reflect.Type) (*Mask, error) {
+	if t == nil {
+		return nil, nil
+	}
+	if known, ok := masks.Load(t); ok {
+		if err, failed := known.(error); failed {
+			return nil, err
+		}
+		return known.(*Mask), nil
+	}
+	b := builder{masks: map[reflect.Type]*Mask{}}
+	m := b.of(t)
+	if b.err != nil {
+		masks.Store(t, b.err)
+		return nil, b.err
+	}
+	if !m.finds(map[*Mask]bool{}) {
+		m = nil
+	}
+	masks.Store(t, m)
+	return m, nil
+}
+
+// builder makes masks. A type that contains itself has one that does too.
+type builder struct {
+	masks map[reflect.Type]*Mask
+	err   error
+}
+
+func (b *builder) of(t reflect.Type) *Mask {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if m, ok := b.masks[t]; ok {
+		return m
+	}
+	m := &Mask{}
+	b.masks[t] = m
+	switch t.Kind() {
+	case reflect.Struct:
+		m.fields = map[string]*Mask{}
+		b.addFields(m, t)
+		if encodesItself(t) && m.finds(map[*Mask]bool{}) {
+			*m = Mask{all: true} // where its fields are in the JSON is not known
+		}
+	case reflect.Slice, reflect.Array, reflect.Map:
+		m.each = b.of(t.Elem())
+	}
+	return m
+}
+
+func (b *builder) addFields(m *Mask, t reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		text, tagged := f.Tag.Lookup(tagName)
+		if tagged && text != tag && b.err == nil {
+			b.err = fmt.Errorf("field %s of %s has the tag %s:%q, want %s:%q", f.Name, t, tagName, text, tagName, tag)
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" && f.Tag.Get("json") == "-" {
+			continue
+		}
+		inner := f.Type
+		for inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		if f.Anonymous && name == "" && inner.Kind() == reflect.Struct && !tagged {
+			b.addFields(m, inner)
+			continue
+		}
+		if !f.IsExported() {
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		field := &Mask{all: true}
+		if !tagged {
+			field = b.of(f.Type)
+		}
+		m.fields[strings.ToLower(name)] = field
+	}
+}
+
+var (
+	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+func encodesItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(jsonMarshaler) || p.Implements(textMarshaler)
+}
+
+// finds reports whether anything is secret in m. seen are the masks that were looked at.
+func (m *Mask) finds(seen map[*Mask]bool) bool {
+	if m == nil || seen[m] {
+		return false
+	}
+	seen[m] = true
+	if m.all || m.each.finds(seen) {
+		return true
+	}
+	for _, f := range m.fields {
+		if f.finds(seen) {
+			return true
+		}
+	}
+	return false
+}
+
+// Apply returns JSON with its secrets masked. Numbers stay as they are written; the order of fields may change.
+func (m *Mask) Apply(text []byte) ([]byte, error) {
+	if m == nil {
+		return text, nil
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var value any
+	if err := d.Decode(&value); err != nil {
+		return nil, fmt.Errorf("mask secrets: %w", err)
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(m.masked(value)); err != nil {
+		return nil, fmt.Errorf("mask secrets: %w", err)
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+func (m *Mask) masked(value any) any {
+	switch {
+	case m == nil || value == nil:
+		return value
+	case m.all:
+		return Masked
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			if m.each != nil {
+				v[name] = m.each.masked(inner)
+			} else if f, ok := m.fields[strings.ToLower(name)]; ok {
+				v[name] = f.masked(inner)
+			}
+		}
+	case []any:
+		for n, inner := range v {
+			v[n] = m.each.masked(inner)
+		}
+	}
+	return value
+}

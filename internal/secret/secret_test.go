@@ -1,0 +1,114 @@
+package secret
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+)
+
+type card struct {
+	Number string `edda:"secret"`
+	Owner  string `json:"owner"`
+}
+
+type embedded struct {
+	Token []byte `json:"token" edda:"secret"`
+}
+
+type tree struct {
+	Name     string
+	PIN      int `edda:"secret"`
+	Children []*tree
+}
+
+type own struct {
+	Pass string `edda:"secret"`
+}
+
+func (own) MarshalJSON() ([]byte, error) { return []byte(`"whatever"`), nil }
+
+type state struct {
+	embedded
+	Cards  []card
+	ByName map[string]card
+	Whole  card `json:"whole" edda:"secret"`
+	Own    own
+	Tree   *tree
+	Amount json.Number
+	Plain  string
+	Hidden string `json:"-" edda:"secret"`
+}
+
+func TestSecretsAreMasked(t *testing.T) {
+	for name, c := range map[string]struct {
+		of         any
+		text, want string
+	}{
+		"a field":                    {card{}, `{"Number":"4711","owner":"ann"}`, `{"Number":"[secret]","owner":"ann"}`},
+		"a name in other letters":    {card{}, `{"NUMBER":"4711"}`, `{"NUMBER":"[secret]"}`},
+		"an embedded struct":         {state{}, `{"token":"YWJj"}`, `{"token":"[secret]"}`},
+		"a list":                     {state{}, `{"Cards":[{"Number":"1"},{"Number":"2"}]}`, `{"Cards":[{"Number":"[secret]"},{"Number":"[secret]"}]}`},
+		"a map":                      {state{}, `{"ByName":{"Number":{"Number":"1"}}}`, `{"ByName":{"Number":{"Number":"[secret]"}}}`},
+		"a whole struct":             {state{}, `{"whole":{"owner":"ann"}}`, `{"whole":"[secret]"}`},
+		"null":                       {state{}, `{"whole":null}`, `{"whole":null}`},
+		"a type that encodes itself": {state{}, `{"Own":"whatever"}`, `{"Own":"[secret]"}`},
+		"a type within itself": {state{}, `{"Tree":{"Name":"a","PIN":1,"Children":[{"PIN":2}]}}`,
+			`{"Tree":{"Children":[{"PIN":"[secret]"}],"Name":"a","PIN":"[secret]"}}`},
+		"a large number": {state{}, `{"Amount":12345678901234567890.10,"token":""}`,
+			`{"Amount":12345678901234567890.10,"token":"[secret]"}`},
+		"a pointer":     {&card{}, `{"Number":"4711"}`, `{"Number":"[secret]"}`},
+		"another shape": {card{}, `["Number"]`, `["Number"]`},
+	} {
+		m, err := Of(reflect.TypeOf(c.of))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := m.Apply([]byte(c.text))
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s: %s, %v; want %s", name, got, err, c.want)
+		}
+	}
+}
+
+func TestTypesWithoutSecretsHaveNoMask(t *testing.T) {
+	type plain struct {
+		A int
+		B []string
+		C map[string]*plain
+	}
+	for _, v := range []any{plain{}, &plain{}, 1, "", []int{}, struct{}{}} {
+		if m, err := Of(reflect.TypeOf(v)); m != nil || err != nil {
+			t.Errorf("%T: %v, %v", v, m, err)
+		}
+	}
+	if m, err := Of(nil); m != nil || err != nil {
+		t.Errorf("no type: %v, %v", m, err)
+	}
+	text := []byte(`{"a": 1}`)
+	if got, err := (*Mask)(nil).Apply(text); err != nil || &got[0] != &text[0] {
+		t.Errorf("without a mask it is %s, %v", got, err)
+	}
+}
+
+func TestWrongTagIsAnError(t *testing.T) {
+	type wrong struct {
+		A string `edda:"secrte"`
+	}
+	for range 2 { // the second answer is remembered
+		_, err := Of(reflect.TypeFor[wrong]())
+		if want := `field A of secret.wrong has the tag edda:"secrte", want edda:"secret"`; err == nil ||
+			err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+func TestWhatIsNoJSONIsAnError(t *testing.T) {
+	m, err := Of(reflect.TypeFor[card]())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := m.Apply([]byte("\x00")); err == nil {
+		t.Errorf("it became %q", got)
+	}
+}
