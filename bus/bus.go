@@ -68,7 +68,7 @@ type tables struct {
 	limits   *limit.Store
 	leases   *lease.Store
 	rings    *ring.Store
-	history  outbox.Keeper
+	history  history.Keeper
 }
 
 func openTables(schema pg.Schema) tables {
@@ -76,7 +76,7 @@ func openTables(schema pg.Schema) tables {
 		counters: counters.New(schema), settings: settings.New(schema), runs: runs.New(schema),
 		sagas: persistence.New(schema), letters: deadletter.New(schema), sent: dedup.New(schema),
 		limits: limit.New(schema), leases: lease.New(schema),
-		rings: ring.New(schema), history: outbox.Keeper{Store: history.New(schema), Host: lease.Identity("")},
+		rings: ring.New(schema), history: history.Keeper{Store: history.New(schema), Host: lease.Identity("")},
 	}
 }
 

@@ -263,8 +263,7 @@ func newRecipient(e *Endpoint) *delivery.Recipient {
 		},
 		Pool: b.pool, Codec: b.codec, NewID: newID, Log: b.log, Calm: b.calm, Routes: b.routes,
 		Sent: b.tables.sent, Letters: b.tables.letters, Settings: b.tables.settings, Runs: b.tables.runs,
-		Notifier: b.notifier, Host: b.tables.history.Host, History: b.tables.history.Store,
-		Redact: b.tables.history.Redact,
+		Notifier: b.notifier, History: b.tables.history,
 		Keeps: func() history.Options {
 			return e.settings.Now().History.Or(o.History).Or(b.tables.history.General)
 		},

@@ -10,7 +10,7 @@ import (
 // What a page of 500 messages costs in the client, each for an instance of its own, and with one message sent.
 func BenchmarkPage(b *testing.B) {
 	const messages = 500
-	state := []byte(`{"total":100,"steps":12,"last":"0198c0de-0000-7000-8000-000000000001","padding":"................"}`)
+	state := []byte(`{"total":100,"steps":12,"last":"0198c0de-0000-7000-8000-000000000001","padding":"........"}`)
 	out := []saga.Outgoing{{To: "sink", Body: state, Info: saga.Info{ID: at(9, 9), Kind: "order.charged"}}}
 	infos := make([]saga.Info, messages)
 	for n := range infos {

@@ -14,7 +14,7 @@ import (
 type Page struct {
 	store   *Store
 	newID   func() saga.ID
-	origin  Origin
+	origin  origin
 	options Options
 
 	id      saga.ID
@@ -34,23 +34,15 @@ type life struct {
 	outcome   Outcome
 }
 
-// Origin is what is the same for all transactions of a page.
-type Origin struct {
-	Endpoint string
-	Host     string // of the process
-}
-
-// NewPage returns a page. newID makes UUIDs of version 7.
-func (s *Store) NewPage(of Origin, newID func() saga.ID) *Page {
-	return &Page{store: s, origin: of, newID: newID}
-}
+// origin is what is the same for all transactions of a page.
+type origin struct{ endpoint, host string }
 
 // Begin makes the page ready for a transaction. now is the database's time at its beginning.
 func (p *Page) Begin(o Options, now time.Time) {
 	p.options, p.now, p.id, p.count, p.changes, p.bodies = o, now, saga.ID{}, 0, 0, 0
 	p.ids, p.lives = p.ids[:0], p.lives[:0]
 	p.out.reset(now)
-	p.out.text(p.origin.Host)
+	p.out.text(p.origin.host)
 }
 
 // On reports whether anything is to be kept.
@@ -336,7 +328,7 @@ func (p *Page) Queue(b *pgx.Batch) {
 		first.UUID(from[n])
 		last.UUID(until[n])
 	}
-	b.Queue(p.store.sql.Get("add_page"), id, p.origin.Endpoint, p.count, p.out.buf, first, last)
+	b.Queue(p.store.sql.Get("add_page"), id, p.origin.endpoint, p.count, p.out.buf, first, last)
 	if len(p.lives) > 0 {
 		p.queueLives(b)
 	}

@@ -32,7 +32,8 @@ func newPage(o Options) *Page {
 	if err != nil {
 		panic(err)
 	}
-	p := New(schema).NewPage(Origin{Endpoint: "orders", Host: "a/1"}, func() saga.ID { return at(0, 0) })
+	k := Keeper{Store: New(schema), Host: "a/1"}
+	p := k.NewPage("orders", func() saga.ID { return at(0, 0) })
 	p.Begin(o, noon)
 	return p
 }

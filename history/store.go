@@ -4,6 +4,7 @@ import (
 	_ "embed"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/saga"
 )
 
 //go:embed statements.sql
@@ -14,3 +15,16 @@ type Store struct{ sql pg.Statements }
 
 // New returns the store of a schema.
 func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
+
+// Keeper is what an engine needs to write the history. The zero Keeper keeps none.
+type Keeper struct {
+	Store   *Store
+	General Options                               // what is kept where no endpoint says otherwise
+	Host    string                                // this process
+	Redact  func(kind string, text []byte) []byte // what of a body or a state is kept; nil keeps all
+}
+
+// NewPage returns a page for the transactions of one goroutine. newID makes UUIDs of version 7.
+func (k *Keeper) NewPage(endpoint string, newID func() saga.ID) *Page {
+	return &Page{store: k.Store, origin: origin{endpoint: endpoint, host: k.Host}, newID: newID}
+}

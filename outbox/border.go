@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
@@ -37,7 +38,7 @@ type BorderOptions struct {
 	Schema   pg.Schema
 	Store    *Store
 	Rings    *ring.Store
-	History  Keeper
+	History  history.Keeper
 	Routes   *queue.Router
 	Hub      *wake.Hub
 	Notifier *wake.Notifier

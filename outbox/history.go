@@ -8,18 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Keeper is what the border needs to write the history.
-type Keeper struct {
-	Store   *history.Store
-	General history.Options // what is kept where no endpoint says otherwise
-	Host    string          // this process
-	Redact  func(kind string, body []byte) []byte
-}
-
-func (k *Keeper) newPage(endpoint string) *history.Page {
-	return k.Store.NewPage(history.Origin{Endpoint: endpoint, Host: k.Host}, newID)
-}
-
 // queueHistory queues what became of the messages of a pass. It also tells of a message that an operator has removed
 // from the queue meanwhile: the other side has it all the same.
 func (f *finisher) queueHistory(pipeline *pgx.Batch, messages []*message, now time.Time) {
@@ -47,9 +35,8 @@ func (f *finisher) queueHistory(pipeline *pgx.Batch, messages []*message, now ti
 
 // queueHistory queues what became of the messages that came in.
 func (t *ingestTx) queueHistory(pipeline *pgx.Batch) {
-	k := &t.border.History
-	page := k.newPage(t.options.Endpoint)
-	page.Begin(k.General, time.Now())
+	page := t.border.History.NewPage(t.options.Endpoint, newID)
+	page.Begin(t.border.History.General, time.Now())
 	for _, m := range t.all {
 		a := history.Attempt{Info: &m.out.Info, Fate: history.Ingested}
 		switch m.state {

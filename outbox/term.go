@@ -34,7 +34,7 @@ type relayTerm struct {
 func newRelayTerm(r *Relay, t lease.Term, pool *pg.Pool) *relayTerm {
 	log, failures := &reporter{relay: r}, failures{}
 	finisher := &finisher{relay: r, term: t, pool: pool, log: log, decided: map[queue.Position]verdict{},
-		page: r.border.History.newPage(r.name)}
+		page: r.border.History.NewPage(r.name, newID)}
 	set := r.border.Settings(r.name, r.options.Poll)
 	finisher.keeps = func() history.Options { return set.Now().History.Or(r.border.History.General) }
 	reader := &reader{relay: r, pool: pool, log: log, failures: failures, finisher: finisher}

@@ -25,7 +25,6 @@ import (
 // Recipient is what is known of the endpoint that consumes a message, for as long as one Run.
 type Recipient struct {
 	Name     string
-	Host     string // this process, in the history
 	Queue    *queue.Queue
 	Handlers *handlers.Table
 	Options  Options
@@ -41,9 +40,8 @@ type Recipient struct {
 	Sent     *dedup.Store
 	Letters  *deadletter.Store
 	Settings *settings.Store
-	History  *history.Store                        // nil keeps none
-	Keeps    func() history.Options                // what of the history is kept now
-	Redact   func(kind string, body []byte) []byte // what of a body or a state is kept; nil keeps all
+	History  history.Keeper
+	Keeps    func() history.Options // what of the history is kept now
 	Runs     *runs.Store
 	Notifier *wake.Notifier
 }

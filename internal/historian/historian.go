@@ -19,12 +19,11 @@ type Historian struct {
 
 // New returns the historian of a worker, nil if the endpoint keeps no history.
 func New(to *delivery.Recipient) *Historian {
-	if to.History == nil {
+	if to.History.Store == nil {
 		return nil
 	}
 	return &Historian{
-		to: to, page: to.History.NewPage(history.Origin{Endpoint: to.Name, Host: to.Host}, to.NewID),
-		entries: map[*delivery.Instance]int{},
+		to: to, page: to.History.NewPage(to.Name, to.NewID), entries: map[*delivery.Instance]int{},
 	}
 }
 

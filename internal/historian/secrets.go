@@ -19,7 +19,7 @@ func (h *Historian) public(kind string, of reflect.Type, text []byte) []byte {
 	if err != nil {
 		return nil
 	}
-	if h.to.Redact != nil && text != nil {
+	if h.to.History.Redact != nil && text != nil {
 		return h.redacted(kind, text)
 	}
 	return text
@@ -33,7 +33,7 @@ func (h *Historian) redacted(kind string, text []byte) (kept []byte) {
 			h.to.Calm.Warn("edda: Options.Redact panicked", "kind", wire.Shown(kind))
 		}
 	}()
-	return h.to.Redact(kind, append([]byte{}, text...))
+	return h.to.History.Redact(kind, append([]byte{}, text...))
 }
 
 // body is what may be kept of the body of m. Of a message that nobody understands nothing is: the dead letter has it.

@@ -1,4 +1,3 @@
-// Package secret masks what the struct tag edda:"secret" marks, in the JSON of states and messages.
 package secret
 
 import (

@@ -44,11 +44,13 @@ func TestSecretsAreMasked(t *testing.T) {
 		of         any
 		text, want string
 	}{
-		"a field":                    {card{}, `{"Number":"4711","owner":"ann"}`, `{"Number":"[secret]","owner":"ann"}`},
-		"a name in other letters":    {card{}, `{"NUMBER":"4711"}`, `{"NUMBER":"[secret]"}`},
-		"an embedded struct":         {state{}, `{"token":"YWJj"}`, `{"token":"[secret]"}`},
-		"a list":                     {state{}, `{"Cards":[{"Number":"1"},{"Number":"2"}]}`, `{"Cards":[{"Number":"[secret]"},{"Number":"[secret]"}]}`},
-		"a map":                      {state{}, `{"ByName":{"Number":{"Number":"1"}}}`, `{"ByName":{"Number":{"Number":"[secret]"}}}`},
+		"a field":                 {card{}, `{"Number":"4711","owner":"ann"}`, `{"Number":"[secret]","owner":"ann"}`},
+		"a name in other letters": {card{}, `{"NUMBER":"4711"}`, `{"NUMBER":"[secret]"}`},
+		"an embedded struct":      {state{}, `{"token":"YWJj"}`, `{"token":"[secret]"}`},
+		"a list": {state{}, `{"Cards":[{"Number":"1"},{"Number":"2"}]}`,
+			`{"Cards":[{"Number":"[secret]"},{"Number":"[secret]"}]}`},
+		"a map": {state{}, `{"ByName":{"Number":{"Number":"1"}}}`,
+			`{"ByName":{"Number":{"Number":"[secret]"}}}`},
 		"a whole struct":             {state{}, `{"whole":{"owner":"ann"}}`, `{"whole":"[secret]"}`},
 		"null":                       {state{}, `{"whole":null}`, `{"whole":null}`},
 		"a type that encodes itself": {state{}, `{"Own":"whatever"}`, `{"Own":"[secret]"}`},
