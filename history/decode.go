@@ -70,18 +70,33 @@ var ErrNewer = errors.New("a newer program wrote this page of the history")
 
 var errPage = errors.New("the bytes are no page of the history")
 
-// content is a page that was read.
+// content is what was wanted of a page.
 type content struct {
 	at       time.Time
 	host     string
 	versions []Version
 	entries  []Entry
-	of       []int // for each entry, its version by number from 1, or 0
+	of       []int // for each entry, the number of its version in the page, or 0
+	changes  []changed
+}
+
+// changed is a version of a page, by its number from 1.
+type changed struct {
+	id      saga.ID
+	version int64
+	place   int // in versions, -1 if it is not wanted
+}
+
+// wanted says what is read of a page: a large one has a thousand messages, and a reader wants a few.
+type wanted struct {
+	all      bool
+	messages map[saga.ID]bool
+	instance saga.ID
 }
 
 // decodePage reads a page. Any bytes are safe to give it.
-func decodePage(b []byte) (c content, err error) {
-	d := decoder{rest: b}
+func decodePage(b []byte, want wanted) (c content, err error) {
+	d := decoder{rest: b, want: want}
 	if len(b) == 0 {
 		return c, errPage
 	}
@@ -90,17 +105,15 @@ func decodePage(b []byte) (c content, err error) {
 	} else if f < format {
 		return c, errPage
 	}
-	at := d.signed()
-	d.now = at
-	c.at = time.UnixMicro(at).UTC()
+	d.now = d.signed()
+	c.at = time.UnixMicro(d.now).UTC()
 	c.host = d.text()
 	for len(d.rest) > 0 && !d.failed {
 		switch d.byte() {
 		case tagChange:
-			c.versions = append(c.versions, d.version())
+			c.addChange(d.version())
 		case tagMessage:
-			e, of := d.entry()
-			c.entries, c.of = append(c.entries, e), append(c.of, of)
+			d.message(&c)
 		default:
 			d.failed = true
 		}
@@ -108,19 +121,16 @@ func decodePage(b []byte) (c content, err error) {
 	if d.failed {
 		return content{}, errPage
 	}
-	for n := range c.entries {
-		e := &c.entries[n]
-		e.At, e.Host = c.at, c.host
-		of := c.of[n]
-		if of > len(c.versions) {
-			return content{}, errPage
-		}
-		if of > 0 {
-			v := &c.versions[of-1]
-			e.Instance, e.Version = v.ID, v.Version
-		}
-	}
 	return c, nil
+}
+
+func (c *content) addChange(v Version, keep bool) {
+	at := changed{id: v.ID, version: v.Version, place: -1}
+	if keep {
+		at.place = len(c.versions)
+		c.versions = append(c.versions, v)
+	}
+	c.changes = append(c.changes, at)
 }
 
 // decoder reads a page. Behind its end it reads zeros, and has failed.
@@ -129,6 +139,7 @@ type decoder struct {
 	names  []string
 	now    int64
 	failed bool
+	want   wanted
 }
 
 func (d *decoder) take(n uint64) []byte {
@@ -178,6 +189,8 @@ func (d *decoder) signed() int64 {
 func (d *decoder) text() string  { return string(d.take(d.number())) }
 func (d *decoder) bytes() []byte { return d.take(d.number()) }
 
+func (d *decoder) skip() { d.take(d.number()) }
+
 func (d *decoder) name() string {
 	n := d.number()
 	if n == 0 {
@@ -201,9 +214,14 @@ func (d *decoder) time() time.Time {
 	return time.UnixMicro(d.now - (int64(n>>1) ^ -int64(n&1))).UTC()
 }
 
-func (d *decoder) version() (v Version) {
+func (d *decoder) version() (v Version, keep bool) {
 	v.Change = ChangeKind(d.byte())
-	v.ID, v.Saga, v.Key, v.Version = d.id(), d.name(), d.text(), int64(d.number())
+	v.ID, v.Saga = d.id(), d.name()
+	keep = d.want.all || v.ID == d.want.instance
+	if key := d.bytes(); keep {
+		v.Key = string(key)
+	}
+	v.Version = int64(d.number())
 	if d.flag() {
 		v.Previous = d.id()
 	}
@@ -216,7 +234,7 @@ func (d *decoder) version() (v Version) {
 	default:
 		d.failed = true
 	}
-	return v
+	return v, keep
 }
 
 // build makes the state of v from the one before, if v has only the difference. It reports whether it could.
@@ -232,12 +250,14 @@ func (v *Version) build(before []byte) bool {
 	return true
 }
 
-func (d *decoder) entry() (e Entry, of int) {
+// message reads a message, and adds it to c if it is wanted.
+func (d *decoder) message(c *content) {
 	flags := d.number()
 	has := func(flag uint64) bool { return flags&flag != 0 }
 	both := d.byte()
-	e.Fate, e.Info.Intent = Fate(both&0x0f), saga.Intent(both>>4)
+	e := Entry{At: c.at, Host: c.host, Fate: Fate(both & 0x0f)}
 	i := &e.Info
+	i.Intent = saga.Intent(both >> 4)
 	i.ID, i.Kind, i.From = d.id(), d.name(), d.name()
 	i.Conversation = i.ID
 	if has(hasConversation) {
@@ -249,12 +269,28 @@ func (d *decoder) entry() (e Entry, of int) {
 	}
 	i.Attempt, i.Sent, i.Due = int(d.number()), d.time(), d.time()
 	e.Took = time.Duration(d.number()) * time.Microsecond
+	number := uint64(0)
 	if has(hasChange) {
-		of = int(d.number())
+		if number = d.number(); number < 1 || number > uint64(len(c.changes)) {
+			d.failed = true
+			return
+		}
+		e.Instance, e.Version = c.changes[number-1].id, c.changes[number-1].version
 	}
 	if has(hasInstance) {
 		e.Instance = d.id()
 	}
+	if !d.want.all && !d.want.messages[i.ID] && (d.want.instance.IsZero() || e.Instance != d.want.instance) {
+		d.skipBehind(has)
+		return
+	}
+	d.behind(&e, has)
+	c.entries, c.of = append(c.entries, e), append(c.of, int(number))
+}
+
+// behind reads what a message has behind its instance.
+func (d *decoder) behind(e *Entry, has func(uint64) bool) {
+	i := &e.Info
 	if has(hasError) {
 		e.Error = d.text()
 	}
@@ -274,10 +310,33 @@ func (d *decoder) entry() (e Entry, of int) {
 	for n := d.number(); n > 0 && !d.failed; n-- {
 		e.Cancelled = append(e.Cancelled, d.id())
 	}
-	if of < 0 {
-		d.failed = true
+}
+
+// skipBehind passes over what a message has behind its instance. Names are read, since later ones refer to them.
+func (d *decoder) skipBehind(has func(uint64) bool) {
+	var unwanted Message
+	if has(hasError) {
+		d.skip()
 	}
-	return e, of
+	if has(hasReason) {
+		d.skip()
+	}
+	if has(hasRun) {
+		d.name()
+		d.id()
+	}
+	d.body(&unwanted)
+	for n := d.number(); n > 0 && !d.failed; n-- {
+		d.byte()
+		d.id()
+		d.name()
+		d.name()
+		d.number()
+		d.body(&unwanted)
+	}
+	for n := d.number(); n > 0 && !d.failed; n-- {
+		d.id()
+	}
 }
 
 func (d *decoder) body(of *Message) {

@@ -40,7 +40,7 @@ func newPage(o Options) *Page {
 
 func read(t *testing.T, p *Page) content {
 	t.Helper()
-	c, err := decodePage(bytes.Clone(p.out.buf))
+	c, err := decodePage(bytes.Clone(p.out.buf), wanted{all: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +90,39 @@ func TestPageIsReadAsItWasWritten(t *testing.T) {
 	}
 	if diff := cmp.Diff(entries, c.entries); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What is not wanted is passed over, and what is wanted is read as if all were.
+func TestPartOfAPage(t *testing.T) {
+	p := newPage(Options{Level: Bodies, Sample: 1})
+	for n := range byte(3) {
+		change := p.AddChange(&Change{ID: at(1, n), Saga: "order", Key: fmt.Sprint(n), Version: int64(n), Kind: Changed,
+			State: []byte("{}")})
+		p.Add(&Attempt{Info: &saga.Info{ID: at(2, n), Kind: fmt.Sprintf("kind%d", n), From: "a",
+			Fire: &saga.Fire{Manifest: fmt.Sprint("m", n), Run: at(3, n)}}, Change: change, Fate: Handled, Err: "error",
+			Reason: "reason", Body: []byte("body"), Cancelled: []saga.Cancelled{{ID: at(4, n)}},
+			Sent: []saga.Outgoing{{To: fmt.Sprint("to", n), Body: []byte("out"), Info: saga.Info{ID: at(5, n), Kind: "o",
+				Due: noon}}}})
+	}
+	all := read(t, p)
+	for n := range byte(3) {
+		for what, want := range map[string]wanted{
+			"message": {messages: map[saga.ID]bool{at(2, n): true}}, "instance": {instance: at(1, n)},
+		} {
+			part, err := decodePage(bytes.Clone(p.out.buf), want)
+			if err != nil || len(part.entries) != 1 || what == "instance" && len(part.versions) != 1 {
+				t.Fatalf("%s %d: %+v, %v", what, n, part, err)
+			}
+			if diff := cmp.Diff(all.entries[n], part.entries[0]); diff != "" {
+				t.Errorf("%s %d: %s", what, n, diff)
+			}
+			if what == "instance" {
+				if diff := cmp.Diff(all.versions[n], part.versions[0], unread); diff != "" {
+					t.Errorf("%s %d: %s", what, n, diff)
+				}
+			}
+		}
 	}
 }
 
@@ -154,7 +187,7 @@ func TestStatesAreBuiltFromDifferences(t *testing.T) {
 				change.Previous, change.Before = at(0, 0), states[n-1]
 			}
 			p.AddChange(&change)
-			c, err := decodePage(bytes.Clone(p.out.buf))
+			c, err := decodePage(bytes.Clone(p.out.buf), wanted{all: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -208,19 +241,19 @@ func TestBytesThatAreNoPage(t *testing.T) {
 		Sent: []saga.Outgoing{{Info: saga.Info{ID: at(4, 4), Kind: "x"}}}})
 	good := p.out.buf
 	for n := range good { // each beginning, and each page with one other byte: an error or a page, and no panic
-		_, _ = decodePage(good[:n])
+		_, _ = decodePage(good[:n], wanted{all: n%2 == 0})
 		for _, b := range []byte{0, 1, 0x7f, 0x80, 0xff} {
 			bad := bytes.Clone(good)
 			bad[n] = b
-			_, _ = decodePage(bad)
+			_, _ = decodePage(bad, wanted{all: b%2 == 0})
 		}
 	}
 	newer := bytes.Clone(good)
 	newer[0] = format + 1
-	if _, err := decodePage(newer); !errors.Is(err, ErrNewer) {
+	if _, err := decodePage(newer, wanted{}); !errors.Is(err, ErrNewer) {
 		t.Errorf("a newer page: %v", err)
 	}
-	if _, err := decodePage(nil); err == nil {
+	if _, err := decodePage(nil, wanted{}); err == nil {
 		t.Error("nothing is a page")
 	}
 }
@@ -229,7 +262,10 @@ func FuzzDecodePage(f *testing.F) {
 	p := newPage(Options{Level: Bodies, Sample: 1})
 	p.Add(&Attempt{Info: &saga.Info{ID: at(2, 2), Kind: "order.pay"}, Fate: Handled, Body: []byte("1")})
 	f.Add(bytes.Clone(p.out.buf))
-	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = decodePage(b) })
+	f.Fuzz(func(_ *testing.T, b []byte) {
+		_, _ = decodePage(b, wanted{})
+		_, _ = decodePage(b, wanted{all: true})
+	})
 }
 
 // Each id of a page is in one of its ranges, no range is longer than a reader looks, and ids of one moment are one.

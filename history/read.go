@@ -16,8 +16,8 @@ type Queryer interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// pages reads pages by their ids. A page that is not there any more is left out.
-func (s *Store) pages(ctx context.Context, q Queryer, ids []saga.ID) (map[saga.ID]content, error) {
+// pages reads what is wanted of pages by their ids. A page that is not there any more is left out.
+func (s *Store) pages(ctx context.Context, q Queryer, ids []saga.ID, want wanted) (map[saga.ID]content, error) {
 	found := make(map[saga.ID]content, len(ids))
 	for some := range slices.Chunk(ids, pagesAtOnce) {
 		raw := make([][16]byte, len(some))
@@ -31,7 +31,7 @@ func (s *Store) pages(ctx context.Context, q Queryer, ids []saga.ID) (map[saga.I
 		for rows.Next() {
 			row := pg.CurrentRow(rows)
 			id := saga.ID(row.UUID(0))
-			c, err := decodePage(slices.Clone(row.Bytes(2)))
+			c, err := decodePage(slices.Clone(row.Bytes(2)), want)
 			if err != nil {
 				rows.Close()
 				return nil, fmt.Errorf("page %s of the history: %w", id, err)
@@ -61,8 +61,9 @@ func (c *content) name(id saga.ID, endpoint string) {
 // mostOfOne is how many pages are read for one id.
 const mostOfOne = 200
 
-// find returns the pages that may tell of the ids, in the order of time. Of one id the newest mostOfOne are read.
-func (s *Store) find(ctx context.Context, q Queryer, ids []saga.ID) ([]content, error) {
+// find returns what is wanted of the pages that may tell of the ids, in the order of time. Of one id the newest
+// mostOfOne are read.
+func (s *Store) find(ctx context.Context, q Queryer, ids []saga.ID, want wanted) ([]content, error) {
 	from, until := make([][16]byte, len(ids)), make([][16]byte, len(ids))
 	for n, id := range ids {
 		from[n], until[n] = id, lastOfRange(id)
@@ -83,7 +84,7 @@ func (s *Store) find(ctx context.Context, q Queryer, ids []saga.ID) ([]content, 
 		order = append(order, id)
 	}
 	slices.SortFunc(order, saga.ID.Compare)
-	pages, err := s.pages(ctx, q, order)
+	pages, err := s.pages(ctx, q, order, want)
 	if err != nil {
 		return nil, err
 	}
@@ -123,23 +124,26 @@ func (s *Store) Message(ctx context.Context, q Queryer, id saga.ID) ([]Entry, er
 
 // Messages returns the attempts of some messages that history has, of each in the order of time.
 func (s *Store) Messages(ctx context.Context, q Queryer, ids ...saga.ID) (map[saga.ID][]Entry, error) {
-	pages, err := s.find(ctx, q, ids)
+	pages, err := s.find(ctx, q, ids, messages(ids))
 	if err != nil {
 		return nil, err
-	}
-	wanted := make(map[saga.ID]bool, len(ids))
-	for _, id := range ids {
-		wanted[id] = true
 	}
 	found := make(map[saga.ID][]Entry, len(ids))
 	for _, c := range pages {
 		for _, e := range c.entries {
-			if wanted[e.Info.ID] {
-				found[e.Info.ID] = append(found[e.Info.ID], e)
-			}
+			found[e.Info.ID] = append(found[e.Info.ID], e)
 		}
 	}
 	return found, nil
+}
+
+// messages wants these messages.
+func messages(ids []saga.ID) wanted {
+	want := wanted{messages: make(map[saga.ID]bool, len(ids))}
+	for _, id := range ids {
+		want.messages[id] = true
+	}
+	return want
 }
 
 // Conversation returns the attempts of the messages that followed from one message, that of the id, in the order of
@@ -151,20 +155,13 @@ func (s *Store) Conversation(
 	known := map[saga.ID]bool{id: true}
 	sent := map[saga.ID]Message{}
 	for level := []saga.ID{id}; len(level) > 0; {
-		pages, err := s.find(ctx, q, level)
+		pages, err := s.find(ctx, q, level, messages(level))
 		if err != nil {
 			return nil, nil, false, err
-		}
-		wanted := make(map[saga.ID]bool, len(level))
-		for _, id := range level {
-			wanted[id] = true
 		}
 		level = nil
 		for _, c := range pages {
 			for _, e := range c.entries {
-				if !wanted[e.Info.ID] {
-					continue
-				}
 				attempts = append(attempts, e)
 				delete(sent, e.Info.ID)
 				for _, out := range e.Sent {

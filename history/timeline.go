@@ -59,7 +59,7 @@ func merge(versions, others []Version) (timeline []Version) {
 // oldest state.
 func (s *Store) walk(ctx context.Context, q Queryer, instance, from saga.ID, most int) (walked []Version, err error) {
 	for at := from; !at.IsZero(); {
-		pages, err := s.pages(ctx, q, []saga.ID{at})
+		pages, err := s.pages(ctx, q, []saga.ID{at}, wanted{instance: instance})
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func (s *Store) walk(ctx context.Context, q Queryer, instance, from saga.ID, mos
 // entriesOf returns the entries of a version, by its place.
 func (c *content) entriesOf(place int) (entries []Entry) {
 	for n, of := range c.of {
-		if of == place+1 {
+		if of > 0 && c.changes[of-1].place == place {
 			entries = append(entries, c.entries[n])
 		}
 	}
@@ -92,7 +92,7 @@ func (c *content) entriesOf(place int) (entries []Entry) {
 
 // others returns what pages tell of an instance whose row does not name them.
 func (s *Store) others(ctx context.Context, q Queryer, instance saga.ID) (found []Version, err error) {
-	pages, err := s.find(ctx, q, []saga.ID{instance})
+	pages, err := s.find(ctx, q, []saga.ID{instance}, wanted{instance: instance})
 	if err != nil {
 		return nil, err
 	}
