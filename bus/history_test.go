@@ -202,3 +202,141 @@ func TestHistoryOfAConversation(t *testing.T) {
 		t.Errorf("of two messages at most: more %v, %v", more, err)
 	}
 }
+
+// attempts tells of the attempts of a message, a line each.
+func (w *world) attempts(id saga.ID) (lines []string) {
+	w.t.Helper()
+	found, err := w.histories().Message(w.t.Context(), w.owner, id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, e := range found {
+		line := e.Endpoint + ": " + entryLine(e)
+		if e.Reason != "" {
+			line += " (" + e.Reason + ")"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// Failures are kept however few conversations are.
+func TestSampledHistoryKeepsFailures(t *testing.T) {
+	w := newWorld(t, bus.Options{History: history.Options{Level: history.States, Sample: 1e-12}})
+	w.start("orders", bus.EndpointOptions{},
+		bus.Saga(failingOrders(saga.Optimistic,
+			map[int]error{1: saga.Permanent(errOften), 2: saga.Discard("unwanted")})))
+	placed := w.send(place{Order: "7"})
+	w.untilEmpty("orders")
+	dead, discarded := w.send(bump{Order: "7"}), w.send(bump{Order: "7"})
+	w.untilEmpty("orders")
+	wantLines(t, w.attempts(placed.ID))
+	wantLines(t, w.attempts(dead.ID), "orders: order.bump dead 1 not yet (permanent)")
+	wantLines(t, w.attempts(discarded.ID), "orders: order.bump discarded 1 (unwanted)")
+	w.want(0, `SELECT count(*) FROM edda.saga WHERE history IS NOT NULL`)
+}
+
+// A message that changes nothing is told of between the versions.
+func TestHistoryTellsWhatChangedNothing(t *testing.T) {
+	bothStores(t, func(t *testing.T, store saga.Store) {
+		w := newWorld(t, bus.Options{})
+		def := saga.Define("order", saga.Options{Store: store},
+			saga.StartedBy(func(m place) string { return m.Order }, func(o *order, _ *saga.Context, m place) error {
+				o.Total = m.Total
+				return nil
+			}),
+			saga.Handles(func(m bump) string { return m.Order },
+				func(*order, *saga.Context, bump) error { return nil }))
+		w.start("orders", bus.EndpointOptions{}, bus.Saga(def))
+		w.send(place{Order: "7", Total: 1})
+		w.untilEmpty("orders")
+		w.send(bump{Order: "7"})
+		w.untilEmpty("orders")
+		w.send(place{Order: "7", Total: 2})
+		w.untilEmpty("orders")
+		id, page, _, err := persistence.New(w.parsed()).LastPage(t.Context(), w.owner, "order", "7")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantLines(t, w.timeline(id, page),
+			`v1 began {"Total":1,"Bumps":0,"Paid":false}; order.place handled 1`,
+			`v1 unchanged ; order.bump handled 1`,
+			`v2 changed {"Total":2,"Bumps":0,"Paid":false}; order.place handled 1`)
+	})
+}
+
+// A key that lives twice has two lives, each with its own timeline.
+func TestLivesOfAKeyAreApart(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.start("orders", bus.EndpointOptions{}, bus.Saga(failingOrders(saga.Pessimistic, nil)))
+	for range 2 {
+		for _, m := range []saga.Message{place{Order: "7"}, bump{Order: "7"}, bump{Order: "7"}} {
+			w.send(m)
+			w.untilEmpty("orders")
+		}
+	}
+	lives, err := w.histories().Lives(t.Context(), w.owner, "order", "7", 10)
+	if err != nil || len(lives) != 2 || lives[0].ID == lives[1].ID || lives[0].Ended.Before(lives[1].Ended) {
+		t.Fatalf("%+v, %v", lives, err)
+	}
+	for _, l := range lives {
+		if lines := w.timeline(l.ID, l.Page); len(lines) != 3 {
+			t.Errorf("%d versions: %v", len(lines), lines)
+		}
+		if found, ok, err := w.histories().LifeOf(t.Context(), w.owner, l.ID); found != l || !ok || err != nil {
+			t.Errorf("%+v, %v, %v", found, ok, err)
+		}
+	}
+	ended, err := w.histories().Ended(t.Context(), w.owner, "order", history.Completed, history.EndedBefore{}, 1)
+	if err != nil || len(ended) != 1 || ended[0] != lives[0] {
+		t.Fatalf("%+v, %v", ended, err)
+	}
+	ended, err = w.histories().Ended(t.Context(), w.owner, "order", "",
+		history.EndedBefore{Ended: ended[0].Ended, ID: ended[0].ID}, 5)
+	if err != nil || len(ended) != 1 || ended[0] != lives[1] {
+		t.Errorf("%+v, %v", ended, err)
+	}
+}
+
+// A handler outside of transactions is told of too, also one that sends nothing.
+func TestHistoryOfALeasedHandler(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	n := 0
+	w.start("calls", bus.EndpointOptions{Concurrency: 1, Policy: func(recoverability.Failure) recoverability.Decision {
+		return recoverability.RetryNow()
+	}}, bus.Handle(func(*bus.Context, pay) error {
+		if n++; n == 1 {
+			return errOften
+		}
+		return nil
+	}))
+	sent := w.send(pay{Order: "7"})
+	w.untilEmpty("calls")
+	wantLines(t, w.attempts(sent.ID), "calls: card.pay retried 1 not yet", "calls: card.pay handled 2")
+}
+
+// What crosses the border is told of on its way in and out.
+func TestHistoryOfTheBorder(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.queueOf("orders")
+	arrived := w.arrive("orders", bus.IngestMessage{ID: "1", Kind: "card.paid", Body: []byte("{}")},
+		bus.IngestMessage{ID: "2", Kind: "no kind", Body: []byte("{}")})
+	w.arrive("orders", bus.IngestMessage{ID: "1", Kind: "card.paid", Body: []byte("{}")}) // again
+	wantLines(t, w.attempts(arrived[0].ID), "orders: card.paid ingested 0")
+	if got := w.attempts(arrived[1].ID); len(got) != 1 || !strings.HasPrefix(got[0], "orders: no kind dead 0 ") {
+		t.Errorf("got %v", got)
+	}
+	there := &abroad{}
+	there.set(func(d *saga.Delivery) error {
+		if strings.Contains(string(d.Body), "bad") {
+			return saga.Permanent(errOften)
+		}
+		return nil
+	})
+	w.installRelay()
+	w.runRelay(w.relay(w.bus, soonRelayed(), there.forward))
+	good, bad := w.send(crossed{Key: "good"}), w.send(crossed{Key: "bad"})
+	w.untilEmpty("border")
+	wantLines(t, w.attempts(good.ID), "border: border.crossed relayed 1")
+	wantLines(t, w.attempts(bad.ID), "border: border.crossed dead 1 not yet (permanent)")
+}

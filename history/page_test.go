@@ -102,8 +102,8 @@ func TestPartOfAPage(t *testing.T) {
 		p.Add(&Attempt{Info: &saga.Info{ID: at(2, n), Kind: fmt.Sprintf("kind%d", n), From: "a",
 			Fire: &saga.Fire{Manifest: fmt.Sprint("m", n), Run: at(3, n)}}, Change: change, Fate: Handled, Err: "error",
 			Reason: "reason", Body: []byte("body"), Cancelled: []saga.Cancelled{{ID: at(4, n)}},
-			Sent: []saga.Outgoing{{To: fmt.Sprint("to", n), Body: []byte("out"), Info: saga.Info{ID: at(5, n), Kind: "o",
-				Due: noon}}}})
+			Sent: []saga.Outgoing{{To: fmt.Sprint("to", n), Body: []byte("out"),
+				Info: saga.Info{ID: at(5, n), Kind: "o", Due: noon}}}})
 	}
 	all := read(t, p)
 	for n := range byte(3) {

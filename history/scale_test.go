@@ -142,8 +142,8 @@ func (s *scale) fill() {
 func (s *scale) copy(table string, columns []string, rows [][]any) {
 	s.Helper()
 	name := s.schema.Render(":schema")
-	_, err := s.pool.CopyFrom(s.Context(), pgx.Identifier{name[1 : len(name)-1], table}, columns, pgx.CopyFromRows(rows))
-	if err != nil {
+	into := pgx.Identifier{name[1 : len(name)-1], table}
+	if _, err := s.pool.CopyFrom(s.Context(), into, columns, pgx.CopyFromRows(rows)); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -187,7 +187,8 @@ func (s *scale) rotate(b *testing.B) {
 	}()
 	for b.Loop() {
 		for range 4 {
-			pgtest.Exec(b, s.pool, s.schema.Render(`UPDATE :schema.ring SET since = '2000-01-01' WHERE name = 'history'`))
+			pgtest.Exec(b, s.pool, s.schema.Render(
+				`UPDATE :schema.ring SET since = '2000-01-01' WHERE name = 'history'`))
 			tx, err := s.pool.Begin(b.Context())
 			if err != nil {
 				b.Fatal(err)
