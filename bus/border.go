@@ -76,7 +76,7 @@ func (b *Bus) newBorder() *outbox.Border {
 		Pool: b.pool, Schema: b.schema, Store: outbox.New(b.schema), Routes: b.routes, Hub: b.hub, Notifier: b.notifier,
 		Leases: b.tables.leases, Letters: b.tables.letters,
 		Process: borderProcess{b}, Runs: b.tables.runs, Settings: b.relaySettings, Log: b.log, Outage: b.outage,
-		Events: b.emit, AutoInstall: b.autoInstall, PollOnly: b.wakeup == PollOnly,
+		Events: b.emit, Hooks: b.hooks.Hooks, AutoInstall: b.autoInstall, PollOnly: b.wakeup == PollOnly,
 	})
 }
 

@@ -257,7 +257,7 @@ func newRecipient(e *Endpoint) *delivery.Recipient {
 		},
 		Pool: b.pool, Codec: b.codec, NewID: newID, Log: b.log, Calm: b.calm, Routes: b.routes,
 		Sent: b.tables.sent, Letters: b.tables.letters, Settings: b.tables.settings, Runs: b.tables.runs,
-		Notifier: b.notifier,
+		Notifier: b.notifier, Hooks: b.hooks.Hooks,
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -21,6 +23,9 @@ type Options struct {
 	Logger *slog.Logger  // nil is slog.Default()
 	// called after what it tells of has become visible; must not block. A panic is logged, and the process continues
 	Events func(bus.Event)
+	// as those of bus.Options; the messages of a Scheduler go out while the bus is locked, so Outgoing must not call it
+	Outgoing func(ctx context.Context, i *saga.Info)
+	Around   func(ctx context.Context, t *event.Transaction, run func(context.Context))
 
 	// Start gives the bus a clock of its own, which begins then and moves by Advance alone. Zero is the real time.
 	Start time.Time
@@ -33,6 +38,8 @@ type Bus struct {
 	codec  saga.Codec
 	log    *slog.Logger
 	events func(bus.Event)
+	panics hooks.Panics // of events
+	hooks  hooks.Hooks
 }
 
 // New makes a Bus that is empty. It fails if a route has an invalid name.
@@ -44,6 +51,7 @@ func New(o Options) (*Bus, error) {
 	if b.log == nil {
 		b.log = slog.Default()
 	}
+	b.hooks = hooks.Hooks{Outgoing: o.Outgoing, Around: hooks.Guard(o.Around, b.log)}
 	routes := map[string]string{}
 	for _, r := range o.Routes {
 		if err := errors.Join(saga.CheckName(r.Kind), saga.CheckName(r.Endpoint)); err != nil {
@@ -71,7 +79,7 @@ func (b *Bus) Publish(ctx context.Context, m saga.Message, o ...saga.SendOption)
 }
 
 func (b *Bus) send(ctx context.Context, intent saga.Intent, m saga.Message, o []saga.SendOption) (saga.Sent, error) {
-	rt := saga.Runtime{Now: b.Now(), NewID: newID, Codec: b.codec}
+	rt := saga.Runtime{Now: b.Now(), NewID: newID, Codec: b.codec, Outgoing: b.hooks.Outgoing, Caller: ctx}
 	out, err := rt.Compose(intent, m, o...)
 	if err != nil {
 		return saga.Sent{}, err
@@ -188,7 +196,7 @@ func (b *Bus) emit(e bus.Event) {
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			b.log.Warn("edda: Options.Events panicked", "event", fmt.Sprintf("%T", e), "panics", 1, "panic", v)
+			b.panics.Log(v, b.log, "edda: Options.Events panicked", "event", fmt.Sprintf("%T", e))
 		}
 	}()
 	b.events(e)

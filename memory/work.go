@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/aftercommit"
 	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/delivery"
@@ -117,6 +118,34 @@ func (w *work) readKey() {
 		return
 	}
 	w.lane = key
+}
+
+// around handles the message, with the hook of the user's around it.
+func (w *work) around(ctx context.Context) {
+	hook := w.of.bus.hooks.Around
+	if hook == nil {
+		w.process(ctx)
+		return
+	}
+	t := &event.Transaction{Endpoint: w.of.name, Work: event.Batch}
+	hook.Alone(ctx, t, func(ctx context.Context) {
+		w.process(ctx)
+		if t.Messages = aftercommit.Settled(w.d, nil); w.released {
+			t.Messages[len(t.Messages)-1].Fate = event.FateLeft
+		}
+	})
+}
+
+// process handles the message, and makes its fate visible.
+func (w *work) process(ctx context.Context) {
+	switch {
+	case run.Call(func() { w.step(ctx) }) || w.m.Fate != delivery.FateLeft:
+	case ctx.Err() != nil:
+		w.released = true
+	default:
+		w.fail(handlers.ErrExited)
+	}
+	w.end(ctx)
 }
 
 // step calls the handler of the message and decides its fate.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
@@ -30,7 +31,7 @@ type Border struct {
 	calm *slog.Logger // for work that is tried again; hides most warnings while the database is away
 }
 
-// BorderOptions of a Border. All are required.
+// BorderOptions of a Border. All are required, except where they say otherwise.
 type BorderOptions struct {
 	Pool     *pg.Pool
 	Schema   pg.Schema
@@ -46,6 +47,7 @@ type BorderOptions struct {
 	Log      *slog.Logger
 	Outage   *pg.Outage
 	Events   func(event.Event)
+	Hooks    hooks.Hooks // optional
 
 	AutoInstall bool // relays create their queues
 	PollOnly    bool // without LISTEN

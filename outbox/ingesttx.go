@@ -30,13 +30,14 @@ type ingestTx struct {
 	letters []deadletter.Letter
 }
 
-func newIngestTx(b *Border, conn *pgxpool.Conn, o IngestOptions, messages []IngestMessage) *ingestTx {
+func newIngestTx(ctx context.Context, b *Border, conn *pgxpool.Conn, o IngestOptions,
+	messages []IngestMessage) *ingestTx {
 	t := &ingestTx{
 		border: b, conn: conn, options: o, all: make([]*incoming, len(messages)),
 		byQueue: map[*queue.Queue][]*incoming{},
 	}
 	for n := range messages {
-		t.all[n] = newIncoming(o, &messages[n])
+		t.all[n] = newIncoming(ctx, b, o, &messages[n])
 	}
 	return t
 }
@@ -44,6 +45,11 @@ func newIngestTx(b *Border, conn *pgxpool.Conn, o IngestOptions, messages []Inge
 // run is the transaction: find the queues, claim the ids, and write with the commit. Only the claims wait, for
 // transactions that have claimed the same ids.
 func (t *ingestTx) run(ctx context.Context) error {
+	for _, m := range t.all {
+		if m.refused != nil { // it is no fault of the message
+			return fmt.Errorf("ingest from %s: %w", t.options.From, m.refused)
+		}
+	}
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(queue.Begin)
 	pipeline.Queue(queue.Open())

@@ -244,7 +244,7 @@ func (d *Decoder) RuntimeOf(m *Message) *saga.Runtime {
 func (d *Decoder) prepareRuntime(ctx context.Context) {
 	d.Runtime = saga.Runtime{
 		Now: d.Now, Clock: d.Clock, NewID: d.To.NewID, Codec: d.To.Codec, Endpoint: d.To.Name,
-		Admit: func(out *saga.Outgoing) error { return d.admit(ctx, out) },
+		Admit: func(out *saga.Outgoing) error { return d.admit(ctx, out) }, Outgoing: d.To.Hooks.Outgoing,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/handlers"
+	"github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/recall"
@@ -41,6 +42,7 @@ type Recipient struct {
 	Settings *settings.Store
 	Runs     *runs.Store
 	Notifier *wake.Notifier
+	Hooks    hooks.Hooks
 }
 
 // Options are those of EndpointOptions that concern one message.

@@ -35,6 +35,7 @@ type Sends struct {
 	out      []saga.Outgoing
 	outBytes int // of the bodies
 	faults   []error
+	panicked *saga.PanicError // of Runtime.Outgoing
 	runOpen  bool
 	closed   atomic.Bool
 }
@@ -58,12 +59,13 @@ func (s *Sends) LeaveRun() {
 	s.runOpen = true
 }
 
-// Emit encodes a message that the handler sends, and returns its id. A fault is remembered: see Outcome. It panics when
-// the handler has returned.
-func (s *Sends) Emit(intent saga.Intent, m saga.Message, o []saga.SendOption) saga.ID {
+// Emit encodes a message that the handler sends with ctx, and returns its id. A fault is remembered: see Outcome. It
+// panics when the handler has returned.
+func (s *Sends) Emit(ctx context.Context, intent saga.Intent, m saga.Message, o []saga.SendOption) saga.ID {
 	if s.closed.Load() {
 		panic("bus: a message was sent after the handler returned; finish before returning")
 	}
+	s.Runtime.Caller = ctx
 	out, err := s.Runtime.Compose(intent, m, o...)
 	if err == nil && len(s.out) >= mostOut {
 		err = fmt.Errorf("%s: more than %d messages in one step: %w", out.Info.Kind, mostOut, saga.ErrTooLarge)
@@ -73,6 +75,9 @@ func (s *Sends) Emit(intent saga.Intent, m saga.Message, o []saga.SendOption) sa
 			saga.ErrTooLarge)
 	}
 	if err != nil {
+		if s.panicked == nil && errors.As(err, &s.panicked) {
+			return saga.ID{}
+		}
 		if len(s.faults) < 5 {
 			s.faults = append(s.faults, err)
 		}
@@ -84,7 +89,7 @@ func (s *Sends) Emit(intent saga.Intent, m saga.Message, o []saga.SendOption) sa
 
 // Outcome returns what the step came to, when the handler returned err.
 func (s *Sends) Outcome(err error) saga.Outcome {
-	if err == nil && len(s.faults) == 0 { // first, because errors.As below makes garbage
+	if err == nil && len(s.faults) == 0 && s.panicked == nil { // first, because errors.As below makes garbage
 		return saga.Outcome{Out: s.out, RunOpen: s.runOpen}
 	}
 	var panicked *saga.PanicError
@@ -92,6 +97,8 @@ func (s *Sends) Outcome(err error) saga.Outcome {
 	switch {
 	case errors.As(err, &panicked):
 		return saga.Outcome{Err: err}
+	case s.panicked != nil:
+		return saga.Outcome{Err: fmt.Errorf("Outgoing: %w", s.panicked)}
 	case len(s.faults) > 0:
 		fault := errors.Join(s.faults...)
 		if !saga.Succeeded(err) {
