@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/edda-go/edda/event"
@@ -279,10 +278,11 @@ func (t *ingestTx) after(ctx context.Context) {
 	}
 	b.Events(e)
 	for _, l := range t.letters {
-		info := saga.Info{ID: l.MessageID, Kind: wire.Shown(l.Kind)}
-		b.Log.LogAttrs(ctx, slog.LevelWarn, "edda: message dead-lettered", slog.String("endpoint", l.Endpoint),
-			slog.String("message_id", l.MessageID.String()), slog.String("kind", info.Kind),
-			slog.String("source", t.options.From), slog.String("reason", l.Reason), slog.String("error", l.Error))
+		info, read := saga.Info{ID: l.MessageID, Kind: wire.Shown(l.Kind)}, saga.Info{}
+		_ = wire.ReadHeader(l.Header, &read) // for its trace; the header may be the fault
+		args := []any{"endpoint", l.Endpoint, "message_id", l.MessageID.String(), "kind", info.Kind,
+			"source", t.options.From, "reason", l.Reason, "error", l.Error}
+		b.Log.WarnContext(ctx, "edda: message dead-lettered", wire.AppendTrace(args, &read)...)
 		b.Events(event.DeadLettered{Endpoint: l.Endpoint, Info: info, Err: errors.New(l.Error), Reason: l.Reason})
 	}
 }

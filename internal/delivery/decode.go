@@ -215,8 +215,8 @@ func (d *Decoder) newerHeader(m *Message, err error) {
 func (d *Decoder) AwaitNewerProgram(m *Message, wait time.Duration, err error) {
 	m.PutBack(wait, err)
 	if d.To.Memory.NewerSeen(NewerWait) {
-		d.To.Log.Warn("edda: messages wait for a newer program", "endpoint", d.To.Name, "message_id", m.ID.String(),
-			"kind", wire.Shown(m.Kind), "error", err)
+		args := []any{"endpoint", d.To.Name, "message_id", m.ID.String(), "kind", wire.Shown(m.Kind), "error", err}
+		d.To.Log.Warn("edda: messages wait for a newer program", wire.AppendTrace(args, &m.Delivery.Info)...)
 	}
 }
 
