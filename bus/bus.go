@@ -87,6 +87,9 @@ type Options struct {
 	Events func(Event)
 	Wakeup Wakeup
 
+	// Middleware returns the middleware that is outside of all others of an endpoint, nil for none; see Use. It is
+	// called once for each endpoint, and for each partition, when that is made.
+	Middleware func(endpoint string) Middleware
 	// Outgoing is called for each message that this bus, or a handler of its endpoints, is about to write: commands,
 	// events, answers, timeouts, raw messages, and what Ingest takes in; not for attempts that follow a failure, and
 	// not for a dead letter that is retried, which keep their headers. ctx is that of the caller or of the handler.
@@ -161,7 +164,7 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 	}
 	b.outage = pg.NewOutage(b.log)
 	b.calm = b.outage.Logger(b.log)
-	b.hooks.events = o.Events
+	b.hooks.events, b.hooks.middleware = o.Events, o.Middleware
 	b.hooks.Hooks = hook.Hooks{Outgoing: o.Outgoing, Around: hook.Guard(o.Around, b.log)}
 	if err := b.prepare(o.Routes); err != nil {
 		return nil, fmt.Errorf("new bus: %w", err)

@@ -148,6 +148,7 @@ func ResolveEndpoint(
 }
 
 func (b *Bus) newEndpoint(name string, o EndpointOptions, h *handlers.Table) *Endpoint {
+	h = within(b.hooks.middleware, name, h)
 	return &Endpoint{
 		bus: b, name: name, options: o, handlers: h, strategy: batch.Handling{}, memory: recall.New(),
 		counts:  batch.NewCounts(),

@@ -9,6 +9,7 @@ import (
 	"github.com/edda-go/edda/internal/aftercommit"
 	"github.com/edda-go/edda/internal/batch"
 	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/handlers"
 	hook "github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/internal/trouble"
 )
@@ -55,6 +56,20 @@ type hooks struct {
 	hook.Hooks
 	events func(Event)
 	panics hook.Panics // of events
+
+	middleware func(endpoint string) Middleware
+}
+
+// within puts the middleware of the bus around the handlers of an endpoint.
+func within(of func(endpoint string) Middleware, endpoint string, h *handlers.Table) *handlers.Table {
+	if of == nil {
+		return h
+	}
+	m := of(endpoint)
+	if m == nil {
+		return h
+	}
+	return h.Within(func(next handlers.Next) handlers.Next { return m(next) })
 }
 
 // finished does what must follow the commit: wake-ups, the log, and events. It reports whether the commit had failures

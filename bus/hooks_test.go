@@ -395,3 +395,31 @@ func TestHandlerThatExitsUnderAround(t *testing.T) {
 	w.untilEmpty("tx")
 	w.wantText("2", `SELECT count(*)::text FROM edda.dead_letter`)
 }
+
+// The middleware of the bus is outside of that of an endpoint, and knows its name.
+func TestMiddlewareOfTheBus(t *testing.T) {
+	named := func(name string) bus.Middleware {
+		return func(next bus.Handler) bus.Handler {
+			return func(ctx context.Context, d *saga.Delivery) error {
+				return next(traced(ctx, fmt.Sprint(ctx.Value(traceKey{}), " ", name)), d)
+			}
+		}
+	}
+	w := newWorld(t, bus.Options{Middleware: func(endpoint string) bus.Middleware {
+		if endpoint == "plain" {
+			return nil
+		}
+		return named("bus of " + endpoint)
+	}})
+	seen := make(chan any, 2)
+	handler := bus.HandleTx(func(c *bus.Context, _ pgx.Tx, _ hop) error { seen <- c.Value(traceKey{}); return nil })
+	for _, name := range []string{"hops", "plain"} {
+		w.start(name, bus.EndpointOptions{}, bus.Use(named("endpoint")), handler)
+	}
+	for name, want := range map[string]string{"hops": "<nil> bus of hops endpoint", "plain": "<nil> endpoint"} {
+		w.send(hop{}, saga.To(name))
+		if got := await(w, "a call", seen); got != want {
+			t.Errorf("%s: the handler is inside of %v, want %s", name, got, want)
+		}
+	}
+}

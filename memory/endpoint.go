@@ -44,10 +44,15 @@ func NewEndpoint(b *Bus, name string, o bus.EndpointOptions, parts ...bus.Part) 
 		return nil, fmt.Errorf("endpoint %s: HandleTx needs a transaction of Postgres, and this bus is in memory: "+
 			"use Handle, or a *bus.Bus", name)
 	}
+	if b.hooks.middleware != nil {
+		if m := b.hooks.middleware(name); m != nil {
+			table = table.Within(func(next handlers.Next) handlers.Next { return m(next) })
+		}
+	}
 	e := &Endpoint{bus: b, name: name, options: o, handlers: table, taking: make(chan struct{}, 1)}
 	e.recipient = &delivery.Recipient{
 		Name: name, Handlers: table, Memory: recall.New(), Handled: &e.handled, Codec: b.codec, NewID: newID,
-		Log: b.log, Calm: b.log, Routes: b.router, Hooks: b.hooks,
+		Log: b.log, Calm: b.log, Routes: b.router, Hooks: b.hooks.Hooks,
 		Options: delivery.Options{
 			BatchTime: o.BatchTime, StepTimeout: o.StepTimeout, Decoding: min(mostDecoding, o.StepTimeout),
 			UnknownKindTimeout: o.UnknownKindTimeout, Policy: o.Policy, ConflictPolicy: o.ConflictPolicy,

@@ -28,6 +28,14 @@ func TestHooks(t *testing.T) {
 	var mu sync.Mutex
 	var fates []string
 	b, err := memory.New(memory.Options{Start: noon, Logger: slog.New(slog.DiscardHandler),
+		Middleware: func(endpoint string) bus.Middleware {
+			return func(next bus.Handler) bus.Handler {
+				return func(ctx context.Context, d *saga.Delivery) error {
+					trace := fmt.Sprint(ctx.Value(traceKey{}), " in ", endpoint)
+					return next(context.WithValue(ctx, traceKey{}, trace), d)
+				}
+			}
+		},
 		Outgoing: func(ctx context.Context, i *saga.Info) { i.AddHeader("trace", fmt.Sprint(ctx.Value(traceKey{}))) },
 		Around: func(ctx context.Context, t *event.Transaction, run func(context.Context)) {
 			run(context.WithValue(ctx, traceKey{}, "around "+t.Endpoint))
@@ -73,7 +81,8 @@ func TestHooks(t *testing.T) {
 	}
 	slices.Sort(fates)
 	want := []string{"fired 1 retried of run", "fired 2 handled of run", "first 1 retried of caller",
-		"first 2 handled of caller", "second 1 handled of around steps", "second 1 handled of around steps"}
+		"first 2 handled of caller", "second 1 handled of around steps in steps",
+		"second 1 handled of around steps in steps"}
 	if !slices.Equal(fates, want) {
 		t.Errorf("%s\nwant\n%s", strings.Join(fates, "\n"), strings.Join(want, "\n"))
 	}
