@@ -30,8 +30,10 @@ const (
 // Settled is one message, or one attempt, at the end of a transaction.
 type Settled struct {
 	Info saga.Info // its kind is printable
+	Saga string    // "" for a plain handler
+	Key  string    // of the instance
 	Fate Fate      // "" after a rollback
-	Err  error     // of the last attempt
+	Err  error     // of the attempt
 }
 
 // Fate is what has become of a message.

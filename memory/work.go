@@ -122,7 +122,11 @@ func (w *work) readKey() {
 
 // around handles the message, with the hook of the user's around it.
 func (w *work) around(ctx context.Context) {
-	hook := w.of.bus.hooks.Around
+	b := w.of.bus
+	defer func() { // an idle bus has emitted its events, and its hooks have returned
+		b.locked(func() { w.of.box.inHand--; b.change() })
+	}()
+	hook := b.hooks.Around
 	if hook == nil {
 		w.process(ctx)
 		return
@@ -242,9 +246,6 @@ func (w *work) stored() (saga.Instance, bool) {
 // end makes the fate of the message visible, all at once, and then logs it and emits its events.
 func (w *work) end(ctx context.Context) {
 	b := w.of.bus
-	defer func() { // an idle bus has emitted its events
-		b.locked(func() { w.of.box.inHand--; b.change() })
-	}()
 	for {
 		f := w.facts()
 		again, err := b.commit(w, f)

@@ -10,17 +10,18 @@ import (
 // Settled returns the fates of the messages of a transaction; err is why it was rolled back.
 func Settled(d *delivery.Decoder, err error) []event.Settled {
 	all := make([]event.Settled, 0, len(d.Retried)+len(d.Messages))
-	add := func(info saga.Info, fate event.Fate, cause error) {
+	add := func(m *delivery.Message, info saga.Info, fate event.Fate, cause error) {
 		if err != nil {
 			fate, cause = "", nil
 		}
-		all = append(all, event.Settled{Info: wire.ShownInfo(info), Fate: fate, Err: cause})
+		name, key := m.Instance.Name()
+		all = append(all, event.Settled{Info: wire.ShownInfo(info), Saga: name, Key: key, Fate: fate, Err: cause})
 	}
 	for _, a := range d.Retried {
-		add(a.Info, event.FateRetried, a.Err)
+		add(a.Of, a.Info, event.FateRetried, a.Err)
 	}
 	for _, m := range d.Messages {
-		add(m.Delivery.Info, FateOf(m), m.Err)
+		add(m, m.Delivery.Info, FateOf(m), m.Err)
 	}
 	return all
 }
