@@ -1,6 +1,7 @@
 package eddaotel_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -10,9 +11,11 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddaotel"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/memory"
-	"github.com/google/go-cmp/cmp"
+	"github.com/edda-go/edda/saga"
+	gocmp "github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
@@ -111,7 +114,7 @@ func (s *telescope) endpoint(b *memory.Bus, name string, o bus.EndpointOptions, 
 // behind "~" the spans that it links to, each with the fate of its message.
 func (s *telescope) want(tree string) {
 	s.Helper()
-	if diff := cmp.Diff(strings.TrimSpace(tree), strings.TrimSpace(s.tree())); diff != "" {
+	if diff := gocmp.Diff(strings.TrimSpace(tree), strings.TrimSpace(s.tree())); diff != "" {
 		s.Errorf("the spans are other than wanted (-) here (+):\n%s", diff)
 	}
 }
@@ -131,7 +134,11 @@ func (s *telescope) tree() string {
 	var below func(parent trace.SpanID, indent string)
 	below = func(parent trace.SpanID, indent string) {
 		for _, span := range spans {
-			if span.Parent.SpanID() != parent {
+			of := span.Parent.SpanID()
+			if s.names[of] == "" { // it has none, or one of another program
+				of = trace.SpanID{}
+			}
+			if of != parent {
 				continue
 			}
 			text.WriteString(indent + line(span, s.names) + "\n")
@@ -149,7 +156,7 @@ func line(span tracetest.SpanStub, names map[trace.SpanID]string) string {
 	}
 	var links []string // each text once
 	for _, link := range span.Links {
-		name := names[link.SpanContext.SpanID()]
+		name := cmp.Or(names[link.SpanContext.SpanID()], "elsewhere")
 		if fate := value(link.Attributes, "edda.fate"); fate != "" {
 			name += " " + fate
 		}
@@ -171,4 +178,33 @@ func value(all []attribute.KeyValue, key string) string {
 		}
 	}
 	return ""
+}
+
+const ownContext = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+// chained is a bus in memory whose options had hooks already; told are their names as they are called.
+func (s *telescope) chained() (b *memory.Bus, told *[]string) {
+	s.Helper()
+	told = &[]string{}
+	note := func(what string) { *told = append(*told, what) } // one message, whose hooks come one after another
+	hooks := bus.Options{
+		Outgoing: func(_ context.Context, i *saga.Info) { i.AddHeader("traceparent", ownContext) },
+		Around: func(ctx context.Context, _ *event.Transaction, run func(context.Context)) {
+			note("around")
+			run(ctx)
+		},
+		Middleware: func(string) bus.Middleware {
+			return func(next bus.Handler) bus.Handler {
+				return func(ctx context.Context, d *saga.Delivery) error { note("middleware"); return next(ctx, d) }
+			}
+		},
+		Events: func(bus.Event) { note("events") },
+	}
+	s.Bus(&hooks)
+	b, err := memory.New(memory.Options{Start: noon, Logger: slog.New(slog.DiscardHandler), Events: hooks.Events,
+		Outgoing: hooks.Outgoing, Around: hooks.Around, Middleware: hooks.Middleware})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return b, told
 }
