@@ -59,7 +59,7 @@ func (g *gauges) observe(ctx context.Context, o *operate.Operator, to metric.Obs
 		to.ObserveInt64(g.ready, q.Ready, of)
 		to.ObserveInt64(g.delayed, q.Delayed, of)
 		to.ObserveInt64(g.claimed, q.Claimed, of)
-		to.ObserveInt64(g.parked, int64(q.Parked), of)
+		to.ObserveInt64(g.parked, q.Parked, of)
 		to.ObserveFloat64(g.lag, q.Lag.Seconds(), of)
 	}
 	return nil
