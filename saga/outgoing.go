@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 )
@@ -16,23 +15,34 @@ func (rt *Runtime) stamp(ctx context.Context, i *Info) error {
 	if err := callOutgoing(ctx, rt.Outgoing, &seen); err != nil {
 		return fmt.Errorf("%s: Outgoing: %w", i.Kind, err)
 	}
+	if err := rt.addHeaders(i, seen.headers); err != nil {
+		return fmt.Errorf("%s: Outgoing: %w", i.Kind, err)
+	}
+	return nil
+}
+
+// addHeaders adds those that i does not have.
+func (rt *Runtime) addHeaders(i *Info, more []header) error {
 	before := len(i.headers)
-	for _, h := range seen.headers {
+	for _, h := range more {
 		if i.place(h.name) >= 0 {
 			continue
 		}
 		if err := checkHeader(h.name, h.value); err != nil {
-			return fmt.Errorf("%s: Outgoing: %w", i.Kind, err)
+			return err
 		}
 		i.AddHeader(h.name, h.value)
 	}
 	if len(i.headers) == before {
 		return nil
 	}
-	if err := rt.checkHeaders(len(i.headers), i.Headers()); err != nil {
-		return fmt.Errorf("%s: Outgoing: %w", i.Kind, err)
+	var n headerTally
+	for _, h := range i.headers {
+		if err := n.add(&rt.Limits, h.name, h.value); err != nil {
+			return err
+		}
 	}
-	return nil
+	return n.check(&rt.Limits)
 }
 
 func callOutgoing(ctx context.Context, outgoing func(context.Context, *Info), i *Info) (err error) {
@@ -51,22 +61,37 @@ func stampFailed(c *Context, err error) {
 	}
 }
 
-func (rt *Runtime) checkHeaders(n int, all iter.Seq2[string, string]) error {
-	if n > rt.Limits.maxHeaders() {
-		return fmt.Errorf("%d headers, limit %d: %w", n, rt.Limits.maxHeaders(), ErrTooLarge)
-	}
-	sum := 0
-	for name, value := range all {
-		if limit := rt.Limits.maxHeader(); len(name) > limit {
-			return fmt.Errorf("a header has a name of %d bytes, limit %d: %w", len(name), limit, ErrTooLarge)
-		} else if len(value) > limit {
-			return fmt.Errorf("header %.80q with a value of %d bytes, limit %d: %w", name, len(value), limit,
-				ErrTooLarge)
+func (rt *Runtime) checkHeaders(h map[string]string) error {
+	var n headerTally
+	for name, value := range h {
+		if err := n.add(&rt.Limits, name, value); err != nil {
+			return err
 		}
-		sum += len(name) + len(value)
 	}
-	if limit := rt.Limits.headerBytes(); sum > limit {
-		return fmt.Errorf("headers of %d bytes together, limit %d: %w", sum, limit, ErrTooLarge)
+	return n.check(&rt.Limits)
+}
+
+// headerTally counts the headers of one message.
+type headerTally struct{ count, bytes int }
+
+func (n *headerTally) add(l *Limits, name, value string) error {
+	if limit := l.maxHeader(); len(name) > limit {
+		return fmt.Errorf("a header has a name of %d bytes, limit %d: %w", len(name), limit, ErrTooLarge)
+	} else if len(value) > limit {
+		return fmt.Errorf("header %.80q with a value of %d bytes, limit %d: %w", name, len(value), limit,
+			ErrTooLarge)
+	}
+	n.count++
+	n.bytes += len(name) + len(value)
+	return nil
+}
+
+func (n *headerTally) check(l *Limits) error {
+	if n.count > l.maxHeaders() {
+		return fmt.Errorf("%d headers, limit %d: %w", n.count, l.maxHeaders(), ErrTooLarge)
+	}
+	if limit := l.headerBytes(); n.bytes > limit {
+		return fmt.Errorf("headers of %d bytes together, limit %d: %w", n.bytes, limit, ErrTooLarge)
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func (rt *Runtime) apply(o []SendOption, out *Outgoing) error {
 	if err != nil {
 		return err
 	}
-	if err := rt.checkHeaders(len(s.Header), maps.All(s.Header)); err != nil {
+	if err := rt.checkHeaders(s.Header); err != nil {
 		return err
 	}
 	out.Info.ID, out.GivenID, out.To, out.Info.Fire = s.ID, !s.ID.IsZero(), s.To, s.Fire

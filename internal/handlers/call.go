@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 
 	"github.com/edda-go/edda/internal/limit"
@@ -35,8 +36,8 @@ type Sends struct {
 	out      []saga.Outgoing
 	outBytes int // of the bodies
 	faults   []error
-	panicked *saga.PanicError // of Runtime.Outgoing
 	runOpen  bool
+	panicked bool // Runtime.Outgoing has; the first fault says so
 	closed   atomic.Bool
 }
 
@@ -75,7 +76,9 @@ func (s *Sends) Emit(ctx context.Context, intent saga.Intent, m saga.Message, o 
 			saga.ErrTooLarge)
 	}
 	if err != nil {
-		if s.panicked == nil && errors.As(err, &s.panicked) {
+		var panicked *saga.PanicError
+		if !s.panicked && errors.As(err, &panicked) {
+			s.panicked, s.faults = true, slices.Insert(s.faults, 0, fmt.Errorf("Outgoing: %w", error(panicked)))
 			return saga.ID{}
 		}
 		if len(s.faults) < 5 {
@@ -89,7 +92,7 @@ func (s *Sends) Emit(ctx context.Context, intent saga.Intent, m saga.Message, o 
 
 // Outcome returns what the step came to, when the handler returned err.
 func (s *Sends) Outcome(err error) saga.Outcome {
-	if err == nil && len(s.faults) == 0 && s.panicked == nil { // first, because errors.As below makes garbage
+	if err == nil && len(s.faults) == 0 { // first, because errors.As below makes garbage
 		return saga.Outcome{Out: s.out, RunOpen: s.runOpen}
 	}
 	var panicked *saga.PanicError
@@ -97,8 +100,8 @@ func (s *Sends) Outcome(err error) saga.Outcome {
 	switch {
 	case errors.As(err, &panicked):
 		return saga.Outcome{Err: err}
-	case s.panicked != nil:
-		return saga.Outcome{Err: fmt.Errorf("Outgoing: %w", s.panicked)}
+	case s.panicked:
+		return saga.Outcome{Err: s.faults[0]}
 	case len(s.faults) > 0:
 		fault := errors.Join(s.faults...)
 		if !saga.Succeeded(err) {
