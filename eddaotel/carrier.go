@@ -27,7 +27,7 @@ func (c carrier) Keys() []string {
 
 // creator returns the context that a message carries, and ctx with what else its headers have for it.
 func (t *Tracing) creator(ctx context.Context, i *saga.Info) (trace.SpanContext, context.Context) {
-	if i.HeaderCount() == 0 {
+	if i.HeaderCount() == 0 || !t.carries(i) {
 		return trace.SpanContext{}, ctx
 	}
 	// without the span that is active: the propagator leaves it there if the message carries none

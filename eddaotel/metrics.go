@@ -59,24 +59,40 @@ func made[I any](instrument I, err error) I {
 }
 
 func (m *metrics) sentOne(ctx context.Context, operation, kind string) {
-	m.sent.Add(ctx, 1, metric.WithAttributes(system, semconv.MessagingOperationName(operation),
-		semconv.MessagingDestinationName(kind)))
+	if m.sent.Enabled(ctx) {
+		m.sent.Add(ctx, 1, metric.WithAttributes(system, semconv.MessagingOperationName(operation),
+			semconv.MessagingDestinationName(kind)))
+	}
 }
 
-func (m *metrics) processedOne(ctx context.Context, endpoint, failure string, took time.Duration) {
-	all := []attribute.KeyValue{
+// calls are the attributes of the calls of an endpoint.
+func (m *metrics) calls(endpoint string, more ...attribute.KeyValue) metric.MeasurementOption {
+	all := append([]attribute.KeyValue{
 		system, semconv.MessagingOperationName(operationProcess), semconv.MessagingDestinationName(endpoint),
-	}
+	}, more...)
+	return metric.WithAttributeSet(attribute.NewSet(all...))
+}
+
+// counts reports whether calls are counted or measured.
+func (m *metrics) counts(ctx context.Context) bool {
+	return m.consumed.Enabled(ctx) || m.process.Enabled(ctx)
+}
+
+// processedOne records a call; failure is the type of its error.
+func (e *consumer) processedOne(ctx context.Context, failure string, took time.Duration) {
+	m, of := e.metrics, e.handled
 	if failure != "" {
-		all = append(all, semconv.ErrorTypeKey.String(failure))
+		of = m.calls(e.name, semconv.ErrorTypeKey.String(failure))
 	}
-	of := metric.WithAttributeSet(attribute.NewSet(all...))
 	m.consumed.Add(ctx, 1, of)
 	m.process.Record(ctx, took.Seconds(), of)
 }
 
 // operated records a transaction.
 func (m *metrics) operated(ctx context.Context, name string, tx *event.Transaction, took time.Duration) {
+	if !m.operation.Enabled(ctx) {
+		return
+	}
 	of := semconv.MessagingOperationTypeSettle
 	if tx.Work == event.Relay {
 		of = semconv.MessagingOperationTypeSend

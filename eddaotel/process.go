@@ -10,6 +10,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/saga"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -17,15 +18,27 @@ import (
 // Use returns the middleware for the handlers of one endpoint, which makes a span of each call. It is for programs that
 // do not use Bus: give it to bus.Use, before all others.
 func (t *Tracing) Use(endpoint string) bus.Middleware {
+	e := &consumer{Tracing: t, name: endpoint, handled: t.metrics.calls(endpoint)}
 	return func(next bus.Handler) bus.Handler {
-		return func(ctx context.Context, d *saga.Delivery) error { return t.process(ctx, endpoint, d, next) }
+		return func(ctx context.Context, d *saga.Delivery) error { return e.process(ctx, d, next) }
 	}
 }
 
+// consumer is an endpoint whose calls are seen.
+type consumer struct {
+	*Tracing
+	name    string
+	handled metric.MeasurementOption // the attributes of a call that has not failed
+}
+
 // process is one call of a handler. A panic of the handler goes on.
-func (t *Tracing) process(ctx context.Context, endpoint string, d *saga.Delivery, next bus.Handler) (err error) {
+func (e *consumer) process(ctx context.Context, d *saga.Delivery, next bus.Handler) (err error) {
+	tx := underWay(ctx)
+	ctx, span := e.startProcess(ctx, e.name, &d.Info)
+	if span == nil && !e.metrics.counts(ctx) {
+		return next(ctx, d)
+	}
 	begun, returned := time.Now(), false
-	ctx, span := t.startProcess(ctx, endpoint, &d.Info)
 	defer func() {
 		failure := ""
 		switch {
@@ -34,7 +47,11 @@ func (t *Tracing) process(ctx context.Context, endpoint string, d *saga.Delivery
 		case failed(err):
 			failure = errorType(err)
 		}
-		t.metrics.processedOne(ctx, endpoint, failure, time.Since(begun))
+		ended := time.Now()
+		if tx != nil {
+			tx.called = ended
+		}
+		e.processedOne(ctx, failure, ended.Sub(begun))
 		if span == nil {
 			return
 		}
@@ -46,9 +63,8 @@ func (t *Tracing) process(ctx context.Context, endpoint string, d *saga.Delivery
 		} else if failure != "" {
 			fail(span, err)
 		}
-		ended := time.Now()
 		if span.SpanContext().IsSampled() {
-			t.calls.add(call{endpoint, d.Info.ID, d.Info.Attempt}, processed{span.SpanContext(), ended})
+			e.calls.add(call{e.name, d.Info.ID, d.Info.Attempt}, span.SpanContext())
 		}
 		span.End(trace.WithTimestamp(ended))
 	}()
@@ -108,36 +124,30 @@ type call struct {
 	attempt  int
 }
 
-// processed is the span of a call.
-type processed struct {
-	span  trace.SpanContext
-	ended time.Time
-}
-
 // calls are those that have ended, whose transactions have not.
 type calls struct {
 	mu   sync.Mutex
-	open map[call]processed // guarded by mu
+	open map[call]trace.SpanContext // guarded by mu
 }
 
 const mostCalls = 100_000 // of which some may have been lost with their claims
 
-func (c *calls) add(key call, p processed) {
+func (c *calls) add(key call, span trace.SpanContext) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.open) >= mostCalls {
 		clear(c.open)
 	}
-	c.open[key] = p
+	c.open[key] = span
 }
 
 // take returns the span of a call, and forgets it unless it is to be kept for another transaction.
-func (c *calls) take(key call, keep bool) (p processed, ok bool) {
+func (c *calls) take(key call, keep bool) (span trace.SpanContext, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p, ok = c.open[key]
+	span, ok = c.open[key]
 	if ok && !keep {
 		delete(c.open, key)
 	}
-	return p, ok
+	return span, ok
 }

@@ -15,7 +15,8 @@ import (
 // message. It makes a relay span for a pass of a relay.
 func (t *Tracing) Around(ctx context.Context, tx *event.Transaction, run func(context.Context)) {
 	begun := time.Now()
-	run(ctx)
+	u := &underway{called: begun}
+	run(context.WithValue(ctx, underwayKey{}, u))
 	if len(tx.Messages) == 0 {
 		return
 	}
@@ -25,23 +26,31 @@ func (t *Tracing) Around(ctx context.Context, tx *event.Transaction, run func(co
 		t.relayed(ctx, tx, begun, ended)
 		return
 	}
-	t.metrics.operated(ctx, operationSettle, tx, ended.Sub(begun))
-	t.settled(ctx, tx, ended)
+	t.metrics.operated(ctx, operationSettle, tx, ended.Sub(u.called))
+	t.settled(ctx, tx, u.called, ended)
 }
 
-func (t *Tracing) settled(ctx context.Context, tx *event.Transaction, ended time.Time) {
+// underway is a transaction that has not ended. It belongs to one goroutine after another.
+type underway struct{ called time.Time } // when the last call ended; its begin if it has none
+
+type underwayKey struct{}
+
+// underWay returns the transaction of a handler that runs inside of one.
+func underWay(ctx context.Context) *underway {
+	u, _ := ctx.Value(underwayKey{}).(*underway)
+	return u
+}
+
+func (t *Tracing) settled(ctx context.Context, tx *event.Transaction, begun, ended time.Time) {
 	keep := tx.Work == event.Finish && tx.Err != nil // it is tried again, without another call
-	of := spanOf{name: operationSettle, kind: semconv.MessagingOperationTypeSettle, ended: ended}
+	of := spanOf{name: operationSettle, kind: semconv.MessagingOperationTypeSettle, begun: begun, ended: ended}
 	for n := range tx.Messages {
 		m := &tx.Messages[n]
-		p, ok := t.calls.take(call{tx.Endpoint, m.Info.ID, m.Info.Attempt}, keep)
+		span, ok := t.calls.take(call{tx.Endpoint, m.Info.ID, m.Info.Attempt}, keep)
 		if !ok {
 			continue
 		}
-		if p.ended.After(of.begun) {
-			of.begun = p.ended
-		}
-		of.links = append(of.links, trace.Link{SpanContext: p.span, Attributes: t.settledMessage(m)})
+		of.links = append(of.links, trace.Link{SpanContext: span, Attributes: t.settledMessage(m)})
 	}
 	t.transaction(ctx, tx, of)
 }

@@ -26,7 +26,7 @@ func New(o Options) *Tracing {
 	return &Tracing{
 		options: o, tracer: o.TracerProvider.Tracer(scope, trace.WithSchemaURL(schemaURL)),
 		fields: o.Propagator.Fields(), metrics: newMetrics(o.MeterProvider.Meter(scope)),
-		calls: calls{open: map[call]processed{}},
+		calls: calls{open: map[call]trace.SpanContext{}},
 	}
 }
 
