@@ -81,6 +81,17 @@ func (s *telescope) bus() *memory.Bus {
 	return b
 }
 
+// plainBus is one whose endpoints have the middleware only if they are given it.
+func (s *telescope) plainBus() *memory.Bus {
+	s.Helper()
+	b, err := memory.New(memory.Options{Start: noon, Logger: slog.New(slog.DiscardHandler), Outgoing: s.Outgoing,
+		Around: s.Around})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return b
+}
+
 func (s *telescope) start(b *memory.Bus) {
 	s.Helper()
 	stop, err := b.Start(s.Context())

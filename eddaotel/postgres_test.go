@@ -252,26 +252,54 @@ func TestStoryOfARollback(t *testing.T) {
 	s := newSite(newTelescope(t, eddaotel.Options{}))
 	s.run(bus.NewEndpoint(s.bus, "books", bus.EndpointOptions{Concurrency: 1},
 		bus.HandleTx(func(_ *bus.Context, tx pgx.Tx, _ placed) error { return nil })))()
-	var id int
-	err := s.pool.QueryRow(t.Context(), `SELECT id FROM `+pgx.Identifier{s.schema, "queue"}.Sanitize()).Scan(&id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.exec(`CREATE FUNCTION edda.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$`)
-	s.exec(fmt.Sprintf(`CREATE TRIGGER refuse BEFORE DELETE ON edda.queue_%d FOR EACH ROW
-		EXECUTE FUNCTION edda.refuse()`, id))
+	allow := s.refuseDeletes()
 	s.send(t.Context(), placed{Order: "7"})
 	stop := s.run(bus.NewEndpoint(s.bus, "books", bus.EndpointOptions{Concurrency: 1},
 		bus.HandleTx(func(_ *bus.Context, tx pgx.Tx, _ placed) error { return nil })))
 	s.untilSpans(1, "settle books")
-	s.exec(fmt.Sprintf(`DROP TRIGGER refuse ON edda.queue_%d`, id))
+	allow()
 	stop()
 	if tree := s.tree(); !strings.Contains(tree, `
 	process books ~ send placed
-		settle books !SQLSTATE P0 ~ process books
+		settle books !SQLSTATE 53 ~ process books
 `) {
 		t.Errorf("want a call whose transaction was rolled back\n%s", tree)
 	}
+}
+
+// A finish of a leased endpoint that was rolled back is tried again without another call, whose span it links to again.
+func TestStoryOfAFinishThatIsTriedAgain(t *testing.T) {
+	s := newSite(newTelescope(t, eddaotel.Options{}))
+	books := func() (*bus.Endpoint, error) {
+		return bus.NewEndpoint(s.bus, "books", bus.EndpointOptions{},
+			bus.Handle(func(*bus.Context, placed) error { return nil }))
+	}
+	s.run(books())()
+	allow := s.refuseDeletes()
+	s.send(t.Context(), placed{Order: "7"})
+	s.run(books())
+	s.untilSpans(1, "settle books")
+	allow()
+	s.until("it is handled", func() bool { return strings.Contains(s.tree(), "process books handled") })
+	if tree := s.tree(); strings.Count(tree, "\tprocess books ~ send placed\n") != 1 ||
+		!strings.Contains(tree, "\t\tsettle books !SQLSTATE 53 ~ process books\n") {
+		t.Errorf("want one call, with a finish that was rolled back and one that was not\n%s", tree)
+	}
+}
+
+// refuseDeletes makes every deletion from the one queue fail, as if the disk were full, until allow is called.
+func (s *site) refuseDeletes() (allow func()) {
+	s.Helper()
+	var id int
+	err := s.pool.QueryRow(s.Context(), `SELECT id FROM `+pgx.Identifier{s.schema, "queue"}.Sanitize()).Scan(&id)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.exec(`CREATE FUNCTION edda.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN RAISE 'no room' USING ERRCODE = '53100'; END $$`)
+	s.exec(fmt.Sprintf(`CREATE TRIGGER refuse BEFORE DELETE ON edda.queue_%d FOR EACH ROW
+		EXECUTE FUNCTION edda.refuse()`, id))
+	return func() { s.Helper(); s.exec(fmt.Sprintf(`DROP TRIGGER refuse ON edda.queue_%d`, id)) }
 }
 
 // A program that sends with SQL gives the context as a header.
