@@ -73,11 +73,11 @@ func (b *Bus) InboxTx(ctx context.Context, tx pgx.Tx, source, id string) (fresh 
 // newBorder makes what relays and Ingest need of the bus.
 func (b *Bus) newBorder() *outbox.Border {
 	return outbox.NewBorder(outbox.BorderOptions{
-		Pool: b.pool, Schema: b.schema, Store: outbox.New(b.schema), Rings: b.tables.rings, History: b.tables.history,
+		Pool: b.pool, Schema: b.schema, Store: outbox.New(b.schema), History: b.tables.history,
 		Routes: b.routes, Hub: b.hub, Notifier: b.notifier,
 		Leases: b.tables.leases, Letters: b.tables.letters,
 		Process: borderProcess{b}, Runs: b.tables.runs, Settings: b.relaySettings, Log: b.log, Outage: b.outage,
-		Events: b.emit, AutoInstall: b.autoInstall, PollOnly: b.wakeup == PollOnly,
+		Events: b.emit, Hooks: b.hooks.Hooks, AutoInstall: b.autoInstall, PollOnly: b.wakeup == PollOnly,
 	})
 }
 

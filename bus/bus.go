@@ -1,14 +1,17 @@
 package bus
 
 import (
+	"context"
 	_ "embed"
 	"errors"
 	"fmt"
 	"log/slog"
 
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/counters"
 	"github.com/edda-go/edda/internal/dedup"
+	hook "github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
@@ -41,8 +44,7 @@ type Bus struct {
 	log     *slog.Logger
 	outage  *pg.Outage
 	calm    *slog.Logger // for work that is tried again; hides most warnings while the database is away
-	events  func(Event)
-	panics  panics // of events
+	hooks   hooks
 	wakeup  Wakeup
 	tables  tables
 	sender  sender
@@ -89,6 +91,24 @@ type Options struct {
 	// called after the commit that makes the event true; must not block. A panic is logged, and the process continues
 	Events func(Event)
 	Wakeup Wakeup
+
+	// Middleware returns the middleware that is outside of all others of an endpoint, nil for none; see Use. It is
+	// called once for each endpoint, and for each partition, when that is made.
+	Middleware func(endpoint string) Middleware
+	// Outgoing is called for each message that this bus, or a handler of its endpoints, is about to write: commands,
+	// events, answers, timeouts, raw messages, and what Ingest takes in; not for attempts that follow a failure, and
+	// not for a dead letter that is retried, which keep their headers. ctx is that of the caller or of the handler.
+	// Outgoing sets headers with i.AddHeader. A header that the sender has set keeps its value, and other changes of i
+	// have no effect. A header that saga.WithHeader would refuse, or a panic, is an error of the send; in a handler the
+	// panic is a failure of the attempt, as a panic of the handler is. Outgoing must not block, and must not keep i.
+	// Programs that send with the SQL functions set headers themselves.
+	Outgoing func(ctx context.Context, i *saga.Info)
+	// Around is called around one transaction: a batch of an endpoint from its take to what follows the commit, a
+	// finish of a leased endpoint, a pass of a relay. It calls run once, in its own goroutine, with ctx or a context
+	// that follows from it; handlers of a batch, and a relay's forward, get that context. t.Messages and t.Err are set
+	// when run has returned. Around cannot change the result: if it panics, or does not call run, the transaction is
+	// run without it, and a panic is logged. See event.Transaction.
+	Around func(ctx context.Context, t *event.Transaction, run func(context.Context))
 
 	// AutoInstall lets Run create the endpoint's queue, which needs the right to create tables. Without it Run of an
 	// endpoint that was never installed fails with ErrNotInstalled.
@@ -147,7 +167,7 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 		return nil, fmt.Errorf("new bus: %w", err)
 	}
 	b := &Bus{
-		pool: pg.Committed(pool), schema: schema, codec: o.Codec, log: o.Logger, events: o.Events, wakeup: o.Wakeup,
+		pool: pg.Committed(pool), schema: schema, codec: o.Codec, log: o.Logger, wakeup: o.Wakeup,
 		autoInstall: o.AutoInstall,
 	}
 	if err := o.History.Check(); err != nil {
@@ -164,11 +184,13 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 	}
 	b.outage = pg.NewOutage(b.log)
 	b.calm = b.outage.Logger(b.log)
+	b.hooks.events, b.hooks.middleware = o.Events, o.Middleware
+	b.hooks.Hooks = hook.Hooks{Outgoing: o.Outgoing, Around: hook.Guard(o.Around, b.log)}
 	if err := b.prepare(o.Routes); err != nil {
 		return nil, fmt.Errorf("new bus: %w", err)
 	}
 	b.sender = sender{pool: b.pool, sql: b.sql, codec: b.codec, routes: b.routes, sent: b.tables.sent,
-		notifier: b.notifier, notifyInTx: o.NotifyInTx}
+		notifier: b.notifier, notifyInTx: o.NotifyInTx, outgoing: o.Outgoing}
 	return b, nil
 }
 

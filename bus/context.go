@@ -40,18 +40,18 @@ func (c *Context) Now() time.Time { return c.sent.Runtime.Now }
 
 // Send sends a command to the one endpoint that handles its kind.
 func (c *Context) Send(m saga.Message, o ...saga.SendOption) saga.ID {
-	return c.sent.Emit(saga.Command, m, o)
+	return c.sent.Emit(c.ctx, saga.Command, m, o)
 }
 
 // Publish sends an event to every endpoint that handles its kind.
 func (c *Context) Publish(m saga.Message, o ...saga.SendOption) saga.ID {
-	return c.sent.Emit(saga.Event, m, o)
+	return c.sent.Emit(c.ctx, saga.Event, m, o)
 }
 
 // Reply answers the message in hand: the answer goes to the endpoint that sent it, and to the saga instance that sent
 // it, if one did. Reply is a fault if the message came from outside.
 func (c *Context) Reply(m saga.Message, o ...saga.SendOption) saga.ID {
-	return c.sent.Emit(saga.Answer, m, o)
+	return c.sent.Emit(c.ctx, saga.Answer, m, o)
 }
 
 // LeaveRun leaves the run of the message open when the handler succeeds, for work that continues in another program.

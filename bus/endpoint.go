@@ -153,6 +153,7 @@ func ResolveEndpoint(
 }
 
 func (b *Bus) newEndpoint(name string, o EndpointOptions, h *handlers.Table) *Endpoint {
+	h = within(b.hooks.middleware, name, h)
 	return &Endpoint{
 		bus: b, name: name, options: o, handlers: h, strategy: batch.Handling{}, memory: recall.New(),
 		counts:  batch.NewCounts(),
@@ -267,6 +268,7 @@ func newRecipient(e *Endpoint) *delivery.Recipient {
 		Keeps: func() history.Options {
 			return e.settings.Now().History.Or(o.History).Or(b.tables.history.General)
 		},
+		Hooks: b.hooks.Hooks,
 	}
 }
 

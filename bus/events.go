@@ -1,18 +1,16 @@
 package bus
 
 import (
-	"fmt"
-	"log/slog"
-	"runtime/debug"
-	"sync"
-	"time"
-
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/aftercommit"
 	"github.com/edda-go/edda/internal/batch"
 	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/handlers"
+	hook "github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/internal/trouble"
 )
 
@@ -42,52 +40,36 @@ type (
 
 // emit calls Options.Events with e. It recovers a panic, which would crash this process and then the next one.
 func (b *Bus) emit(e Event) {
-	if b.events == nil {
+	if b.hooks.events == nil {
 		return
 	}
-	defer b.panics.recovered(b.log, e)
-	b.events(e)
+	defer func() {
+		if v := recover(); v != nil {
+			b.hooks.panics.Log(v, b.log, "edda: Options.Events panicked", "event", fmt.Sprintf("%T", e))
+		}
+	}()
+	b.hooks.events(e)
 }
 
-const panicWarns = time.Minute // between two warnings of panics
+// hooks are the functions of Options that the bus calls.
+type hooks struct {
+	hook.Hooks
+	events func(Event)
+	panics hook.Panics // of events
 
-// panics counts the panics of a function that is called very often, and logs them at most once in panicWarns.
-type panics struct {
-	mu    sync.Mutex
-	count int       // since the last warning; guarded by mu
-	told  time.Time // guarded by mu
+	middleware func(endpoint string) Middleware
 }
 
-// recovered recovers a panic of the function. Its caller defers it.
-func (p *panics) recovered(log *slog.Logger, e Event) {
-	v := recover()
-	if v == nil {
-		return
+// within puts the middleware of the bus around the handlers of an endpoint.
+func within(of func(endpoint string) Middleware, endpoint string, h *handlers.Table) *handlers.Table {
+	if of == nil {
+		return h
 	}
-	p.mu.Lock()
-	p.count++
-	count, say := p.count, time.Since(p.told) >= panicWarns
-	if say {
-		p.count, p.told = 0, time.Now()
+	m := of(endpoint)
+	if m == nil {
+		return h
 	}
-	p.mu.Unlock()
-	if say {
-		log.Warn("edda: Options.Events panicked", "event", fmt.Sprintf("%T", e), "panics", count,
-			"panic", shown(fmt.Sprint(v), mostShownPanic), "stack", shown(string(debug.Stack()), mostShownStack))
-	}
-}
-
-const (
-	mostShownPanic = 500
-	mostShownStack = 8 << 10
-)
-
-// shown is the beginning of a text that may be long.
-func shown(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return text[:most] + "..."
+	return h.Within(func(next handlers.Next) handlers.Next { return m(next) })
 }
 
 // finished does what must follow the commit: wake-ups, the log, and events. It reports whether the commit had failures
@@ -100,7 +82,7 @@ func (e *Endpoint) finished(ctx context.Context, done *delivery.Effects) (failin
 	}
 	e.memory.Forget(done.In.Gone)
 	aftercommit.Log(ctx, done)
-	if e.bus.events != nil {
+	if e.bus.hooks.events != nil {
 		emitEnds(e.bus, done)
 	}
 	r := batch.ReportOf(done, nil)

@@ -46,16 +46,19 @@ func TestLogOfAnEndpointsLife(t *testing.T) {
 			return nil
 		}))
 	dead := w.send(logged{Fate: "dead"})
-	discarded := w.send(logged{Fate: "discarded"})
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	discarded := w.send(logged{Fate: "discarded"},
+		saga.WithHeader("traceparent", "00-"+trace+"-b7ad6b7169203331-01"))
 	w.send(logged{Fate: "fine"})
 	w.untilEmpty("logs")
 	stop()
 	want := []string{
 		`level=INFO msg="edda: endpoint started" endpoint=logs concurrency=1`,
 		`level=WARN msg="edda: message dead-lettered" endpoint=logs message_id=` + dead.ID.String() +
-			` kind=logged attempt=1 reason=permanent error="no such shelf"`,
+			` kind=logged attempt=1 conversation=` + dead.ID.String() + ` reason=permanent error="no such shelf"`,
 		`level=INFO msg="edda: message discarded" endpoint=logs message_id=` + discarded.ID.String() +
-			` kind=logged attempt=1 reason="nobody wants it"`,
+			` kind=logged attempt=1 conversation=` + discarded.ID.String() + ` trace_id=` + trace +
+			` reason="nobody wants it"`,
 		`level=INFO msg="edda: endpoint stopped" endpoint=logs error=<nil>`,
 	}
 	if diff := cmp.Diff(want, strings.Split(strings.TrimSpace(text.String()), "\n")); diff != "" {

@@ -27,7 +27,7 @@ import (
 // *saga.PermanentError for a message that cannot be sent (its kind, size, headers or time); an *OutcomeUnknownError if
 // the connection broke during the commit. After any other error nothing was sent.
 func (b *Bus) Send(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
-	out, err := b.sender.compose(saga.Command, m, o)
+	out, err := b.sender.compose(ctx, saga.Command, m, o)
 	if err != nil {
 		return saga.Sent{}, err
 	}
@@ -37,7 +37,7 @@ func (b *Bus) Send(ctx context.Context, m saga.Message, o ...saga.SendOption) (s
 // Publish writes one copy to the queue of every endpoint that handles the kind; Sent.Copies is their number. It is no
 // error if there is none. Other errors are those of Send.
 func (b *Bus) Publish(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
-	out, err := b.sender.compose(saga.Event, m, o)
+	out, err := b.sender.compose(ctx, saga.Event, m, o)
 	if err != nil {
 		return saga.Sent{}, err
 	}
@@ -46,7 +46,7 @@ func (b *Bus) Publish(ctx context.Context, m saga.Message, o ...saga.SendOption)
 
 // SendTx is Send in the caller's transaction: nothing is sent unless tx commits. tx must belong to the bus's database.
 func (b *Bus) SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
-	out, err := b.sender.compose(saga.Command, m, o)
+	out, err := b.sender.compose(ctx, saga.Command, m, o)
 	if err != nil {
 		return saga.Sent{}, err
 	}
@@ -55,7 +55,7 @@ func (b *Bus) SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.S
 
 // PublishTx is Publish in the caller's transaction. While tx is open no endpoint can subscribe to new kinds.
 func (b *Bus) PublishTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
-	out, err := b.sender.compose(saga.Event, m, o)
+	out, err := b.sender.compose(ctx, saga.Event, m, o)
 	if err != nil {
 		return saga.Sent{}, err
 	}
@@ -71,11 +71,13 @@ type sender struct {
 	sent       *dedup.Store
 	notifier   *wake.Notifier
 	notifyInTx bool
+	outgoing   func(context.Context, *saga.Info) // Options.Outgoing
 }
 
 // compose encodes and checks a message from outside of handlers. The database's clock adds the delay.
-func (s *sender) compose(intent saga.Intent, m saga.Message, o []saga.SendOption) (saga.Outgoing, error) {
-	rt := saga.Runtime{Now: time.Now(), NewID: newID, Codec: s.codec}
+func (s *sender) compose(ctx context.Context, intent saga.Intent, m saga.Message, o []saga.SendOption) (saga.Outgoing,
+	error) {
+	rt := saga.Runtime{Now: time.Now(), NewID: newID, Codec: s.codec, Outgoing: s.outgoing, Caller: ctx}
 	return rt.Compose(intent, m, o...)
 }
 

@@ -22,7 +22,7 @@ func (b *Bus) SendAllTx(ctx context.Context, tx pgx.Tx, all []saga.Posting) ([]s
 	var together, apart []saga.Outgoing
 	var places []int // in sent, of those that are sent one by one
 	for n, p := range all {
-		out, err := b.sender.compose(saga.Command, p.Message, p.Options)
+		out, err := b.sender.compose(ctx, saga.Command, p.Message, p.Options)
 		if err != nil {
 			return nil, fmt.Errorf("message %d of %d: %w", n+1, len(all), err)
 		}

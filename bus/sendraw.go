@@ -26,7 +26,7 @@ type RawMessage struct {
 
 // Check returns why the message cannot be sent (its kind, headers or size), or nil.
 func (m RawMessage) Check() error {
-	_, err := m.compose(saga.Command)
+	_, err := m.compose(&saga.Runtime{}, saga.Command)
 	return err
 }
 
@@ -34,7 +34,7 @@ func (m RawMessage) Check() error {
 // due in the order given. With "*" for the endpoint it publishes: the queue of every endpoint that is subscribed to the
 // kind of a message gets a copy. Errors are those of Send and Publish; an unknown outcome names the first message.
 func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessage) error {
-	out, err := composeRaw(endpoint, messages)
+	out, err := b.sender.composeRaw(ctx, endpoint, messages)
 	if err != nil || len(out) == 0 {
 		return err
 	}
@@ -68,7 +68,7 @@ func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessa
 // SendRawTx is SendRaw in the caller's transaction. While a transaction that has published is open, no endpoint can
 // subscribe to new kinds. In a handler use ctx.Send or ctx.Publish with a saga.Raw instead.
 func (b *Bus) SendRawTx(ctx context.Context, tx pgx.Tx, endpoint string, messages ...RawMessage) error {
-	out, err := composeRaw(endpoint, messages)
+	out, err := b.sender.composeRaw(ctx, endpoint, messages)
 	if err != nil || len(out) == 0 {
 		return err
 	}
@@ -168,7 +168,8 @@ func (s *sender) rawQueue(ctx context.Context, conn *pgx.Conn, out saga.Outgoing
 const everySubscriber = "*"
 
 // composeRaw checks the messages as Send does, or as Publish does for every subscriber.
-func composeRaw(endpoint string, messages []RawMessage) ([]saga.Outgoing, error) {
+func (s *sender) composeRaw(ctx context.Context, endpoint string, messages []RawMessage) ([]saga.Outgoing, error) {
+	rt := saga.Runtime{Outgoing: s.outgoing, Caller: ctx}
 	intent, to := saga.Command, []saga.SendOption{saga.To(endpoint)}
 	if endpoint == everySubscriber {
 		intent, to = saga.Event, nil
@@ -176,20 +177,21 @@ func composeRaw(endpoint string, messages []RawMessage) ([]saga.Outgoing, error)
 	out := make([]saga.Outgoing, len(messages))
 	for n, m := range messages {
 		var err error
-		if out[n], err = m.compose(intent, to...); err != nil {
+		if out[n], err = m.compose(&rt, intent, to...); err != nil {
 			return nil, fmt.Errorf("message %d of %d: %w", n+1, len(messages), err)
 		}
 	}
 	return out, nil
 }
 
-func (m RawMessage) compose(intent saga.Intent, options ...saga.SendOption) (saga.Outgoing, error) {
-	rt := saga.Runtime{Now: time.Now(), NewID: func() saga.ID {
+// compose encodes m with rt, which serves the next message afterwards.
+func (m RawMessage) compose(rt *saga.Runtime, intent saga.Intent, options ...saga.SendOption) (saga.Outgoing, error) {
+	rt.Now, rt.NewID = time.Now(), func() saga.ID {
 		if m.ID.IsZero() {
 			return newID()
 		}
 		return m.ID
-	}}
+	}
 	options = slices.Clip(options) // they are shared
 	for name, value := range m.Header {
 		options = append(options, saga.WithHeader(name, value))

@@ -30,7 +30,7 @@ func (b *Bus) PublishSQL(ctx context.Context, tx *sql.Tx, m saga.Message, o ...s
 
 func (s *sender) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m saga.Message,
 	o []saga.SendOption) (saga.Sent, error) {
-	out, err := s.compose(intent, m, o)
+	out, err := s.compose(ctx, intent, m, o)
 	if err != nil {
 		return saga.Sent{}, err
 	}

@@ -19,10 +19,11 @@ import (
 	"go.uber.org/fx"
 )
 
-// The value groups that endpoints and other runners are collected in.
+// The value groups that endpoints, other runners and changes of the options are collected in.
 const (
 	specs   = `group:"edda.endpoints"`
 	runners = `group:"edda.runners"`
+	options = `group:"edda.options"`
 )
 
 const (
@@ -41,13 +42,16 @@ func Module(o bus.Options) fx.Option {
 	return fx.Options(
 		fx.StopTimeout(drain+slack),
 		fx.Provide(
-			fx.Annotate(func(log *slog.Logger) settings {
+			fx.Annotate(func(log *slog.Logger, changes []func(*bus.Options)) settings {
 				s := settings{o}
 				if s.Logger == nil {
 					s.Logger = log
 				}
+				for _, change := range changes {
+					change(&s.Options)
+				}
 				return s
-			}, fx.ParamTags(`optional:"true"`)),
+			}, fx.ParamTags(`optional:"true"`, options)),
 			func(pool *pgxpool.Pool, s settings) (*bus.Bus, error) { return bus.New(pool, s.Options) },
 			func(pool *pgxpool.Pool, s settings) (*scheduler.Store, error) {
 				return scheduler.NewStore(pool, scheduler.StoreOptions{Schema: s.Schema, Codec: s.Codec})
@@ -57,8 +61,20 @@ func Module(o bus.Options) fx.Option {
 	)
 }
 
-// settings are those of the module, with the logger of the graph.
+// settings are those of the module, with the logger of the graph and what Configure has changed.
 type settings struct{ bus.Options }
+
+// Configure lets f change the options of the bus before it is made: for packages that set hooks, such as
+// eddaotel.Tracing.Bus. Of several the order is not defined, so each keeps what is there.
+func Configure(f func(*bus.Options)) fx.Option {
+	return fx.Supply(fx.Annotate(f, fx.ResultTags(options)))
+}
+
+// ConfigureFrom is Configure with the function that constructor returns: a func(deps…) func(*bus.Options), or one that
+// returns an error too, whose arguments come from the graph.
+func ConfigureFrom(constructor any) fx.Option {
+	return fx.Provide(fx.Annotate(constructor, fx.ResultTags(options)))
+}
 
 // Migrate makes the start apply missing migrations and install every queue, before the checks. It is for development
 // and tests: the pool then needs the right to create tables. A program in production does both before it is deployed,

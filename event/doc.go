@@ -1,4 +1,5 @@
-// Package event has the events that Edda reports about messages, batches and relays, for metrics and for operators.
+// Package event has the events that Edda reports about messages, batches and relays, for metrics and for operators. It
+// also has what Around of bus.Options sees of one transaction.
 //
 // # Promise
 //

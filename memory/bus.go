@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -20,7 +22,11 @@ type Options struct {
 	Codec  saga.Codec    // of message bodies; nil is JSON
 	Logger *slog.Logger  // nil is slog.Default()
 	// called after what it tells of has become visible; must not block. A panic is logged, and the process continues
-	Events func(bus.Event)
+	Events     func(bus.Event)
+	Middleware func(endpoint string) bus.Middleware // as that of bus.Options
+	// as those of bus.Options; the messages of a Scheduler go out while the bus is locked, so Outgoing must not call it
+	Outgoing func(ctx context.Context, i *saga.Info)
+	Around   func(ctx context.Context, t *event.Transaction, run func(context.Context))
 
 	// Start gives the bus a clock of its own, which begins then and moves by Advance alone. Zero is the real time.
 	Start time.Time
@@ -30,20 +36,30 @@ type Options struct {
 // concurrent use.
 type Bus struct {
 	world
-	codec  saga.Codec
-	log    *slog.Logger
-	events func(bus.Event)
+	codec saga.Codec
+	log   *slog.Logger
+	hooks hookSet
+}
+
+// hookSet is the functions of Options that the bus calls.
+type hookSet struct {
+	hooks.Hooks
+	events     func(bus.Event)
+	panics     hooks.Panics // of events
+	middleware func(endpoint string) bus.Middleware
 }
 
 // New makes a Bus that is empty. It fails if a route has an invalid name.
 func New(o Options) (*Bus, error) {
-	b := &Bus{codec: o.Codec, log: o.Logger, events: o.Events}
+	b := &Bus{codec: o.Codec, log: o.Logger}
 	if b.codec == nil {
 		b.codec = saga.JSON
 	}
 	if b.log == nil {
 		b.log = slog.Default()
 	}
+	b.hooks.events, b.hooks.middleware = o.Events, o.Middleware
+	b.hooks.Hooks = hooks.Hooks{Outgoing: o.Outgoing, Around: hooks.Guard(o.Around, b.log)}
 	routes := map[string]string{}
 	for _, r := range o.Routes {
 		if err := errors.Join(saga.CheckName(r.Kind), saga.CheckName(r.Endpoint)); err != nil {
@@ -71,7 +87,7 @@ func (b *Bus) Publish(ctx context.Context, m saga.Message, o ...saga.SendOption)
 }
 
 func (b *Bus) send(ctx context.Context, intent saga.Intent, m saga.Message, o []saga.SendOption) (saga.Sent, error) {
-	rt := saga.Runtime{Now: b.Now(), NewID: newID, Codec: b.codec}
+	rt := saga.Runtime{Now: b.Now(), NewID: newID, Codec: b.codec, Outgoing: b.hooks.Outgoing, Caller: ctx}
 	out, err := rt.Compose(intent, m, o...)
 	if err != nil {
 		return saga.Sent{}, err
@@ -183,15 +199,15 @@ func (b *Bus) tellPaused(endpoint, reason string) {
 
 // emit calls Options.Events, and recovers its panics.
 func (b *Bus) emit(e bus.Event) {
-	if b.events == nil {
+	if b.hooks.events == nil {
 		return
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			b.log.Warn("edda: Options.Events panicked", "event", fmt.Sprintf("%T", e), "panics", 1, "panic", v)
+			b.hooks.panics.Log(v, b.log, "edda: Options.Events panicked", "event", fmt.Sprintf("%T", e))
 		}
 	}()
-	b.events(e)
+	b.hooks.events(e)
 }
 
 // newID makes a UUIDv7.

@@ -44,10 +44,15 @@ func NewEndpoint(b *Bus, name string, o bus.EndpointOptions, parts ...bus.Part) 
 		return nil, fmt.Errorf("endpoint %s: HandleTx needs a transaction of Postgres, and this bus is in memory: "+
 			"use Handle, or a *bus.Bus", name)
 	}
+	if b.hooks.middleware != nil {
+		if m := b.hooks.middleware(name); m != nil {
+			table = table.Within(func(next handlers.Next) handlers.Next { return m(next) })
+		}
+	}
 	e := &Endpoint{bus: b, name: name, options: o, handlers: table, taking: make(chan struct{}, 1)}
 	e.recipient = &delivery.Recipient{
 		Name: name, Handlers: table, Memory: recall.New(), Handled: &e.handled, Codec: b.codec, NewID: newID,
-		Log: b.log, Calm: b.log, Routes: b.router,
+		Log: b.log, Calm: b.log, Routes: b.router, Hooks: b.hooks.Hooks,
 		Options: delivery.Options{
 			BatchTime: o.BatchTime, StepTimeout: o.StepTimeout, Decoding: min(mostDecoding, o.StepTimeout),
 			UnknownKindTimeout: o.UnknownKindTimeout, Policy: o.Policy, ConflictPolicy: o.ConflictPolicy,
@@ -145,14 +150,7 @@ func (e *Endpoint) consume(ctx, work context.Context) {
 		if w == nil {
 			return
 		}
-		switch {
-		case run.Call(func() { w.step(work) }) || w.m.Fate != delivery.FateLeft:
-		case work.Err() != nil:
-			w.released = true
-		default:
-			w.fail(handlers.ErrExited)
-		}
-		w.end(work)
+		w.around(work)
 	}
 }
 

@@ -26,9 +26,10 @@ type Scheduler struct {
 
 	// guarded by the bus's mutex
 	table   *timetable.Table
-	touched bool      // the table was changed since the last cycle
-	next    time.Time // when something is due in it by itself, as of then; zero is never
-	refused []refusal // messages that could not be sent, to be logged
+	touched bool            // the table was changed since the last cycle
+	next    time.Time       // when something is due in it by itself, as of then; zero is never
+	refused []refusal       // messages that could not be sent, to be logged
+	life    context.Context // of Run
 }
 
 // refusal is a message of a run that could not be sent.
@@ -79,7 +80,7 @@ func (b *Bus) encode(m saga.Message) (saga.Message, error) {
 
 // send puts the message of an attempt into its queue. The caller holds the bus's mutex.
 func (s *Scheduler) send(f timetable.Firing) (saga.ID, error) {
-	rt := saga.Runtime{Now: s.bus.now(), NewID: newID}
+	rt := saga.Runtime{Now: s.bus.now(), NewID: newID, Outgoing: s.bus.hooks.Outgoing, Caller: s.life}
 	out, err := rt.Compose(saga.Command, f.Message, saga.WithFire(f.Fire))
 	if err != nil {
 		return saga.ID{}, err
@@ -127,7 +128,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	}
 	defer s.running.Unlock()
 	b := s.bus
-	b.locked(func() { b.schedules = append(b.schedules, s); b.change() })
+	b.locked(func() { s.life = ctx; b.schedules = append(b.schedules, s); b.change() })
 	defer b.locked(func() {
 		b.schedules = slices.DeleteFunc(b.schedules, func(other *Scheduler) bool { return other == s })
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/aftercommit"
 	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/delivery"
@@ -119,6 +120,38 @@ func (w *work) readKey() {
 	w.lane = key
 }
 
+// around handles the message, with the hook of the user's around it.
+func (w *work) around(ctx context.Context) {
+	b := w.of.bus
+	defer func() { // an idle bus has emitted its events, and its hooks have returned
+		b.locked(func() { w.of.box.inHand--; b.change() })
+	}()
+	hook := b.hooks.Around
+	if hook == nil {
+		w.process(ctx)
+		return
+	}
+	t := &event.Transaction{Endpoint: w.of.name, Work: event.Batch}
+	hook.Alone(ctx, t, func(ctx context.Context) {
+		w.process(ctx)
+		if t.Messages = aftercommit.Settled(w.d, nil); w.released {
+			t.Messages[len(t.Messages)-1].Fate = event.FateLeft
+		}
+	})
+}
+
+// process handles the message, and makes its fate visible.
+func (w *work) process(ctx context.Context) {
+	switch {
+	case run.Call(func() { w.step(ctx) }) || w.m.Fate != delivery.FateLeft:
+	case ctx.Err() != nil:
+		w.released = true
+	default:
+		w.fail(handlers.ErrExited)
+	}
+	w.end(ctx)
+}
+
 // step calls the handler of the message and decides its fate.
 func (w *work) step(ctx context.Context) {
 	m := &w.m
@@ -213,9 +246,6 @@ func (w *work) stored() (saga.Instance, bool) {
 // end makes the fate of the message visible, all at once, and then logs it and emits its events.
 func (w *work) end(ctx context.Context) {
 	b := w.of.bus
-	defer func() { // an idle bus has emitted its events
-		b.locked(func() { w.of.box.inHand--; b.change() })
-	}()
 	for {
 		f := w.facts()
 		again, err := b.commit(w, f)

@@ -9,10 +9,10 @@ import (
 
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/ring"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wake"
@@ -32,12 +32,11 @@ type Border struct {
 	calm *slog.Logger // for work that is tried again; hides most warnings while the database is away
 }
 
-// BorderOptions of a Border. All are required.
+// BorderOptions of a Border. All are required, except where they say otherwise.
 type BorderOptions struct {
 	Pool     *pg.Pool
 	Schema   pg.Schema
 	Store    *Store
-	Rings    *ring.Store
 	History  history.Keeper
 	Routes   *queue.Router
 	Hub      *wake.Hub
@@ -50,6 +49,7 @@ type BorderOptions struct {
 	Log      *slog.Logger
 	Outage   *pg.Outage
 	Events   func(event.Event)
+	Hooks    hooks.Hooks // optional
 
 	AutoInstall bool // relays create their queues
 	PollOnly    bool // without LISTEN

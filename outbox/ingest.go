@@ -69,11 +69,11 @@ func (b *Border) Ingest(ctx context.Context, o IngestOptions, messages ...Ingest
 	}
 	defer conn.Release()
 	pg.EnsureArrays(conn.Conn().TypeMap())
-	t := newIngestTx(b, conn, o, messages)
+	t := newIngestTx(ctx, b, conn, o, messages)
 	err = t.run(ctx)
 	if pgerr.ClassOf(err) == pgerr.Unprepared || errors.Is(err, queue.ErrNotInstalled) {
 		b.Routes.Forget() // a queue was dropped, or installed, since they were read
-		t = newIngestTx(b, conn, o, messages)
+		t = newIngestTx(ctx, b, conn, o, messages)
 		err = t.run(ctx)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,20 +24,20 @@ type incoming struct {
 	fault error // why it cannot be a message here
 	entry inboxEntry
 	state IngestState
+
+	published bool  // no endpoint is named
+	refused   error // by Outgoing
 }
 
 // newIncoming makes a message, or records why it cannot be one. Either has an id.
-func newIncoming(o IngestOptions, given *IngestMessage) *incoming {
-	m := &incoming{given: given}
+func newIncoming(ctx context.Context, b *Border, o IngestOptions, given *IngestMessage) *incoming {
+	m := &incoming{given: given, published: o.Endpoint == ""}
 	if given.ID == "" {
 		m.entry.ID = newID()
 	} else {
 		m.entry = inboxEntry{ID: inboxID(o.From, given.ID), Sum: inboxSum(given.Kind, given.Body)}
 	}
-	m.out, m.fault = m.compose()
-	if o.Endpoint == "" && m.out.Info.Intent == saga.Command {
-		m.out.Info.Intent = saga.Event
-	}
+	m.out, m.fault = m.compose(ctx, b.Hooks.Outgoing)
 	if m.fault != nil {
 		m.out = saga.Outgoing{Info: saga.Info{ID: m.entry.ID, Kind: given.Kind}}
 	}
@@ -47,7 +48,7 @@ func newIncoming(o IngestOptions, given *IngestMessage) *incoming {
 func (m *incoming) foreign() bool { return m.given.ID != "" && m.given.ID != m.entry.ID.String() }
 
 // compose checks the message as every message is checked, and reads the envelope of another Edda.
-func (m *incoming) compose() (saga.Outgoing, error) {
+func (m *incoming) compose(ctx context.Context, outgoing func(context.Context, *saga.Info)) (saga.Outgoing, error) {
 	if m.given.Fault != nil {
 		return saga.Outgoing{}, m.given.Fault
 	}
@@ -68,19 +69,41 @@ func (m *incoming) compose() (saga.Outgoing, error) {
 	for name, value := range header {
 		options = append(options, saga.WithHeader(name, value))
 	}
-	runtime := saga.Runtime{Now: time.Now(), NewID: func() saga.ID { return m.entry.ID }}
+	runtime := saga.Runtime{Now: time.Now(), NewID: func() saga.ID { return m.entry.ID }, Caller: ctx}
+	hooked := false // Outgoing is the last that Compose calls
+	if outgoing != nil {
+		runtime.Outgoing = func(ctx context.Context, i *saga.Info) {
+			if m.open(envelope, i) == nil { // else it is a dead letter
+				hooked = true
+				outgoing(ctx, i)
+			}
+		}
+	}
 	out, err := runtime.Compose(saga.Command, saga.Raw{Name: m.given.Kind, Body: m.given.Body}, options...)
 	var permanent *saga.PermanentError
 	if errors.As(err, &permanent) {
 		err = permanent.Err
 	}
-	if err != nil || envelope == nil {
-		return out, err
+	switch {
+	case err == nil:
+		err = m.open(envelope, &out.Info)
+	case hooked:
+		m.refused = err
 	}
-	if err := wire.OpenEnvelope(envelope, &out.Info); err != nil {
-		return out, fmt.Errorf("read its envelope: %w", err)
+	return out, err
+}
+
+// open reads the envelope of another Edda, if there is one. What is not for one endpoint is an event.
+func (m *incoming) open(envelope map[string]string, i *saga.Info) error {
+	if envelope != nil {
+		if err := wire.OpenEnvelope(envelope, i); err != nil {
+			return fmt.Errorf("read its envelope: %w", err)
+		}
 	}
-	return out, nil
+	if m.published && i.Intent == saga.Command {
+		i.Intent = saga.Event
+	}
+	return nil
 }
 
 // letterHeader is the header of a dead letter for an invalid message. Bytes that are not UTF-8 are written as \xNN, so

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/edda-go/edda/event"
@@ -30,13 +29,14 @@ type ingestTx struct {
 	letters []deadletter.Letter
 }
 
-func newIngestTx(b *Border, conn *pgxpool.Conn, o IngestOptions, messages []IngestMessage) *ingestTx {
+func newIngestTx(ctx context.Context, b *Border, conn *pgxpool.Conn, o IngestOptions,
+	messages []IngestMessage) *ingestTx {
 	t := &ingestTx{
 		border: b, conn: conn, options: o, all: make([]*incoming, len(messages)),
 		byQueue: map[*queue.Queue][]*incoming{},
 	}
 	for n := range messages {
-		t.all[n] = newIncoming(o, &messages[n])
+		t.all[n] = newIncoming(ctx, b, o, &messages[n])
 	}
 	return t
 }
@@ -44,6 +44,11 @@ func newIngestTx(b *Border, conn *pgxpool.Conn, o IngestOptions, messages []Inge
 // run is the transaction: find the queues, claim the ids, and write with the commit. Only the claims wait, for
 // transactions that have claimed the same ids.
 func (t *ingestTx) run(ctx context.Context) error {
+	for _, m := range t.all {
+		if m.refused != nil { // it is no fault of the message
+			return fmt.Errorf("ingest from %s: %w", t.options.From, m.refused)
+		}
+	}
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(queue.Begin)
 	pipeline.Queue(queue.Open())
@@ -274,10 +279,11 @@ func (t *ingestTx) after(ctx context.Context) {
 	}
 	b.Events(e)
 	for _, l := range t.letters {
-		info := saga.Info{ID: l.MessageID, Kind: wire.Shown(l.Kind)}
-		b.Log.LogAttrs(ctx, slog.LevelWarn, "edda: message dead-lettered", slog.String("endpoint", l.Endpoint),
-			slog.String("message_id", l.MessageID.String()), slog.String("kind", info.Kind),
-			slog.String("source", t.options.From), slog.String("reason", l.Reason), slog.String("error", l.Error))
+		info, read := saga.Info{ID: l.MessageID, Kind: wire.Shown(l.Kind)}, saga.Info{}
+		_ = wire.ReadHeader(l.Header, &read) // for its trace; the header may be the fault
+		args := []any{"endpoint", l.Endpoint, "message_id", l.MessageID.String(), "kind", info.Kind,
+			"source", t.options.From, "reason", l.Reason, "error", l.Error}
+		b.Log.WarnContext(ctx, "edda: message dead-lettered", wire.AppendTrace(args, &read)...)
 		b.Events(event.DeadLettered{Endpoint: l.Endpoint, Info: info, Err: errors.New(l.Error), Reason: l.Reason})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
@@ -37,6 +38,22 @@ type message struct {
 func (m *message) die(reason string, err error) { m.fate, m.reason, m.err = fateDead, reason, err }
 
 func (m *message) discard(reason string) { m.fate, m.reason = fateDiscarded, reason }
+
+// settled is the fate of m as events have it.
+func (m *message) settled() event.Fate {
+	switch m.fate {
+	case fateRelayed:
+		return event.FateRelayed
+	case fateDead:
+		return event.FateDead
+	case fateDiscarded:
+		return event.FateDiscarded
+	}
+	if m.err != nil {
+		return event.FateRetried
+	}
+	return event.FateLeft
+}
 
 // hopeless reports whether another attempt of the run of m would fail too.
 func (m *message) hopeless() bool {

@@ -79,7 +79,7 @@ func (r *Relay) serve(life, working context.Context, t lease.Term) error {
 	defer b.Hub.Attach(r.queue.ID, loop.alarm)()
 	defer b.Hub.Listen(settings.Prefix, wake.OfQueue(r.queue.ID, loop.settings.Look))()
 	if r.options.Keep > 0 {
-		if err := b.Rings.KeepAtLeast(life, b.Pool, ring.Outbox, r.options.Keep); err != nil {
+		if err := b.Store.rings.KeepAtLeast(life, b.Pool, ring.Outbox, r.options.Keep); err != nil {
 			return pgerr.Explain(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/ring"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -13,12 +14,14 @@ import (
 type Store struct {
 	inbox pg.Statements
 	kept  pg.Statements
+	rings *ring.Store
 }
 
 // New renders the statements for schema.
 func New(schema pg.Schema) *Store {
 	return &Store{
 		inbox: pg.Load(inboxStatements, schema), kept: pg.Load(keptStatements, schema),
+		rings: ring.New(schema),
 	}
 }
 

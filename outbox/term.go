@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
@@ -15,6 +16,7 @@ import (
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/wake"
+	"github.com/edda-go/edda/internal/wire"
 )
 
 // relayTerm is one term of a relay in this process: a loop that looks at the queue, forwards and finishes. Each of the
@@ -51,7 +53,7 @@ func newRelayTerm(r *Relay, t lease.Term, pool *pg.Pool) *relayTerm {
 func (t *relayTerm) run(life, working context.Context) error {
 	for t.alarm.Await(life) {
 		for life.Err() == nil && t.awaitResume(life) {
-			after, err := t.pass(life, working)
+			after, err := t.around(life, working)
 			if working.Err() != nil {
 				return nil // cancelled by the drain or a lost lease, which are logged
 			}
@@ -82,30 +84,62 @@ type rest struct {
 	wait time.Duration // before the next pass
 }
 
-// pass relays the head of the queue: look, forward, finish. When life ends it begins nothing that it need not.
-func (t *relayTerm) pass(life, working context.Context) (rest, error) {
+// around is pass, with the hook of the user's around it.
+func (t *relayTerm) around(life, working context.Context) (after rest, err error) {
+	hook := t.relay.border.Hooks.Around
+	if hook == nil {
+		after, _, err = t.pass(life, working)
+		return after, err
+	}
+	about := &event.Transaction{Endpoint: t.relay.name, Work: event.Relay}
+	hook.Alone(working, about, func(working context.Context) {
+		var b *batch
+		after, b, err = t.pass(life, working)
+		about.Messages, about.Err = settled(b, err), err
+	})
+	return after, err
+}
+
+// settled returns the fates of the messages of a pass, which is nil if none was made.
+func settled(b *batch, err error) []event.Settled {
+	if b == nil {
+		return nil
+	}
+	all := make([]event.Settled, len(b.messages))
+	for n, m := range b.messages {
+		all[n].Info = wire.ShownInfo(m.delivery.Info)
+		if err == nil {
+			all[n].Fate, all[n].Err = m.settled(), m.err
+		}
+	}
+	return all
+}
+
+// pass relays the head of the queue: look, forward, finish. It returns the messages that it had in hand. When life ends
+// it begins nothing that it need not.
+func (t *relayTerm) pass(life, working context.Context) (rest, *batch, error) {
 	batch, err := t.reader.look(working, t.size.next())
 	if err != nil {
 		t.size.shrink(0)
-		return rest{}, fmt.Errorf("look: %w", pgerr.Explain(err))
+		return rest{}, nil, fmt.Errorf("look: %w", pgerr.Explain(err))
 	}
 	if len(batch.messages) == 0 {
 		if in := t.reader.head.again(time.Now()); in > 0 {
 			t.reader.head.fromFront()
 			t.alarm.WakeAt(time.Now().Add(in))
-			return rest{idle: true}, nil
+			return rest{idle: true}, nil, nil
 		}
 		if wait, found := t.reader.untilNext(working); found {
 			t.alarm.WakeAt(time.Now().Add(wait))
 		}
-		return rest{idle: true}, nil
+		return rest{idle: true}, nil, nil
 	}
 	if batch.unread > 0 && batch.unread == len(batch.messages) { // all of it waits for a newer program
-		return rest{wait: min(newerWait, t.relay.options.UnknownKindTimeout)}, nil
+		return rest{wait: min(newerWait, t.relay.options.UnknownKindTimeout)}, batch, nil
 	}
 	if err := t.reader.checkRuns(working, batch); err != nil {
 		t.size.shrink(len(batch.messages))
-		return rest{}, err
+		return rest{}, batch, err
 	}
 	t.finisher.recall(batch)
 	t.carrier.carry(life, working, batch)
@@ -113,14 +147,14 @@ func (t *relayTerm) pass(life, working context.Context) (rest, error) {
 	if err != nil {
 		t.finisher.remember(batch, err)
 		t.size.shrink(len(batch.messages))
-		return rest{}, err
+		return rest{}, batch, err
 	}
 	t.carrier.forgetEnded(ended)
 	t.log.pass(working, batch, ended)
 	t.finisher.refused = 0
 	t.size.grow()
 	t.reader.head.finished(batch.gone(), batch.xmax, batch.clock())
-	return rest{wait: batch.wait}, nil
+	return rest{wait: batch.wait}, batch, nil
 }
 
 // awaitResume waits while the relay is paused. It reports whether to go on.

@@ -25,6 +25,8 @@ type Context struct {
 	isNew   bool
 	missing bool // IfMissingDo runs: there is no instance
 
+	panicked bool // Runtime.Outgoing has; the first fault says so
+
 	originator Originator
 	pending    []Pending // a copy: the session keeps its own until the step has succeeded
 	out        []Outgoing
@@ -125,6 +127,8 @@ func (c *Context) outcome(err error) Outcome {
 	switch {
 	case errors.As(err, &panicked):
 		return Outcome{Err: err}
+	case c.panicked:
+		return Outcome{Err: c.faults[0]}
 	case len(c.faults) > 0:
 		return Outcome{Err: faultError(c.faults, err)}
 	case isNil(err):

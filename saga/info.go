@@ -69,7 +69,8 @@ func (i *Info) place(name string) int {
 	return -1
 }
 
-// Headers yields the headers in the order in which they were written: by name, unless another program wrote them.
+// Headers yields the headers in the order in which they were written: by name, and those of Runtime.Outgoing behind
+// them, unless another program wrote them.
 func (i Info) Headers() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, h := range i.headers {
@@ -83,8 +84,8 @@ func (i Info) Headers() iter.Seq2[string, string] {
 // HeaderCount is the number of headers.
 func (i Info) HeaderCount() int { return len(i.headers) }
 
-// AddHeader sets one header. It is for runtimes that read a message, and must not be called on a copy of an Info that
-// is in use.
+// AddHeader sets one header. It is for runtimes that read a message, and for Runtime.Outgoing. It must not be called on
+// a copy of an Info that is in use.
 func (i *Info) AddHeader(name, value string) {
 	if n := i.place(name); n >= 0 {
 		i.headers[n].value = value

@@ -34,6 +34,9 @@ func (s *Session) remember(c *Context) error {
 	}
 	out.Info.Due, out.Info.Instance, out.Info.Origin = roundUp(c.rt.clock().Add(s.def.opts.Remember)), c.id, c.id
 	if c.add(out).IsZero() {
+		if c.panicked {
+			return c.faults[0]
+		}
 		return faultError(c.faults, nil)
 	}
 	c.pending = append(c.pending, Pending{Kind: forgetKind, Due: out.Info.Due, ID: out.Info.ID})

@@ -22,6 +22,14 @@ type Runtime struct {
 	// an error if the message has no destination; the error is a fault of the step.
 	Admit func(*Outgoing) error
 
+	// Outgoing, if not nil, is called with every message, timeouts included, before it becomes part of the step, with
+	// the handler's context; and by Compose, with Caller, unless that is nil. It adds headers with Info.AddHeader. A
+	// header that the sender has set keeps its value, and other changes of the Info have no effect. A header that
+	// WithHeader would refuse is a fault of the step. A panic of Outgoing fails the step as a panic of the handler
+	// does.
+	Outgoing func(ctx context.Context, i *Info)
+	Caller   context.Context
+
 	// Around, if not nil, is the middleware: it is called instead of the handler, and calls the handler at most once.
 	// An error that it returns undoes the step, whether it is the handler's or its own. The handler gets the message
 	// that In.Body has when Around calls the handler.

@@ -83,6 +83,12 @@ func (c *Context) add(out Outgoing) ID {
 			return ID{}
 		}
 	}
+	if c.rt.Outgoing != nil {
+		if err := c.rt.stamp(c.ctx, &out.Info); err != nil {
+			stampFailed(c, err)
+			return ID{}
+		}
+	}
 	c.outBytes += len(out.Body)
 	c.out = append(c.out, out)
 	return out.Info.ID
@@ -92,6 +98,9 @@ func (c *Context) add(out Outgoing) ID {
 // senders: with a zero In the message comes from outside and starts a conversation. Every error is a *PermanentError.
 func (rt *Runtime) Compose(intent Intent, m Message, o ...SendOption) (Outgoing, error) {
 	out, err := rt.compose(intent, m, o)
+	if err == nil && rt.Outgoing != nil && rt.Caller != nil {
+		err = rt.stamp(rt.Caller, &out.Info)
+	}
 	if err != nil {
 		return Outgoing{}, &PermanentError{Err: fmt.Errorf("%v: %w", intent, err)}
 	}
@@ -211,26 +220,6 @@ func roundUp(t time.Time) time.Time {
 		return down.Add(microsec)
 	}
 	return down
-}
-
-func (rt *Runtime) checkHeaders(h map[string]string) error {
-	if len(h) > rt.Limits.maxHeaders() {
-		return fmt.Errorf("%d headers, limit %d: %w", len(h), rt.Limits.maxHeaders(), ErrTooLarge)
-	}
-	sum := 0
-	for name, value := range h {
-		if limit := rt.Limits.maxHeader(); len(name) > limit {
-			return fmt.Errorf("a header has a name of %d bytes, limit %d: %w", len(name), limit, ErrTooLarge)
-		} else if len(value) > limit {
-			return fmt.Errorf("header %.80q with a value of %d bytes, limit %d: %w", name, len(value), limit,
-				ErrTooLarge)
-		}
-		sum += len(name) + len(value)
-	}
-	if limit := rt.Limits.headerBytes(); sum > limit {
-		return fmt.Errorf("headers of %d bytes together, limit %d: %w", sum, limit, ErrTooLarge)
-	}
-	return nil
 }
 
 // address sends an answer to the sender of the message in hand.

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/internal/aftercommit"
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/historian"
@@ -82,6 +83,20 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 	}
 	b.engine.Counts.add(b, err)
 	return b.report(err), err
+}
+
+// around is process, with the hook of the user's around it.
+func (b *batch) around(ctx context.Context, o order) (r report, err error) {
+	hook := b.engine.To.Hooks.Around
+	if hook == nil {
+		return b.process(ctx, o)
+	}
+	t := &event.Transaction{Endpoint: b.engine.To.Name, Work: event.Batch}
+	hook(ctx, t, func(ctx context.Context) {
+		r, err = b.process(ctx, o)
+		t.Messages, t.Err = aftercommit.Settled(&b.in, err), err
+	})
+	return r, err
 }
 
 // exited is the end of a batch in which a function of the user ended the goroutine. The message in hand has failed, and

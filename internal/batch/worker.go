@@ -135,7 +135,7 @@ func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 			w.ended(b, o, b.exited(work), release)
 		}
 	}()
-	r, err := b.process(work, o)
+	r, err := b.around(work, o)
 	returned = true
 	w.ended(b, o, r, release)
 	if err != nil {

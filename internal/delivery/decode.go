@@ -215,8 +215,8 @@ func (d *Decoder) newerHeader(m *Message, err error) {
 func (d *Decoder) AwaitNewerProgram(m *Message, wait time.Duration, err error) {
 	m.PutBack(wait, err)
 	if d.To.Memory.NewerSeen(NewerWait) {
-		d.To.Log.Warn("edda: messages wait for a newer program", "endpoint", d.To.Name, "message_id", m.ID.String(),
-			"kind", wire.Shown(m.Kind), "error", err)
+		args := []any{"endpoint", d.To.Name, "message_id", m.ID.String(), "kind", wire.Shown(m.Kind), "error", err}
+		d.To.Log.Warn("edda: messages wait for a newer program", wire.AppendTrace(args, &m.Delivery.Info)...)
 	}
 }
 
@@ -244,7 +244,7 @@ func (d *Decoder) RuntimeOf(m *Message) *saga.Runtime {
 func (d *Decoder) prepareRuntime(ctx context.Context) {
 	d.Runtime = saga.Runtime{
 		Now: d.Now, Clock: d.Clock, NewID: d.To.NewID, Codec: d.To.Codec, Endpoint: d.To.Name,
-		Admit: func(out *saga.Outgoing) error { return d.admit(ctx, out) },
+		Admit: func(out *saga.Outgoing) error { return d.admit(ctx, out) }, Outgoing: d.To.Hooks.Outgoing,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/handlers"
+	"github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/recall"
@@ -44,6 +45,7 @@ type Recipient struct {
 	Keeps    func() history.Options // what of the history is kept now
 	Runs     *runs.Store
 	Notifier *wake.Notifier
+	Hooks    hooks.Hooks
 }
 
 // Options are those of EndpointOptions that concern one message.

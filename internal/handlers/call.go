@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 
 	"github.com/edda-go/edda/internal/limit"
@@ -36,6 +37,7 @@ type Sends struct {
 	outBytes int // of the bodies
 	faults   []error
 	runOpen  bool
+	panicked bool // Runtime.Outgoing has; the first fault says so
 	closed   atomic.Bool
 }
 
@@ -58,12 +60,13 @@ func (s *Sends) LeaveRun() {
 	s.runOpen = true
 }
 
-// Emit encodes a message that the handler sends, and returns its id. A fault is remembered: see Outcome. It panics when
-// the handler has returned.
-func (s *Sends) Emit(intent saga.Intent, m saga.Message, o []saga.SendOption) saga.ID {
+// Emit encodes a message that the handler sends with ctx, and returns its id. A fault is remembered: see Outcome. It
+// panics when the handler has returned.
+func (s *Sends) Emit(ctx context.Context, intent saga.Intent, m saga.Message, o []saga.SendOption) saga.ID {
 	if s.closed.Load() {
 		panic("bus: a message was sent after the handler returned; finish before returning")
 	}
+	s.Runtime.Caller = ctx
 	out, err := s.Runtime.Compose(intent, m, o...)
 	if err == nil && len(s.out) >= mostOut {
 		err = fmt.Errorf("%s: more than %d messages in one step: %w", out.Info.Kind, mostOut, saga.ErrTooLarge)
@@ -73,6 +76,11 @@ func (s *Sends) Emit(intent saga.Intent, m saga.Message, o []saga.SendOption) sa
 			saga.ErrTooLarge)
 	}
 	if err != nil {
+		var panicked *saga.PanicError
+		if !s.panicked && errors.As(err, &panicked) {
+			s.panicked, s.faults = true, slices.Insert(s.faults, 0, fmt.Errorf("Outgoing: %w", error(panicked)))
+			return saga.ID{}
+		}
 		if len(s.faults) < 5 {
 			s.faults = append(s.faults, err)
 		}
@@ -92,6 +100,8 @@ func (s *Sends) Outcome(err error) saga.Outcome {
 	switch {
 	case errors.As(err, &panicked):
 		return saga.Outcome{Err: err}
+	case s.panicked:
+		return saga.Outcome{Err: s.faults[0]}
 	case len(s.faults) > 0:
 		fault := errors.Join(s.faults...)
 		if !saga.Succeeded(err) {

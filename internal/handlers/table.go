@@ -138,6 +138,13 @@ func (h *Table) Subscribe(kind string) {
 	}
 }
 
+// Within returns the same handlers with a middleware that is outside of the others.
+func (h *Table) Within(outermost func(Next) Next) *Table {
+	within := *h
+	within.Middleware = append([]func(Next) Next{outermost}, h.Middleware...)
+	return &within
+}
+
 // Unsubscribed are the same handlers for a queue that nothing is sent or published to by its kind.
 func (h *Table) Unsubscribed() *Table {
 	direct := *h

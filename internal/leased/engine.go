@@ -127,8 +127,7 @@ func (l *Engine) logLosses(ctx context.Context) error {
 
 func (l *Engine) logLost() {
 	for _, m := range l.claims.takeLost() {
-		l.To.Log.Warn("edda: a claim was lost", "endpoint", l.To.Name, "message_id", m.msg.ID.String(),
-			"kind", wire.Shown(m.msg.Kind), "attempt", m.msg.Delivery.Info.Attempt)
+		l.To.Log.Warn("edda: a claim was lost", wire.LogArgs(l.To.Name, &m.msg.Delivery.Info)...)
 		l.emit(event.ClaimLost{Endpoint: l.To.Name, Info: wire.ShownInfo(m.msg.Delivery.Info)})
 	}
 }

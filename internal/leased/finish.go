@@ -7,12 +7,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/internal/aftercommit"
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/historian"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/recall"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/trouble"
+	"github.com/edda-go/edda/internal/wire"
 )
 
 // finisher ends messages whose handlers have ended.
@@ -55,7 +58,7 @@ func (f *finisher) run(ctx context.Context) error {
 		if last && deadline.IsZero() {
 			deadline = time.Now().Add(giveUpAfter)
 		}
-		err := f.finish(ctx, claims)
+		err := f.around(ctx, claims)
 		if err == nil {
 			retry.Reset()
 			most = min(2*most, f.Options.BatchMax)
@@ -146,19 +149,53 @@ func (m *claimed) blame(class pgerr.Class, err error) {
 	}
 }
 
+// around is finish, with the hook of the user's around it.
+func (f *finisher) around(ctx context.Context, claims []*claimed) (err error) {
+	hook := f.To.Hooks.Around
+	if hook == nil {
+		_, err = f.finish(ctx, claims)
+		return err
+	}
+	t := &event.Transaction{Endpoint: f.To.Name, Work: event.Finish}
+	hook.Alone(ctx, t, func(ctx context.Context) {
+		var done *finishing
+		done, err = f.finish(ctx, claims)
+		t.Messages, t.Err = settled(done, claims), err
+	})
+	return err
+}
+
+// settled returns the fates of the messages of a finish, which is nil if it was rolled back.
+func settled(done *finishing, claims []*claimed) []event.Settled {
+	all := make([]event.Settled, len(claims))
+	for n, m := range claims {
+		all[n].Info = wire.ShownInfo(m.msg.Delivery.Info)
+		switch {
+		case done == nil:
+		case m.release:
+			all[n].Fate = event.FateLeft
+		case !done.won[n] && !m.trouble.sent:
+			all[n].Fate = event.FateLost
+		default:
+			all[n].Fate, all[n].Err = aftercommit.FateOf(&m.msg), m.msg.Err
+		}
+	}
+	return all
+}
+
 // finish ends messages in one transaction with what follows from them. It deletes each message if our claim still
 // stands, and writes nothing of those whose claims are lost. If nothing but the deletion is to be written, it goes with
 // the COMMIT in one trip.
-func (f *finisher) finish(ctx context.Context, claims []*claimed) error {
+func (f *finisher) finish(ctx context.Context, claims []*claimed) (*finishing, error) {
 	ctx, cancel := context.WithTimeout(ctx, trouble.CommitTimeout)
 	defer cancel()
 	done, err := f.commit(ctx, claims)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	done.callWaiting(ctx)
 	f.failing.Store(f.after(ctx, done.effects))
-	return nil
+	return done, nil
 }
 
 // commit is the part of finish that moves rows. What follows the commit calls functions of the user, and nothing waits

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/edda-go/edda/saga"
 )
@@ -34,5 +35,44 @@ func LogArgs(endpoint string, info *saga.Info) []any {
 	if f := info.Fire; f != nil {
 		args = append(args, "manifest", f.Manifest, "run", f.Run.String(), "run_attempt", f.Attempt)
 	}
+	return AppendTrace(args, info)
+}
+
+// AppendTrace appends the keys and values that say what a message belongs to: its conversation, and the trace of its
+// header traceparent if that is valid.
+func AppendTrace(args []any, info *saga.Info) []any {
+	if !info.ConversationID.IsZero() {
+		args = append(args, "conversation", info.ConversationID.String())
+	}
+	if id := traceID(info.Header("traceparent")); id != "" {
+		args = append(args, "trace_id", id)
+	}
 	return args
 }
+
+// The parts of a traceparent, see https://www.w3.org/TR/trace-context/: 00-<trace-id>-<parent-id>-<flags>.
+const (
+	traceBegin, traceEnd   = 3, 35
+	parentBegin, parentEnd = 36, 52
+	traceparentSize        = 55
+)
+
+// traceID returns the trace id of a traceparent, "" if that is not valid. A later version may have more parts.
+func traceID(parent string) string {
+	if len(parent) < traceparentSize || parent[2] != '-' || parent[traceEnd] != '-' || parent[parentEnd] != '-' {
+		return ""
+	}
+	version, id, span := parent[:2], parent[traceBegin:traceEnd], parent[parentBegin:parentEnd]
+	switch {
+	case !isHex(version) || !isHex(id) || !isHex(span) || !isHex(parent[parentEnd+1:traceparentSize]):
+		return ""
+	case version == "ff" || strings.Trim(id, "0") == "" || strings.Trim(span, "0") == "":
+		return ""
+	case len(parent) > traceparentSize && (version == "00" || parent[traceparentSize] != '-'):
+		return ""
+	}
+	return id
+}
+
+// isHex reports whether s is of lower-case hexadecimal digits.
+func isHex(s string) bool { return strings.Trim(s, hexDigits) == "" }

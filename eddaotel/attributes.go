@@ -1,0 +1,121 @@
+package eddaotel
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+)
+
+const schemaURL = semconv.SchemaURL
+
+// Edda's own attributes.
+const (
+	attempt    = attribute.Key("edda.attempt")
+	kind       = attribute.Key("edda.kind")
+	intent     = attribute.Key("edda.intent")
+	fate       = attribute.Key("edda.fate")
+	work       = attribute.Key("edda.work")
+	sagaName   = attribute.Key("edda.saga.name")
+	sagaKey    = attribute.Key("edda.saga.key")
+	instanceID = attribute.Key("edda.saga.instance")
+	manifest   = attribute.Key("edda.manifest")
+	runID      = attribute.Key("edda.run")
+)
+
+// Operations, beside those that have the name of an intent.
+const (
+	operationProcess = "process"
+	operationSettle  = "settle"
+	operationRelay   = "relay"
+	operationFire    = "fire"
+)
+
+var system = semconv.MessagingSystemKey.String("edda")
+
+// operation are the attributes that every span has.
+func operation(name string, of attribute.KeyValue, destination string) []attribute.KeyValue {
+	return []attribute.KeyValue{
+		system, semconv.MessagingOperationName(name), of, semconv.MessagingDestinationName(destination),
+	}
+}
+
+// message are the attributes of one message.
+func message(i *saga.Info) []attribute.KeyValue {
+	all := []attribute.KeyValue{
+		semconv.MessagingMessageID(i.ID.String()), semconv.MessagingMessageConversationID(i.ConversationID.String()),
+		kind.String(i.Kind), intent.String(i.Intent.String()),
+	}
+	if !i.Instance.IsZero() {
+		all = append(all, instanceID.String(i.Instance.String()))
+	}
+	if i.Fire != nil {
+		all = append(all, manifest.String(i.Fire.Manifest), runID.String(i.Fire.Run.String()))
+	}
+	return all
+}
+
+// fail records an error in a span.
+func fail(span trace.Span, err error) {
+	const most = 500
+	text := err.Error()
+	if len(text) > most {
+		text = text[:most] + "..."
+	}
+	span.SetAttributes(semconv.ErrorTypeKey.String(errorType(err)))
+	span.SetStatus(codes.Error, text)
+}
+
+// sentinels are the errors of Edda by name.
+var sentinels = []struct {
+	err  error
+	name string
+}{
+	{bus.ErrConflict, "bus.ErrConflict"}, {bus.ErrClaimLost, "bus.ErrClaimLost"},
+	{bus.ErrCancelled, "bus.ErrCancelled"}, {bus.ErrNoRoute, "bus.ErrNoRoute"},
+	{bus.ErrAmbiguous, "bus.ErrAmbiguous"}, {bus.ErrIDConflict, "bus.ErrIDConflict"}, {bus.ErrDrain, "bus.ErrDrain"},
+	{saga.ErrTooLarge, "saga.ErrTooLarge"}, {saga.ErrInvalidText, "saga.ErrInvalidText"},
+	{saga.ErrState, "saga.ErrState"},
+}
+
+// errorType returns a name for err, of which there are few.
+func errorType(err error) string {
+	for _, s := range sentinels {
+		if errors.Is(err, s.err) {
+			return s.name
+		}
+	}
+	var panicked *saga.PanicError
+	if errors.As(err, &panicked) {
+		return panicType
+	}
+	var postgres interface{ SQLState() string }
+	if errors.As(err, &postgres) && len(postgres.SQLState()) > 1 {
+		return "SQLSTATE " + postgres.SQLState()[:2] // its class
+	}
+	return typeOf(err)
+}
+
+const panicType = "panic"
+
+// typeOf returns the type of the innermost error, "_OTHER" if that is one of a text alone.
+func typeOf(err error) string {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			break
+		}
+		err = inner
+	}
+	switch name := fmt.Sprintf("%T", err); name {
+	case "*errors.errorString", "*fmt.wrapError", "*fmt.wrapErrors", "*errors.joinError":
+		return semconv.ErrorTypeOther.Value.AsString()
+	default:
+		return name
+	}
+}

@@ -1,0 +1,162 @@
+package eddaotel_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/eddaotel"
+	"github.com/edda-go/edda/saga"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// A message that was due long after it was sent begins a trace, unless the program wants it otherwise.
+func TestDelayedMessage(t *testing.T) {
+	const apart = `
+send placed
+process books ~ send placed
+	settle books ~ process books handled
+`
+	const together = `
+send placed
+	process books ~ send placed
+		settle books ~ process books handled
+`
+	for _, c := range []struct {
+		relation eddaotel.Relation
+		delay    time.Duration
+		want     string
+	}{
+		{eddaotel.Auto, time.Hour, apart}, {eddaotel.Auto, 5 * time.Second, together},
+		{eddaotel.Parent, time.Hour, together},
+	} {
+		t.Run(fmt.Sprint(c.relation, c.delay), func(t *testing.T) {
+			s := newTelescope(t, eddaotel.Options{Relation: c.relation})
+			b := s.bus()
+			s.endpoint(b, "books", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, placed) error { return nil }))
+			s.start(b)
+			if _, err := b.Send(t.Context(), placed{}, saga.Delay(c.delay)); err != nil {
+				t.Fatal(err)
+			}
+			s.advance(b, c.delay)
+			s.want(c.want)
+		})
+	}
+}
+
+// With AskSampler a message without a context has a span too, and one that is not sampled asks the sampler.
+func TestAskSampler(t *testing.T) {
+	s := newTelescope(t, eddaotel.Options{Sampled: eddaotel.AskSampler, Propagator: nothing{}})
+	b := s.bus()
+	s.endpoint(b, "books", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, placed) error { return nil }))
+	s.start(b)
+	if _, err := b.Send(t.Context(), placed{}); err != nil {
+		t.Fatal(err)
+	}
+	s.advance(b, 0)
+	s.want(`
+send placed
+process books
+	settle books ~ process books handled
+`)
+}
+
+// nothing is a propagator that writes and reads nothing.
+type nothing struct{}
+
+func (nothing) Inject(context.Context, propagation.TextMapCarrier)                        {}
+func (nothing) Extract(ctx context.Context, _ propagation.TextMapCarrier) context.Context { return ctx }
+func (nothing) Fields() []string                                                          { return nil }
+
+// The keys of instances are often personal: they are in the spans only if the program says so.
+func TestKeyIsOptional(t *testing.T) {
+	for _, wanted := range []bool{false, true} {
+		s := newTelescope(t, eddaotel.Options{Key: wanted})
+		b := s.bus()
+		s.endpoint(b, "orders", bus.EndpointOptions{}, orders())
+		s.endpoint(b, "payments", bus.EndpointOptions{}, charges())
+		s.start(b)
+		if _, err := b.Send(t.Context(), placed{Order: "7"}); err != nil {
+			t.Fatal(err)
+		}
+		s.advance(b, 0)
+		settled := 0
+		for _, span := range s.exporter.GetSpans() {
+			if span.Name != "settle orders" {
+				continue
+			}
+			settled++
+			name, key := value(span.Links[0].Attributes, "edda.saga.name"), value(span.Links[0].Attributes,
+				"edda.saga.key")
+			if name != "order" || (key == "7") != wanted {
+				t.Errorf("with Key %t the settle has the saga %q and the key %q", wanted, name, key)
+			}
+		}
+		if settled != 2 {
+			t.Errorf("%d settle spans, want 2", settled)
+		}
+	}
+}
+
+// outside is a middleware with a span of its own.
+func (s *telescope) outside(next bus.Handler) bus.Handler {
+	return func(ctx context.Context, d *saga.Delivery) error {
+		ctx, span := s.tracer.Start(ctx, "outside", trace.WithNewRoot())
+		defer span.End()
+		return next(ctx, d)
+	}
+}
+
+// A context that cannot be read is none, and not that of the span that is active.
+func TestContextThatCannotBeRead(t *testing.T) {
+	s := newTelescope(t, eddaotel.Options{})
+	b := s.plainBus()
+	s.endpoint(b, "books", bus.EndpointOptions{}, bus.Use(s.outside, s.Use("books")),
+		bus.Handle(func(*bus.Context, placed) error { return nil }))
+	s.start(b)
+	if _, err := b.Send(t.Context(), placed{}, saga.WithHeader("traceparent", "none")); err != nil {
+		t.Fatal(err)
+	}
+	s.advance(b, 0)
+	s.want("outside")
+}
+
+// A message that is discarded was handled as it should be.
+func TestDiscardIsNoError(t *testing.T) {
+	s := newTelescope(t, eddaotel.Options{})
+	b := s.bus()
+	s.endpoint(b, "books", bus.EndpointOptions{},
+		bus.Handle(func(*bus.Context, placed) error { return saga.Discard("not wanted") }))
+	s.start(b)
+	if _, err := b.Send(t.Context(), placed{}); err != nil {
+		t.Fatal(err)
+	}
+	s.advance(b, 0)
+	s.want(`
+send placed
+	process books ~ send placed
+		settle books ~ process books discarded
+`)
+}
+
+// If a middleware outside of this one has a span, that is the parent, and what the message carries is a link.
+func TestActiveSpanIsTheParent(t *testing.T) {
+	s := newTelescope(t, eddaotel.Options{})
+	b := s.plainBus()
+	s.endpoint(b, "books", bus.EndpointOptions{}, bus.Use(s.outside, s.Use("books")),
+		bus.Handle(func(*bus.Context, placed) error { return nil }))
+	s.start(b)
+	if _, err := b.Send(t.Context(), placed{}); err != nil {
+		t.Fatal(err)
+	}
+	s.advance(b, 0)
+	s.want(`
+send placed
+outside
+	process books ~ send placed
+		settle books ~ process books handled
+`)
+}

@@ -1,0 +1,33 @@
+package eddaotel
+
+import (
+	"context"
+
+	"github.com/edda-go/edda/saga"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Outgoing is for Outgoing of bus.Options. A message from outside of handlers gets a span, whose context it carries;
+// one that a handler sends carries the context of the handler's span, or has a span of its own with Creates. A message
+// that carries a context already is left as it is.
+//
+// The span has no length: it says that the message was made, and not that its transaction was committed.
+func (t *Tracing) Outgoing(ctx context.Context, i *saga.Info) {
+	name := i.Intent.String()
+	if i.Fire != nil && i.RelatedTo.IsZero() {
+		name = operationFire
+	}
+	t.metrics.sentOne(ctx, name, i.Kind)
+	if t.carries(i) {
+		return
+	}
+	if i.RelatedTo.IsZero() || t.options.Creates && trace.SpanContextFromContext(ctx).IsSampled() {
+		var span trace.Span
+		ctx, span = t.tracer.Start(ctx, name+" "+i.Kind, trace.WithSpanKind(trace.SpanKindProducer),
+			trace.WithAttributes(operation(name, semconv.MessagingOperationTypeCreate, i.Kind)...),
+			trace.WithAttributes(message(i)...))
+		defer span.End()
+	}
+	t.options.Propagator.Inject(ctx, carrier{i})
+}

@@ -1,0 +1,153 @@
+package eddaotel
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/saga"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Use returns the middleware for the handlers of one endpoint, which makes a span of each call. It is for programs that
+// do not use Bus: give it to bus.Use, before all others.
+func (t *Tracing) Use(endpoint string) bus.Middleware {
+	e := &consumer{Tracing: t, name: endpoint, handled: t.metrics.calls(endpoint)}
+	return func(next bus.Handler) bus.Handler {
+		return func(ctx context.Context, d *saga.Delivery) error { return e.process(ctx, d, next) }
+	}
+}
+
+// consumer is an endpoint whose calls are seen.
+type consumer struct {
+	*Tracing
+	name    string
+	handled metric.MeasurementOption // the attributes of a call that has not failed
+}
+
+// process is one call of a handler. A panic of the handler goes on.
+func (e *consumer) process(ctx context.Context, d *saga.Delivery, next bus.Handler) (err error) {
+	tx := underWay(ctx)
+	ctx, span := e.startProcess(ctx, e.name, &d.Info)
+	if span == nil && !e.metrics.counts(ctx) {
+		return next(ctx, d)
+	}
+	begun, returned := time.Now(), false
+	defer func() {
+		failure := ""
+		switch {
+		case !returned: // it panics, or ends its goroutine
+			failure = panicType
+		case failed(err):
+			failure = errorType(err)
+		}
+		ended := time.Now()
+		if tx != nil {
+			tx.called = ended
+		}
+		e.processedOne(ctx, failure, ended.Sub(begun))
+		if span == nil {
+			return
+		}
+		if failure == panicType && !returned {
+			span.AddEvent("exception", trace.WithAttributes(semconv.ExceptionType(panicType),
+				semconv.ExceptionStacktrace(string(debug.Stack()))))
+			span.SetAttributes(semconv.ErrorTypeKey.String(panicType))
+			span.SetStatus(codes.Error, "the handler panicked")
+		} else if failure != "" {
+			fail(span, err)
+		}
+		if span.SpanContext().IsSampled() {
+			e.calls.add(call{e.name, d.Info.ID, d.Info.Attempt}, span.SpanContext())
+		}
+		span.End(trace.WithTimestamp(ended))
+	}()
+	err = next(ctx, d)
+	returned = true
+	return err
+}
+
+// failed reports whether err is a failure. A message that is discarded was handled as it should be.
+func failed(err error) bool {
+	var discard *saga.DiscardError
+	return !saga.Succeeded(err) && !errors.As(err, &discard)
+}
+
+// startProcess starts the span of a call; nil if it is to have none. Then the handler passes on the context that the
+// message carries.
+func (t *Tracing) startProcess(ctx context.Context, endpoint string, i *saga.Info) (context.Context, trace.Span) {
+	ambient := trace.SpanFromContext(ctx)
+	creator, carried := t.creator(ctx, i)
+	if ambient.SpanContext().IsValid() { // the span that is active is the parent
+		carried = trace.ContextWithSpan(carried, ambient)
+	}
+	if t.options.Sampled == FollowCreator && !creator.IsSampled() {
+		return carried, nil
+	}
+	options := []trace.SpanStartOption{
+		trace.WithSpanKind(trace.SpanKindConsumer),
+		trace.WithAttributes(operation(operationProcess, semconv.MessagingOperationTypeProcess, endpoint)...),
+		trace.WithAttributes(message(i)...), trace.WithAttributes(attempt.Int(i.Attempt)),
+	}
+	if creator.IsValid() {
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: creator}))
+	}
+	if !ambient.SpanContext().IsValid() && (!creator.IsValid() || t.apart(i)) {
+		options = append(options, trace.WithNewRoot())
+	}
+	return t.tracer.Start(carried, operationProcess+" "+endpoint, options...)
+}
+
+const longDelay = 5 * time.Second // after which a message begins a trace of its own
+
+// apart reports whether a call begins a new trace.
+func (t *Tracing) apart(i *saga.Info) bool {
+	switch t.options.Relation {
+	case Links:
+		return true
+	case Parent:
+		return false
+	}
+	return i.Intent == saga.Timer || i.Due.Sub(i.Sent) > longDelay
+}
+
+// call is one attempt of one message.
+type call struct {
+	endpoint string
+	id       saga.ID
+	attempt  int
+}
+
+// calls are those that have ended, whose transactions have not.
+type calls struct {
+	mu   sync.Mutex
+	open map[call]trace.SpanContext // guarded by mu
+}
+
+const mostCalls = 100_000 // of which some may have been lost with their claims
+
+func (c *calls) add(key call, span trace.SpanContext) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.open) >= mostCalls {
+		clear(c.open)
+	}
+	c.open[key] = span
+}
+
+// take returns the span of a call, and forgets it unless it is to be kept for another transaction.
+func (c *calls) take(key call, keep bool) (span trace.SpanContext, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	span, ok = c.open[key]
+	if ok && !keep {
+		delete(c.open, key)
+	}
+	return span, ok
+}

@@ -1,0 +1,53 @@
+package event
+
+import "github.com/edda-go/edda/saga"
+
+// Transaction is what Around of bus.Options sees of one transaction.
+type Transaction struct {
+	Endpoint string
+	Work     Work
+
+	// The fields below are set when run has returned.
+
+	// Messages are those that the transaction decided about, or tried to. An attempt that failed, and was repeated in
+	// the same transaction, is an entry of its own, before the others. After an empty take there are none.
+	Messages []Settled
+	// Err is why the transaction was rolled back. Then the messages have no Fate: they are still in the queue, unless
+	// it is the error of a COMMIT whose reply was lost.
+	Err error
+}
+
+// Work is the job of a transaction.
+type Work string
+
+// The jobs of transactions.
+const (
+	Batch  Work = "batch"  // takes messages, runs their handlers and commits what follows
+	Finish Work = "finish" // of a leased endpoint: ends messages whose handlers have returned
+	Relay  Work = "relay"  // one pass of a relay: it reads, forwards, and then deletes in one transaction
+)
+
+// Settled is one message, or one attempt, at the end of a transaction.
+type Settled struct {
+	Info saga.Info // its kind is printable
+	Saga string    // "" for a plain handler
+	Key  string    // of the instance
+	Fate Fate      // "" after a rollback
+	Err  error     // of the attempt
+}
+
+// Fate is what has become of a message.
+type Fate string
+
+// The fates of messages.
+const (
+	FateHandled    Fate = "handled"    // its effects are committed
+	FateRetried    Fate = "retried"    // another attempt follows
+	FateDead       Fate = "dead"       // it is a dead letter, or its run has failed
+	FateDiscarded  Fate = "discarded"  // it was consumed without effect
+	FateConflicted Fate = "conflicted" // another transaction changed the instance first: it is handled again
+	FateMoved      Fate = "moved"      // it is in the queue of a partition now
+	FateLost       Fate = "lost"       // the claim was lost: another process has it, or had it
+	FateLeft       Fate = "left"       // it stays in the queue as it was
+	FateRelayed    Fate = "relayed"    // the other side has it
+)
