@@ -113,7 +113,8 @@ func TestHistoryTellsFailedAttempts(t *testing.T) {
 			`v0 attempted ; order.bump retried 1 not yet; order.bump retried 2 not yet`,
 			`v2 changed {"Total":100,"Bumps":1,"Paid":false}; order.bump handled 3`)
 		attempts, err := w.histories().Message(t.Context(), w.owner, sent.ID)
-		if err != nil || len(attempts) != 3 || attempts[2].Version != 2 || attempts[0].Instance != id {
+		if err != nil || len(attempts) != 3 || attempts[2].Version != 2 || attempts[0].Instance != id ||
+			attempts[0].Took <= 0 || attempts[0].Host == "" {
 			t.Errorf("%+v, %v", attempts, err)
 		}
 		w.send(bump{Order: "7"})

@@ -44,6 +44,9 @@ func (f Fate) String() string {
 	return "unknown"
 }
 
+// mostSpare is how many bytes serve the next page.
+const mostSpare = 1 << 20
+
 // encoder writes a page.
 type encoder struct {
 	buf   []byte
@@ -57,6 +60,9 @@ func (e *encoder) reset(now time.Time) {
 	}
 	clear(e.names)
 	e.now = now.UnixMicro()
+	if cap(e.buf) > mostSpare {
+		e.buf = nil
+	}
 	e.buf = append(e.buf[:0], format)
 	e.buf = binary.AppendVarint(e.buf, e.now)
 }

@@ -113,7 +113,8 @@ func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Ti
 	s.in.InHand = m
 	retried := m.RetryNow()
 	if retried {
-		s.in.Retried = append(s.in.Retried, delivery.FailedAttempt{Of: m, Info: m.Delivery.Info, Err: m.Err})
+		s.in.Retried = append(s.in.Retried, delivery.FailedAttempt{Of: m, Info: m.Delivery.Info, Err: m.Err,
+			Took: m.Step.Took})
 		m.Delivery.Info.Attempt = m.Attempt + 1
 		m.Leave()
 	}

@@ -117,6 +117,7 @@ type FailedAttempt struct {
 	Of   *Message
 	Info saga.Info
 	Err  error
+	Took time.Duration // of the handler
 }
 
 // Instance is one saga instance of a batch, with the messages that are for it.

@@ -74,8 +74,8 @@ func (h *Historian) Queue(pipeline *pgx.Batch) {
 	for _, a := range in.Retried {
 		if a.Of.Fate != delivery.FateLeft { // what was lost to a conflict has not happened
 			h.page.Add(&history.Attempt{
-				Info: &a.Info, Fate: history.Retried, Instance: loaded(a.Of), Err: deadletter.ErrorText(a.Err),
-				Body: h.body(a.Of),
+				Info: &a.Info, Fate: history.Retried, Instance: loaded(a.Of), Took: a.Took,
+				Err: deadletter.ErrorText(a.Err), Body: h.body(a.Of),
 			})
 		}
 	}
