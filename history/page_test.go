@@ -208,6 +208,18 @@ func TestStatesAreBuiltFromDifferences(t *testing.T) {
 	})
 }
 
+// However little changes, a reader finds a whole state within sixteen versions.
+func TestEverySixteenthStateIsWhole(t *testing.T) {
+	state := bytes.Repeat([]byte("a"), 1000)
+	for n := int64(2); n < 100; n++ {
+		p := newPage(Options{Level: States, Sample: 1})
+		p.AddChange(&Change{ID: at(1, 1), Kind: Changed, Version: n, Previous: at(0, 1), Before: state, State: state})
+		if v := read(t, p).versions[0]; (v.state == stateWhole) != (n%16 == 0) {
+			t.Errorf("version %d is written as %d", n, v.state)
+		}
+	}
+}
+
 // A difference from a state that is not the one before gives nothing, and not a wrong state.
 func TestStateIsNotBuiltFromAnother(t *testing.T) {
 	before, after := bytes.Repeat([]byte("a"), 1000), bytes.Repeat([]byte("a"), 1001)

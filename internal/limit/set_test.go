@@ -74,6 +74,12 @@ func TestEpochsGoOnAfterALimitWasLower(t *testing.T) {
 		old = w.gets("a", 3, 3)
 		w.release(old...)
 	}
+	old = w.gets("a", 3, 3)
+	for range 4 { // the last slot, which goes first, has the largest epoch
+		w.release(old[2])
+		old[2] = w.gets("a", 1, 1)[0]
+	}
+	w.release(old...)
 	w.set(1)
 	var rows int
 	if err := w.pool.QueryRow(t.Context(), w.schema.Render("SELECT count(*) FROM :schema.slot")).Scan(
