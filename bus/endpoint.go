@@ -248,7 +248,7 @@ func newRecipient(e *Endpoint) *delivery.Recipient {
 	if e.handlers.Leased {
 		decoding = min(decoding, o.Lease/2)
 	}
-	return &delivery.Recipient{
+	return &delivery.Recipient{Schema: e.bus.schema.Render(":schema"),
 		Name: e.name, Queue: e.queue, Handlers: e.handlers, Memory: e.memory, Handled: &e.breaker.Handled,
 		Options: delivery.Options{
 			BatchTime: o.BatchTime, StepTimeout: o.StepTimeout, Decoding: decoding,

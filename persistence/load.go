@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -43,12 +44,18 @@ type Found struct {
 
 // Row is the place of a loaded instance, for the Write that saves it.
 type Row struct {
-	tid    pg.TID
-	Locked bool // by this transaction: its save cannot lose
+	tid     pg.TID
+	History saga.ID
+	Locked  bool // by this transaction: its save cannot lose
 }
 
 // columns of one instance in a loading statement.
-const columns = 9
+func width() int {
+	if history.Proto.Layout == "C" {
+		return 10
+	}
+	return 9
+}
 
 // Load loads refs in one round trip and returns the results in their order. Two refs may name one instance; the caller
 // merges them by Instance.ID before the first step.
@@ -93,7 +100,7 @@ func collectFound(rows pgx.Rows, refs []Ref, found []Found) error {
 	for rows.Next() {
 		r := pg.CurrentRow(rows)
 		n := int(r.Int(0))
-		locked, plain := r[1:1+columns], r[1+columns:]
+		locked, plain := r[1:1+width()], r[1+width():]
 		switch {
 		case !locked.Null(0):
 			found[n] = loaded(locked)
@@ -110,7 +117,15 @@ func collectFound(rows pgx.Rows, refs []Ref, found []Found) error {
 	return rows.Err()
 }
 
+func rowOf(r pg.Row) Row {
+	row := Row{tid: r.TID(0)}
+	if len(r) > 9 && history.Proto.Layout == "C" {
+		row.History = r.UUID(9)
+	}
+	return row
+}
+
 func loaded(r pg.Row) Found {
 	i, err := readInstance(r)
-	return Found{Status: Loaded, Instance: i, Row: Row{tid: r.TID(0)}, Faulty: err}
+	return Found{Status: Loaded, Instance: i, Row: rowOf(r), Faulty: err}
 }

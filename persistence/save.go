@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -38,6 +39,7 @@ type Write struct {
 type Save struct {
 	store  *Store
 	writes []Write
+	Page   saga.ID
 	won    []bool
 	starts map[saga.ID]int
 	err    error
@@ -145,7 +147,7 @@ func (v *Save) queueLocked(b *pgx.Batch) {
 		}
 	}
 	if c.tid.Len() > 0 {
-		b.Queue(v.store.sql.Get("save_locked"), c.tid, c.iid, c.version, c.op, c.stateVersion, c.state, c.timeouts)
+		b.Queue(v.store.sql.Get("save_locked"), v.with(c.tid, c.iid, c.version, c.op, c.stateVersion, c.state, c.timeouts)...)
 	}
 }
 
@@ -158,7 +160,7 @@ func (v *Save) queueCompared(b *pgx.Batch) {
 		}
 	}
 	if at.Len() > 0 {
-		b.Queue(v.store.sql.Get("save"), at, c.tid, c.iid, c.version, c.op, c.stateVersion, c.state, c.timeouts).
+		b.Queue(v.store.sql.Get("save"), v.with(at, c.tid, c.iid, c.version, c.op, c.stateVersion, c.state, c.timeouts)...).
 			Query(v.collectWinners)
 	}
 }
@@ -217,4 +219,14 @@ func (s *Store) Save(ctx context.Context, tx Sender, writes []Write) ([]bool, er
 		return nil, fmt.Errorf("save %d saga instances: %w", len(writes), err)
 	}
 	return v.won, nil
+}
+
+func (v *Save) with(args ...any) []any {
+	if history.Proto.Layout != "C" {
+		return args
+	}
+	if v.Page.IsZero() {
+		return append(args, nil)
+	}
+	return append(args, [16]byte(v.Page))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -34,7 +35,17 @@ type Sender interface {
 type Store struct{ sql pg.Statements }
 
 // New returns the store of a schema.
-func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
+func New(schema pg.Schema) *Store {
+	sql := statements
+	if history.Proto.Layout == "C" {
+		sql = strings.ReplaceAll(sql, "s.originator", "s.originator, s.history")
+		sql = strings.ReplaceAll(sql, "p.timeouts, p.originator", "p.timeouts, p.originator, p.history")
+		sql = strings.ReplaceAll(sql, "l.timeouts, l.originator", "l.timeouts, l.originator, l.history")
+		sql = strings.Replace(sql, "changed = now()", "changed = now(), history = coalesce($9::uuid, s.history)", 1)
+		sql = strings.Replace(sql, "changed = now()\n", "changed = now(), history = coalesce($8::uuid, s.history)\n", 1)
+	}
+	return &Store{pg.Load(sql, schema)}
+}
 
 // Wait locks an instance, and waits up to the transaction's lock_timeout for a transaction that holds it. Only a
 // transaction that holds no other instance may call it. A missing instance is not an error.

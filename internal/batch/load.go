@@ -192,6 +192,7 @@ func (l *loader) replace(i, twin *delivery.Instance) {
 
 func (l *loader) open(i *delivery.Instance, f persistence.Found) {
 	i.ID, i.Version, i.Row = f.Instance.ID, f.Instance.Version, f.Row
+	i.Before = f.Instance.State
 	i.Status = delivery.Ours
 	l.instances = append(l.instances, i)
 	if f.Faulty != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/queue"
@@ -26,6 +27,7 @@ type batch struct {
 	shared  sharedTx
 	saver   saver
 	effects delivery.Effects
+	record  history.Record
 	blame   blame
 	failing bool // it committed failures and no success
 }
@@ -55,6 +57,10 @@ func (b *batch) begin(conn *pgx.Conn, slow bool) {
 	b.shared = sharedTx{engine: b.engine, conn: conn}
 	b.saver.reset()
 	b.effects = delivery.Effects{In: &b.in}
+	if history.On() {
+		b.record.Reset()
+		b.effects.Record = &b.record
+	}
 	b.blame.reset()
 	b.failing = false
 }

@@ -36,6 +36,10 @@ func (s *saver) reset() {
 // one order for all. From the first update on nothing waits: that is why two batches cannot deadlock.
 func (s *saver) saveInstances(ctx context.Context) error {
 	save := s.engine.Sagas.NewSave(s.collectWrites())
+	if s.effects.Record != nil {
+		s.effects.PageID()
+		save.Page = s.effects.Record.ID
+	}
 	ids, senders := s.effects.GivenIDs()
 	if len(ids) == 0 && save.Sure() {
 		s.effects.Save = save

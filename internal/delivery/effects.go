@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/dedup"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
@@ -30,7 +31,8 @@ type Effects struct {
 	Ending []*Instance       // that complete, and began with a run
 	Ended  bool              // the messages are deleted already: a leased endpoint claimed them
 	Also   func(*pgx.Batch)  // queues what else belongs to the transaction, before the COMMIT
-	Paused bool              // the endpoint was paused: no other transaction held the row
+	Record *history.Record
+	Paused bool // the endpoint was paused: no other transaction held the row
 }
 
 // Commit queues the effects behind what pipeline has, and ends the transaction: the deletion of exactly the messages
@@ -42,6 +44,7 @@ func (e *Effects) Commit(ctx context.Context, pipeline *pgx.Batch, known *queue.
 	}
 	e.queueAgain(pipeline)
 	e.queueRecords(pipeline)
+	e.queueHistory(pipeline)
 	e.queueRemoval(pipeline)
 	if e.Also != nil {
 		e.Also(pipeline)

@@ -128,6 +128,8 @@ type Instance struct {
 	ID      saga.ID
 	Version int64
 	Row     persistence.Row
+	Before  []byte
+	place   int
 
 	Lock    bool // it is loaded with its lock
 	Stepped bool // a message was decided on it

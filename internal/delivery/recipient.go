@@ -24,6 +24,7 @@ import (
 // Recipient is what is known of the endpoint that consumes a message, for as long as one Run.
 type Recipient struct {
 	Name     string
+	Schema   string
 	Queue    *queue.Queue
 	Handlers *handlers.Table
 	Options  Options
