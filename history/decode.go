@@ -21,7 +21,9 @@ type Entry struct {
 	Error    string        // of a failure
 	Reason   string        // why it is dead or discarded
 	Instance saga.ID       // zero: it concerned none that existed
-	Version  int64         // of the instance after its transaction; 0 if the attempt failed
+	Saga     string        // of the instance, if the attempt changed it or left it as it was, as is Key
+	Key      string
+	Version  int64 // of the instance after its transaction; 0 if the attempt failed
 
 	Sent      []Message
 	Cancelled []saga.ID // timeouts
@@ -54,6 +56,7 @@ type Version struct {
 	Change    ChangeKind
 	Previous  saga.ID // the page of the version before, zero if none is known
 	State     []byte  // nil if it is not kept, or cannot be built any more
+	Before    []byte  // the state of the version before that is known, nil as State
 	Entries   []Entry // what its messages did
 
 	state   stateForm

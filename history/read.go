@@ -48,10 +48,14 @@ func (s *Store) pages(ctx context.Context, q Queryer, ids []saga.ID) (map[saga.I
 
 const pagesAtOnce = 50
 
-// name gives what a page tells of the names that its row has.
+// name gives the entries and versions of a page the names that its row has, and entries those of their instances.
 func (c *content) name(id saga.ID, endpoint string) {
 	for n := range c.entries {
-		c.entries[n].Page, c.entries[n].Endpoint = id, endpoint
+		e := &c.entries[n]
+		e.Page, e.Endpoint = id, endpoint
+		if of := c.of[n]; of > 0 {
+			e.Saga, e.Key = c.versions[of-1].Saga, c.versions[of-1].Key
+		}
 	}
 	for n := range c.versions {
 		c.versions[n].Page, c.versions[n].At = id, c.at

@@ -249,7 +249,7 @@ they are deleted a third at a time.`, what),
 			}
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
 				if len(args) > 0 {
-					if err := op.SetKeep(ctx, string(of), keep); err != nil {
+					if err := op.SetKeep(ctx, string(of), keep, -1); err != nil {
 						return result{}, err
 					}
 				}
