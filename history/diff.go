@@ -71,9 +71,9 @@ func (d *differ) values(path string, a, b any) {
 	case isOf[[]any](a, b):
 		d.lists(path, a.([]any), b.([]any))
 	case path == "":
-		d.add("%s → %s", part(a), part(b))
+		d.add("%s → %s", valueText(a), valueText(b))
 	default:
-		d.add("%s: %s → %s", path, part(a), part(b))
+		d.add("%s: %s → %s", path, valueText(a), valueText(b))
 	}
 }
 
@@ -95,7 +95,7 @@ func (d *differ) objects(path string, a, b map[string]any) {
 		after, is := b[name]
 		switch {
 		case !was:
-			d.add("+%s: %s", to, part(after))
+			d.add("+%s: %s", to, valueText(after))
 		case !is:
 			d.add("-%s", to)
 		default:
@@ -134,8 +134,8 @@ func elements(n int) string {
 	return strconv.Itoa(n) + " elements"
 }
 
-// part is a value, or its beginning.
-func part(v any) string {
+// valueText is a value, or its beginning.
+func valueText(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -15,20 +15,26 @@ import (
 func (s *Store) Timeline(
 	ctx context.Context, q Queryer, instance, from saga.ID, most int,
 ) (timeline []Version, before saga.ID, err error) {
-	return s.timeline(ctx, q, instance, from, most, true)
+	return s.part(ctx, q, part{instance: instance, from: from, most: most, newest: true})
 }
 
 // Earlier continues a Timeline: from is the before of the part that follows.
 func (s *Store) Earlier(
 	ctx context.Context, q Queryer, instance, from saga.ID, most int,
 ) (timeline []Version, before saga.ID, err error) {
-	return s.timeline(ctx, q, instance, from, most, false)
+	return s.part(ctx, q, part{instance: instance, from: from, most: most})
 }
 
-func (s *Store) timeline(
-	ctx context.Context, q Queryer, instance, from saga.ID, most int, newest bool,
-) (timeline []Version, before saga.ID, err error) {
-	walked, err := s.walk(ctx, q, instance, from, most)
+// part is a part of a timeline.
+type part struct {
+	instance, from saga.ID
+	most           int
+	newest         bool // from is the page of the last version
+}
+
+func (s *Store) part(ctx context.Context, q Queryer, p part) (timeline []Version, before saga.ID, err error) {
+	most := p.most
+	walked, err := s.walk(ctx, q, p.instance, p.from, most)
 	if err != nil {
 		return nil, saga.ID{}, err
 	}
@@ -37,13 +43,13 @@ func (s *Store) timeline(
 		walked[n].build(walked[n].Before)
 	}
 	shown := walked[:min(most, len(walked))]
-	others, err := s.others(ctx, q, instance)
+	others, err := s.others(ctx, q, p.instance)
 	if err != nil {
 		return nil, saga.ID{}, err
 	}
 	// What happened between two versions stands with the later one.
 	for _, v := range others {
-		late := !newest && (len(shown) == 0 || v.At.After(shown[0].At))
+		late := !p.newest && (len(shown) == 0 || v.At.After(shown[0].At))
 		early := len(walked) > most && !v.At.After(walked[most].At)
 		if !late && !early {
 			timeline = append(timeline, v)

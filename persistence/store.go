@@ -85,21 +85,21 @@ func (s *Store) LastPage(ctx context.Context, q Queryer, name, key string) (id, 
 	return id, page, ok, nil
 }
 
-// NameOf returns the saga and the key of a live instance; ok is false if there is none with this id.
-func (s *Store) NameOf(ctx context.Context, q Queryer, id saga.ID) (name, key string, ok bool, err error) {
+// NameOf returns a live instance with its id, its saga and its key alone; ok is false if there is none with this id.
+func (s *Store) NameOf(ctx context.Context, q Queryer, id saga.ID) (i saga.Instance, ok bool, err error) {
 	rows, err := q.Query(ctx, s.sql.Get("name_of"), [16]byte(id))
 	if err != nil {
-		return "", "", false, fmt.Errorf("read the name of instance %s: %w", id, err)
+		return i, false, fmt.Errorf("read the name of instance %s: %w", id, err)
 	}
 	defer rows.Close()
 	if rows.Next() {
 		row := pg.CurrentRow(rows)
-		name, key, ok = row.Text(0), row.Text(1), true
+		i.ID, i.Saga, i.Key, ok = id, row.Text(0), row.Text(1), true
 	}
 	if err := rows.Err(); err != nil {
-		return "", "", false, fmt.Errorf("read the name of instance %s: %w", id, err)
+		return i, false, fmt.Errorf("read the name of instance %s: %w", id, err)
 	}
-	return name, key, ok, nil
+	return i, ok, nil
 }
 
 // Queryer is a pool, a connection or a transaction of pgx.

@@ -65,9 +65,9 @@ func (f *lifeFlags) read(
 	if f.life == "" && len(lives) > 0 {
 		return lives, lives[0], nil
 	}
-	id, ok := saga.ID{}, false
+	ok := false
 	if f.life != "" {
-		id, _ = saga.ParseID(f.life) // check has read it once
+		id, _ := saga.ParseID(f.life) // check has read it once
 		of, ok, err = op.History().Life(ctx, id)
 	}
 	switch {

@@ -208,8 +208,8 @@ func placeOf(p whereabouts.Place) object {
 	}
 	return object{"state", string(p.State), "endpoint", p.Endpoint, "relay", p.Relay, "says", p.Says(), "at",
 		jsonTime(p.At), "until", jsonTime(p.Until), "attempt", p.Attempt, "before", p.Before, "key", p.Key, "process",
-		p.Process, "letter", letter, "error", p.Error, "reason", p.Reason, "paused_at", jsonTime(p.PausedAt), "idle",
-		p.Idle}
+		p.Process, "letter", letter, "error", p.Error, "reason", p.Reason, "paused_at", jsonTime(p.PausedAt),
+		"pause_reason", p.Pause, "idle", p.Idle}
 }
 
 func shownTrace(m whereabouts.Message, bodies bool) result {

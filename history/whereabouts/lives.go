@@ -54,11 +54,11 @@ func (r *Reader) Life(ctx context.Context, id saga.ID) (life history.Life, ok bo
 		if life, ok, err = r.history.LifeOf(ctx, s.tx, id); err != nil || ok {
 			return err
 		}
-		name, key, lives, err := r.sagas.NameOf(ctx, s.tx, id)
+		i, lives, err := r.sagas.NameOf(ctx, s.tx, id)
 		if err != nil || !lives {
 			return err
 		}
-		life, ok, err = s.living(ctx, name, key)
+		life, ok, err = s.living(ctx, i.Saga, i.Key)
 		return err
 	})
 	if err != nil {

@@ -141,9 +141,7 @@ func (m *queued) place() Place {
 
 // hinder says of messages that wait what keeps them: a pause, or that nobody runs the endpoint, and who has those that
 // are in hand.
-func (r *Reader) hinder(
-	ctx context.Context, tx pgx.Tx, known *queue.Routes, found []queued, places []Place,
-) error {
+func (r *Reader) hinder(ctx context.Context, tx pgx.Tx, found []queued, places []Place) error {
 	if len(found) == 0 {
 		return nil
 	}
@@ -166,7 +164,7 @@ func (r *Reader) hinder(
 	for n := range found {
 		m, p := &found[n], &places[n]
 		for _, s := range set {
-			if s.Paused && (s.Endpoint == m.queue.Endpoint || s.Endpoint == baseOf(known, m.queue.Endpoint)) {
+			if s.Paused && s.Endpoint == m.queue.Endpoint { // a pause of the distributor stops no partition
 				p.PausedAt, p.Pause = s.PausedAt, s.Reason
 			}
 		}

@@ -131,6 +131,47 @@ func TestMessagesOfOtherProcesses(t *testing.T) {
 		"SPAN, at TIME.")
 }
 
+// A pause of a partitioned endpoint stops no partition, and what was handled in one of them is told once.
+func TestMessagesOfPartitions(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	for _, name := range []string{"tasks", "tasks.p0"} {
+		w.endpoint(name, bus.EndpointOptions{DirectOnly: true}, doing(works))
+	}
+	id := w.send(work{}, saga.To("tasks.p0"))
+	if err := w.op.Endpoints().Pause(t.Context(), "tasks", ""); err != nil {
+		t.Fatal(err)
+	}
+	w.is(id, "waiting: It waits in the queue of tasks.p0, and is the next."+nobodyRuns)
+	stop := w.start("tasks.p0", bus.EndpointOptions{DirectOnly: true}, doing(works))
+	w.is(id, "handled: tasks.p0 handled it at TIME.")
+	stop()
+	w.exec(`INSERT INTO edda.queue_1 (due, id, kind, header, body)
+		SELECT now(), '` + id.String() + `', 'work', '{}', '{}'`)
+	w.is(id, "waiting: It waits in the queue of tasks, and is the next. The endpoint is paused since TIME.")
+}
+
+// While messages are handled, each of them is in one place at each moment.
+func TestMessagesThatMoveAreFound(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.start("tasks", bus.EndpointOptions{Concurrency: 1, BatchMax: 1}, doing(works))
+	for range 300 {
+		id := w.send(work{})
+		for {
+			m := w.message(id)
+			if len(m.Places) != 1 {
+				t.Fatalf("it is in %d places: %q", len(m.Places), says(&m))
+			}
+			state := m.Places[0].State
+			if state == whereabouts.Handled {
+				break
+			}
+			if !state.Open() {
+				t.Fatalf("it is %s", says(&m))
+			}
+		}
+	}
+}
+
 var errBank = errors.New("the bank is closed\nfor today")
 
 func TestMessagesThatFailedSayWhy(t *testing.T) {
@@ -160,7 +201,7 @@ func TestMessagesThatFailedSayWhy(t *testing.T) {
 	}
 	w.exec(`DELETE FROM edda.discarded`)
 	w.is(id, "gone: Attempt 2 in tasks failed at TIME: the bank is closed…. It was a dead letter, and has been "+
-		"retried or discarded since.")
+		"retried, edited or discarded since.")
 }
 
 // One that is due for another attempt tells of the last one, and one whose later attempts nothing tells of says that.

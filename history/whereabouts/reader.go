@@ -118,7 +118,7 @@ func (s *snapshot) find(ctx context.Context, most int64, messages ...*Message) e
 	for n := range found {
 		places[n] = found[n].place()
 	}
-	if err := s.hinder(ctx, s.tx, s.known, found, places); err != nil {
+	if err := s.hinder(ctx, s.tx, found, places); err != nil {
 		return err
 	}
 	for n := range found {
@@ -212,7 +212,7 @@ func placeOf(e *history.Entry) Place {
 		p.State = Ingested
 	case history.Died:
 		if p.State = Dead; e.Info.Run.IsZero() {
-			p.State, p.Reason = Gone, "It was a dead letter, and has been retried or discarded since."
+			p.State, p.Reason = Gone, "It was a dead letter, and has been retried, edited or discarded since."
 		}
 	default:
 		p.State, p.Reason = Gone, ""

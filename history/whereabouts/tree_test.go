@@ -11,8 +11,11 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/history/whereabouts"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 type (
@@ -208,7 +211,7 @@ func TestTimelineInParts(t *testing.T) {
 		t.Run(fmt.Sprint("store ", store), func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			n := 0
-			w.startShop(store, func() bool { n++; return n == 2 })
+			w.startShop(store, func() bool { n++; return n == 1 || n == 3 })
 			w.send(place{Order: "7"})
 			living := func() history.Life {
 				lives, err := w.see.Lives(t.Context(), "order", "7", 10)
@@ -245,7 +248,8 @@ func TestTimelineInParts(t *testing.T) {
 				`v1 began {"Bumps":0,"Paid":false,"Text":"` + strings.Repeat("long ", 100) +
 					`"}; order.place handled 1 `,
 				`v2 changed Paid: false → true; card.paid handled 1 `,
-				`v3 changed Bumps: 0 → 1; order.bump handled 1 `,
+				`v0 attempted ; order.bump retried 1 no bump now`,
+				`v3 changed Bumps: 0 → 1; order.bump handled 2 `,
 				`v0 attempted ; order.bump retried 1 no bump now`,
 				`v4 changed Bumps: 1 → 2; order.bump handled 2 `,
 				`v5 ended Bumps: 2 → 3; order.bump handled 1 `,
@@ -302,5 +306,53 @@ func TestLivesOfAKey(t *testing.T) {
 	}
 	if _, ok, err := w.see.Life(t.Context(), saga.ID{1}); err != nil || ok {
 		t.Errorf("a life of no instance: %v, %v", ok, err)
+	}
+}
+
+// A completed instance that its saga remembers has one life, which has ended.
+func TestRememberedInstancesHaveEnded(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.start("orders", bus.EndpointOptions{}, bus.Saga(saga.Define("short", saga.Options{Remember: time.Hour},
+		saga.StartedBy(func(m place) string { return m.Order }, func(_ *order, ctx *saga.Context, _ place) error {
+			ctx.Complete()
+			return nil
+		}))))
+	w.send(place{Order: "7"})
+	w.until("it has ended", func() bool { return w.count(`SELECT count(*) FROM edda.history_life`) == 1 })
+	lives, err := w.see.Lives(t.Context(), "short", "7", 10)
+	if err != nil || len(lives) != 1 || lives[0].Outcome != history.Completed {
+		t.Errorf("%+v, %v", lives, err)
+	}
+}
+
+// A role that may only read may ask all of it.
+func TestReadersMayAsk(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.startShop(saga.Pessimistic, never)
+	id := w.send(place{Order: "7"})
+	w.is(id, "handled: orders handled it at TIME, and began order 7.")
+	config := w.pool.Config()
+	pgtest.Become(config, pgtest.Reader(t, w.pool, w.schema))
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	reader, err := operate.New(pool, operate.Options{Schema: w.schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	see := reader.History()
+	_, message := see.Message(t.Context(), id)
+	_, ok, conversation := see.Conversation(t.Context(), id, 100)
+	lives, err := see.Lives(t.Context(), "order", "7", 10)
+	if err != nil || len(lives) != 1 || !ok {
+		t.Fatalf("%+v, %v, %v", lives, ok, err)
+	}
+	_, _, life := see.Life(t.Context(), lives[0].ID)
+	_, _, timeline := see.Timeline(t.Context(), lives[0], saga.ID{}, 10)
+	_, ended := see.Ended(t.Context(), "order", "", history.EndedBefore{}, 10)
+	if err := errors.Join(message, conversation, life, timeline, ended); err != nil {
+		t.Error(err)
 	}
 }
