@@ -136,7 +136,7 @@ func (s *Store) KeptOf(ctx context.Context, db Queryer, ids ...saga.ID) ([]Kept,
 	for n, id := range ids {
 		of[n] = id
 	}
-	rows, err := db.Query(ctx, s.kept.Get("kept_of"), of, MostKept)
+	rows, err := db.Query(ctx, s.kept.Get("kept_of"), pg.Planned, of, MostKept)
 	if err != nil {
 		return nil, fmt.Errorf("look for copies of %d messages: %w", len(ids), err)
 	}

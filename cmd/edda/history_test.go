@@ -407,3 +407,11 @@ func TestHistorySetAndKeep(t *testing.T) {
 }
 
 const someID = "00000000-0000-0000-0000-000000000001"
+
+// An id of a run is a run, whether its message was sent or not.
+func TestFindKnowsRuns(t *testing.T) {
+	w, _ := scheduled(t)
+	run := anyID.FindString(w.want(exitDone, "manifest", "trigger", "tidy").out)
+	out := w.want(exitDone, "find", run).out
+	says(t, out, "run", "of manifest tidy, ", "edda run show "+run)
+}
