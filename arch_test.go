@@ -31,6 +31,7 @@ var layers = [][]string{
 	{"internal/delivery"},
 	{"internal/step", "internal/aftercommit", "internal/historian"},
 	{"outbox", "internal/batch", "internal/leased", "internal/partition", "internal/firing", "internal/watch"},
+	{"history/whereabouts"},
 	{"bus", "limit", "operate", "scheduler"},
 	{"bus/watermill", "scheduler/remote", "internal/timetable"},
 	{""},

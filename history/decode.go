@@ -21,7 +21,9 @@ type Entry struct {
 	Error    string        // of a failure
 	Reason   string        // why it is dead or discarded
 	Instance saga.ID       // zero: it concerned none that existed
-	Version  int64         // of the instance after its transaction; 0 if the attempt failed
+	Saga     string        // of the instance, if the attempt changed it or left it as it was, as is Key
+	Key      string
+	Version  int64 // of the instance after its transaction; 0 if the attempt failed
 
 	Sent      []Message
 	Cancelled []saga.ID // timeouts
@@ -54,6 +56,7 @@ type Version struct {
 	Change    ChangeKind
 	Previous  saga.ID // the page of the version before, zero if none is known
 	State     []byte  // nil if it is not kept, or cannot be built any more
+	Before    []byte  // the state of the version before that is known, nil as State
 	Entries   []Entry // what its messages did
 
 	state   stateForm
@@ -83,6 +86,8 @@ type content struct {
 // changed is a version of a page, by its number from 1.
 type changed struct {
 	id      saga.ID
+	saga    string
+	key     []byte
 	version int64
 	place   int // in versions, -1 if it is not wanted
 }
@@ -124,8 +129,8 @@ func decodePage(b []byte, want wanted) (c content, err error) {
 	return c, nil
 }
 
-func (c *content) addChange(v Version, keep bool) {
-	at := changed{id: v.ID, version: v.Version, place: -1}
+func (c *content) addChange(v Version, key []byte, keep bool) {
+	at := changed{id: v.ID, saga: v.Saga, key: key, version: v.Version, place: -1}
 	if keep {
 		at.place = len(c.versions)
 		c.versions = append(c.versions, v)
@@ -214,11 +219,11 @@ func (d *decoder) time() time.Time {
 	return time.UnixMicro(d.now - (int64(n>>1) ^ -int64(n&1))).UTC()
 }
 
-func (d *decoder) version() (v Version, keep bool) {
+func (d *decoder) version() (v Version, key []byte, keep bool) {
 	v.Change = ChangeKind(d.byte())
 	v.ID, v.Saga = d.id(), d.name()
 	keep = d.want.all || v.ID == d.want.instance
-	if key := d.bytes(); keep {
+	if key = d.bytes(); keep {
 		v.Key = string(key)
 	}
 	v.Version = int64(d.number())
@@ -234,7 +239,7 @@ func (d *decoder) version() (v Version, keep bool) {
 	default:
 		d.failed = true
 	}
-	return v, keep
+	return v, key, keep
 }
 
 // build makes the state of v from the one before, if v has only the difference. It reports whether it could.
@@ -275,7 +280,8 @@ func (d *decoder) message(c *content) {
 			d.failed = true
 			return
 		}
-		e.Instance, e.Version = c.changes[number-1].id, c.changes[number-1].version
+		of := &c.changes[number-1]
+		e.Instance, e.Version, e.Saga = of.id, of.version, of.saga
 	}
 	if has(hasInstance) {
 		e.Instance = d.id()
@@ -283,6 +289,9 @@ func (d *decoder) message(c *content) {
 	if !d.want.all && !d.want.messages[i.ID] && (d.want.instance.IsZero() || e.Instance != d.want.instance) {
 		d.skipBehind(has)
 		return
+	}
+	if number > 0 {
+		e.Key = string(c.changes[number-1].key)
 	}
 	d.behind(&e, has)
 	c.entries, c.of = append(c.entries, e), append(c.of, int(number))

@@ -76,6 +76,7 @@ func TestPageIsReadAsItWasWritten(t *testing.T) {
 	entries := []Entry{
 		{
 			At: noon, Host: "a/1", Fate: Handled, Took: 1500 * time.Microsecond, Instance: at(1, 1), Version: 3,
+			Saga: "order", Key: "7",
 			Info: Message{ID: at(2, 2), Conversation: at(0, 5), RelatedTo: at(0, 6), Kind: "order.pay", From: "shop",
 				Attempt: 2, Sent: noon.Add(-time.Second), Due: noon.Add(time.Hour), Manifest: "night", Run: at(3, 3),
 				Size: 2, Body: []byte("{}")},

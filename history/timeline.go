@@ -7,40 +7,58 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Timeline returns what happened to an instance, the oldest first: its newest versions, most of them at most, that are
-// on the page from or before it, and the attempts that failed or changed nothing meanwhile. Those have a Version
-// without a Change, or with Unchanged. before is the page from which to go on with older versions, zero if there is
-// none.
+// Timeline returns what happened to an instance, the oldest first: its newest versions, most of them at most, and the
+// attempts that failed or changed nothing meanwhile. Those have a Version without a Change, or with Unchanged. before
+// is the page from which Earlier goes on with older versions, zero if none is kept.
 //
 // from is Life.Page of an instance that has ended, and what persistence.Store.LastPage returns of one that lives.
 func (s *Store) Timeline(
 	ctx context.Context, q Queryer, instance, from saga.ID, most int,
 ) (timeline []Version, before saga.ID, err error) {
-	walked, err := s.walk(ctx, q, instance, from, most)
+	return s.part(ctx, q, part{instance: instance, from: from, most: most, newest: true})
+}
+
+// Earlier continues a Timeline: from is the before of the part that follows.
+func (s *Store) Earlier(
+	ctx context.Context, q Queryer, instance, from saga.ID, most int,
+) (timeline []Version, before saga.ID, err error) {
+	return s.part(ctx, q, part{instance: instance, from: from, most: most})
+}
+
+// part is a part of a timeline.
+type part struct {
+	instance, from saga.ID
+	most           int
+	newest         bool // from is the page of the last version
+}
+
+func (s *Store) part(ctx context.Context, q Queryer, p part) (timeline []Version, before saga.ID, err error) {
+	most := p.most
+	walked, err := s.walk(ctx, q, p.instance, p.from, most)
 	if err != nil {
 		return nil, saga.ID{}, err
 	}
 	for n := len(walked) - 2; n >= 0; n-- {
-		walked[n].build(walked[n+1].State)
+		walked[n].Before = walked[n+1].State
+		walked[n].build(walked[n].Before)
 	}
-	if len(walked) > most {
-		before, walked = walked[most].Page, walked[:most]
-	} else if len(walked) > 0 {
-		before = walked[len(walked)-1].Previous
-		if len(walked) < most {
-			before = saga.ID{}
-		}
-	}
-	others, err := s.others(ctx, q, instance)
+	shown := walked[:min(most, len(walked))]
+	others, err := s.others(ctx, q, p.instance)
 	if err != nil {
 		return nil, saga.ID{}, err
 	}
-	slices.Reverse(walked)
-	if !before.IsZero() && len(walked) > 0 {
-		oldest := walked[0].At // what is older belongs to a page of the timeline behind this one
-		others = slices.DeleteFunc(others, func(v Version) bool { return v.At.Before(oldest) })
+	// What happened between two versions stands with the later one.
+	others = slices.DeleteFunc(others, func(v Version) bool {
+		late := !p.newest && (len(shown) == 0 || v.At.After(shown[0].At))
+		early := len(walked) > most && !v.At.After(walked[most].At)
+		return late || early
+	})
+	if len(walked) > most {
+		before = walked[most].Page
 	}
-	return merge(walked, others), before, nil
+	shown = slices.Clone(shown)
+	slices.Reverse(shown)
+	return merge(shown, others), before, nil
 }
 
 // merge puts the others between the versions by their times. Versions stay in their order: of two transactions, the one
@@ -55,8 +73,8 @@ func merge(versions, others []Version) (timeline []Version) {
 	return append(timeline, others...)
 }
 
-// walk follows the versions of an instance from page to page, most of them, and then as many as it takes to build the
-// oldest state.
+// walk follows the versions of an instance from page to page, the newest first: most of them and the one before, and
+// then as many as it takes to build the state of that.
 func (s *Store) walk(ctx context.Context, q Queryer, instance, from saga.ID, most int) (walked []Version, err error) {
 	for at := from; !at.IsZero(); {
 		pages, err := s.pages(ctx, q, []saga.ID{at}, wanted{instance: instance})
@@ -71,8 +89,7 @@ func (s *Store) walk(ctx context.Context, q Queryer, instance, from saga.ID, mos
 		v := c.versions[place]
 		v.Entries = c.entriesOf(place)
 		walked = append(walked, v)
-		enough := len(walked) >= most
-		if enough && (v.state != stateDelta || len(walked) >= most+wholeEvery) {
+		if len(walked) > most && (v.state != stateDelta || len(walked) > most+wholeEvery) {
 			break
 		}
 		at = v.Previous

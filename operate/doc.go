@@ -5,10 +5,11 @@
 //
 //	o.Queues()       count them, install them, find what keeps their dead rows
 //	o.Messages()     look at messages that wait, find one by its id, cancel one
-//	o.Endpoints()    pause and resume, set the number of workers
+//	o.Endpoints()    pause and resume, set the number of workers, set what history keeps
 //	o.Limits()       bound how much of an endpoint runs at once in all processes
 //	o.Sagas()        look at instances, and at what sagas did
 //	o.DeadLetters()  list, show, retry and discard dead letters
+//	o.History()      say where a message is and why, show timelines of instances, and what followed from a message
 //	o.Outbox()       look at the copies of relayed messages; o.Replay sends them again
 //
 // # Promise

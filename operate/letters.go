@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/outbox"
@@ -20,6 +21,9 @@ func (o *Operator) DeadLetters() *deadletter.Store { return o.letters }
 // Outbox has the copies of relayed messages, and for how long they and the ids of the inbox are kept. Replay sends
 // copies again.
 func (o *Operator) Outbox() *outbox.Store { return o.outbox }
+
+// History says where messages are and what became of them, and shows the lives of instances.
+func (o *Operator) History() *whereabouts.Reader { return o.history }
 
 // Resend writes dead letters back into the queues they came from, in tx, due now in the order given. It serves
 // deadletter.Store, which calls Wake after the commit. A letter whose endpoint has no queue is

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/internal/counters"
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg"
@@ -51,6 +52,7 @@ type Operator struct {
 	outbox   *outbox.Store
 	rings    *ring.Store
 	pins     *pin.Look
+	history  *whereabouts.Reader
 }
 
 // Options of an Operator. Every zero is a default.
@@ -73,6 +75,7 @@ func New(pool *pgxpool.Pool, options Options) (*Operator, error) {
 		letters: deadletter.New(schema), outbox: outbox.New(schema), rings: ring.New(schema), pins: pin.New(schema),
 	}
 	o.routes = queue.NewRouter(o.pool, schema, nil)
+	o.history = whereabouts.New(o.pool, schema, o.routes)
 	return o, nil
 }
 

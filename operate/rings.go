@@ -29,14 +29,19 @@ func (o *Operator) Rings(ctx context.Context) ([]Ring, error) {
 	return rings, err
 }
 
-// SetKeep sets how long the rows of a ring stay: one minute to ten years.
-func (o *Operator) SetKeep(ctx context.Context, name string, keep time.Duration) error {
-	return o.rings.SetKeep(ctx, pg.Committed(o.pool.Pool), ring.Name(name), keep)
-}
-
-// SetMost sets how many bytes the tables of a ring may have, with their indexes: 1 MiB or more, and 0 is no limit. When
-// the tables grow beyond it, the oldest rows go before their time. Processes look once a minute, so what is written
-// within a minute may come on top.
-func (o *Operator) SetMost(ctx context.Context, name string, bytes int64) error {
-	return o.rings.SetMost(ctx, pg.Committed(o.pool.Pool), ring.Name(name), bytes)
+// SetKeep sets how long the rows of a ring stay, one minute to ten years, and how many bytes its tables may have, with
+// their indexes: 1 MiB or more, and 0 is no limit. A keep of 0, and a negative most, leave what is set. When the tables
+// grow beyond most, the oldest rows go before their time. Processes look once a minute, so what is written within a
+// minute may come on top.
+func (o *Operator) SetKeep(ctx context.Context, name string, keep time.Duration, most int64) error {
+	pool := pg.Committed(o.pool.Pool)
+	if keep != 0 {
+		if err := o.rings.SetKeep(ctx, pool, ring.Name(name), keep); err != nil {
+			return err
+		}
+	}
+	if most < 0 {
+		return nil
+	}
+	return o.rings.SetMost(ctx, pool, ring.Name(name), most)
 }

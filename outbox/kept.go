@@ -130,6 +130,26 @@ func bound(t time.Time, otherwise pgtype.InfinityModifier) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: t, Valid: true}
 }
 
+// KeptOf returns the copies of these messages without headers and bodies, the oldest first, 1,000 at most.
+func (s *Store) KeptOf(ctx context.Context, db Queryer, ids ...saga.ID) ([]Kept, error) {
+	of := make([][16]byte, len(ids))
+	for n, id := range ids {
+		of[n] = id
+	}
+	rows, err := db.Query(ctx, s.kept.Get("kept_of"), pg.Planned, of, MostKept)
+	if err != nil {
+		return nil, fmt.Errorf("look for copies of %d messages: %w", len(ids), err)
+	}
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (k Kept, err error) {
+		err = row.Scan(&k.Endpoint, &k.Relayed, (*[16]byte)(&k.ID), &k.Kind, &k.Size)
+		return k, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for copies of %d messages: %w", len(ids), err)
+	}
+	return found, nil
+}
+
 // ShowKept returns the copies of one message with their bodies, the oldest first. There is more than one when it was
 // relayed more than once, or by several relays.
 func (s *Store) ShowKept(ctx context.Context, db Queryer, id saga.ID) ([]Kept, error) {

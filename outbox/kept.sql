@@ -32,3 +32,7 @@ SELECT k.place, b.body
 FROM unnest($2::timestamptz[], $3::uuid[]) WITH ORDINALITY k(relayed, id, place)
 CROSS JOIN LATERAL (SELECT o.body FROM :schema.outbox o WHERE o.endpoint = $1 AND o.relayed = k.relayed
     AND o.id = k.id LIMIT 1) b;
+
+-- name: kept_of
+SELECT o.endpoint, o.relayed, o.id, o.kind, octet_length(o.body)
+FROM :schema.outbox o WHERE o.id = ANY ($1::uuid[]) ORDER BY o.relayed LIMIT $2;

@@ -137,5 +137,8 @@ LEFT JOIN LATERAL (
     OFFSET 0) s ON true
 WHERE coalesce(s.iid, '00000000-0000-0000-0000-000000000000') <> u.iid OR coalesce(s.version, 0) <> u.version;
 
+-- name: name_of
+SELECT s.saga, s.key FROM :schema.saga s WHERE s.iid = $1;
+
 -- name: last_page
 SELECT s.iid, s.history FROM :schema.saga s WHERE s.saga = $1 AND s.key = $2;

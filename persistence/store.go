@@ -85,6 +85,23 @@ func (s *Store) LastPage(ctx context.Context, q Queryer, name, key string) (id, 
 	return id, page, ok, nil
 }
 
+// NameOf returns a live instance with its id, its saga and its key alone; ok is false if there is none with this id.
+func (s *Store) NameOf(ctx context.Context, q Queryer, id saga.ID) (i saga.Instance, ok bool, err error) {
+	rows, err := q.Query(ctx, s.sql.Get("name_of"), [16]byte(id))
+	if err != nil {
+		return i, false, fmt.Errorf("read the name of instance %s: %w", id, err)
+	}
+	defer rows.Close()
+	if rows.Next() {
+		row := pg.CurrentRow(rows)
+		i.ID, i.Saga, i.Key, ok = id, row.Text(0), row.Text(1), true
+	}
+	if err := rows.Err(); err != nil {
+		return i, false, fmt.Errorf("read the name of instance %s: %w", id, err)
+	}
+	return i, ok, nil
+}
+
 // Queryer is a pool, a connection or a transaction of pgx.
 type Queryer interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)

@@ -193,7 +193,9 @@ func TestSagas(t *testing.T) {
 		|  {
 		|  "Paid": false,
 		|  "Note": "\u001b[2J"
-		|  }`)
+		|  }
+		| history:
+		| Nothing is kept of what happened to it.`)
 	var shown instanceJSON
 	w.decode(&shown, "saga", "show", "order", "7", "--json")
 	if shown.Version != 3 || len(shown.Timeouts) != 2 || shown.Timeouts[0].Name != "payment" ||

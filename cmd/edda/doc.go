@@ -1,6 +1,6 @@
 // Command edda manages Edda's schema in a database. It migrates the schema, installs the queues of endpoints, shows
-// queues, living saga instances, dead letters and leases, sets limits and workers, retries or discards dead letters,
-// and says which sagas are contended.
+// queues, saga instances, dead letters and leases, says where a message is and what happened to an instance, sets
+// limits and workers, retries or discards dead letters, and says which sagas are contended.
 //
 // # Promise
 //

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/operate"
 	"github.com/spf13/cobra"
 )
@@ -34,7 +37,8 @@ func (t endpoints) list() *cobra.Command {
 		Use: "list", Short: "Show every endpoint that is installed, and what is set for it",
 		Long: `Show every endpoint that is installed, whether it is paused, and how many workers each of its processes
 has where that was set: "program" is the number of each program. BY says whether an endpoint or a relay consumes it,
-which has no workers, carries it to a broker. The list does not say which endpoints run.`,
+which has no workers, carries it to a broker. HISTORY is what "edda history set" has set; "program" is what each program
+says. The list does not say which endpoints run.`,
 		Example: `  edda endpoint list
   edda endpoint list --json | jq '.endpoints[] | select(.paused)'`,
 		Args: arguments(cobra.NoArgs),
@@ -42,7 +46,7 @@ which has no workers, carries it to a broker. The list does not say which endpoi
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
 				all, err := op.Endpoints().List(ctx)
 				return listing{name: "endpoints", none: t.inSchema("No endpoint is installed in schema %q.")}.of(
-					"ENDPOINT|STATE|SINCE|REASON|CONCURRENCY|BY", rows(all, endpointRow)), err
+					"ENDPOINT|STATE|SINCE|REASON|CONCURRENCY|BY|HISTORY", rows(all, endpointRow)), err
 			})
 		},
 	}
@@ -60,8 +64,81 @@ func endpointRow(s operate.EndpointSettings) (object, []string) {
 		concurrency, workers = &s.Concurrency, strconv.Itoa(s.Concurrency)
 	}
 	return object{"endpoint", s.Endpoint, "paused", s.Paused, "paused_at", jsonTime(s.PausedAt), "reason", s.Reason,
-			"concurrency", concurrency, "relay", s.Relay},
-		[]string{s.Endpoint, state, moment(s.PausedAt), shortened(s.Reason, 60), workers, consumer(s.Relay)}
+			"concurrency", concurrency, "relay", s.Relay, "history", s.History.Level.String(), "history_sample",
+			jsonSample(s.History.Sample)},
+		[]string{s.Endpoint, state, moment(s.PausedAt), shortened(s.Reason, 60), workers, consumer(s.Relay),
+			historyText(s.History)}
+}
+
+// jsonSample is null while the part of each program holds.
+func jsonSample(sample float64) *float64 {
+	if sample == 0 {
+		return nil
+	}
+	return &sample
+}
+
+// historyText is what is set, "program" if nothing is.
+func historyText(o history.Options) string {
+	text := cmp.Or(o.Level.String(), "program")
+	if o.Sample > 0 {
+		text += " " + percentText(o.Sample)
+	}
+	return text
+}
+
+func percentText(part float64) string { return strconv.FormatFloat(part*100, 'g', 6, 64) + "%" }
+
+// partOf reads a part: 10% or 0.1.
+func partOf(text string) (float64, error) {
+	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	part, err := strconv.ParseFloat(number, 64)
+	if percent {
+		part /= 100
+	}
+	if err != nil || !(part > 0 && part <= 1) {
+		return 0, fmt.Errorf("--sample %s: want more than 0%% and up to 100%%, like 10%% or 0.1", escape(text))
+	}
+	return part, nil
+}
+
+// keepHistory sets what is kept of the messages of an endpoint.
+func (t endpoints) keepHistory() *cobra.Command {
+	sample, reset := "", false
+	c := &cobra.Command{
+		Use: "set ENDPOINT [LEVEL]", Short: "Set what is kept of the messages of an endpoint",
+		Long: `Set what is kept of the messages of an endpoint, in place of what its program says: off, steps (each
+attempt), states (and the state after each version) or bodies (and the bodies of messages). With --sample it is kept of
+so many conversations, each whole or not at all; what failed is kept always. What is not named goes back to what the
+program says, and --reset does so with both.`,
+		Example: `  edda history set orders bodies
+  edda history set orders states --sample 10%
+  edda history set orders --reset`,
+		Args: arguments(cobra.RangeArgs(1, 2)),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			o, set := history.Options{}, len(args) == 2 || sample != ""
+			if reset == set {
+				return usage(c, errors.New("give a level, --sample, or --reset"))
+			}
+			if len(args) == 2 {
+				if o.Level, err = history.ParseLevel(args[1]); err != nil {
+					return usage(c, err)
+				}
+			}
+			if sample != "" {
+				if o.Sample, err = partOf(sample); err != nil {
+					return usage(c, err)
+				}
+			}
+			return t.set(c, object{"endpoint", args[0], "history", o.Level.String(), "history_sample",
+				jsonSample(o.Sample)},
+				fmt.Sprintf("Endpoint %s keeps the history that is set: %s.", args[0], historyText(o)),
+				func(ctx context.Context, e operate.Endpoints) error { return e.SetHistory(ctx, args[0], o) })
+		},
+	}
+	c.Flags().StringVar(&sample, "sample", "", "the part of the conversations that is kept, like 10%")
+	c.Flags().BoolVar(&reset, "reset", false, "keep what each program says")
+	return c
 }
 
 func (t endpoints) pause() *cobra.Command {

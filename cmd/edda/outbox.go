@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/edda-go/edda/internal/ring"
@@ -231,27 +233,30 @@ If it is interrupted, it prints how to continue.`,
 	return c
 }
 
-// keepCommand shows or sets how long a ring keeps its rows.
+// keepCommand shows or sets how long a ring keeps its rows, and of the history how many bytes.
 func (t border) keepCommand(of ring.Name, what string) *cobra.Command {
-	return &cobra.Command{
+	size := ""
+	c := &cobra.Command{
 		Use: "keep [DURATION]", Short: "Show, or set, for how long " + what + " are kept",
 		Long: fmt.Sprintf(`Show, or set, for how long %s are kept: at least so long, and at most a third longer, because
 they are deleted a third at a time.`, what),
 		Example: fmt.Sprintf("  edda %s keep\n  edda %s keep 336h", of, of),
 		Args:    arguments(cobra.MaximumNArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error {
-			var keep time.Duration
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			keep, most := time.Duration(0), int64(-1)
 			if len(args) > 0 {
-				var err error
-				if keep, err = time.ParseDuration(args[0]); err != nil {
+				if keep, err = time.ParseDuration(args[0]); err != nil || keep <= 0 {
 					return usage(c, fmt.Errorf("%s: want a duration like 168h", escape(args[0])))
 				}
 			}
+			if size != "" {
+				if most, err = bytesOf(size); err != nil {
+					return usage(c, err)
+				}
+			}
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
-				if len(args) > 0 {
-					if err := op.SetKeep(ctx, string(of), keep); err != nil {
-						return result{}, err
-					}
+				if err := op.SetKeep(ctx, string(of), keep, most); err != nil {
+					return result{}, err
 				}
 				rings, err := op.Rings(ctx)
 				if err != nil {
@@ -259,13 +264,61 @@ they are deleted a third at a time.`, what),
 				}
 				for _, r := range rings {
 					if r.Name == string(of) {
-						return lineOf(object{"ring", r.Name, "keep_seconds", r.Keep.Seconds(), "slot", r.Slot, "since",
-							r.Since.UTC()}, "The %s is kept for %v; it was last rotated at %s.", r.Name, r.Keep,
-							moment(r.Since)), nil
+						return shownRing(r), nil
 					}
 				}
 				return result{}, fmt.Errorf("there is no ring of %s: %w", of, errNotFound)
 			})
 		},
 	}
+	if of == ring.History {
+		c.Long += ` They are deleted before their time when the tables are larger than --size.`
+		c.Example += "\n  edda history keep --size 20GB"
+		c.Flags().StringVar(&size, "size", "", "how many bytes the tables may have, like 500MB or 20GB; 0 is no limit")
+	}
+	return c
+}
+
+func shownRing(r operate.Ring) result {
+	value := object{"ring", r.Name, "keep_seconds", r.Keep.Seconds(), "slot", r.Slot, "since", r.Since.UTC(), "bytes",
+		r.Bytes, "most_bytes", r.Most}
+	limit := ""
+	switch {
+	case r.Name == string(ring.History) && r.Most > 0:
+		limit = fmt.Sprintf(", as long as it has no more than %s; it has %s", bytesText(r.Most), bytesText(r.Bytes))
+	case r.Name == string(ring.History):
+		limit = fmt.Sprintf(", however large it is; it has %s", bytesText(r.Bytes))
+	}
+	return lineOf(value, "The %s is kept for %v%s; it was last rotated at %s.", r.Name, r.Keep, limit, moment(r.Since))
+}
+
+var byteUnits = []string{"kB", "MB", "GB", "TB"}
+
+// bytesOf reads a number of bytes as Postgres does: 1kB is 1024.
+func bytesOf(text string) (int64, error) {
+	number, unit := text, int64(1)
+	for n, name := range byteUnits {
+		if len(text) > len(name) && strings.EqualFold(text[len(text)-len(name):], name) {
+			number, unit = text[:len(text)-len(name)], 1<<(10*(n+1))
+		}
+	}
+	parsed, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+	if err != nil || parsed < 0 || parsed > math.MaxInt64/unit {
+		return 0, fmt.Errorf("--size %s: want a number of bytes, like 500MB or 20GB", escape(text))
+	}
+	return parsed * unit, nil
+}
+
+func bytesText(n int64) string {
+	value, unit := float64(n), "bytes"
+	for _, name := range byteUnits {
+		if value >= 1024 {
+			value, unit = value/1024, name
+		}
+	}
+	digits := 0
+	if value < 10 && unit != "bytes" {
+		digits = 1
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(value, 'f', digits, 64), ".0") + " " + unit
 }

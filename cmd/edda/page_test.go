@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/persistence"
@@ -69,6 +71,12 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `run show` | `run`":            runOf(scheduler.RunInfo{}),
 		"| `group list` | `groups`":       manifestGroupOf(scheduler.GroupInfo{}),
 		"| `lease list` | `leases`":       first(leaseRow(scheduler.LeaseInfo{})),
+		"| `history show` | `life`":       versionOf(history.Version{}),
+		"| `history find` | `message`":    append(sentOf(history.Message{}, true), placeOf(whereabouts.Place{})...),
+		"| `history export` | one":        entryOf(history.Entry{}, true),
+		"| `history ended` | `lives`":     lifeOf(history.Life{}),
+		"| `history conversation` | `count`": nodeOf(&whereabouts.Node{
+			Effects: []whereabouts.Group{{}}}),
 	}
 	advised := object{}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[advisedJSON]()) {

@@ -41,7 +41,7 @@ Exit codes: 0 done; 1 it failed; 2 the command line is wrong; 3 what was named d
 func (t *tool) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: "edda", Short: "Look after Edda's schema: migrations, queues, endpoints, limits, leases, sagas, dead " +
-			"letters, the border, manifests and their runs", Long: rootHelp,
+			"letters, the border, the history, manifests and their runs", Long: rootHelp,
 		Example: `  edda migrate up
   edda migrate install orders --kinds order.place,payment.charged
   edda queue list
@@ -59,8 +59,8 @@ func (t *tool) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
 	root.AddCommand(migrating{t}.commands(), queues{t}.commands(), endpoints{t}.commands(), limits{t}.commands(),
 		leases{t}.commands(), sagas{t}.commands(), letters{t}.commands(), border{t}.outboxCommands(),
-		border{t}.inboxCommands(), manifests{t}.commands(), groups{t}.commands(), runs{t}.commands(), t.adviseCommand(),
-		t.versionCommand())
+		border{t}.inboxCommands(), histories{t}.commands(), manifests{t}.commands(), groups{t}.commands(),
+		runs{t}.commands(), histories{t}.findCommand(), t.adviseCommand(), t.versionCommand())
 	return root
 }
 

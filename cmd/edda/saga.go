@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
@@ -125,9 +126,10 @@ func firstDue(pending []saga.Pending) (first time.Time) {
 
 func (t sagas) show() *cobra.Command {
 	return &cobra.Command{
-		Use: "show SAGA KEY", Short: "Show one instance with its state",
-		Long: `Show one instance with its state as it is stored, its pending timeouts and who started it. Exit code 3:
-there is no instance of this key; it may have completed, or never started.`,
+		Use: "show SAGA KEY", Short: "Show one instance with its state, and what happened to it last",
+		Long: `Show one instance with its state as it is stored, its pending timeouts, who started it, and its last 10
+versions. "edda history show" has those before them. Exit code 3: there is no instance of this key; it may have
+completed, which "edda history show" knows, or never started.`,
 		Example: `  edda saga show order 2026-0007
   edda saga show order 2026-0007 --json | jq '.state'`,
 		Args: arguments(cobra.ExactArgs(2)),
@@ -142,10 +144,25 @@ there is no instance of this key; it may have completed, or never started.`,
 						args[1],
 						errNotFound)
 				}
-				return result{value: instanceOf(l), page: func(p *page) { showInstance(p, l) }}, nil
+				versions, err := lastVersions(ctx, op, l.Instance)
+				return result{value: append(instanceOf(l), "timeline", timelineOf(versions)), page: func(p *page) {
+					showInstance(p, l)
+					p.line("history:")
+					showTimeline(p, versions)
+				}}, err
 			})
 		},
 	}
+}
+
+// lastVersions is the end of an instance's timeline; nothing if it has ended meanwhile.
+func lastVersions(ctx context.Context, op *operate.Operator, i saga.Instance) ([]history.Version, error) {
+	life, ok, err := op.History().Life(ctx, i.ID)
+	if err != nil || !ok {
+		return nil, err
+	}
+	versions, _, err := op.History().Timeline(ctx, life, saga.ID{}, 10)
+	return versions, err
 }
 
 func showInstance(p *page, l persistence.Listed) {

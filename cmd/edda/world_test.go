@@ -76,6 +76,7 @@ func (w *world) want(code int, args ...string) said {
 var (
 	anyTime = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T][\d:.]+Z`)
 	anyID   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	aTook   = regexp.MustCompile(`(handled|retried) +[0-9.]+(?:µs|ms|s|m[0-9.]*s?) +\S+`)
 	spaces  = regexp.MustCompile(` +`)
 )
 
@@ -83,6 +84,7 @@ var (
 func (w *world) stable(text string) string {
 	text = strings.ReplaceAll(text, w.schema, "SCHEMA")
 	text = anyID.ReplaceAllString(anyTime.ReplaceAllString(text, "TIME"), "ID")
+	text = aTook.ReplaceAllString(text, "$1 TOOK HOST")
 	var lines []string
 	for line := range strings.Lines(text) {
 		lines = append(lines, strings.TrimRight(spaces.ReplaceAllString(line, " "), " \n"))

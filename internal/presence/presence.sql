@@ -133,3 +133,10 @@ DELETE FROM :schema.suspect d WHERE d.ctid = ANY (ARRAY(
     WHERE l.queue = ANY ($1::int[]) AND l.at < clock_timestamp() - interval '1 minute'
       AND NOT :schema.is_queued(l.queue, l.due, l.id)
     LIMIT $2 FOR UPDATE SKIP LOCKED));
+
+-- name: processes
+-- The processes that run one of these queues, and those of these sessions. The table has a row for each process.
+SELECT s.id, s.host, s.pid, s.queues, s.ended IS NULL AND s.expires > clock_timestamp()
+FROM :schema.session s
+WHERE s.ended IS NULL AND s.expires > clock_timestamp() AND s.queues && $1::int[] OR s.id = ANY ($2::uuid[])
+LIMIT 10000;

@@ -36,3 +36,26 @@ FROM (
     FROM :schema.parked p WHERE p.queue = $3 AND p.id = $1) m
 ORDER BY m.due
 LIMIT 100;
+
+-- name: locate
+-- Where messages are in this queue, $3, by their ids. It is read from one end to the other: it has no index of ids. Of
+-- the messages before one that is due, or before one of a key that is parked, $2 are counted at most. xmax tells of a
+-- transaction that has the row locked.
+SELECT q.id, q.due, q.sent, q.attempt, q.kind, CASE WHEN cardinality($1::uuid[]) = 1 THEN q.header END, q.last_error,
+       now(), q.was_due, q.cancelled, NULL AS lane,
+       q.owner IS NULL AND :schema.in_hand(q.xmax) AS in_hand, CASE WHEN q.due > now() THEN q.owner END AS holder,
+       q.due AS until,
+       CASE WHEN q.due <= now() THEN (
+           SELECT count(*) FROM (
+               SELECT FROM :queue b WHERE (b.due, b.id) < (q.due, q.id) ORDER BY b.due, b.id LIMIT $2) c) ELSE 0 END
+FROM :queue q WHERE q.id = ANY ($1::uuid[])
+UNION ALL
+SELECT p.id, p.due, p.sent, p.attempt, p.kind, CASE WHEN cardinality($1::uuid[]) = 1 THEN p.header END, p.last_error,
+       now(), NULL, p.cancelled, p.key, false, CASE WHEN l.until > now() THEN l.session END, coalesce(l.waits_due,
+           l.until),
+       (SELECT count(*) FROM (
+            SELECT FROM :schema.parked b WHERE b.queue = p.queue AND b.key = p.key AND (b.due, b.id) < (p.due, p.id)
+            ORDER BY b.due, b.id LIMIT $2) c)
+FROM :schema.parked p LEFT JOIN :schema.lane l ON l.queue = p.queue AND l.key = p.key
+WHERE p.queue = $3 AND p.id = ANY ($1::uuid[])
+LIMIT 10000;

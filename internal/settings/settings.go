@@ -66,8 +66,8 @@ func (s *Settings) pausedAt(paused *time.Time) {
 }
 
 // List returns the settings of every endpoint that is installed, in the order of their names.
-func (s *Store) List(ctx context.Context, pool *pg.Pool) ([]Settings, error) {
-	rows, err := pool.Query(ctx, s.sql.Get("list"))
+func (s *Store) List(ctx context.Context, q pg.Queryer) ([]Settings, error) {
+	rows, err := q.Query(ctx, s.sql.Get("list"))
 	if err != nil {
 		return nil, err
 	}

@@ -202,3 +202,14 @@ WHERE ctid = ANY (ARRAY(
     SELECT x.ctid FROM :schema.discarded x
     WHERE x.at < now() - make_interval(secs => $1)
     ORDER BY x.at LIMIT $2 FOR UPDATE SKIP LOCKED));
+
+-- name: letters_of
+SELECT id, endpoint, message_id::text, kind, ''::bytea, attempts, conflicts, reason, error, sent, first_failed, died,
+    error_group
+FROM :schema.dead_letter WHERE message_id = ANY ($1::uuid[]) ORDER BY id LIMIT 1000;
+
+-- name: discarded_of
+-- There is no index of ids, so this may read the whole table. But a message is discarded after it was made, and of a
+-- long table the index of at finds what is so new.
+SELECT id, endpoint, message_id::text, kind, saga, key, reason, at
+FROM :schema.discarded WHERE message_id = ANY ($1::uuid[]) AND at >= $2::timestamptz ORDER BY id LIMIT 1000;

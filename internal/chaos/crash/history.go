@@ -170,9 +170,9 @@ func (a *arena) changeHistory(ctx context.Context, o *operate.Operator) error {
 	case 0:
 		return a.Exec(ctx, sql.Get("history_empty"))
 	case 1:
-		return o.SetMost(ctx, string(ring.History), 1<<20)
+		return o.SetKeep(ctx, string(ring.History), 0, 1<<20)
 	case 2:
-		return o.SetMost(ctx, string(ring.History), 0)
+		return o.SetKeep(ctx, string(ring.History), 0, 0)
 	case 3:
 		return a.Exec(ctx, sql.Get("history_rotate"))
 	}
@@ -187,7 +187,7 @@ func (a *arena) changeHistory(ctx context.Context, o *operate.Operator) error {
 
 // resetHistory lets the next phase be judged with its history.
 func (a *arena) resetHistory(ctx context.Context, o *operate.Operator) error {
-	if err := o.SetMost(ctx, string(ring.History), 0); err != nil {
+	if err := o.SetKeep(ctx, string(ring.History), 0, 0); err != nil {
 		return err
 	}
 	return a.Exec(ctx, sql.Get("history_unset"))

@@ -43,10 +43,18 @@ func Sender(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
 	return role
 }
 
+// Reader makes a role that may look at the tables of a schema.
+func Reader(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
+	t.Helper()
+	role = schema + "_reader"
+	makeRole(t, owner, schema, migrate.Roles{Reader: role})
+	return role
+}
+
 // makeRole makes the one role that is named in roles.
 func makeRole(t testing.TB, owner *pgxpool.Pool, schema string, roles migrate.Roles) {
 	t.Helper()
-	role := roles.Runtime + roles.Sender
+	role := roles.Runtime + roles.Sender + roles.Reader
 	script, err := migrate.Grants(schema, roles)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,404 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/ring"
+	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
+	"github.com/spf13/cobra"
+)
+
+// histories has the commands that show what happened to messages and instances.
+type histories struct{ *tool }
+
+func (t histories) commands() *cobra.Command {
+	c := &cobra.Command{
+		Use: "history", Short: "Show what happened to messages and instances, and set what is kept of that",
+		Long: `Show what happened to messages and instances, living or ended, and set what is kept of that. Endpoints
+write the history in the transactions that handle messages; nothing reads it to decide anything.`,
+		Example: `  edda history show order 2026-0007
+  edda history find 0198c0de-0000-7000-8000-000000000001
+  edda history conversation 0198c0de-0000-7000-8000-000000000001
+  edda history set orders bodies --sample 10%
+  edda history keep 72h --size 20GB`,
+		RunE: group,
+	}
+	c.AddCommand(t.show(), t.find(), t.conversation(), t.export(), t.ended(), endpoints(t).keepHistory(),
+		border(t).keepCommand(ring.History, "messages and versions"))
+	return c
+}
+
+// mostLives is how many lives of a key are shown.
+const mostLives = 20
+
+// lifeFlags choose a life of a key.
+type lifeFlags struct{ life string }
+
+func (f *lifeFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.life, "life", "", "the life of this instance, in place of the newest")
+}
+
+func (f *lifeFlags) check(c *cobra.Command) error {
+	if _, err := saga.ParseID(f.life); f.life != "" && err != nil {
+		return usage(c, fmt.Errorf("--life %s: want the id of an instance", escape(f.life)))
+	}
+	return nil
+}
+
+// read returns the lives of a key, and the one that is asked for.
+func (f *lifeFlags) read(
+	ctx context.Context, op *operate.Operator, name, key string,
+) (lives []history.Life, of history.Life, err error) {
+	if lives, err = op.History().Lives(ctx, name, key, mostLives); err != nil {
+		return nil, of, err
+	}
+	if f.life == "" && len(lives) > 0 {
+		return lives, lives[0], nil
+	}
+	ok := false
+	if f.life != "" {
+		id, _ := saga.ParseID(f.life) // check has read it once
+		of, ok, err = op.History().Life(ctx, id)
+	}
+	switch {
+	case err != nil:
+		return nil, of, err
+	case !ok || of.Saga != name || of.Key != key:
+		return nil, of, fmt.Errorf("no such life of saga %s/%s is known; it never lived, or ended longer ago than "+
+			"history keeps, or its endpoint keeps none: %w", name, key, errNotFound)
+	}
+	return lives, of, nil
+}
+
+const timelinePage = 20
+
+func (t histories) show() *cobra.Command {
+	flags, before, limit := &lifeFlags{}, "", 0
+	c := &cobra.Command{
+		Use: "show SAGA KEY", Short: "Show what happened to an instance, living or ended, version by version",
+		Long: `Show what happened to an instance, living or ended: each version with the messages that made it, what
+became of its state, and what it sent; attempts that failed stand where they were. A key that lived more than once has
+several lives: the newest is shown, and the others are named. Exit code 3: none is known.`,
+		Example: `  edda history show order 2026-0007
+  edda history show order 2026-0007 --before 0198c0de-0000-7000-8000-000000000001`,
+		Args: arguments(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			from, err := pageID(c, before)
+			if err == nil {
+				err = flags.check(c)
+			}
+			if err != nil {
+				return err
+			}
+			if limit < 1 || limit > 200 {
+				return usage(c, fmt.Errorf("--limit is %d, want 1 to 200", limit))
+			}
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				lives, of, err := flags.read(ctx, op, args[0], args[1])
+				if err != nil {
+					return result{}, err
+				}
+				versions, next, err := op.History().Timeline(ctx, of, from, limit)
+				return shownLife(lives, of, versions, next), err
+			})
+		},
+	}
+	flags.add(c)
+	c.Flags().StringVar(&before, "before", "", "older versions, from this page of the history on: the end of the "+
+		"page before")
+	c.Flags().IntVar(&limit, "limit", timelinePage, "versions, at most 200")
+	return c
+}
+
+// pageID reads the id of a page of the history.
+func pageID(c *cobra.Command, text string) (id saga.ID, err error) {
+	if text == "" {
+		return id, nil
+	}
+	if id, err = saga.ParseID(text); err != nil {
+		return id, usage(c, fmt.Errorf("--before %s: want a UUID", escape(text)))
+	}
+	return id, nil
+}
+
+func (t histories) find() *cobra.Command {
+	bodies := false
+	c := &cobra.Command{
+		Use: "find ID", Short: "Say where a message is and why, with its attempts; or show an instance",
+		Long: `Say where a message is and why it does not go on, or what became of it, and show each attempt. An id of
+an instance shows what "edda history show" does. Queues have no index of ids, so all of them are read: about a second
+for ten million messages. Exit code 3: nothing is known of the id.`,
+		Example: `  edda history find 0198c0de-0000-7000-8000-000000000001
+  edda history find 0198c0de-0000-7000-8000-000000000001 --body --json`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := saga.ParseID(args[0])
+			if err != nil {
+				return usage(c, fmt.Errorf("%s: want the id of a message or an instance, a UUID", escape(args[0])))
+			}
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				life, ok, err := op.History().Life(ctx, id)
+				if err == nil && ok {
+					versions, next, err := op.History().Timeline(ctx, life, saga.ID{}, timelinePage)
+					return shownLife([]history.Life{life}, life, versions, next), err
+				}
+				if err != nil {
+					return result{}, err
+				}
+				m, err := op.History().Message(ctx, id)
+				if err != nil {
+					return result{}, err
+				}
+				if !m.Known() {
+					return result{}, fmt.Errorf("message or instance %s: %s: %w", id, m.Places[0].Says(), errNotFound)
+				}
+				return shownTrace(m, bodies), nil
+			})
+		},
+	}
+	c.Flags().BoolVar(&bodies, "body", false, "show bodies, if history keeps them")
+	return c
+}
+
+func (t histories) conversation() *cobra.Command {
+	most := 0
+	c := &cobra.Command{
+		Use: "conversation ID", Short: "Show what followed from a message, as a tree of causes",
+		Long: `Show the conversation of a message as a tree: below each message those that its handlers sent, and where
+each of them is. More than 10 messages of one kind that one message sent are folded. ID is that of any message of the
+conversation. Exit code 3: nothing is known of the id.`,
+		Example: `  edda history conversation 0198c0de-0000-7000-8000-000000000001`,
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := saga.ParseID(args[0])
+			if err != nil {
+				return usage(c, fmt.Errorf("message id %s: want a UUID", escape(args[0])))
+			}
+			if most < 1 || most > 10_000 {
+				return usage(c, fmt.Errorf("--limit is %d, want 1 to 10000", most))
+			}
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				conversation, ok, err := op.History().Conversation(ctx, id, most)
+				if err == nil && !ok {
+					err = fmt.Errorf("nothing is known of a message or a conversation %s: %w", id, errNotFound)
+				}
+				return shownConversation(conversation), err
+			})
+		},
+	}
+	c.Flags().IntVar(&most, "limit", 1000, "messages, at most 10000")
+	return c
+}
+
+func (t histories) ended() *cobra.Command {
+	outcome, after, limit := "", "", 0
+	c := &cobra.Command{
+		Use: "ended SAGA", Short: "Show instances that have ended, the newest first",
+		Example: `  edda history ended order
+  edda history ended order --outcome completed --limit 200`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			ended, id, err := place(after)
+			if err != nil {
+				return usage(c, err)
+			}
+			if limit < 1 || limit > 200 {
+				return usage(c, fmt.Errorf("--limit is %d, want 1 to 200", limit))
+			}
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				lives, err := op.History().Ended(ctx, args[0], history.Outcome(outcome),
+					history.EndedBefore{Ended: ended, ID: id}, limit)
+				next := ""
+				if n := len(lives); n == limit {
+					next = lives[n-1].Ended.Format(time.RFC3339Nano) + "/" + lives[n-1].ID.String()
+				}
+				return listing{name: "lives", none: "No instance is known to have ended.", next: &next}.of(
+					"KEY|INSTANCE|BEGAN|ENDED|OUTCOME", rows(lives, func(l history.Life) (object, []string) {
+						return lifeOf(l), []string{l.Key, l.ID.String(), moment(l.Began), moment(l.Ended),
+							string(l.Outcome)}
+					})), err
+			})
+		},
+	}
+	c.Flags().StringVar(&outcome, "outcome", "", "only those that ended so: completed")
+	c.Flags().StringVar(&after, "after", "", "continue after this one, given as ENDED/INSTANCE: the end of the page "+
+		"before")
+	c.Flags().IntVar(&limit, "limit", 50, "instances, at most 200")
+	return c
+}
+
+func (t histories) export() *cobra.Command {
+	flags := &lifeFlags{}
+	c := &cobra.Command{
+		Use: "export SAGA KEY", Short: "Print a life as JSON lines: its messages with their bodies, and its states",
+		Long: `Print a life as JSON lines, the oldest first: one of type "life", then one of type "message" for each
+attempt, with its body and what it sent if history keeps bodies, and after the messages of a transaction one of type
+"state". A test that replays a life needs no more. Control characters are escaped.`,
+		Example: `  edda history export order 2026-0007 > life.jsonl
+  edda history export order 2026-0007 | jq 'select(.type == "state") | .state'`,
+		Args: arguments(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := flags.check(c); err != nil {
+				return err
+			}
+			ctx, op, err := t.open(c.Context())
+			if err != nil {
+				return err
+			}
+			_, of, err := flags.read(ctx, op, args[0], args[1])
+			if err == nil {
+				err = t.exportLife(ctx, op, of)
+			}
+			return causeOf(ctx, err)
+		},
+	}
+	flags.add(c)
+	return c
+}
+
+// exportPage is how many versions are in memory at once.
+const exportPage = 100
+
+func (t histories) exportLife(ctx context.Context, op *operate.Operator, of history.Life) error {
+	pages := []saga.ID{{}} // the newest first, as a timeline is read
+	for {
+		_, next, err := op.History().Timeline(ctx, of, pages[len(pages)-1], exportPage)
+		if err != nil {
+			return err
+		}
+		if next.IsZero() {
+			break
+		}
+		pages = append(pages, next)
+	}
+	if err := t.jsonLine("life", lifeOf(of)); err != nil {
+		return err
+	}
+	for _, page := range slices.Backward(pages) {
+		versions, _, err := op.History().Timeline(ctx, of, page, exportPage)
+		if err != nil {
+			return err
+		}
+		for _, v := range versions {
+			for _, e := range v.Entries {
+				if err := t.jsonLine("message", entryOf(e, true)); err != nil {
+					return err
+				}
+			}
+			if v.Change == history.Attempted || v.Change == history.Unchanged {
+				continue
+			}
+			if err := t.jsonLine("state", stateOf(v)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// jsonLine prints an object on a line of its own.
+func (t histories) jsonLine(kind string, o object) error {
+	line, err := json.Marshal(append(object{"type", kind}, o...))
+	if err == nil {
+		_, err = io.WriteString(t.out, escapeJSON(string(line))+"\n")
+	}
+	if err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// identity is one thing that an id is.
+type identity struct{ is, says, command string }
+
+func (t histories) findCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "find ID", Short: "Say what an id is, and which command shows it",
+		Long: `Say what an id is, and which command shows it: a message, a conversation, an instance of a saga, a run of
+a manifest, or, for a number, a dead letter. Exit code 3: it is none of them, or history does not keep it any more.`,
+		Example: `  edda find 0198c0de-0000-7000-8000-000000000001
+  edda find 17`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := saga.ParseID(args[0])
+			if number, noNumber := strconv.ParseInt(args[0], 10, 64); noNumber == nil {
+				return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+					l, err := op.DeadLetters().Show(ctx, t.pool, number)
+					says := fmt.Sprintf("message %s of endpoint %s, dead since %s", l.MessageID, l.Endpoint,
+						moment(l.Died))
+					return found(args[0], []identity{{"dead letter", says, "edda dead show " + args[0]}}), err
+				})
+			}
+			if err != nil {
+				return usage(c, fmt.Errorf("%s: want a UUID, or the number of a dead letter", escape(args[0])))
+			}
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				all, err := t.identities(ctx, op, id)
+				if err == nil && len(all) == 0 {
+					err = fmt.Errorf("%s is no message, instance, conversation or run that is known: %w", id,
+						errNotFound)
+				}
+				return found(id.String(), all), err
+			})
+		},
+	}
+}
+
+func found(id string, all []identity) result {
+	list := listing{name: "found"}.of("IS|SAYS|COMMAND", rows(all, func(f identity) (object, []string) {
+		return object{"is", f.is, "says", f.says, "command", f.command}, []string{f.is, f.says, f.command}
+	}))
+	list.value = append(object{"id", id}, list.value...)
+	return list
+}
+
+func (t histories) identities(ctx context.Context, op *operate.Operator, id saga.ID) (all []identity, err error) {
+	life, ok, err := op.History().Life(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if ok {
+		return []identity{{"instance", lifeText(life), "edda history show " + quoted(life.Saga) + " " +
+			quoted(life.Key) + " --life " + id.String()}}, nil
+	}
+	s, err := scheduler.NewStore(t.pool, scheduler.StoreOptions{Schema: t.schemaName()})
+	if err != nil {
+		return nil, err
+	}
+	if r, err := s.RunOf(ctx, id); err == nil {
+		all = append(all, identity{"run", fmt.Sprintf("of manifest %s, %s", r.Manifest, r.State),
+			"edda run show " + id.String()})
+	} else if !errors.Is(err, scheduler.ErrNoRun) {
+		return nil, err
+	}
+	m, err := op.History().Message(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range m.Places {
+		if !m.Known() {
+			break
+		}
+		all = append(all, identity{"message", m.Info.Kind + ": " + p.Says(), "edda history find " + id.String()})
+		if p.Letter > 0 {
+			number := strconv.FormatInt(p.Letter, 10)
+			all = append(all, identity{"dead letter", number, "edda dead show " + number})
+		}
+	}
+	if m.Known() && m.Info.Conversation == id && slices.ContainsFunc(m.Attempts,
+		func(e history.Entry) bool { return len(e.Sent) > 0 }) {
+		all = append(all, identity{"conversation", "it began with this message",
+			"edda history conversation " + id.String()})
+	}
+	return all, nil
+}

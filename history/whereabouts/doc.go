@@ -1,0 +1,19 @@
+// Package whereabouts says in words where a message is and what became of it, with the reason why it does not go on,
+// and shows the lives of saga instances and what followed from a message. It reads queues, dead letters, discarded
+// messages, kept copies and the history. An operator has a [Reader] from operate.Operator.History.
+//
+// # Promise
+//
+// A method reads one snapshot, locks nothing and waits for nothing. A message is in one place at each moment, so a
+// message that moves while a method reads is found once. Queues have no index of ids: a method that looks for messages
+// reads all queues, about a second for ten million messages. Texts are as their senders wrote them, including control
+// characters: escape them before you show them.
+//
+// # What it cannot know
+//
+// A message that is in no queue and in no page of the history is Unknown: it was never here, it was handled longer ago
+// than history keeps, or its endpoint, or its conversation, keeps no history.
+//
+// Reading order: place.go (where a message is, in words), locate.go (queues), reader.go (one message), tree.go
+// (conversations), lives.go (instances).
+package whereabouts

@@ -1,0 +1,96 @@
+package whereabouts
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/saga"
+)
+
+// Lives returns the lives of a key, the newest first, most of them at most: the living one, if there is one, and those
+// that have ended.
+func (r *Reader) Lives(ctx context.Context, name, key string, most int) (lives []history.Life, err error) {
+	err = r.look(ctx, func(s *snapshot) error {
+		lives = nil
+		living, ok, err := s.living(ctx, name, key)
+		if err != nil {
+			return err
+		}
+		if ok {
+			lives = append(lives, living)
+		}
+		ended, err := r.history.Lives(ctx, s.tx, name, key, most)
+		if err != nil {
+			return err
+		}
+		for _, l := range ended {
+			if ok && l.ID == living.ID { // it has completed, and its saga remembers it
+				lives = lives[1:]
+			}
+			lives = append(lives, l)
+		}
+		lives = lives[:min(most, len(lives))]
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the lives of %.80s %.80q: %w", name, key, pgerr.Explain(err))
+	}
+	return lives, nil
+}
+
+func (s *snapshot) living(ctx context.Context, name, key string) (l history.Life, ok bool, err error) {
+	id, page, ok, err := s.sagas.LastPage(ctx, s.tx, name, key)
+	if err != nil || !ok {
+		return history.Life{}, false, err
+	}
+	return history.Life{ID: id, Saga: name, Key: key, Began: began(id), Page: page}, true, nil
+}
+
+// Life returns the life of an instance, whether it lives or has ended; ok is false if neither is known.
+func (r *Reader) Life(ctx context.Context, id saga.ID) (life history.Life, ok bool, err error) {
+	err = r.look(ctx, func(s *snapshot) error {
+		if life, ok, err = r.history.LifeOf(ctx, s.tx, id); err != nil || ok {
+			return err
+		}
+		i, lives, err := r.sagas.NameOf(ctx, s.tx, id)
+		if err != nil || !lives {
+			return err
+		}
+		life, ok, err = s.living(ctx, i.Saga, i.Key)
+		return err
+	})
+	if err != nil {
+		return history.Life{}, false, fmt.Errorf("look for instance %s: %w", id, pgerr.Explain(err))
+	}
+	return life, ok, nil
+}
+
+// Timeline returns what happened in a life, the oldest first: its newest versions, most of them at most, and the
+// attempts that failed or changed nothing meanwhile; see history.Store.Timeline. With a before that an earlier call has
+// returned, it is those that come before. The next before is zero if no older version is kept.
+func (r *Reader) Timeline(
+	ctx context.Context, of history.Life, before saga.ID, most int,
+) (timeline []history.Version, next saga.ID, err error) {
+	err = r.look(ctx, func(s *snapshot) error {
+		read, from := r.history.Timeline, of.Page
+		if !before.IsZero() {
+			read, from = r.history.Earlier, before
+		}
+		timeline, next, err = read(ctx, s.tx, of.ID, from, most)
+		return err
+	})
+	if err != nil {
+		return nil, saga.ID{}, fmt.Errorf("read what happened to %.80s %.80q: %w", of.Saga, of.Key, pgerr.Explain(err))
+	}
+	return timeline, next, nil
+}
+
+// Ended returns lives of a saga that have ended, the newest first, of one outcome or of all if that is "".
+func (r *Reader) Ended(
+	ctx context.Context, name string, outcome history.Outcome, before history.EndedBefore, most int,
+) (lives []history.Life, err error) {
+	lives, err = r.history.Ended(ctx, r.pool, name, outcome, before, most)
+	return lives, pgerr.Explain(err)
+}

@@ -1,0 +1,197 @@
+package whereabouts
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/presence"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// queued is a row of a queue, or one that is parked.
+type queued struct {
+	info      history.Message
+	queue     *queue.Queue
+	due, now  time.Time
+	attempt   int // that have failed
+	lastError string
+	wasDue    *time.Time
+	cancelled string
+	lane      *string
+	inHand    bool    // a transaction has it locked
+	holder    saga.ID // the session that has claimed it, or its lane
+	until     time.Time
+	before    int64
+}
+
+// queuesAtOnce is how many queues are read in one piece. A piece locks the table and the index of each until it is
+// unlocked, and Postgres has room for some thousands of locks.
+const queuesAtOnce = 100
+
+// locate finds messages in queues. most is up to which number the messages before one are counted.
+func (r *Reader) locate(
+	ctx context.Context, tx pgx.Tx, known *queue.Routes, ids []saga.ID, most int64,
+) (found []queued, err error) {
+	raw := make([][16]byte, len(ids))
+	for n, id := range ids {
+		raw[n] = id
+	}
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(r.sql.Get("begin_piece"))
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(known.ByID)), queuesAtOnce) {
+		for _, number := range some {
+			q := known.ByID[number]
+			pipeline.Queue(q.SQL("locate"), raw, most, number).Query(func(rows pgx.Rows) error {
+				here, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (queued, error) { return scan(row, q) })
+				found = append(found, here...)
+				return err
+			})
+		}
+		pipeline.Queue(r.sql.Get("unlock_piece"))
+	}
+	if err := tx.SendBatch(ctx, pipeline).Close(); err != nil {
+		return nil, fmt.Errorf("look into the queues: %w", err)
+	}
+	return found, nil
+}
+
+func scan(row pgx.CollectableRow, q *queue.Queue) (m queued, err error) {
+	var (
+		header               []byte
+		lastError, cancelled *string
+		holder               *[16]byte
+		until                *time.Time
+	)
+	i := saga.Info{}
+	err = row.Scan((*[16]byte)(&i.ID), &m.due, &i.Sent, &m.attempt, &i.Kind, &header, &lastError, &m.now, &m.wasDue,
+		&cancelled, &m.lane, &m.inHand, &holder, &until, &m.before)
+	if err != nil {
+		return m, err
+	}
+	if lastError != nil {
+		m.lastError = *lastError
+	}
+	if cancelled != nil {
+		m.cancelled = *cancelled
+	}
+	if holder != nil {
+		m.holder = *holder
+	}
+	if until != nil {
+		m.until = until.UTC()
+	}
+	if m.due = m.due.UTC(); m.wasDue != nil {
+		i.Due = m.wasDue.UTC()
+	} else {
+		i.Due = m.due
+	}
+	_ = wire.ReadHeader(header, &i) // what can be read of a faulty header is enough
+	m.queue, m.info = q, infoOf(&i)
+	return m, nil
+}
+
+// infoOf is what history would know of a message.
+func infoOf(i *saga.Info) history.Message {
+	m := history.Message{
+		ID: i.ID, Conversation: i.ConversationID, RelatedTo: i.RelatedTo, Kind: i.Kind, Intent: i.Intent, From: i.From,
+		Sent: i.Sent.UTC(), Due: i.Due,
+	}
+	if m.Conversation.IsZero() {
+		m.Conversation = i.ID
+	}
+	if i.Fire != nil {
+		m.Manifest, m.Run = i.Fire.Manifest, i.Fire.Run
+	}
+	return m
+}
+
+// place says where a queued message is. What the endpoint does comes later, see hinder.
+func (m *queued) place() Place {
+	p := Place{
+		Endpoint: m.queue.Endpoint, Relay: m.queue.Relay, Attempt: m.attempt + 1, At: m.due, Before: m.before,
+		Error: m.lastError, Reason: m.cancelled, In: m.due.Sub(m.now),
+	}
+	switch {
+	case m.lane != nil:
+		p.State, p.Key, p.Until, p.In = Parked, *m.lane, m.until, m.until.Sub(m.now)
+	case m.inHand:
+		p.State, p.In = InHand, 0
+	case !m.holder.IsZero():
+		p.State, p.Until = InHand, m.until
+		if m.wasDue != nil {
+			p.At = m.wasDue.UTC()
+		}
+	case !m.due.After(m.now):
+		p.State, p.In = Waiting, 0
+	case m.attempt > 0:
+		p.State = Retrying
+	default:
+		p.State = Delayed
+	}
+	return p
+}
+
+// hinder says of messages that wait what keeps them: a pause, or that nobody runs the endpoint, and who has those that
+// are in hand.
+func (r *Reader) hinder(ctx context.Context, tx pgx.Tx, found []queued, places []Place) error {
+	if len(found) == 0 {
+		return nil
+	}
+	set, err := r.settings.List(ctx, tx)
+	if err != nil {
+		return fmt.Errorf("read the settings of endpoints: %w", err)
+	}
+	var numbers []int
+	var sessions []saga.ID
+	for n := range found {
+		numbers = append(numbers, found[n].queue.ID)
+		if !found[n].holder.IsZero() {
+			sessions = append(sessions, found[n].holder)
+		}
+	}
+	processes, err := presence.Processes(ctx, tx, r.schema, numbers, sessions)
+	if err != nil {
+		return err
+	}
+	for n := range found {
+		m, p := &found[n], &places[n]
+		for _, s := range set {
+			if s.Paused && s.Endpoint == m.queue.Endpoint { // a pause of the distributor stops no partition
+				p.PausedAt, p.Pause = s.PausedAt, s.Reason
+			}
+		}
+		p.Idle = true
+		for _, s := range processes {
+			if s.Lives && slices.Contains(s.Queues, m.queue.ID) {
+				p.Idle = false
+			}
+			if s.Session == m.holder {
+				p.Process, p.Lost = fmt.Sprintf("%s (process %d)", s.Host, s.PID), !s.Lives
+			}
+		}
+	}
+	return nil
+}
+
+// baseOf is the endpoint of which an endpoint handles a partition, or the endpoint itself.
+func baseOf(known *queue.Routes, endpoint string) string {
+	at := strings.LastIndex(endpoint, ".p")
+	if at < 0 || known.Endpoints[endpoint[:at]] == nil {
+		return endpoint
+	}
+	base := endpoint[:at]
+	for _, q := range known.Partitions(base, 0) {
+		if q.Endpoint == endpoint {
+			return base
+		}
+	}
+	return endpoint
+}

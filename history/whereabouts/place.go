@@ -1,0 +1,262 @@
+package whereabouts
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// State is where a message is, or how it ended.
+type State string
+
+// The states. A message that was sent to several endpoints has one in each.
+const (
+	Waiting   State = "waiting"   // it is due, and waits behind others or for a worker
+	Delayed   State = "delayed"   // it is due later
+	Retrying  State = "retrying"  // an attempt failed, and the next one is due later
+	InHand    State = "in hand"   // a worker has it
+	Parked    State = "parked"    // it waits behind others of its key, in an ordered endpoint
+	Dead      State = "dead"      // it is a dead letter, or the failure of a run
+	Discarded State = "discarded" // it was consumed without effect
+	Handled   State = "handled"
+	Relayed   State = "relayed"   // a relay gave it to another system
+	Ingested  State = "ingested"  // it came from another system, and nothing is known of it since
+	Cancelled State = "cancelled" // a timeout that its saga has cancelled
+	Gone      State = "gone"      // it was here, and no page tells what became of it
+	Unknown   State = "unknown"   // nothing is known of it
+)
+
+// Open reports whether a message in this state may still be handled.
+func (s State) Open() bool {
+	return s == Waiting || s == Delayed || s == Retrying || s == InHand || s == Parked
+}
+
+// Place is where a message is, or how it ended, in one endpoint. Times are by the database's clock.
+type Place struct {
+	State    State
+	Endpoint string
+	Relay    bool          // a relay takes the place of the endpoint
+	At       time.Time     // when it is due, or when it met its fate
+	In       time.Duration // until it is due
+	Until    time.Time     // of one that is in hand: the end of the lease; zero in a batch
+	Attempt  int           // the next one, or the last one of a message that has ended
+	Before   int64         // messages that are before it, counted up to MostBefore
+	Key      string        // of the lane behind which it is parked
+	Process  string        // that has it or its lane in hand, or had it
+	Lost     bool          // that process does not live any more
+	Letter   int64         // the number of the dead letter, 0 if there is none
+	Error    string        // of the last attempt
+	Reason   string        // why it is dead, discarded or to be stopped
+	Did      string        // what handling it did to an instance
+
+	PausedAt time.Time // the endpoint takes no messages since then; zero if it does
+	Pause    string    // the reason of that
+	Idle     bool      // no process runs the endpoint
+}
+
+// MostBefore is up to which number the messages before one are counted.
+const MostBefore = 100_000
+
+// Says is the place in a sentence or two.
+func (p *Place) Says() string {
+	switch p.State {
+	case Waiting:
+		return "It waits in the queue of " + p.consumer() + p.behind() + p.interrupted() + "." + p.hindrance()
+	case Delayed:
+		return fmt.Sprintf("It is due in %s, at %s, in the queue of %s.", period(p.In), moment(p.At), p.consumer()) +
+			p.hindrance()
+	case Retrying:
+		return fmt.Sprintf("Attempt %d in %s failed%s. Attempt %d follows in %s, at %s.", p.Attempt-1, p.Endpoint,
+			because(p.Error), p.Attempt, period(p.In), moment(p.At)) + p.hindrance()
+	case InHand:
+		return p.inHand()
+	case Parked:
+		return p.parked()
+	case Dead:
+		return p.dead()
+	case Discarded:
+		return fmt.Sprintf("%s discarded it at %s%s.", p.Endpoint, moment(p.At), because(p.Reason))
+	case Cancelled:
+		return fmt.Sprintf("Its saga has cancelled it in %s at %s.", p.Endpoint, moment(p.At))
+	}
+	return p.over()
+}
+
+// over is a place in which nothing more happens.
+func (p *Place) over() string {
+	switch p.State {
+	case Handled:
+		return fmt.Sprintf("%s handled it at %s%s%s.", p.Endpoint, moment(p.At), p.attempt(), p.Did)
+	case Relayed:
+		return fmt.Sprintf("The relay %s gave it to the other side at %s.", p.Endpoint, moment(p.At))
+	case Ingested:
+		return fmt.Sprintf("It came in from another system through %s at %s. It is in no queue, and no page of the "+
+			"history tells what became of it.", p.Endpoint, moment(p.At))
+	case Gone:
+		return p.gone()
+	}
+	return "It is in no queue, and no page of the history tells of it. It was never here, or it was handled longer " +
+		"ago than history keeps, or in an endpoint or a conversation that keeps none."
+}
+
+func (p *Place) consumer() string {
+	if p.Relay {
+		return "the relay " + p.Endpoint
+	}
+	return p.Endpoint
+}
+
+func (p *Place) behind() string {
+	switch {
+	case p.Before == 0:
+		return ", and is the next"
+	case p.Before == 1:
+		return " behind 1 message"
+	case p.Before >= MostBefore:
+		return fmt.Sprintf(" behind %d messages or more", p.Before)
+	}
+	return fmt.Sprintf(" behind %d messages", p.Before)
+}
+
+// interrupted tells of the attempt before the next one.
+func (p *Place) interrupted() string {
+	if p.Attempt < 2 {
+		return ""
+	}
+	return fmt.Sprintf(", for attempt %d. Attempt %d failed%s", p.Attempt, p.Attempt-1, because(p.Error))
+}
+
+// hindrance says why the messages of the endpoint do not go on.
+func (p *Place) hindrance() string {
+	switch {
+	case !p.PausedAt.IsZero():
+		return fmt.Sprintf(" The endpoint is paused since %s%s.", moment(p.PausedAt), because(p.Pause))
+	case p.Idle && p.Relay:
+		return " No process runs the relay."
+	case p.Idle:
+		return " No process runs the endpoint."
+	}
+	return ""
+}
+
+func (p *Place) inHand() string {
+	text := "A worker of " + p.Endpoint + " has it in hand"
+	if p.Process != "" {
+		text = p.Process + " has it in hand for " + p.Endpoint
+	}
+	if p.Attempt > 1 {
+		text += fmt.Sprintf(", for attempt %d", p.Attempt)
+	}
+	if !p.Until.IsZero() {
+		text += fmt.Sprintf("; its lease ends in %s, at %s, unless it is extended", period(p.In), moment(p.Until))
+	}
+	if text += "."; p.Lost {
+		text += " That process does not live any more: the message is due again when the lease ends."
+	}
+	if p.Reason != "" {
+		text += " Its handler is asked to stop" + because(p.Reason) + "."
+	}
+	return text
+}
+
+func (p *Place) parked() string {
+	text := fmt.Sprintf("It is parked in %s: ", p.Endpoint)
+	switch p.Before {
+	case 0:
+		text += "it is the next of its key " + p.Key
+	case 1:
+		text += "1 message of its key " + p.Key + " is before it"
+	default:
+		text += fmt.Sprintf("%d messages of its key %s are before it", p.Before, p.Key)
+	}
+	if p.Process != "" {
+		text += ", and " + p.Process + " has one in hand"
+	} else if !p.Until.IsZero() {
+		text += ", and one that was put back is due in " + period(p.In) + ", at " + moment(p.Until)
+	}
+	return text + "." + p.hindrance()
+}
+
+func (p *Place) dead() string {
+	if p.Letter > 0 {
+		return fmt.Sprintf("It is dead letter %d of %s since %s, after %s%s.", p.Letter, p.Endpoint, moment(p.At),
+			attempts(p.Attempt), because(p.Error))
+	}
+	return fmt.Sprintf("It failed for good in %s at %s, after %s, and its run was told%s.", p.Endpoint, moment(p.At),
+		attempts(p.Attempt), because(p.Error))
+}
+
+// gone tells of the last that is known. Reason says how it ended, "" if that is not known.
+func (p *Place) gone() string {
+	if p.Attempt == 0 {
+		return p.Reason
+	}
+	text := fmt.Sprintf("Attempt %d in %s failed at %s%s.", p.Attempt, p.Endpoint, moment(p.At), because(p.Error))
+	if p.Reason != "" {
+		return text + " " + p.Reason
+	}
+	return text + " It is in no queue any more, and no page of the history tells what became of it: its endpoint, or " +
+		"its conversation, keeps no history of what is handled, or it is longer ago than history keeps."
+}
+
+func (p *Place) attempt() string {
+	if p.Attempt < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" at attempt %d", p.Attempt)
+}
+
+func attempts(n int) string {
+	if n == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprintf("%d attempts", n)
+}
+
+// mostOfText is how many characters of a text a sentence has.
+const mostOfText = 200
+
+// because is a text behind a colon, "" if there is none.
+func because(text string) string {
+	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
+	line = strings.TrimRight(line, ". \t\r")
+	if line == "" {
+		return ""
+	}
+	runes := []rune(line)
+	if len(runes) > mostOfText {
+		runes, more = runes[:mostOfText-1], true
+	}
+	if more {
+		return ": " + string(runes) + "…"
+	}
+	return ": " + string(runes)
+}
+
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000Z") }
+
+// period is a duration that a person reads.
+func period(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(time.Second).String()
+	case d < 48*time.Hour:
+		text := d.Round(time.Minute).String()
+		return strings.TrimSuffix(text, "0s")
+	}
+	return fmt.Sprintf("%d days", int(d.Round(time.Hour)/(24*time.Hour)))
+}
+
+// began is the time in an id of version 7.
+func began(id saga.ID) time.Time {
+	var n int64
+	for _, b := range id[:6] {
+		n = n<<8 | int64(b)
+	}
+	return time.UnixMilli(n).UTC()
+}

@@ -1,0 +1,232 @@
+package whereabouts
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"fmt"
+	"slices"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/settings"
+	"github.com/edda-go/edda/outbox"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed whereabouts.sql
+var statements string
+
+// Reader reads one schema. It is safe for concurrent use.
+type Reader struct {
+	pool   *pg.Pool
+	schema pg.Schema
+	sql    pg.Statements
+	routes *queue.Router
+
+	history  *history.Store
+	sagas    *persistence.Store
+	letters  *deadletter.Store
+	outbox   *outbox.Store
+	settings *settings.Store
+}
+
+// New returns a reader. operate.Operator.History calls it.
+func New(pool *pg.Pool, schema pg.Schema, routes *queue.Router) *Reader {
+	return &Reader{
+		pool: pool, schema: schema, sql: pg.Load(statements, schema), routes: routes, history: history.New(schema),
+		sagas: persistence.New(schema), letters: deadletter.New(schema), outbox: outbox.New(schema),
+		settings: settings.New(schema),
+	}
+}
+
+// Message is what is known of one message.
+type Message struct {
+	ID       saga.ID
+	Info     history.Message // as the history or a queue has it; without Kind if only its id is known
+	Attempts []history.Entry // in the order of time
+	Places   []Place         // where it is, one for each endpoint that it was sent to; at least one
+}
+
+// Known reports whether anything is known of m.
+func (m *Message) Known() bool {
+	return len(m.Places) > 1 || len(m.Places) == 1 && m.Places[0].State != Unknown
+}
+
+// Message says where a message is and what became of it. If nothing is known of it, its only place is Unknown.
+func (r *Reader) Message(ctx context.Context, id saga.ID) (m Message, err error) {
+	err = r.look(ctx, func(s *snapshot) error {
+		attempts, err := r.history.Message(ctx, s.tx, id)
+		if err != nil {
+			return err
+		}
+		m = Message{ID: id, Attempts: attempts}
+		return s.find(ctx, MostBefore, &m)
+	})
+	if err != nil {
+		return Message{}, fmt.Errorf("look for message %s: %w", id, pgerr.Explain(err))
+	}
+	return m, nil
+}
+
+// snapshot is one moment of the database.
+type snapshot struct {
+	*Reader
+	tx    pgx.Tx
+	known *queue.Routes
+}
+
+// look calls do with a snapshot, and again with a newer one if a queue was dropped meanwhile.
+func (r *Reader) look(ctx context.Context, do func(s *snapshot) error) error {
+	err := r.lookOnce(ctx, do)
+	if pgerr.ClassOf(err) == pgerr.Unprepared {
+		err = r.lookOnce(ctx, do)
+	}
+	return err
+}
+
+func (r *Reader) lookOnce(ctx context.Context, do func(s *snapshot) error) error {
+	known, err := r.routes.Reload(ctx, r.pool)
+	if err != nil {
+		return err
+	}
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return pgx.BeginTxFunc(ctx, r.pool, options, func(tx pgx.Tx) error { return do(&snapshot{r, tx, known}) })
+}
+
+// find completes messages of which the ids and the attempts are known.
+func (s *snapshot) find(ctx context.Context, most int64, messages ...*Message) error {
+	byID := make(map[saga.ID]*Message, len(messages))
+	ids := make([]saga.ID, 0, len(messages))
+	for _, m := range messages {
+		byID[m.ID] = m
+		ids = append(ids, m.ID)
+		if n := len(m.Attempts); n > 0 {
+			m.Info = m.Attempts[n-1].Info
+		}
+	}
+	found, err := s.locate(ctx, s.tx, s.known, ids, most)
+	if err != nil {
+		return err
+	}
+	places := make([]Place, len(found))
+	for n := range found {
+		places[n] = found[n].place()
+	}
+	if err := s.hinder(ctx, s.tx, found, places); err != nil {
+		return err
+	}
+	for n := range found {
+		m := byID[found[n].info.ID]
+		m.Places = append(m.Places, places[n])
+		if m.Info.Kind == "" {
+			m.Info = found[n].info
+		}
+	}
+	if err := s.findEndings(ctx, byID, ids); err != nil {
+		return err
+	}
+	for _, m := range messages {
+		s.conclude(m)
+	}
+	return nil
+}
+
+// findEndings adds the places of messages that ended otherwise than handled.
+func (s *snapshot) findEndings(ctx context.Context, byID map[saga.ID]*Message, ids []saga.ID) error {
+	letters, discarded, err := s.letters.Endings(ctx, s.tx, ids...)
+	if err != nil {
+		return err
+	}
+	for _, l := range letters {
+		s.add(byID[l.MessageID], l.Kind, Place{
+			State: Dead, Endpoint: l.Endpoint, At: l.Died, Attempt: l.Attempts, Letter: l.Number, Error: l.Error,
+			Reason: l.Reason,
+		})
+	}
+	slices.Reverse(discarded) // the newest of one endpoint counts
+	for _, d := range discarded {
+		s.add(byID[d.MessageID], d.Kind, Place{State: Discarded, Endpoint: d.Endpoint, At: d.At, Reason: d.Reason})
+	}
+	kept, err := s.outbox.KeptOf(ctx, s.tx, ids...)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(kept)
+	for _, k := range kept {
+		s.add(byID[k.ID], k.Kind, Place{State: Relayed, Endpoint: k.Endpoint, Relay: true, At: k.Relayed.UTC()})
+	}
+	return nil
+}
+
+// add adds a place to m, unless another one tells of the same endpoint already. A message may have died twice there.
+func (s *snapshot) add(m *Message, kind string, p Place) {
+	if s.tells(m, p.Endpoint) && p.Letter == 0 {
+		return
+	}
+	m.Places = append(m.Places, p)
+	if m.Info.Kind == "" {
+		m.Info.ID, m.Info.Kind = m.ID, kind
+	}
+}
+
+func (s *snapshot) tells(m *Message, endpoint string) bool {
+	base := baseOf(s.known, endpoint)
+	return slices.ContainsFunc(m.Places, func(p Place) bool { return baseOf(s.known, p.Endpoint) == base })
+}
+
+// conclude adds what only the history tells of m, the newest of each endpoint.
+func (s *snapshot) conclude(m *Message) {
+	for _, e := range slices.Backward(m.Attempts) {
+		if e.Fate == history.Ingested && len(m.Places) > 0 || s.tells(m, e.Endpoint) {
+			continue
+		}
+		m.Places = append(m.Places, placeOf(&e))
+	}
+	if len(m.Places) == 0 {
+		m.Places = []Place{{State: Unknown}}
+	}
+	slices.SortStableFunc(m.Places, func(a, b Place) int { return cmp.Compare(a.Endpoint, b.Endpoint) })
+}
+
+// placeOf is where a message is of which nothing but the last attempt in an endpoint is known.
+func placeOf(e *history.Entry) Place {
+	p := Place{
+		Endpoint: e.Endpoint, At: e.At, Attempt: e.Info.Attempt, Process: e.Host, Error: e.Error, Reason: e.Reason,
+	}
+	switch e.Fate {
+	case history.Handled:
+		p.State, p.Did = Handled, did(e)
+	case history.Discarded:
+		if p.State = Discarded; p.Reason == "" {
+			p.Reason = e.Error
+		}
+	case history.Relayed:
+		p.State, p.Relay = Relayed, true
+	case history.Ingested:
+		p.State = Ingested
+	case history.Died:
+		if p.State = Dead; e.Info.Run.IsZero() {
+			p.State, p.Reason = Gone, "It was a dead letter, and has been retried, edited or discarded since."
+		}
+	default:
+		p.State, p.Reason = Gone, ""
+	}
+	return p
+}
+
+// did says what a message did to an instance.
+func did(e *history.Entry) string {
+	switch {
+	case e.Saga == "":
+		return ""
+	case e.Version == 1:
+		return fmt.Sprintf(", and began %s %s", e.Saga, e.Key)
+	}
+	return fmt.Sprintf(", in version %d of %s %s", e.Version, e.Saga, e.Key)
+}

@@ -1,0 +1,227 @@
+package whereabouts
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/saga"
+)
+
+// Conversation is what followed from a message.
+type Conversation struct {
+	Roots []*Node // the message from outside; more than one if pages between them are gone
+	Count int     // of messages
+	More  bool    // there are more than were asked for
+}
+
+// Node is a message and what its handlers sent.
+type Node struct {
+	Message
+	Effects []Group
+}
+
+// Group is what handlers of one message sent of one kind.
+type Group struct {
+	Kind   string
+	Count  int
+	States map[State]int // how many are in which state; a message in several endpoints counts for each
+	Folded bool          // Nodes has some of them only
+	Nodes  []*Node
+}
+
+// Messages of one kind that one message has sent are folded if they are more than foldAbove. Then keptOfState of each
+// state are left.
+const (
+	foldAbove   = 10
+	keptOfState = 2
+)
+
+// mostClimbed bounds how many causes are followed from a message.
+const mostClimbed = 1000
+
+// Conversation returns the tree of causes to which a message belongs, or the conversation that has the id: most
+// messages at most. ok is false if nothing is known of the id. Of the messages before one in a queue 1,000 are counted.
+func (r *Reader) Conversation(
+	ctx context.Context, id saga.ID, most int,
+) (c Conversation, ok bool, err error) {
+	err = r.look(ctx, func(s *snapshot) error {
+		t := tree{snapshot: s, most: most, nodes: map[saga.ID]*Node{}}
+		if err := t.grow(ctx, id); err != nil {
+			return err
+		}
+		messages := make([]*Message, 0, len(t.nodes))
+		for _, id := range t.order {
+			messages = append(messages, &t.nodes[id].Message)
+		}
+		if err := s.find(ctx, mostBeforeInTree, messages...); err != nil {
+			return err
+		}
+		c, ok = t.conversation()
+		return nil
+	})
+	if err != nil {
+		return Conversation{}, false, fmt.Errorf("read conversation %s: %w", id, pgerr.Explain(err))
+	}
+	return c, ok, nil
+}
+
+const mostBeforeInTree = 1000
+
+// tree grows from its roots.
+type tree struct {
+	*snapshot
+	most  int
+	more  bool
+	nodes map[saga.ID]*Node
+	order []saga.ID
+	roots []*Node
+}
+
+func (t *tree) node(id saga.ID) *Node {
+	n := t.nodes[id]
+	if n == nil {
+		n = &Node{Message: Message{ID: id}}
+		t.nodes[id] = n
+		t.order = append(t.order, id)
+	}
+	return n
+}
+
+// grow adds the conversation of a message: from its first message, or, where the pages between are gone, from the first
+// that is known of those that led to it.
+func (t *tree) grow(ctx context.Context, id saga.ID) error {
+	attempts, err := t.history.Message(ctx, t.tx, id)
+	if err != nil {
+		return err
+	}
+	root := id
+	if len(attempts) > 0 {
+		root = attempts[0].Info.Conversation
+	} else if queued, err := t.locate(ctx, t.tx, t.known, []saga.ID{id}, 0); err != nil {
+		return err
+	} else if len(queued) > 0 {
+		root = queued[0].info.Conversation
+	}
+	if err := t.add(ctx, root); err != nil || t.nodes[id] != nil {
+		return err
+	}
+	if root != id && len(t.nodes[root].Attempts) == 0 { // nothing is known of it
+		t.nodes, t.order, t.roots = map[saga.ID]*Node{}, nil, nil
+	}
+	top := id
+	for range mostClimbed {
+		if len(attempts) == 0 || attempts[0].Info.RelatedTo.IsZero() {
+			break
+		}
+		above := attempts[0].Info.RelatedTo
+		if attempts, err = t.history.Message(ctx, t.tx, above); err != nil {
+			return err
+		}
+		if len(attempts) > 0 {
+			top = above
+		}
+	}
+	return t.add(ctx, top)
+}
+
+// add adds a root and what followed from it.
+func (t *tree) add(ctx context.Context, root saga.ID) error {
+	attempts, unseen, more, err := t.history.Conversation(ctx, t.tx, root, max(t.most-len(t.nodes), 1))
+	if err != nil {
+		return err
+	}
+	t.more = t.more || more
+	t.roots = append(t.roots, t.node(root))
+	for _, e := range attempts {
+		n := t.node(e.Info.ID)
+		n.Attempts = append(n.Attempts, e)
+	}
+	for _, m := range unseen {
+		t.node(m.ID).Info = m
+	}
+	return nil
+}
+
+// conversation is the tree when it has grown, and the places of its messages are known.
+func (t *tree) conversation() (c Conversation, ok bool) {
+	senders := map[saga.ID]history.Entry{} // by the id of what was sent
+	hanged := map[saga.ID]bool{}
+	for _, n := range t.roots {
+		hanged[n.ID] = true
+	}
+	for _, id := range t.order {
+		sent := []*Node{}
+		for _, e := range t.nodes[id].Attempts {
+			for _, m := range e.Sent {
+				if below := t.nodes[m.ID]; below != nil && !hanged[m.ID] {
+					hanged[m.ID], senders[m.ID] = true, e
+					sent = append(sent, below)
+				}
+			}
+			for _, id := range e.Cancelled {
+				if n := t.nodes[id]; n != nil && !n.Known() {
+					n.Places = []Place{{State: Cancelled, Endpoint: e.Endpoint, At: e.At}}
+				}
+			}
+		}
+		t.nodes[id].Effects = groups(sent)
+	}
+	for id, e := range senders {
+		if n := t.nodes[id]; !n.Known() {
+			n.Places = []Place{lost(n, &e)}
+		}
+	}
+	for _, n := range t.roots {
+		ok = ok || n.Known() || len(n.Effects) > 0
+	}
+	for _, n := range t.nodes { // when all states are known
+		for g := range n.Effects {
+			n.Effects[g].fold()
+		}
+	}
+	return Conversation{Roots: t.roots, Count: len(t.nodes), More: t.more}, ok
+}
+
+// lost is the place of a message that was sent and is nowhere.
+func lost(n *Node, by *history.Entry) Place {
+	to := cmp.Or(n.Info.To, "an endpoint that handles "+n.Info.Kind)
+	return Place{State: Gone, Endpoint: n.Info.To, Reason: fmt.Sprintf("It was sent to %s at %s. It is in "+
+		"no queue any more, and no page of the history tells what became of it: its endpoint, or its conversation, "+
+		"keeps no history.", to, moment(by.At))}
+}
+
+// groups puts messages of one kind together, in the order in which the first of them was sent.
+func groups(sent []*Node) (all []Group) {
+	for _, n := range sent {
+		at := slices.IndexFunc(all, func(g Group) bool { return g.Kind == n.Info.Kind })
+		if at < 0 {
+			at = len(all)
+			all = append(all, Group{Kind: n.Info.Kind})
+		}
+		all[at].Nodes = append(all[at].Nodes, n)
+	}
+	return all
+}
+
+// fold counts the states, and leaves some nodes of each if there are many.
+func (g *Group) fold() {
+	g.Count, g.States = len(g.Nodes), map[State]int{}
+	left := []*Node{}
+	for _, n := range g.Nodes {
+		rare := false
+		for _, p := range n.Places {
+			rare = rare || g.States[p.State] < keptOfState
+			g.States[p.State]++
+		}
+		if rare {
+			left = append(left, n)
+		}
+	}
+	if g.Folded = g.Count > foldAbove; g.Folded {
+		g.Nodes = left
+	}
+}
