@@ -1,6 +1,6 @@
 -- name: add_page
 -- The slot is read without a lock. A writer that reads it just before a rotation writes into the slot that was current
--- before, which is emptied last. The tables are locked in the order in which a rotation empties them.
+-- before, which is emptied last.
 WITH slot AS (SELECT r.slot FROM :schema.ring r WHERE r.name = 'history'),
 ranges AS (
     INSERT INTO :schema.history_range (slot, first, last, page)

@@ -168,7 +168,12 @@ func runHistory(ctx context.Context, a *arena) (string, error) {
 func (a *arena) changeHistory(ctx context.Context, o *operate.Operator) error {
 	switch a.Random.IntN(8) {
 	case 0:
-		return a.Exec(ctx, sql.Get("history_empty"))
+		for _, statement := range []string{"history_empty", "history_empty_ranges", "history_empty_lives"} {
+			if err := a.Exec(ctx, sql.Get(statement)); err != nil {
+				return err
+			}
+		}
+		return nil
 	case 1:
 		return o.SetKeep(ctx, string(ring.History), 0, 1<<20)
 	case 2:
