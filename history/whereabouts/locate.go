@@ -45,6 +45,7 @@ func (r *Reader) locate(
 		raw[n] = id
 	}
 	pipeline := &pgx.Batch{}
+	pipeline.Queue(r.sql.Get("look"))
 	pipeline.Queue(r.sql.Get("begin_piece"))
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(known.ByID)), queuesAtOnce) {
 		for _, number := range some {

@@ -39,16 +39,19 @@ LIMIT 100;
 
 -- name: locate
 -- Where messages are in this queue, $3, by their ids. It is read from one end to the other: it has no index of ids. Of
--- the messages before one that is due, or before one of a key that is parked, $2 are counted at most. xmax tells of a
--- transaction that has the row locked.
-SELECT q.id, q.due, q.sent, q.attempt, q.kind, CASE WHEN cardinality($1::uuid[]) = 1 THEN q.header END, q.last_error,
-       now(), q.was_due, q.cancelled, NULL AS lane,
-       q.owner IS NULL AND :schema.in_hand(q.xmax) AS in_hand, CASE WHEN q.due > now() THEN q.owner END AS holder,
-       q.due AS until,
-       CASE WHEN q.due <= now() THEN (
+-- the messages before one that is due, or before one of a key that is parked, $2 are counted at most; what that may
+-- cost must not decide how the queue is read. xmax tells of a transaction that has the row locked.
+WITH here AS MATERIALIZED (
+    SELECT q.id, q.due, q.sent, q.attempt, q.kind, CASE WHEN cardinality($1::uuid[]) = 1 THEN q.header END AS header,
+           q.last_error, q.was_due, q.cancelled, q.owner, q.xmax AS mark
+    FROM :queue q WHERE q.id = ANY ($1::uuid[]) LIMIT 10000)
+SELECT h.id, h.due, h.sent, h.attempt, h.kind, h.header, h.last_error, now(), h.was_due, h.cancelled, NULL AS lane,
+       h.owner IS NULL AND :schema.in_hand(h.mark) AS in_hand, CASE WHEN h.due > now() THEN h.owner END AS holder,
+       h.due AS until,
+       CASE WHEN h.due <= now() THEN (
            SELECT count(*) FROM (
-               SELECT FROM :queue b WHERE (b.due, b.id) < (q.due, q.id) ORDER BY b.due, b.id LIMIT $2) c) ELSE 0 END
-FROM :queue q WHERE q.id = ANY ($1::uuid[])
+               SELECT FROM :queue b WHERE (b.due, b.id) < (h.due, h.id) ORDER BY b.due, b.id LIMIT $2) c) ELSE 0 END
+FROM here h
 UNION ALL
 SELECT p.id, p.due, p.sent, p.attempt, p.kind, CASE WHEN cardinality($1::uuid[]) = 1 THEN p.header END, p.last_error,
        now(), NULL, p.cancelled, p.key, false, CASE WHEN l.until > now() THEN l.session END, coalesce(l.waits_due,
