@@ -104,16 +104,16 @@ func TestHistoryTellsFailedAttempts(t *testing.T) {
 		w.untilEmpty("orders")
 		sent := w.send(bump{Order: "7"})
 		w.untilEmpty("orders")
-		id, page, ok, err := persistence.New(w.parsed()).LastPage(t.Context(), w.owner, "order", "7")
+		last, ok, err := persistence.New(w.parsed()).LastPage(t.Context(), w.owner, "order", "7")
 		if err != nil || !ok {
 			t.Fatalf("%v, %v", ok, err)
 		}
-		wantLines(t, w.timeline(id, page),
+		wantLines(t, w.timeline(last.Instance, last.Page),
 			`v1 began {"Total":100,"Bumps":0,"Paid":false}; order.place handled 1`,
 			`v0 attempted ; order.bump retried 1 not yet; order.bump retried 2 not yet`,
 			`v2 changed {"Total":100,"Bumps":1,"Paid":false}; order.bump handled 3`)
 		attempts, err := w.histories().Message(t.Context(), w.owner, sent.ID)
-		if err != nil || len(attempts) != 3 || attempts[2].Version != 2 || attempts[0].Instance != id ||
+		if err != nil || len(attempts) != 3 || attempts[2].Version != 2 || attempts[0].Instance != last.Instance ||
 			attempts[0].Took <= 0 || attempts[0].Host == "" {
 			t.Errorf("%+v, %v", attempts, err)
 		}
@@ -121,9 +121,9 @@ func TestHistoryTellsFailedAttempts(t *testing.T) {
 		w.untilEmpty("orders")
 		life := w.life("7")
 		lines := w.timeline(life.ID, life.Page)
-		if last := lines[len(lines)-1]; life.ID != id || life.Outcome != history.Completed ||
-			last != `v3 ended {"Total":100,"Bumps":2,"Paid":false}; order.bump handled 1` {
-			t.Errorf("%+v: %s", life, last)
+		if end := lines[len(lines)-1]; life.ID != last.Instance || life.Outcome != history.Completed ||
+			end != `v3 ended {"Total":100,"Bumps":2,"Paid":false}; order.bump handled 1` {
+			t.Errorf("%+v: %s", life, end)
 		}
 	})
 }
@@ -179,12 +179,12 @@ func TestHistoryOfAConversation(t *testing.T) {
 	w.start("orders", bus.EndpointOptions{}, bus.Saga(orders(saga.Pessimistic)))
 	sent := w.send(place{Order: "7", Total: 100})
 	w.until("the order ends", func() bool { return w.count(`SELECT count(*) FROM edda.history_life`) == 1 })
-	attempts, unseen, more, err := w.histories().Conversation(context.Background(), w.owner, sent.ID, 100)
-	if err != nil || more {
-		t.Fatalf("%v, more %v", err, more)
+	followed, err := w.histories().Conversation(context.Background(), w.owner, sent.ID, 100)
+	if err != nil || followed.More {
+		t.Fatalf("%v, more %v", err, followed.More)
 	}
 	var lines []string
-	for _, e := range attempts {
+	for _, e := range followed.Attempts {
 		lines = append(lines, e.Endpoint+": "+entryLine(e))
 	}
 	wantLines(t, lines,
@@ -192,15 +192,16 @@ func TestHistoryOfAConversation(t *testing.T) {
 		"cards: card.pay handled 1 ->card.paid",
 		"orders: card.paid handled 1 ->order.shipped cancelled 1")
 	kinds := []string{}
-	for _, m := range unseen {
+	for _, m := range followed.Unseen {
 		kinds = append(kinds, m.Kind)
 	}
 	slices.Sort(kinds)
 	if !slices.Equal(kinds, []string{"order.overdue", "order.shipped"}) {
 		t.Errorf("not handled: %v", kinds)
 	}
-	if _, _, more, err := w.histories().Conversation(context.Background(), w.owner, sent.ID, 2); err != nil || !more {
-		t.Errorf("of two messages at most: more %v, %v", more, err)
+	followed, err = w.histories().Conversation(context.Background(), w.owner, sent.ID, 2)
+	if err != nil || !followed.More {
+		t.Errorf("of two messages at most: more %v, %v", followed.More, err)
 	}
 }
 
@@ -255,11 +256,11 @@ func TestHistoryTellsWhatChangedNothing(t *testing.T) {
 		w.untilEmpty("orders")
 		w.send(place{Order: "7", Total: 2})
 		w.untilEmpty("orders")
-		id, page, _, err := persistence.New(w.parsed()).LastPage(t.Context(), w.owner, "order", "7")
+		last, _, err := persistence.New(w.parsed()).LastPage(t.Context(), w.owner, "order", "7")
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantLines(t, w.timeline(id, page),
+		wantLines(t, w.timeline(last.Instance, last.Page),
 			`v1 began {"Total":1,"Bumps":0,"Paid":false}; order.place handled 1`,
 			`v1 unchanged ; order.bump handled 1`,
 			`v2 changed {"Total":2,"Bumps":0,"Paid":false}; order.place handled 1`)
@@ -288,12 +289,13 @@ func TestLivesOfAKeyAreApart(t *testing.T) {
 			t.Errorf("%+v, %v, %v", found, ok, err)
 		}
 	}
-	ended, err := w.histories().Ended(t.Context(), w.owner, "order", history.Completed, history.EndedBefore{}, 1)
+	ended, err := w.histories().Ended(t.Context(), w.owner,
+		history.EndedOf{Saga: "order", Outcome: history.Completed, Most: 1})
 	if err != nil || len(ended) != 1 || ended[0] != lives[0] {
 		t.Fatalf("%+v, %v", ended, err)
 	}
-	ended, err = w.histories().Ended(t.Context(), w.owner, "order", "",
-		history.EndedBefore{Ended: ended[0].Ended, ID: ended[0].ID}, 5)
+	ended, err = w.histories().Ended(t.Context(), w.owner, history.EndedOf{Saga: "order", Most: 5,
+		Before: history.EndedBefore{Ended: ended[0].Ended, ID: ended[0].ID}})
 	if err != nil || len(ended) != 1 || ended[0] != lives[1] {
 		t.Errorf("%+v, %v", ended, err)
 	}

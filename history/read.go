@@ -146,30 +146,33 @@ func messages(ids []saga.ID) wanted {
 	return want
 }
 
-// Conversation returns the attempts of the messages that followed from one message, that of the id, in the order of
-// time, and the messages that were sent among them of which history has no attempt: they wait, or are elsewhere. more
-// reports that there are more than most messages.
-func (s *Store) Conversation(
-	ctx context.Context, q Queryer, id saga.ID, most int,
-) (attempts []Entry, unseen []Message, more bool, err error) {
+// Followed is what followed from a message.
+type Followed struct {
+	Attempts []Entry   // in the order of time
+	Unseen   []Message // that were sent, and of which history has no attempt: they wait, or are elsewhere
+	More     bool      // there are more messages than were asked for
+}
+
+// Conversation returns what followed from one message, that of the id: most messages at most.
+func (s *Store) Conversation(ctx context.Context, q Queryer, id saga.ID, most int) (f Followed, err error) {
 	known := map[saga.ID]bool{id: true}
 	sent := map[saga.ID]Message{}
 	for level := []saga.ID{id}; len(level) > 0; {
 		pages, err := s.find(ctx, q, level, messages(level))
 		if err != nil {
-			return nil, nil, false, err
+			return Followed{}, err
 		}
 		level = nil
 		for _, c := range pages {
 			for _, e := range c.entries {
-				attempts = append(attempts, e)
+				f.Attempts = append(f.Attempts, e)
 				delete(sent, e.Info.ID)
 				for _, out := range e.Sent {
 					if known[out.ID] {
 						continue
 					}
 					if len(known) == most {
-						more = true
+						f.More = true
 						break
 					}
 					known[out.ID] = true
@@ -180,11 +183,11 @@ func (s *Store) Conversation(
 		}
 	}
 	for _, out := range sent {
-		unseen = append(unseen, out)
+		f.Unseen = append(f.Unseen, out)
 	}
-	slices.SortFunc(unseen, func(a, b Message) int { return a.ID.Compare(b.ID) })
-	slices.SortStableFunc(attempts, func(a, b Entry) int { return a.At.Compare(b.At) })
-	return attempts, unseen, more, nil
+	slices.SortFunc(f.Unseen, func(a, b Message) int { return a.ID.Compare(b.ID) })
+	slices.SortStableFunc(f.Attempts, func(a, b Entry) int { return a.At.Compare(b.At) })
+	return f, nil
 }
 
 // Life is one life of a key: from a start to its end.
@@ -217,14 +220,21 @@ type EndedBefore struct {
 	ID    saga.ID
 }
 
-// Ended returns lives of a saga that have ended, the newest first, of one outcome or of all if that is "".
-func (s *Store) Ended(
-	ctx context.Context, q Queryer, name string, outcome Outcome, before EndedBefore, most int,
-) ([]Life, error) {
+// EndedOf says which lives Ended returns.
+type EndedOf struct {
+	Saga    string
+	Outcome Outcome // "" is any
+	Before  EndedBefore
+	Most    int
+}
+
+// Ended returns lives that have ended, the newest first.
+func (s *Store) Ended(ctx context.Context, q Queryer, of EndedOf) ([]Life, error) {
+	before := of.Before
 	if before.Ended.IsZero() {
-		before = EndedBefore{Ended: time.Now().Add(100 * 365 * 24 * time.Hour), ID: saga.ID{}}
+		before = EndedBefore{Ended: time.Now().Add(100 * 365 * 24 * time.Hour)}
 	}
-	return s.lives(ctx, q, s.sql.Get("ended"), name, string(outcome), before.Ended, [16]byte(before.ID), most)
+	return s.lives(ctx, q, s.sql.Get("ended"), of.Saga, string(of.Outcome), before.Ended, [16]byte(before.ID), of.Most)
 }
 
 func (s *Store) lives(ctx context.Context, q Queryer, sql string, args ...any) ([]Life, error) {

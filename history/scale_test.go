@@ -70,9 +70,9 @@ func BenchmarkRead(b *testing.B) {
 			})
 			b.Run("conversation", func(b *testing.B) {
 				for b.Loop() {
-					got, _, _, err := s.store.Conversation(b.Context(), pool, s.root, 1000)
-					if err != nil || len(got) != s.family {
-						b.Fatalf("%d attempts, want %d: %v", len(got), s.family, err)
+					got, err := s.store.Conversation(b.Context(), pool, s.root, 1000)
+					if err != nil || len(got.Attempts) != s.family {
+						b.Fatalf("%d attempts, want %d: %v", len(got.Attempts), s.family, err)
 					}
 				}
 			})

@@ -67,22 +67,27 @@ func (s *Store) Read(ctx context.Context, q Queryer, name, key string) (i saga.I
 	return i, ok, nil
 }
 
-// LastPage returns the id of the live instance of a key, and the page of the history that tells of its last version
-// that is in one, zero if none is; ok is false if there is no instance.
-func (s *Store) LastPage(ctx context.Context, q Queryer, name, key string) (id, page saga.ID, ok bool, err error) {
+// LastPage is the page of the history that tells of the last version of a live instance that is in one.
+type LastPage struct {
+	Instance saga.ID
+	Page     saga.ID // zero if no version is in a page
+}
+
+// LastPage returns the last page of the live instance of a key; ok is false if there is no instance.
+func (s *Store) LastPage(ctx context.Context, q Queryer, name, key string) (last LastPage, ok bool, err error) {
 	rows, err := q.Query(ctx, s.sql.Get("last_page"), name, key)
 	if err != nil {
-		return id, page, false, fmt.Errorf("read saga %s/%s: %w", name, printable(key), err)
+		return last, false, fmt.Errorf("read saga %s/%s: %w", name, printable(key), err)
 	}
 	defer rows.Close()
 	if rows.Next() {
 		row := pg.CurrentRow(rows)
-		id, page, ok = row.UUID(0), row.UUID(1), true
+		last, ok = LastPage{Instance: row.UUID(0), Page: row.UUID(1)}, true
 	}
 	if err := rows.Err(); err != nil {
-		return id, page, false, fmt.Errorf("read saga %s/%s: %w", name, printable(key), err)
+		return last, false, fmt.Errorf("read saga %s/%s: %w", name, printable(key), err)
 	}
-	return id, page, ok, nil
+	return last, ok, nil
 }
 
 // NameOf returns a live instance with its id, its saga and its key alone; ok is false if there is none with this id.

@@ -216,8 +216,8 @@ func (t histories) ended() *cobra.Command {
 				return usage(c, fmt.Errorf("--limit is %d, want 1 to 200", limit))
 			}
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
-				lives, err := op.History().Ended(ctx, args[0], history.Outcome(outcome),
-					history.EndedBefore{Ended: ended, ID: id}, limit)
+				lives, err := op.History().Ended(ctx, history.EndedOf{Saga: args[0],
+					Outcome: history.Outcome(outcome), Before: history.EndedBefore{Ended: ended, ID: id}, Most: limit})
 				next := ""
 				if n := len(lives); n == limit {
 					next = lives[n-1].Ended.Format(time.RFC3339Nano) + "/" + lives[n-1].ID.String()

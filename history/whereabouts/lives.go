@@ -41,11 +41,12 @@ func (r *Reader) Lives(ctx context.Context, name, key string, most int) (lives [
 }
 
 func (s *snapshot) living(ctx context.Context, name, key string) (l history.Life, ok bool, err error) {
-	id, page, ok, err := s.sagas.LastPage(ctx, s.tx, name, key)
+	last, ok, err := s.sagas.LastPage(ctx, s.tx, name, key)
 	if err != nil || !ok {
 		return history.Life{}, false, err
 	}
-	return history.Life{ID: id, Saga: name, Key: key, Began: began(id), Page: page}, true, nil
+	id := last.Instance
+	return history.Life{ID: id, Saga: name, Key: key, Began: began(id), Page: last.Page}, true, nil
 }
 
 // Life returns the life of an instance, whether it lives or has ended; ok is false if neither is known.
@@ -87,10 +88,8 @@ func (r *Reader) Timeline(
 	return timeline, next, nil
 }
 
-// Ended returns lives of a saga that have ended, the newest first, of one outcome or of all if that is "".
-func (r *Reader) Ended(
-	ctx context.Context, name string, outcome history.Outcome, before history.EndedBefore, most int,
-) (lives []history.Life, err error) {
-	lives, err = r.history.Ended(ctx, r.pool, name, outcome, before, most)
+// Ended returns lives that have ended, the newest first.
+func (r *Reader) Ended(ctx context.Context, of history.EndedOf) (lives []history.Life, err error) {
+	lives, err = r.history.Ended(ctx, r.pool, of)
 	return lives, pgerr.Explain(err)
 }

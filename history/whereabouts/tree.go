@@ -130,17 +130,17 @@ func (t *tree) grow(ctx context.Context, id saga.ID) error {
 
 // add adds a root and what followed from it.
 func (t *tree) add(ctx context.Context, root saga.ID) error {
-	attempts, unseen, more, err := t.history.Conversation(ctx, t.tx, root, max(t.most-len(t.nodes), 1))
+	followed, err := t.history.Conversation(ctx, t.tx, root, max(t.most-len(t.nodes), 1))
 	if err != nil {
 		return err
 	}
-	t.more = t.more || more
+	t.more = t.more || followed.More
 	t.roots = append(t.roots, t.node(root))
-	for _, e := range attempts {
+	for _, e := range followed.Attempts {
 		n := t.node(e.Info.ID)
 		n.Attempts = append(n.Attempts, e)
 	}
-	for _, m := range unseen {
+	for _, m := range followed.Unseen {
 		t.node(m.ID).Info = m
 	}
 	return nil

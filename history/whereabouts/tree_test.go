@@ -261,7 +261,7 @@ func TestTimelineInParts(t *testing.T) {
 			if err != nil || !ok || byID != life {
 				t.Errorf("%+v, %v, %v", byID, ok, err)
 			}
-			ended, err := w.see.Ended(t.Context(), "order", "", history.EndedBefore{}, 10)
+			ended, err := w.see.Ended(t.Context(), history.EndedOf{Saga: "order", Most: 10})
 			if err != nil || len(ended) != 1 || ended[0] != life {
 				t.Errorf("%+v, %v", ended, err)
 			}
@@ -351,7 +351,7 @@ func TestReadersMayAsk(t *testing.T) {
 	}
 	_, _, life := see.Life(t.Context(), lives[0].ID)
 	_, _, timeline := see.Timeline(t.Context(), lives[0], saga.ID{}, 10)
-	_, ended := see.Ended(t.Context(), "order", "", history.EndedBefore{}, 10)
+	_, ended := see.Ended(t.Context(), history.EndedOf{Saga: "order", Most: 10})
 	if err := errors.Join(message, conversation, life, timeline, ended); err != nil {
 		t.Error(err)
 	}
