@@ -77,7 +77,10 @@ func trade(ctx context.Context, s settings, pool *pgxpool.Pool, schema string, o
 	if err := showDead(ctx, pool, o, out); err != nil {
 		return err
 	}
-	return check(ctx, pool, s.orders, out)
+	if err := check(ctx, pool, s.orders, out); err != nil || s.orders < 7 {
+		return err
+	}
+	return tell(ctx, o, out)
 }
 
 // wire is the whole program, as a user of fx writes it.

@@ -52,7 +52,14 @@ func TestOrderShipsWhenPaidAndReserved(t *testing.T) {
 // The whole program, shorter: 1,100 orders have each of the things that go wrong.
 func TestProgram(t *testing.T) {
 	t.Parallel()
-	runs(t)
+	printed := runs(t)
+	_, told, _ := strings.Cut(printed, "What happened to order 7:\n")
+	for _, want := range []string{"began       order.placed", "→ card.charge, stock.reserve", "card.refused",
+		"order.closed\n", "edda history show order 7\n"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("the story of order 7 has no %q:\n%s", want, told)
+		}
+	}
 }
 
 // The same endpoints, with the same outcome.
@@ -61,7 +68,8 @@ func TestProgramInMemory(t *testing.T) {
 	runs(t, "-memory")
 }
 
-func runs(t *testing.T, flags ...string) {
+// runs runs the program, and returns what it printed.
+func runs(t *testing.T, flags ...string) string {
 	t.Helper()
 	var out, complaints bytes.Buffer
 	flags = append(flags, "-orders", "1100", "-rate", "1100", "-pay-within", "1s")
@@ -74,6 +82,7 @@ func runs(t *testing.T, flags ...string) {
 			t.Errorf("the program did not print %q:\n%s", want, out.String())
 		}
 	}
+	return out.String()
 }
 
 // The check must see what it says it sees.
