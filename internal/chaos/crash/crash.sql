@@ -93,9 +93,9 @@ FROM chaos.version v LEFT JOIN :schema.saga s ON s.iid = v.iid LEFT JOIN :schema
 ORDER BY v.iid, v.seq;
 
 -- name: history_fates
-SELECT h.id, h.endpoint, 'handled' FROM chaos.handled h
-UNION ALL SELECT d.message_id, d.endpoint, 'dead' FROM :schema.dead_letter d
-UNION ALL SELECT d.message_id, d.endpoint, 'discarded' FROM :schema.discarded d;
+SELECT h.id, h.endpoint, 'handled', count(*) FROM chaos.handled h GROUP BY h.id, h.endpoint
+UNION ALL SELECT d.message_id, d.endpoint, 'dead', 1 FROM :schema.dead_letter d
+UNION ALL SELECT d.message_id, d.endpoint, 'discarded', 1 FROM :schema.discarded d;
 
 -- name: history_empty
 -- One table at a time. A statement for all would wait for one while it has another, and a batch that prepares its
