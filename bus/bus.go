@@ -100,14 +100,15 @@ type Options struct {
 	// not for a dead letter that is retried, which keep their headers. ctx is that of the caller or of the handler.
 	// Outgoing sets headers with i.AddHeader. A header that the sender has set keeps its value, and other changes of i
 	// have no effect. A header that saga.WithHeader would refuse, or a panic, is an error of the send; in a handler the
-	// panic is a failure of the attempt, as a panic of the handler is. Outgoing must not block, and must not keep i.
+	// panic is a failure of the attempt, as a panic of the handler is. Ingest takes the message in without the headers
+	// then, and logs it. Outgoing must not block, and must not keep i.
 	// Programs that send with the SQL functions set headers themselves.
 	Outgoing func(ctx context.Context, i *saga.Info)
 	// Around is called around one transaction: a batch of an endpoint from its take to what follows the commit, a
-	// finish of a leased endpoint, a pass of a relay. It calls run once, in its own goroutine, with ctx or a context
-	// that follows from it; handlers of a batch, and a relay's forward, get that context. t.Messages and t.Err are set
-	// when run has returned. Around cannot change the result: if it panics, or does not call run, the transaction is
-	// run without it, and a panic is logged. See event.Transaction.
+	// finish of a leased endpoint, a pass of a relay. It calls run once, in the goroutine that called it, with ctx or a
+	// context that follows from it; handlers of a batch, and a relay's forward, get that context. t.Messages and t.Err
+	// are set when run has returned. Around cannot change the result: if it panics, or does not call run, the
+	// transaction is run without it, and a panic is logged. See event.Transaction.
 	Around func(ctx context.Context, t *event.Transaction, run func(context.Context))
 
 	// AutoInstall lets Run create the endpoint's queue, which needs the right to create tables. Without it Run of an

@@ -48,10 +48,10 @@ func newCleaner(b *Bus) *cleaner {
 	return c
 }
 
-// Clean deletes old rows every ten minutes or so, and rotates the rings of the inbox and the outbox. It is for programs
-// that have a bus and no endpoint: endpoints do the same while they run. One loop cleans for the whole process, and the
-// processes of a cluster take turns. Once a minute each process looks for transactions that keep Postgres from removing
-// dead rows, and one of them logs a warning: see operate.Pin. Clean returns nil when ctx ends.
+// Clean deletes old rows every ten minutes or so, and rotates the rings of the inbox, the outbox and the history. It is
+// for programs that have a bus and no endpoint: endpoints do the same while they run. One loop cleans for the whole
+// process, and the processes of a cluster take turns. Once a minute each process looks for transactions that keep
+// Postgres from removing dead rows, and one of them logs a warning: see operate.Pin. Clean returns nil when ctx ends.
 //
 // It deletes the ids that callers gave, the records of discarded messages, old counters, jobs of dead letters that have
 // ended, and notes about processes that crashed. Dead letters are kept until an operator retries or discards them.

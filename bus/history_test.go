@@ -343,3 +343,69 @@ func TestHistoryOfTheBorder(t *testing.T) {
 	wantLines(t, w.attempts(good.ID), "border: border.crossed relayed 1")
 	wantLines(t, w.attempts(bad.ID), "border: border.crossed dead 1 not yet (permanent)")
 }
+
+// An attempt that succeeds has no error, whatever the one before it in the same batch had.
+func TestSuccessHasNoErrorOfTheAttemptBefore(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.start("orders", bus.EndpointOptions{Policy: func(recoverability.Failure) recoverability.Decision {
+		return recoverability.RetryNow()
+	}}, bus.Saga(failingOrders(saga.Pessimistic, map[int]error{1: errOften})))
+	w.send(place{Order: "7"})
+	w.untilEmpty("orders")
+	sent := w.send(bump{Order: "7"})
+	w.untilEmpty("orders")
+	wantLines(t, w.attempts(sent.ID), "orders: order.bump retried 1 not yet", "orders: order.bump handled 2")
+}
+
+// Waiting for an instance is no attempt.
+func TestHistoryTellsNoAttemptOfWaiting(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.start("orders", bus.EndpointOptions{}, bus.Saga(failingOrders(saga.Pessimistic, nil)))
+	sent := w.send(bump{Order: "nobody"})
+	w.until("it was discarded", func() bool {
+		w.hurry("orders")
+		return w.count(`SELECT count(*) FROM edda.discarded`) == 1
+	})
+	wantLines(t, w.attempts(sent.ID), "orders: order.bump discarded 1 (no instance)")
+}
+
+// A completed instance that is remembered has one life, which ended when it completed and not when it is forgotten.
+func TestRememberedInstanceEndsOnce(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	def := saga.Define("order", saga.Options{Remember: 50 * time.Millisecond},
+		saga.StartedBy(func(m place) string { return m.Order }, func(_ *order, ctx *saga.Context, _ place) error {
+			return nil
+		}),
+		saga.Handles(func(m bump) string { return m.Order }, func(_ *order, ctx *saga.Context, _ bump) error {
+			ctx.Complete()
+			return nil
+		}))
+	w.start("orders", bus.EndpointOptions{}, bus.Saga(def))
+	w.send(place{Order: "7"})
+	w.until("it lives", func() bool { return w.count(`SELECT count(*) FROM edda.saga`) == 1 })
+	w.send(bump{Order: "7"})
+	w.until("it is forgotten", func() bool {
+		return w.count(`SELECT count(*) FROM edda.saga`) == 0 && w.rows("orders") == 0
+	})
+	if l := w.life("7"); len(w.timeline(l.ID, l.Page)) != 3 { // it began, ended, and was forgotten
+		t.Errorf("%v", w.timeline(l.ID, l.Page))
+	}
+}
+
+// An end in a conversation that is not sampled leads to the versions that are kept.
+func TestEndOutOfTheSampleLeadsToWhatIsKept(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	stop := w.start("orders", bus.EndpointOptions{}, bus.Saga(failingOrders(saga.Optimistic, nil)))
+	w.send(place{Order: "7"})
+	w.untilEmpty("orders")
+	stop()
+	w.start("orders", bus.EndpointOptions{History: history.Options{Sample: 1e-12}},
+		bus.Saga(failingOrders(saga.Optimistic, nil)))
+	for range 2 {
+		w.send(bump{Order: "7"})
+		w.untilEmpty("orders")
+	}
+	l := w.life("7")
+	wantLines(t, w.timeline(l.ID, l.Page),
+		`v1 began {"Total":0,"Bumps":0,"Paid":false}; order.place handled 1`)
+}

@@ -186,10 +186,11 @@ func TestPanicOfOutgoing(t *testing.T) {
 	if _, err := w.bus.Send(t.Context(), landed{}, saga.To("sink")); !errors.As(err, &panicked) {
 		t.Errorf("Send: %v, want the panic as its error", err)
 	}
-	if _, err := w.bus.Ingest(t.Context(), bus.IngestOptions{From: "payments", Endpoint: "sink"},
-		bus.IngestMessage{ID: "1", Kind: "landed"}); !errors.As(err, &panicked) {
-		t.Errorf("Ingest: %v, want the panic as its error, and no dead letter", err)
+	// what comes in would come again and again
+	if got := w.arrive("sink", bus.IngestMessage{ID: "1", Kind: "landed"}); got[0].State != bus.Accepted {
+		t.Errorf("Ingest: %+v, want the message without the headers", got[0])
 	}
+	w.exec(`TRUNCATE ` + w.queue("sink"))
 	twice := func(f recoverability.Failure) recoverability.Decision {
 		if f.Info.Attempt < 2 {
 			return recoverability.RetryNow()

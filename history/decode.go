@@ -126,6 +126,9 @@ func decodePage(b []byte, want wanted) (c content, err error) {
 	if d.failed {
 		return content{}, errPage
 	}
+	for n := range c.changes {
+		c.changes[n].key = nil // it would keep the bytes of the page
+	}
 	return c, nil
 }
 
@@ -193,8 +196,6 @@ func (d *decoder) signed() int64 {
 
 func (d *decoder) text() string  { return string(d.take(d.number())) }
 func (d *decoder) bytes() []byte { return d.take(d.number()) }
-
-func (d *decoder) skip() { d.take(d.number()) }
 
 func (d *decoder) name() string {
 	n := d.number()
@@ -301,10 +302,10 @@ func (d *decoder) message(c *content) {
 func (d *decoder) behind(e *Entry, has func(uint64) bool) {
 	i := &e.Info
 	if has(hasError) {
-		e.Error = d.text()
+		e.Error = d.name()
 	}
 	if has(hasReason) {
-		e.Reason = d.text()
+		e.Reason = d.name()
 	}
 	if has(hasRun) {
 		i.Manifest, i.Run = d.name(), d.id()
@@ -325,10 +326,10 @@ func (d *decoder) behind(e *Entry, has func(uint64) bool) {
 func (d *decoder) skipBehind(has func(uint64) bool) {
 	var unwanted Message
 	if has(hasError) {
-		d.skip()
+		d.name()
 	}
 	if has(hasReason) {
-		d.skip()
+		d.name()
 	}
 	if has(hasRun) {
 		d.name()

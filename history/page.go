@@ -31,7 +31,7 @@ type Page struct {
 type life struct {
 	id        saga.ID
 	saga, key string
-	outcome   Outcome
+	page      saga.ID // that tells of the last version
 }
 
 // origin is what is the same for all transactions of a page.
@@ -54,16 +54,32 @@ func (p *Page) Keeps(info *saga.Info) bool { return p != nil && p.options.Keeps(
 // KeepsStates reports whether states are kept.
 func (p *Page) KeepsStates() bool { return p.options.Level >= States }
 
+// KeepsState reports whether the state after a change is kept.
+func (p *Page) KeepsState(k ChangeKind) bool { return p.KeepsStates() && k != Unchanged }
+
 // KeepsBodies reports whether bodies are kept.
 func (p *Page) KeepsBodies() bool { return p.options.Level >= Bodies }
 
-// ID is the id of the page, which the rows of its instances remember.
+// KeepsBody reports whether a body of so many bytes is kept.
+func (p *Page) KeepsBody(bytes int) bool {
+	return p.KeepsBodies() && bytes <= mostBody && p.bodies+bytes <= mostBodies
+}
+
+// ID is the id of the page, which the rows of its instances remember. Its last bit says whether the page has the state
+// of each instance that it changes.
 func (p *Page) ID() saga.ID {
 	if p.id.IsZero() {
 		p.id = p.newID()
+		p.id[15] &^= 1
+		if p.KeepsStates() && !p.sampled() {
+			p.id[15] |= 1
+		}
 	}
 	return p.id
 }
+
+// sampled reports whether some conversations are not kept.
+func (p *Page) sampled() bool { return p.options.Sample > 0 && p.options.Sample < 1 }
 
 func conversationOf(i *saga.Info) saga.ID {
 	if i.ConversationID.IsZero() {
@@ -121,7 +137,7 @@ func (p *Page) AddChange(c *Change) int {
 		p.ids = append(p.ids, c.ID)
 	}
 	if c.Kind.over() {
-		p.lives = append(p.lives, life{c.ID, c.Saga, c.Key, Completed})
+		p.AddEnd(c.ID, c.Saga, c.Key, p.ID())
 	}
 	e := &p.out
 	e.byte(tagChange)
@@ -139,7 +155,7 @@ func (p *Page) AddChange(c *Change) int {
 }
 
 func (p *Page) addState(c *Change) {
-	if !p.KeepsStates() || c.Kind == Unchanged || c.State == nil {
+	if !p.KeepsState(c.Kind) || c.State == nil {
 		p.out.byte(stateNone)
 		return
 	}
@@ -153,15 +169,23 @@ func (p *Page) addState(c *Change) {
 // A state is written as its difference from the one before if that is much shorter. So a timeline has to read
 // wholeEvery pages at most to show a state.
 const (
-	leastDelta = 256 // bytes; a smaller state is written whole
-	wholeEvery = 16  // versions
+	leastDelta = 256              // bytes; a smaller state is written whole
+	wholeEvery = 16               // versions
+	knownFor   = 10 * time.Minute // a page that is older may have been emptied before anybody reads this one
 )
+
+// ComparesState reports whether the state of c may be written as the difference from the one before, so that Before is
+// of use. The page before must have that state, and be young.
+func (p *Page) ComparesState(c *Change) bool {
+	age := p.now.UnixMilli() - millis(c.Previous)
+	return len(c.State) >= leastDelta && c.Previous[15]&1 == 1 && age < knownFor.Milliseconds() &&
+		c.Version%wholeEvery != 0 && !p.sampled()
+}
 
 // delta writes a state as what is between the bytes that it has in common with the state before, at the beginning and
 // at the end. If conversations are sampled, the version before may be in no page.
 func (p *Page) delta(c *Change) bool {
-	if len(c.State) < leastDelta || c.Before == nil || c.Previous.IsZero() || c.Version%wholeEvery == 0 ||
-		p.options.Sample < 1 && p.options.Sample > 0 {
+	if c.Before == nil || !p.ComparesState(c) {
 		return false
 	}
 	head, tail := common(c.Before, c.State)
@@ -189,6 +213,11 @@ func common(a, b []byte) (head, tail int) {
 	return head, tail
 }
 
+// AddEnd adds an instance that has ended. page tells of its last version that is in one.
+func (p *Page) AddEnd(id saga.ID, name, key string, page saga.ID) {
+	p.lives = append(p.lives, life{id, name, key, page})
+}
+
 // Attempt is one message of the transaction, and what became of it.
 type Attempt struct {
 	Info      *saga.Info
@@ -207,7 +236,7 @@ type Attempt struct {
 const (
 	mostBody   = 16 << 10 // bytes of one body; of a longer one the length is kept
 	mostBodies = 4 << 20  // bytes of all bodies of a page
-	mostError  = 2 << 10
+	mostError  = 2 << 10  // of an error or a reason; a page has the same text once
 	mostName   = 255
 )
 
@@ -242,13 +271,13 @@ func (p *Page) Add(a *Attempt) {
 		e.id(a.Instance)
 	}
 	if a.Err != "" {
-		e.text(a.Err[:min(len(a.Err), mostError)])
+		e.name(a.Err[:min(len(a.Err), mostError)])
 	}
 	if a.Reason != "" {
-		e.text(a.Reason)
+		e.name(a.Reason[:min(len(a.Reason), mostError)])
 	}
 	if i.Fire != nil {
-		e.name(i.Fire.Manifest)
+		e.name(short(i.Fire.Manifest))
 		e.id(i.Fire.Run)
 	}
 	p.addBody(a.Body)
@@ -290,7 +319,7 @@ func (a *Attempt) flags() (flags uint64) {
 // addBody writes the length of a body, and its bytes if they are to be kept.
 func (p *Page) addBody(body []byte) {
 	p.out.number(uint64(len(body)))
-	keep := p.KeepsBodies() && body != nil && len(body) <= mostBody && p.bodies+len(body) <= mostBodies
+	keep := body != nil && p.KeepsBody(len(body))
 	p.out.flag(keep)
 	if keep {
 		p.bodies += len(body)
@@ -306,7 +335,7 @@ func (p *Page) addSent(a *Attempt) {
 		e.byte(byte(o.Info.Intent))
 		e.id(o.Info.ID)
 		e.name(short(o.Info.Kind))
-		e.name(o.To)
+		e.name(short(o.To))
 		e.time(o.Info.Due)
 		p.addBody(o.Body)
 	}
@@ -318,31 +347,33 @@ func (p *Page) addSent(a *Attempt) {
 
 // Queue queues the rows of the page, if it has any. None of the statements waits for another transaction.
 func (p *Page) Queue(b *pgx.Batch) {
-	if !p.On() || p.count == 0 {
+	if !p.On() {
 		return
 	}
-	id := [16]byte(p.ID())
-	first, last := pg.UUIDs(), pg.UUIDs()
-	from, until := p.rangesOfIDs()
-	for n := range from {
-		first.UUID(from[n])
-		last.UUID(until[n])
+	if p.count > 0 {
+		first, last := pg.UUIDs(), pg.UUIDs()
+		from, until := p.rangesOfIDs()
+		for n := range from {
+			first.UUID(from[n])
+			last.UUID(until[n])
+		}
+		b.Queue(p.store.sql.Get("add_page"), [16]byte(p.ID()), p.origin.endpoint, p.count, p.out.buf, first, last)
 	}
-	b.Queue(p.store.sql.Get("add_page"), id, p.origin.endpoint, p.count, p.out.buf, first, last)
 	if len(p.lives) > 0 {
 		p.queueLives(b)
 	}
 }
 
 func (p *Page) queueLives(b *pgx.Batch) {
-	iid, name, key, outcome := pg.UUIDs(), pg.Texts(), pg.Texts(), pg.Texts()
+	iid, name, key, outcome, page := pg.UUIDs(), pg.Texts(), pg.Texts(), pg.Texts(), pg.UUIDs()
 	for _, l := range p.lives {
 		iid.UUID(l.id)
 		name.Text(l.saga)
 		key.Text(l.key)
-		outcome.Text(string(l.outcome))
+		outcome.Text(string(Completed))
+		page.UUID(l.page)
 	}
-	b.Queue(p.store.sql.Get("add_lives"), [16]byte(p.ID()), iid, name, key, outcome)
+	b.Queue(p.store.sql.Get("add_lives"), iid, name, key, outcome, page)
 }
 
 // rangeMillis is how much time the ids of one range may be apart. A reader that looks for an id has to look at all

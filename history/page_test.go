@@ -238,6 +238,25 @@ func TestStateIsNotBuiltFromAnother(t *testing.T) {
 	}
 }
 
+// A difference is of use to a reader only if the page before has its state, and is there as long as this one.
+func TestStateBesideAnUnknownPageIsWhole(t *testing.T) {
+	state := bytes.Repeat([]byte("a"), 1000)
+	for name, previous := range map[string]saga.ID{
+		"no page": {}, "a page without states": at(0, 2), "an old page": at(-knownFor.Milliseconds(), 1),
+	} {
+		p := newPage(Options{Level: States, Sample: 1})
+		p.AddChange(&Change{ID: at(1, 1), Kind: Changed, Version: 2, Previous: previous, Before: state, State: state})
+		if v := read(t, p).versions[0]; v.state != stateWhole {
+			t.Errorf("%s: it is a difference", name)
+		}
+	}
+	for o, want := range map[Options]byte{{Level: Steps}: 0, {Level: States, Sample: 0.5}: 0, {Level: Bodies}: 1} {
+		if id := newPage(o).ID(); id[15]&1 != want {
+			t.Errorf("%+v: the id of the page ends with %b", o, id[15]&1)
+		}
+	}
+}
+
 func TestSampledStatesAreWhole(t *testing.T) {
 	state := bytes.Repeat([]byte("a"), 1000)
 	p := newPage(Options{Level: States, Sample: 0.5})

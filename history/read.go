@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -32,12 +33,17 @@ func (s *Store) pages(ctx context.Context, q Queryer, ids []saga.ID, want wanted
 			row := pg.CurrentRow(rows)
 			id := saga.ID(row.UUID(0))
 			c, err := decodePage(slices.Clone(row.Bytes(2)), want)
+			if errors.Is(err, ErrNewer) && len(want.messages) > 0 {
+				continue // it matches by its range, and what it tells is for newer programs
+			}
 			if err != nil {
 				rows.Close()
 				return nil, fmt.Errorf("page %s of the history: %w", id, err)
 			}
-			c.name(id, row.Text(1))
-			found[id] = c
+			if len(c.entries)+len(c.versions) > 0 {
+				c.name(id, row.Text(1), row.Time(3))
+				found[id] = c
+			}
 		}
 		if err := rows.Err(); err != nil {
 			return nil, fmt.Errorf("read pages of the history: %w", err)
@@ -49,9 +55,11 @@ func (s *Store) pages(ctx context.Context, q Queryer, ids []saga.ID, want wanted
 const pagesAtOnce = 50
 
 // name gives what a page tells of the names that its row has.
-func (c *content) name(id saga.ID, endpoint string) {
+func (c *content) name(id saga.ID, endpoint string, at time.Time) {
+	c.at = at
 	for n := range c.entries {
-		c.entries[n].Page, c.entries[n].Endpoint = id, endpoint
+		e := &c.entries[n]
+		e.Page, e.Endpoint, e.At = id, endpoint, at
 	}
 	for n := range c.versions {
 		c.versions[n].Page, c.versions[n].At = id, c.at

@@ -10,12 +10,12 @@ SELECT slot.slot, $1, $2, $3, $4 FROM slot;
 
 -- name: add_lives
 INSERT INTO :schema.history_life (slot, iid, saga, key, outcome, page)
-SELECT r.slot, u.iid, u.saga, u.key, u.outcome, $1
-FROM :schema.ring r, unnest($2::uuid[], $3::text[], $4::text[], $5::text[]) u(iid, saga, key, outcome)
+SELECT r.slot, u.iid, u.saga, u.key, u.outcome, u.page
+FROM :schema.ring r, unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::uuid[]) u(iid, saga, key, outcome, page)
 WHERE r.name = 'history';
 
 -- name: pages
-SELECT h.id, h.endpoint, h.page FROM :schema.history h WHERE h.id = ANY($1::uuid[]);
+SELECT h.id, h.endpoint, h.page, h.at FROM :schema.history h WHERE h.id = ANY($1::uuid[]);
 
 -- name: find
 -- The pages that may tell of each id, the newest first. The first six bytes of until are 100 beyond those of id.

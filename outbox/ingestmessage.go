@@ -25,8 +25,8 @@ type incoming struct {
 	entry inboxEntry
 	state IngestState
 
-	published bool  // no endpoint is named
-	refused   error // by Outgoing
+	published bool // no endpoint is named
+	refused   bool // by Outgoing
 }
 
 // newIncoming makes a message, or records why it cannot be one. Either has an id.
@@ -38,6 +38,11 @@ func newIncoming(ctx context.Context, b *Border, o IngestOptions, given *IngestM
 		m.entry = inboxEntry{ID: inboxID(o.From, given.ID), Sum: inboxSum(given.Kind, given.Body)}
 	}
 	m.out, m.fault = m.compose(ctx, b.Hooks.Outgoing)
+	if m.refused { // it is no fault of the message, and its sender would bring it again and again
+		b.calm.Warn("edda: a message came in without the headers of Options.Outgoing", "source", o.From,
+			"kind", wire.Shown(given.Kind), "error", m.fault)
+		m.out, m.fault = m.compose(ctx, nil)
+	}
 	if m.fault != nil {
 		m.out = saga.Outgoing{Info: saga.Info{ID: m.entry.ID, Kind: given.Kind}}
 	}
@@ -88,7 +93,7 @@ func (m *incoming) compose(ctx context.Context, outgoing func(context.Context, *
 	case err == nil:
 		err = m.open(envelope, &out.Info)
 	case hooked:
-		m.refused = err
+		m.refused = true
 	}
 	return out, err
 }

@@ -44,11 +44,6 @@ func newIngestTx(ctx context.Context, b *Border, conn *pgxpool.Conn, o IngestOpt
 // run is the transaction: find the queues, claim the ids, and write with the commit. Only the claims wait, for
 // transactions that have claimed the same ids.
 func (t *ingestTx) run(ctx context.Context) error {
-	for _, m := range t.all {
-		if m.refused != nil { // it is no fault of the message
-			return fmt.Errorf("ingest from %s: %w", t.options.From, m.refused)
-		}
-	}
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(queue.Begin)
 	pipeline.Queue(queue.Open())

@@ -106,6 +106,8 @@ func changeOf(i *delivery.Instance) history.ChangeKind {
 		return history.BeganAndEnded
 	case op == persistence.Start:
 		return history.Began
+	case op == persistence.Complete && !i.Ended:
+		return history.Unchanged // it ended before, and is forgotten now
 	case op == persistence.Complete, op == persistence.Update && i.Ended:
 		return history.Ended
 	case op == persistence.Update:

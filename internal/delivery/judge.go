@@ -90,8 +90,10 @@ func (t *Tally) Decide(m *Message, out saga.Outcome) {
 	case out.Err != nil:
 		t.Fail(m, out.Err)
 	case out.Discard != "":
+		m.Err = nil
 		m.Drop(out.Discard)
 	default:
+		m.Err = nil // of an attempt before it in this batch
 		m.Fate, m.Step.Out, m.Step.Gone = FateDone, out.Out, out.Cancelled
 		m.Firing.open = out.RunOpen
 	}

@@ -1,8 +1,11 @@
 package historian
 
 import (
+	"slices"
+
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -14,7 +17,9 @@ type Historian struct {
 	to      *delivery.Recipient
 	page    *history.Page
 	effects *delivery.Effects
+	unkept  []*delivery.Instance       // that ended, and whose end is in no page
 	entries map[*delivery.Instance]int // the instances of the page, and their numbers there
+	panics  hooks.Panics               // of the function that redacts
 }
 
 // New returns the historian of a worker, nil if the endpoint keeps no history.
@@ -35,6 +40,8 @@ func (h *Historian) Begin(of *delivery.Effects) {
 	h.effects = of
 	h.page.Begin(h.to.Keeps(), of.In.Now)
 	clear(h.entries)
+	clear(h.unkept)
+	h.unkept = h.unkept[:0]
 }
 
 // Keeps reports whether the history tells of m if it is handled. It may be called before Begin.
@@ -55,6 +62,13 @@ func (h *Historian) NoteInstances(change func(*delivery.Instance) history.Change
 			i.Change = change(i)
 		}
 	}
+	for _, m := range h.effects.In.Messages { // an end that is not kept leads to the versions that are
+		i := m.Instance
+		if m.Fate == delivery.FateDone && i != nil && i.Session != nil && i.Change == 0 && i.Ended &&
+			!i.Row.Page.IsZero() {
+			h.unkept = append(h.unkept, i)
+		}
+	}
 }
 
 // PageID is the id that the row of an instance remembers, zero if the history does not tell of the instance.
@@ -72,7 +86,7 @@ func (h *Historian) Queue(pipeline *pgx.Batch) {
 	}
 	in := h.effects.In
 	for _, a := range in.Retried {
-		if a.Of.Fate != delivery.FateLeft { // what was lost to a conflict has not happened
+		if a.Of.Fate != delivery.FateLeft && !a.Of.Conflicted { // what was lost to a conflict has not happened
 			h.page.Add(&history.Attempt{
 				Info: &a.Info, Fate: history.Retried, Instance: loaded(a.Of), Took: a.Took,
 				Err: deadletter.ErrorText(a.Err), Body: h.body(a.Of),
@@ -82,8 +96,17 @@ func (h *Historian) Queue(pipeline *pgx.Batch) {
 	for _, m := range in.Messages {
 		h.add(m)
 	}
+	for n, i := range h.unkept {
+		if !slices.Contains(h.unkept[:n], i) && won(h.effects, i) {
+			name, key := i.Name()
+			h.page.AddEnd(i.ID, name, key, i.Row.Page)
+		}
+	}
 	h.page.Queue(pipeline)
 }
+
+// won reports whether the save of i is part of the transaction.
+func won(e *delivery.Effects, i *delivery.Instance) bool { return i.Won || e.Save != nil }
 
 // add adds a message to the page. Failures are kept whatever is sampled.
 func (h *Historian) add(m *delivery.Message) {
@@ -98,8 +121,8 @@ func (h *Historian) add(m *delivery.Message) {
 		}
 		a.Fate, a.Change = history.Handled, h.entry(m.Instance)
 	case delivery.FateAgain:
-		if m.Err == nil {
-			return // it waits for something, and no attempt was made
+		if m.Delivery.Info.Attempt != m.Attempt {
+			return // it waits for something, or was not decided: no attempt has failed
 		}
 		a.Fate = history.Retried
 	case delivery.FateDead:
@@ -133,9 +156,12 @@ func (h *Historian) entry(i *delivery.Instance) int {
 	change := history.Change{
 		ID: in.ID, Saga: in.Saga, Key: in.Key, Version: in.Version, Kind: i.Change, Previous: i.Row.Page,
 	}
-	if h.page.KeepsStates() {
+	if h.page.KeepsState(i.Change) {
 		of := i.Def.StateType()
-		change.Before, change.State = h.public(in.Saga, of, i.Before), h.public(in.Saga, of, in.State)
+		change.State = h.public(in.Saga, of, in.State)
+		if h.page.ComparesState(&change) {
+			change.Before = h.public(in.Saga, of, i.Before)
+		}
 	}
 	if i.Change != history.Unchanged {
 		change.Version++
@@ -145,9 +171,9 @@ func (h *Historian) entry(i *delivery.Instance) int {
 	return n
 }
 
-// loaded is the id of the instance that was loaded for m, zero if there is none.
+// loaded is the id of the instance that was loaded for m, or that begins in its batch; zero if there is none.
 func loaded(m *delivery.Message) saga.ID {
-	if m.Instance == nil || m.Instance.Version == 0 {
+	if m.Instance == nil || m.Instance.Version == 0 && m.Instance.Change == 0 {
 		return saga.ID{}
 	}
 	return m.Instance.ID

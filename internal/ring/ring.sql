@@ -15,7 +15,8 @@ WHERE l.granted AND l.pid <> pg_backend_pid() AND l.database = (SELECT d.oid FRO
   AND (l.locktype = 'advisory' AND l.classid = 1162101826 AND l.objid = (SELECT DISTINCT r.tableoid FROM :schema.ring r)
     OR l.locktype = 'relation' AND l.relation IN (
         SELECT i.inhrelid FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent
-        WHERE c.relname = $1::text AND c.relnamespace = (SELECT t.relnamespace FROM pg_class t
+        WHERE c.relname IN ($1::text, $1::text || '_range', $1::text || '_life')
+          AND c.relnamespace = (SELECT t.relnamespace FROM pg_class t
             WHERE t.oid = (SELECT DISTINCT r.tableoid FROM :schema.ring r))))
 ORDER BY a.xact_start NULLS LAST LIMIT 1;
 

@@ -23,6 +23,7 @@ type Mask struct {
 	all    bool             // the whole value is secret
 	fields map[string]*Mask // by their names in JSON, in small letters
 	each   *Mask            // of the elements of a list or a map
+	secret bool             // something in it is secret
 }
 
 // masks are those of types that were asked for: a *Mask or an error.
@@ -45,7 +46,10 @@ func Of(t reflect.Type) (*Mask, error) {
 		masks.Store(t, b.err)
 		return nil, b.err
 	}
-	if !m.finds(map[*Mask]bool{}) {
+	for _, of := range b.masks {
+		of.note()
+	}
+	if m.note(); !m.secret {
 		m = nil
 	}
 	masks.Store(t, m)
@@ -71,11 +75,11 @@ func (b *builder) of(t reflect.Type) *Mask {
 	case reflect.Struct:
 		m.fields = map[string]*Mask{}
 		b.addFields(m, t)
-		if encodesItself(t) && m.finds(map[*Mask]bool{}) {
-			*m = Mask{all: true} // where its fields are in the JSON is not known
-		}
 	case reflect.Slice, reflect.Array, reflect.Map:
 		m.each = b.of(t.Elem())
+	}
+	if encodesItself(t) && m.finds(map[*Mask]bool{}) {
+		*m = Mask{all: true} // where its fields are in the JSON is not known
 	}
 	return m
 }
@@ -95,8 +99,8 @@ func (b *builder) addFields(m *Mask, t reflect.Type) {
 		for inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
-		if f.Anonymous && name == "" && inner.Kind() == reflect.Struct && !tagged {
-			b.addFields(m, inner)
+		if f.Anonymous && name == "" && inner.Kind() == reflect.Struct {
+			b.embed(m, inner, tagged)
 			continue
 		}
 		if !f.IsExported() {
@@ -113,6 +117,19 @@ func (b *builder) addFields(m *Mask, t reflect.Type) {
 	}
 }
 
+// embed adds the fields of a struct that JSON has beside those of the struct around it.
+func (b *builder) embed(m *Mask, inner reflect.Type, secret bool) {
+	if !secret {
+		b.addFields(m, inner)
+		return
+	}
+	within := &Mask{fields: map[string]*Mask{}}
+	b.addFields(within, inner)
+	for name := range within.fields {
+		m.fields[name] = &Mask{all: true}
+	}
+}
+
 var (
 	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
@@ -121,6 +138,16 @@ var (
 func encodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(jsonMarshaler) || p.Implements(textMarshaler)
+}
+
+// note notes in m and below whether something is secret.
+func (m *Mask) note() {
+	m.secret = m.finds(map[*Mask]bool{})
+	for _, f := range m.fields {
+		if f.all {
+			f.secret = true
+		}
+	}
 }
 
 // finds reports whether anything is secret in m. seen are the masks that were looked at.
@@ -162,13 +189,16 @@ func (m *Mask) Apply(text []byte) ([]byte, error) {
 
 func (m *Mask) masked(value any) any {
 	switch {
-	case m == nil || value == nil:
+	case m == nil || value == nil || !m.secret:
 		return value
 	case m.all:
 		return Masked
 	}
 	switch v := value.(type) {
 	case map[string]any:
+		if m.each == nil && m.fields == nil {
+			return Masked
+		}
 		for name, inner := range v {
 			if m.each != nil {
 				v[name] = m.each.masked(inner)
@@ -176,10 +206,15 @@ func (m *Mask) masked(value any) any {
 				v[name] = f.masked(inner)
 			}
 		}
+		return v
 	case []any:
+		if m.each == nil {
+			return Masked
+		}
 		for n, inner := range v {
 			v[n] = m.each.masked(inner)
 		}
+		return v
 	}
-	return value
+	return Masked // another shape than the type has: it may be the secret itself
 }

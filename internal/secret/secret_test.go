@@ -27,6 +27,15 @@ type own struct {
 
 func (own) MarshalJSON() ([]byte, error) { return []byte(`"whatever"`), nil }
 
+type hidden struct {
+	card  `edda:"secret"`
+	Order string
+}
+
+type ownList []card
+
+func (ownList) MarshalJSON() ([]byte, error) { return []byte(`{"items":[]}`), nil }
+
 type state struct {
 	embedded
 	Cards  []card
@@ -58,8 +67,12 @@ func TestSecretsAreMasked(t *testing.T) {
 			`{"Tree":{"Children":[{"PIN":"[secret]"}],"Name":"a","PIN":"[secret]"}}`},
 		"a large number": {state{}, `{"Amount":12345678901234567890.10,"token":""}`,
 			`{"Amount":12345678901234567890.10,"token":"[secret]"}`},
-		"a pointer":     {&card{}, `{"Number":"4711"}`, `{"Number":"[secret]"}`},
-		"another shape": {card{}, `["Number"]`, `["Number"]`},
+		"a pointer":            {&card{}, `{"Number":"4711"}`, `{"Number":"[secret]"}`},
+		"another shape":        {card{}, `["Number"]`, `"[secret]"`},
+		"another shape within": {state{}, `{"Cards":"4711","Plain":{"a":1}}`, `{"Cards":"[secret]","Plain":{"a":1}}`},
+		"a secret that is embedded": {hidden{}, `{"Number":"4711","owner":"ann","Order":"o"}`,
+			`{"Number":"[secret]","Order":"o","owner":"[secret]"}`},
+		"a list that encodes itself": {struct{ L ownList }{}, `{"L":{"items":["4711"]}}`, `{"L":"[secret]"}`},
 	} {
 		m, err := Of(reflect.TypeOf(c.of))
 		if err != nil {
