@@ -17,7 +17,7 @@ func TestPagesShowTheExamples(t *testing.T) {
 		"docs/guide/watermill.md":        {"bus/watermill/page_example_test.go", "bus/watermill/move_test.go"},
 		"docs/guide/handlers.md":         {"bus/handlers_example_test.go"},
 		"docs/guide/items.md":            {"persistence/items_example_test.go"},
-		"docs/guide/tracing.md":          {"eddaotel/page_example_test.go"},
+		"docs/guide/tracing.md":          {"eddaotel/page_example_test.go", "eddaotel/collector/demo_test.go"},
 	} {
 		showsParts(t, page, files...)
 	}
