@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 // Every peer does every one of its cases, two processes included, with the effects counted.
 func TestEveryPeerLeavesTheRightEffects(t *testing.T) {
 	h := &harness{dsn: pgdev.DSN(t), db: pgdev.Pool(t), log: t.Output()}
-	cases, err := choose(options{run: "step,hot,latency,backlog,timers,history", n: 100, rounds: 1, size: 10_000})
+	cases, err := choose(options{run: "step,hot,latency,backlog,timers,history,traced", n: 100, rounds: 1,
+		size: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestALostMessageOfAKeptQueueFailsTheRun(t *testing.T) {
 func TestAnUnknownWorkloadIsToldTheKnownOnes(t *testing.T) {
 	_, err := choose(options{run: "stop", rounds: 1})
 	want := `-run: there is no workload "stop"; there are step, hot, latency, backlog, timers, leased, inbox, ` +
-		`relay and schedule`
+		`relay, history, traced and schedule`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

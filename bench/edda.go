@@ -12,12 +12,17 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/eddaotel"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/propagation"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
 //go:embed edda.sql
@@ -297,4 +302,55 @@ func init() {
 // Work is edda's, with a history.
 func (h chronicle) Work(ctx context.Context, w *Worker) error {
 	return h.work(ctx, w, bus.Options{History: h.keeps})
+}
+
+// Traced is step by edda with the hooks of eddaotel, and messages some of which carry the context of a trace.
+const Traced = "traced"
+
+// traced is edda without a history, with or without the hooks.
+type traced struct {
+	edda
+	hooks, metrics bool
+	carrying       int64  // each so many-th message carries a context; 0 is none
+	flags          string // of the context: "01" is sampled
+}
+
+var tracedPeers = map[string]traced{
+	"otel-off":       {},
+	"otel-0":         {hooks: true},
+	"otel-1":         {hooks: true, carrying: 100, flags: "01"},
+	"otel-unsampled": {hooks: true, carrying: 1, flags: "00"},
+	"otel-metrics":   {hooks: true, metrics: true},
+}
+
+func init() {
+	for name, p := range tracedPeers {
+		register(name, p, Case{Workload: Traced, Store: Optimistic}, Case{Workload: Traced, Store: Pessimistic})
+	}
+}
+
+// header is that of the message seq.
+func (c Case) header(seq int64) []byte {
+	p := tracedPeers[c.Peer]
+	if p.carrying == 0 || seq%p.carrying != 0 {
+		return newHeader()
+	}
+	whole := newHeader()
+	return fmt.Appendf(whole[:len(whole)-1], `,"traceparent":"00-%032x-%016x-%s"}`, seq+1, seq+1, p.flags)
+}
+
+// Work is edda's, with the hooks. The spans are made, and dropped instead of exported.
+func (p traced) Work(ctx context.Context, w *Worker) error {
+	o := bus.Options{History: history.Options{Level: history.Off}}
+	if !p.hooks {
+		return p.work(ctx, w, o)
+	}
+	spans := sdktrace.NewTracerProvider(sdktrace.WithBatcher(tracetest.NewNoopExporter()))
+	defer spans.Shutdown(context.WithoutCancel(ctx))
+	tracing := eddaotel.Options{TracerProvider: spans, Propagator: propagation.TraceContext{}}
+	if p.metrics {
+		tracing.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
+	}
+	eddaotel.New(tracing).Bus(&o)
+	return p.work(ctx, w, o)
 }

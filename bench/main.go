@@ -33,7 +33,7 @@ type options struct {
 func parseFlags() options {
 	var o options
 	flag.StringVar(&o.run, "run", "step,hot,latency", "workloads, separated by commas: step, hot, latency, "+
-		"backlog, timers, leased, inbox, relay, history, schedule")
+		"backlog, timers, leased, inbox, relay, history, traced, schedule")
 	flag.StringVar(&o.peers, "peers", "", "peers, separated by commas; empty is all")
 	flag.IntVar(&o.n, "n", 0, "messages per run of the fastest peer, slower ones get their share; 0 is the "+
 		"workload's own number")
@@ -156,6 +156,7 @@ var messages = map[string]struct{ full, quick int }{
 	Hot:        {200_000, 40_000},
 	History:    {200_000, 40_000},
 	HistoryHot: {200_000, 40_000},
+	Traced:     {200_000, 40_000},
 	Latency:    {2_000, 500},
 	Backlog:    {30_000, 10_000},
 	Timers:     {30_000, 10_000},
@@ -213,7 +214,7 @@ func size(workload string, o options) (int, error) {
 	switch {
 	case !known:
 		return 0, fmt.Errorf("-run: there is no workload %q; there are step, hot, latency, backlog, timers, "+
-			"leased, inbox, relay, history and schedule", workload)
+			"leased, inbox, relay, history, traced and schedule", workload)
 	case o.n > 0:
 		return o.n, nil
 	case o.quick:

@@ -93,7 +93,7 @@ func messageRows(c Case) iter.Seq2[[]any, error] {
 		for m := range c.Charges() {
 			body, err := json.Marshal(m)
 			due = due.Add(time.Microsecond)
-			if !yield([]any{due, newID(), m.Kind(), newHeader(), body}, err) {
+			if !yield([]any{due, newID(), m.Kind(), c.header(m.Seq), body}, err) {
 				return
 			}
 		}

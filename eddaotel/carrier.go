@@ -30,6 +30,11 @@ func (t *Tracing) creator(ctx context.Context, i *saga.Info) (trace.SpanContext,
 	if i.HeaderCount() == 0 || !t.carries(i) {
 		return trace.SpanContext{}, ctx
 	}
+	if t.standard {
+		if of, ok := plain(i); ok {
+			return of, trace.ContextWithSpanContext(ctx, of)
+		}
+	}
 	// without the span that is active: the propagator leaves it there if the message carries none
 	ctx = t.options.Propagator.Extract(trace.ContextWithSpanContext(ctx, trace.SpanContext{}), carrier{i})
 	return trace.SpanContextFromContext(ctx), ctx
@@ -37,9 +42,11 @@ func (t *Tracing) creator(ctx context.Context, i *saga.Info) (trace.SpanContext,
 
 // carries reports whether a message has a context already.
 func (t *Tracing) carries(i *saga.Info) bool {
-	for _, name := range t.fields {
-		if i.Header(name) != "" {
-			return true
+	for name, value := range i.Headers() {
+		for _, field := range t.fields {
+			if name == field && value != "" {
+				return true
+			}
 		}
 	}
 	return false

@@ -2,6 +2,7 @@ package eddaotel
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/edda-go/edda/bus"
@@ -20,7 +21,15 @@ type metrics struct {
 	sent, consumed         metric.Int64Counter
 	deadLetters, conflicts metric.Int64Counter
 	batchSize              metric.Int64Histogram
+
+	mu    sync.RWMutex
+	kinds map[sentKind]metric.MeasurementOption // what was sent; guarded by mu
 }
+
+// sentKind is what messages that are sent are counted by.
+type sentKind struct{ operation, kind string }
+
+const mostKinds = 1000 // whose attributes are kept: a program may make up kinds
 
 // seconds are the buckets that the conventions advise.
 var seconds = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
@@ -34,7 +43,7 @@ func newMetrics(m metric.Meter) *metrics {
 		return made(m.Int64Counter(name, metric.WithUnit("{message}"), metric.WithDescription(what)))
 	}
 	return &metrics{
-		meter: m,
+		meter: m, kinds: map[sentKind]metric.MeasurementOption{},
 		operation: histogram("messaging.client.operation.duration",
 			"Duration of messaging operation initiated by a producer or consumer client."),
 		process: histogram("messaging.process.duration", "Duration of processing operation."),
@@ -60,9 +69,26 @@ func made[I any](instrument I, err error) I {
 
 func (m *metrics) sentOne(ctx context.Context, operation, kind string) {
 	if m.sent.Enabled(ctx) {
-		m.sent.Add(ctx, 1, metric.WithAttributes(system, semconv.MessagingOperationName(operation),
-			semconv.MessagingDestinationName(kind)))
+		m.sent.Add(ctx, 1, m.sentOf(sentKind{operation, kind}))
 	}
+}
+
+// sentOf are the attributes of messages that are sent. To make them takes longer than to count.
+func (m *metrics) sentOf(k sentKind) metric.MeasurementOption {
+	m.mu.RLock()
+	of, ok := m.kinds[k]
+	m.mu.RUnlock()
+	if ok {
+		return of
+	}
+	of = metric.WithAttributeSet(attribute.NewSet(system, semconv.MessagingOperationName(k.operation),
+		semconv.MessagingDestinationName(k.kind)))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.kinds) < mostKinds {
+		m.kinds[k] = of
+	}
+	return of
 }
 
 // calls are the attributes of the calls of an endpoint.

@@ -33,11 +33,12 @@ type consumer struct {
 
 // process is one call of a handler. A panic of the handler goes on.
 func (e *consumer) process(ctx context.Context, d *saga.Delivery, next bus.Handler) (err error) {
-	tx := underWay(ctx)
+	within := ctx
 	ctx, span := e.startProcess(ctx, e.name, &d.Info)
 	if span == nil && !e.metrics.counts(ctx) {
 		return next(ctx, d)
 	}
+	tx := underWay(within)
 	begun, returned := time.Now(), false
 	defer func() {
 		failure := ""
@@ -82,6 +83,9 @@ func failed(err error) bool {
 // startProcess starts the span of a call; nil if it is to have none. Then the handler passes on the context that the
 // message carries.
 func (t *Tracing) startProcess(ctx context.Context, endpoint string, i *saga.Info) (context.Context, trace.Span) {
+	if t.options.Sampled == FollowCreator && !t.carries(i) {
+		return ctx, nil
+	}
 	ambient := trace.SpanFromContext(ctx)
 	creator, carried := t.creator(ctx, i)
 	if ambient.SpanContext().IsValid() { // the span that is active is the parent

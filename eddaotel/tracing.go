@@ -14,8 +14,10 @@ type Tracing struct {
 	options Options
 	tracer  trace.Tracer
 	fields  []string // headers that the propagator writes
-	metrics *metrics
-	calls   calls
+	// the propagator is the one of W3C, with or without that of baggage
+	standard bool
+	metrics  *metrics
+	calls    calls
 }
 
 const scope = "github.com/edda-go/edda/eddaotel"
@@ -25,8 +27,9 @@ func New(o Options) *Tracing {
 	o = o.withDefaults()
 	return &Tracing{
 		options: o, tracer: o.TracerProvider.Tracer(scope, trace.WithSchemaURL(schemaURL)),
-		fields: o.Propagator.Fields(), metrics: newMetrics(o.MeterProvider.Meter(scope)),
-		calls: calls{open: map[call]trace.SpanContext{}},
+		fields: o.Propagator.Fields(), standard: isStandard(o.Propagator),
+		metrics: newMetrics(o.MeterProvider.Meter(scope)),
+		calls:   calls{open: map[call]trace.SpanContext{}},
 	}
 }
 

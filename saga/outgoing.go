@@ -6,20 +6,31 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 )
 
 // stamp calls Outgoing, and adds the headers that it set to those of the message.
 func (rt *Runtime) stamp(ctx context.Context, i *Info) error {
-	seen := *i
+	seen, ok := infos.Get().(*Info)
+	if !ok {
+		seen = new(Info)
+	}
+	*seen = *i
 	seen.headers, seen.places = slices.Clone(i.headers), maps.Clone(i.places)
-	if err := callOutgoing(ctx, rt.Outgoing, &seen); err != nil {
+	if err := callOutgoing(ctx, rt.Outgoing, seen); err != nil {
 		return fmt.Errorf("%s: Outgoing: %w", i.Kind, err)
 	}
-	if err := rt.addHeaders(i, seen.headers); err != nil {
+	err := rt.addHeaders(i, seen.headers)
+	*seen = Info{}
+	infos.Put(seen)
+	if err != nil {
 		return fmt.Errorf("%s: Outgoing: %w", i.Kind, err)
 	}
 	return nil
 }
+
+// infos are what Outgoing was given, to be used again: it must not keep them.
+var infos sync.Pool
 
 // addHeaders adds those that i does not have.
 func (rt *Runtime) addHeaders(i *Info, more []header) error {

@@ -26,7 +26,7 @@ type Runtime struct {
 	// the handler's context; and by Compose, with Caller, unless that is nil. It adds headers with Info.AddHeader. A
 	// header that the sender has set keeps its value, and other changes of the Info have no effect. A header that
 	// WithHeader would refuse is a fault of the step. A panic of Outgoing fails the step as a panic of the handler
-	// does.
+	// does. It must not keep the Info.
 	Outgoing func(ctx context.Context, i *Info)
 	Caller   context.Context
 

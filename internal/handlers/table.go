@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/edda-go/edda/internal/secret"
 	"github.com/edda-go/edda/saga"
@@ -169,20 +171,43 @@ func (h *Table) Around(ctx context.Context, d *saga.Delivery, call Next) error {
 	if len(h.Middleware) == 0 {
 		return call(ctx, d)
 	}
-	own := saga.Delivery{Info: d.Info, Body: bytes.Clone(d.Body)}
-	return h.wrap(call)(ctx, &own)
+	own, ok := deliveries.Get().(*saga.Delivery)
+	if !ok {
+		own = new(saga.Delivery)
+	}
+	*own = saga.Delivery{Info: d.Info, Body: bytes.Clone(d.Body)}
+	w := wrapped{call: call}
+	err := h.wrap(&w)(ctx, own)
+	if w.ended.Load() { // else it may be in the hands of a goroutine that runs on
+		*own = saga.Delivery{}
+		deliveries.Put(own)
+	}
+	return err
 }
 
-// wrap puts the endpoint's middleware around call.
-func (h *Table) wrap(call Next) Next {
-	called := false
-	next := func(ctx context.Context, d *saga.Delivery) error {
-		if called {
-			return saga.Permanent(errCalledTwice)
-		}
-		called = true
-		return call(ctx, d)
+// deliveries are what middleware was given, to be used again. Their bodies are not: a handler may keep them.
+var deliveries sync.Pool
+
+// wrapped is a call that has middleware around it.
+type wrapped struct {
+	call   Next
+	called bool
+	ended  atomic.Bool
+}
+
+func (w *wrapped) next(ctx context.Context, d *saga.Delivery) error {
+	if w.called {
+		return saga.Permanent(errCalledTwice)
 	}
+	w.called = true
+	err := w.call(ctx, d)
+	w.ended.Store(true)
+	return err
+}
+
+// wrap puts the endpoint's middleware around w.
+func (h *Table) wrap(w *wrapped) Next {
+	next := w.next
 	for _, m := range slices.Backward(h.Middleware) {
 		next = m(next)
 	}

@@ -29,6 +29,7 @@ type Options struct {
 	PayWithin time.Duration // until the buyer is told that the payment takes long; 0 is a minute
 	Logger    *slog.Logger
 	Events    func(bus.Event)
+	Configure func(*bus.Options) // changes the options of the bus before it is made, as eddaotel does; nil is nothing
 }
 
 // Service is the orders service in one process. Any number of processes may run it.
@@ -43,7 +44,11 @@ func New(pool *pgxpool.Pool, pub message.Publisher, sub message.Subscriber, o Op
 	if o.PayWithin == 0 {
 		o.PayWithin = time.Minute
 	}
-	b, err := bus.New(pool, bus.Options{Logger: o.Logger, Events: o.Events})
+	options := bus.Options{Logger: o.Logger, Events: o.Events}
+	if o.Configure != nil {
+		o.Configure(&options)
+	}
+	b, err := bus.New(pool, options)
 	if err != nil {
 		return nil, err
 	}

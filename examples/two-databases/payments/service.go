@@ -26,8 +26,9 @@ var relaying = watermill.RelayOptions{RelayOptions: bus.RelayOptions{Lease: 3 * 
 
 // Options of the service.
 type Options struct {
-	Logger *slog.Logger
-	Events func(bus.Event)
+	Logger    *slog.Logger
+	Events    func(bus.Event)
+	Configure func(*bus.Options) // changes the options of the bus before it is made, as eddaotel does; nil is nothing
 }
 
 // Service is the payments service in one process. Any number of processes may run it.
@@ -39,7 +40,11 @@ type Service struct {
 
 // New puts the service together. It does no I/O with the database. The broker is what Watermill makes of any broker.
 func New(pool *pgxpool.Pool, pub message.Publisher, sub message.Subscriber, o Options) (*Service, error) {
-	b, err := bus.New(pool, bus.Options{Logger: o.Logger, Events: o.Events})
+	options := bus.Options{Logger: o.Logger, Events: o.Events}
+	if o.Configure != nil {
+		o.Configure(&options)
+	}
+	b, err := bus.New(pool, options)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ type Process struct {
 	DSN       string
 	Broker    string // the URL of its nodes
 	PayWithin time.Duration
+	Configure func(*bus.Options) `json:"-"` // changes the options of the bus; nil is nothing
 }
 
 // The services.
@@ -96,9 +97,10 @@ func (p Process) open(pool *pgxpool.Pool, by Observer) (s Service, closing func(
 	sub := subscriber{url: p.Broker, name: p.Name}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if p.Service == ordersService {
-		s, err = orders.New(pool, pub, sub, orders.Options{PayWithin: p.PayWithin, Logger: log, Events: events})
+		s, err = orders.New(pool, pub, sub, orders.Options{PayWithin: p.PayWithin, Logger: log, Events: events,
+			Configure: p.Configure})
 	} else {
-		s, err = payments.New(pool, pub, sub, payments.Options{Logger: log, Events: events})
+		s, err = payments.New(pool, pub, sub, payments.Options{Logger: log, Events: events, Configure: p.Configure})
 	}
 	if err != nil {
 		closing()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/examples/two-databases/orders"
 	"github.com/edda-go/edda/internal/chaos/border/cluster"
 	"github.com/edda-go/edda/internal/pgdev"
@@ -23,7 +24,8 @@ type Shop struct {
 type Options struct {
 	Nodes     int // of the broker
 	PayWithin time.Duration
-	Observer  Observer // nil: nobody looks on
+	Observer  Observer           // nil: nobody looks on
+	Configure func(*bus.Options) // changes the options of the buses in this process; nil is nothing
 }
 
 // Site is one service, and its database.
@@ -49,7 +51,8 @@ func Open(ctx context.Context, o Options) (_ *Shop, err error) {
 	if err := provision(ctx, l.Broker); err != nil {
 		return nil, err
 	}
-	p := Process{Service: ordersService, Broker: l.Broker.URL(), PayWithin: o.PayWithin}
+	p := Process{Service: ordersService, Broker: l.Broker.URL(), PayWithin: o.PayWithin,
+		Configure: o.Configure}
 	if l.Orders, err = openSite(ctx, p, o.Observer); err != nil {
 		return nil, err
 	}
