@@ -112,9 +112,12 @@ func eddaInstances(c Case) iter.Seq2[[]any, error] {
 	}
 }
 
+// noHistory is what a peer is compared with that keeps none.
+var noHistory = history.Options{Level: history.Off}
+
 // Work runs the endpoint until its queue is empty. It keeps no history: what that costs is a workload of its own.
 func (e edda) Work(ctx context.Context, w *Worker) error {
-	return e.work(ctx, w, bus.Options{History: history.Options{Level: history.Off}})
+	return e.work(ctx, w, bus.Options{History: noHistory})
 }
 
 func (e edda) work(ctx context.Context, w *Worker, o bus.Options) error {
@@ -188,7 +191,7 @@ func (w *Worker) untilEmpty(ctx context.Context, pool *pgxpool.Pool, before int6
 // event tells the message apart by a header.
 func (edda) latency(ctx context.Context, w *Worker, pool *pgxpool.Pool) error {
 	failed := make(chan error, 1)
-	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), Events: func(e bus.Event) {
+	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), History: noHistory, Events: func(e bus.Event) {
 		handled, ok := e.(bus.Handled)
 		if !ok {
 			return

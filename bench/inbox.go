@@ -102,7 +102,8 @@ func (i intake) Work(ctx context.Context, w *Worker) error {
 		return err
 	}
 	defer pool.Close()
-	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), History: noHistory,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

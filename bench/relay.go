@@ -56,7 +56,7 @@ func (outbound) Work(ctx context.Context, w *Worker) error {
 	var given pacer
 	deleted := make(chan struct{})
 	gone := 0
-	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), Logger: slog.New(slog.DiscardHandler),
+	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), History: noHistory, Logger: slog.New(slog.DiscardHandler),
 		Events: func(e bus.Event) {
 			if relayed, ok := e.(bus.Relayed); ok {
 				if gone += relayed.Messages; gone == w.N {

@@ -103,7 +103,7 @@ func (f firing) Work(ctx context.Context, w *Worker) error {
 	}
 	defer pool.Close()
 	quiet := slog.New(slog.DiscardHandler)
-	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), Logger: quiet})
+	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), History: noHistory, Logger: quiet})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/examples/scatter/gather"
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/demo"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations/migrate"
@@ -67,7 +68,8 @@ func (r *round) play(ctx context.Context) (err error) {
 
 func (r *round) newBus(events func(bus.Event)) (*bus.Bus, error) {
 	return bus.New(r.pool, bus.Options{Schema: r.schema, AutoInstall: true, Events: events,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+		History: history.Options{Level: history.Off},
+		Logger:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 }
 
 // operator reads what the engine counted.
