@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -224,12 +225,17 @@ func (w *world) attempts(id saga.ID) (lines []string) {
 
 // Failures are kept however few conversations are.
 func TestSampledHistoryKeepsFailures(t *testing.T) {
-	w := newWorld(t, bus.Options{History: history.Options{Level: history.States, Sample: 1e-12}})
+	var redacted atomic.Int64
+	w := newWorld(t, bus.Options{History: history.Options{Level: history.Bodies, Sample: 1e-12},
+		Redact: func(_ string, text []byte) []byte { redacted.Add(1); return text }})
 	w.start("orders", bus.EndpointOptions{},
 		bus.Saga(failingOrders(saga.Optimistic,
 			map[int]error{1: saga.Permanent(errOften), 2: saga.Discard("unwanted")})))
 	placed := w.send(place{Order: "7"})
 	w.untilEmpty("orders")
+	if n := redacted.Load(); n != 0 {
+		t.Errorf("Redact was called %d times for what is not kept", n)
+	}
 	dead, discarded := w.send(bump{Order: "7"}), w.send(bump{Order: "7"})
 	w.untilEmpty("orders")
 	wantLines(t, w.attempts(placed.ID))

@@ -3,7 +3,6 @@ package history
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 
 	"github.com/edda-go/edda/saga"
 )
@@ -86,5 +85,5 @@ func (o Options) Samples(conversation saga.ID) bool {
 		0x9e3779b97f4a7c15
 	mixed ^= mixed >> 32
 	mixed *= 0xd6e8feb86659fd93
-	return float64(mixed>>11)/(1<<53) < o.Sample && o.Sample > math.SmallestNonzeroFloat64
+	return float64(mixed>>11)/(1<<53) < o.Sample
 }

@@ -245,38 +245,39 @@ func (p *Page) Add(a *Attempt) {
 	i := a.Info
 	p.count++
 	p.ids = append(p.ids, i.ID)
-	if !a.Instance.IsZero() && a.Change == 0 {
-		p.ids = append(p.ids, a.Instance)
-	}
 	e := &p.out
+	flags := a.flags()
+	has := func(flag uint64) bool { return flags&flag != 0 }
 	e.byte(tagMessage)
-	e.number(a.flags())
+	e.number(flags)
 	e.byte(byte(i.Intent)<<4 | byte(a.Fate))
 	e.id(i.ID)
 	e.name(short(i.Kind))
 	e.name(short(i.From))
-	if conversation := conversationOf(i); conversation != i.ID {
-		e.id(conversation)
-		if i.RelatedTo != conversation {
-			e.id(i.RelatedTo)
-		}
+	if has(hasConversation) {
+		e.id(i.ConversationID)
+	}
+	if has(hasRelated) {
+		e.id(i.RelatedTo)
 	}
 	e.number(uint64(i.Attempt))
 	e.time(i.Sent)
 	e.time(i.Due)
 	e.number(uint64(a.Took.Microseconds()))
-	if a.Change > 0 {
+	if has(hasChange) {
 		e.number(uint64(a.Change))
-	} else if !a.Instance.IsZero() {
+	}
+	if has(hasInstance) {
+		p.ids = append(p.ids, a.Instance)
 		e.id(a.Instance)
 	}
-	if a.Err != "" {
+	if has(hasError) {
 		e.name(a.Err[:min(len(a.Err), mostError)])
 	}
-	if a.Reason != "" {
+	if has(hasReason) {
 		e.name(a.Reason[:min(len(a.Reason), mostError)])
 	}
-	if i.Fire != nil {
+	if has(hasRun) {
 		e.name(short(i.Fire.Manifest))
 		e.id(i.Fire.Run)
 	}

@@ -140,8 +140,8 @@ func (m *queued) place() Place {
 	return p
 }
 
-// hinder says of messages that wait what keeps them: a pause, or that nobody runs the endpoint, and who has those that
-// are in hand.
+// hinder completes the places of messages. A message that waits gets what it waits for: the end of a pause, or a
+// process that runs the endpoint. A message in hand gets the process that has it.
 func (r *Reader) hinder(ctx context.Context, tx pgx.Tx, found []queued, places []Place) error {
 	if len(found) == 0 {
 		return nil

@@ -110,10 +110,7 @@ func won(e *delivery.Effects, i *delivery.Instance) bool { return i.Won || e.Sav
 
 // add adds a message to the page. Failures are kept whatever is sampled.
 func (h *Historian) add(m *delivery.Message) {
-	a := history.Attempt{
-		Info: &m.Delivery.Info, Took: m.Step.Took, Reason: m.Reason, Sent: h.sent(m), Cancelled: m.Step.Gone,
-		Body: h.body(m),
-	}
+	a := history.Attempt{Info: &m.Delivery.Info, Took: m.Step.Took, Reason: m.Reason, Cancelled: m.Step.Gone}
 	switch m.Fate {
 	case delivery.FateDone:
 		if !h.page.Keeps(&m.Delivery.Info) {
@@ -132,6 +129,7 @@ func (h *Historian) add(m *delivery.Message) {
 	default:
 		return
 	}
+	a.Body, a.Sent = h.body(m), h.sent(m)
 	if m.Err != nil {
 		a.Err = deadletter.ErrorText(m.Err)
 	}
@@ -156,15 +154,15 @@ func (h *Historian) entry(i *delivery.Instance) int {
 	change := history.Change{
 		ID: in.ID, Saga: in.Saga, Key: in.Key, Version: in.Version, Kind: i.Change, Previous: i.Row.Page,
 	}
+	if i.Change != history.Unchanged {
+		change.Version++
+	}
 	if h.page.KeepsState(i.Change) {
 		of := i.Def.StateType()
 		change.State = h.public(in.Saga, of, in.State)
 		if h.page.ComparesState(&change) {
 			change.Before = h.public(in.Saga, of, i.Before)
 		}
-	}
-	if i.Change != history.Unchanged {
-		change.Version++
 	}
 	n := h.page.AddChange(&change)
 	h.entries[i] = n

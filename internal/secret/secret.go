@@ -26,6 +26,9 @@ type Mask struct {
 	secret bool             // something in it is secret
 }
 
+// whole masks a value of which all is secret.
+var whole = &Mask{all: true, secret: true}
+
 // masks are those of types that were asked for: a *Mask or an error.
 var masks sync.Map
 
@@ -47,9 +50,9 @@ func Of(t reflect.Type) (*Mask, error) {
 		return nil, b.err
 	}
 	for _, of := range b.masks {
-		of.note()
+		of.secret = of.finds(map[*Mask]bool{})
 	}
-	if m.note(); !m.secret {
+	if !m.secret {
 		m = nil
 	}
 	masks.Store(t, m)
@@ -79,7 +82,7 @@ func (b *builder) of(t reflect.Type) *Mask {
 		m.each = b.of(t.Elem())
 	}
 	if encodesItself(t) && m.finds(map[*Mask]bool{}) {
-		*m = Mask{all: true} // where its fields are in the JSON is not known
+		*m = *whole // where its fields are in the JSON is not known
 	}
 	return m
 }
@@ -109,7 +112,7 @@ func (b *builder) addFields(m *Mask, t reflect.Type) {
 		if name == "" {
 			name = f.Name
 		}
-		field := &Mask{all: true}
+		field := whole
 		if !tagged {
 			field = b.of(f.Type)
 		}
@@ -126,7 +129,7 @@ func (b *builder) embed(m *Mask, inner reflect.Type, secret bool) {
 	within := &Mask{fields: map[string]*Mask{}}
 	b.addFields(within, inner)
 	for name := range within.fields {
-		m.fields[name] = &Mask{all: true}
+		m.fields[name] = whole
 	}
 }
 
@@ -138,16 +141,6 @@ var (
 func encodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(jsonMarshaler) || p.Implements(textMarshaler)
-}
-
-// note notes in m and below whether something is secret.
-func (m *Mask) note() {
-	m.secret = m.finds(map[*Mask]bool{})
-	for _, f := range m.fields {
-		if f.all {
-			f.secret = true
-		}
-	}
 }
 
 // finds reports whether anything is secret in m. seen are the masks that were looked at.
