@@ -216,15 +216,21 @@ func TestPanicOfOutgoing(t *testing.T) {
 // transactions are those that the hook has seen.
 type transactions struct {
 	mu  sync.Mutex
-	all []event.Transaction
+	all []decided
+}
+
+// decided is a transaction with its messages as they were when the hook saw them.
+type decided struct {
+	event.Transaction
+	messages []event.Settled
 }
 
 func (a *transactions) around(ctx context.Context, t *event.Transaction, run func(context.Context)) {
 	run(traced(ctx, "around "+t.Endpoint))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(t.Messages) > 0 || t.Err != nil {
-		a.all = append(a.all, *t)
+	if t.Taken > 0 || t.Err != nil {
+		a.all = append(a.all, decided{*t, t.Messages()})
 	}
 }
 
@@ -238,7 +244,7 @@ func (a *transactions) story(endpoint string) string {
 			continue
 		}
 		text += string(t.Work) + ":"
-		for _, m := range t.Messages {
+		for _, m := range t.messages {
 			text += fmt.Sprintf(" %d-%s", m.Info.Attempt, m.Fate)
 		}
 		if t.Err != nil {

@@ -145,6 +145,13 @@ func (c *calls) add(key call, span trace.SpanContext) {
 	c.open[key] = span
 }
 
+// none reports whether no call is open.
+func (c *calls) none() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open) == 0
+}
+
 // take returns the span of a call, and forgets it unless it is to be kept for another transaction.
 func (c *calls) take(key call, keep bool) (span trace.SpanContext, ok bool) {
 	c.mu.Lock()

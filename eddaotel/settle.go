@@ -17,7 +17,7 @@ func (t *Tracing) Around(ctx context.Context, tx *event.Transaction, run func(co
 	begun := time.Now()
 	u := &underway{called: begun}
 	run(context.WithValue(ctx, underwayKey{}, u))
-	if len(tx.Messages) == 0 {
+	if tx.Taken == 0 {
 		return
 	}
 	ended := time.Now()
@@ -43,9 +43,13 @@ func underWay(ctx context.Context) *underway {
 
 func (t *Tracing) settled(ctx context.Context, tx *event.Transaction, begun, ended time.Time) {
 	keep := tx.Work == event.Finish && tx.Err != nil // it is tried again, without another call
+	if t.calls.none() {
+		return
+	}
 	of := spanOf{name: operationSettle, kind: semconv.MessagingOperationTypeSettle, begun: begun, ended: ended}
-	for n := range tx.Messages {
-		m := &tx.Messages[n]
+	of.messages = tx.Messages()
+	for n := range of.messages {
+		m := &of.messages[n]
 		span, ok := t.calls.take(call{tx.Endpoint, m.Info.ID, m.Info.Attempt}, keep)
 		if !ok {
 			continue
@@ -58,8 +62,9 @@ func (t *Tracing) settled(ctx context.Context, tx *event.Transaction, begun, end
 // relayed links to the contexts that the messages carry.
 func (t *Tracing) relayed(ctx context.Context, tx *event.Transaction, begun, ended time.Time) {
 	of := spanOf{name: operationRelay, kind: semconv.MessagingOperationTypeSend, begun: begun, ended: ended}
-	for n := range tx.Messages {
-		m := &tx.Messages[n]
+	of.messages = tx.Messages()
+	for n := range of.messages {
+		m := &of.messages[n]
 		creator, _ := t.creator(ctx, &m.Info)
 		if creator.IsSampled() || creator.IsValid() && t.options.Sampled == AskSampler {
 			of.links = append(of.links, trace.Link{SpanContext: creator, Attributes: t.settledMessage(m)})
@@ -72,6 +77,7 @@ func (t *Tracing) relayed(ctx context.Context, tx *event.Transaction, begun, end
 type spanOf struct {
 	name         string
 	kind         attribute.KeyValue // of the operation
+	messages     []event.Settled
 	links        []trace.Link
 	begun, ended time.Time
 }
@@ -86,10 +92,10 @@ func (t *Tracing) transaction(ctx context.Context, tx *event.Transaction, of spa
 		trace.WithAttributes(operation(of.name, of.kind, tx.Endpoint)...),
 		trace.WithAttributes(work.String(string(tx.Work))),
 	}
-	if len(tx.Messages) > 1 {
-		options = append(options, trace.WithAttributes(semconv.MessagingBatchMessageCount(len(tx.Messages))))
+	if len(of.messages) > 1 {
+		options = append(options, trace.WithAttributes(semconv.MessagingBatchMessageCount(len(of.messages))))
 	} else {
-		options = append(options, trace.WithAttributes(message(&tx.Messages[0].Info)...))
+		options = append(options, trace.WithAttributes(message(&of.messages[0].Info)...))
 	}
 	if len(of.links) > 1 || t.options.Relation == Links {
 		options = append(options, trace.WithNewRoot())

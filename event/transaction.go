@@ -9,9 +9,11 @@ type Transaction struct {
 
 	// The fields below are set when run has returned.
 
-	// Messages are those that the transaction decided about, or tried to. An attempt that failed, and was repeated in
-	// the same transaction, is an entry of its own, before the others. After an empty take there are none.
-	Messages []Settled
+	// Taken is the number of messages that the transaction decided about, or tried to; 0 after an empty take.
+	Taken int
+	// Messages returns them. An attempt that failed, and was repeated in the same transaction, is an entry of its own,
+	// before the others. Each call makes a new slice, and none may come after Around has returned.
+	Messages func() []Settled
 	// Err is why the transaction was rolled back. Then the messages have no Fate: they are still in the queue, unless
 	// it is the error of a COMMIT whose reply was lost.
 	Err error

@@ -41,7 +41,7 @@ func TestHooks(t *testing.T) {
 			run(context.WithValue(ctx, traceKey{}, "around "+t.Endpoint))
 			mu.Lock()
 			defer mu.Unlock()
-			for _, m := range t.Messages {
+			for _, m := range t.Messages() {
 				trace := m.Info.Header("trace")
 				fates = append(fates, fmt.Sprintf("%s %d %s of %s", m.Info.Kind, m.Info.Attempt, m.Fate, trace))
 			}

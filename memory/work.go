@@ -134,10 +134,17 @@ func (w *work) around(ctx context.Context) {
 	t := &event.Transaction{Endpoint: w.of.name, Work: event.Batch}
 	hook.Alone(ctx, t, func(ctx context.Context) {
 		w.process(ctx)
-		if t.Messages = aftercommit.Settled(w.d, nil); w.released {
-			t.Messages[len(t.Messages)-1].Fate = event.FateLeft
-		}
+		t.Taken, t.Messages = 1, w.settled
 	})
+}
+
+// settled returns the fates of the attempts.
+func (w *work) settled() []event.Settled {
+	all := aftercommit.Settled(w.d, nil)
+	if w.released {
+		all[len(all)-1].Fate = event.FateLeft
+	}
+	return all
 }
 
 // process handles the message, and makes its fate visible.

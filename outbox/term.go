@@ -95,7 +95,11 @@ func (t *relayTerm) around(life, working context.Context) (after rest, err error
 	hook.Alone(working, about, func(working context.Context) {
 		var b *batch
 		after, b, err = t.pass(life, working)
-		about.Messages, about.Err = settled(b, err), err
+		if b != nil {
+			about.Taken = len(b.messages)
+		}
+		about.Err = err
+		about.Messages = func() []event.Settled { return settled(b, err) }
 	})
 	return after, err
 }

@@ -94,7 +94,8 @@ func (b *batch) around(ctx context.Context, o order) (r report, err error) {
 	t := &event.Transaction{Endpoint: b.engine.To.Name, Work: event.Batch}
 	hook(ctx, t, func(ctx context.Context) {
 		r, err = b.process(ctx, o)
-		t.Messages, t.Err = aftercommit.Settled(&b.in, err), err
+		t.Taken, t.Err = len(b.in.Messages), err
+		t.Messages = func() []event.Settled { return aftercommit.Settled(&b.in, err) }
 	})
 	return r, err
 }

@@ -160,7 +160,8 @@ func (f *finisher) around(ctx context.Context, claims []*claimed) (err error) {
 	hook.Alone(ctx, t, func(ctx context.Context) {
 		var done *finishing
 		done, err = f.finish(ctx, claims)
-		t.Messages, t.Err = settled(done, claims), err
+		t.Taken, t.Err = len(claims), err
+		t.Messages = func() []event.Settled { return settled(done, claims) }
 	})
 	return err
 }
