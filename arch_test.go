@@ -33,7 +33,7 @@ var layers = [][]string{
 	{"outbox", "internal/batch", "internal/leased", "internal/partition", "internal/firing", "internal/watch"},
 	{"history/whereabouts"},
 	{"bus", "limit", "operate", "scheduler"},
-	{"bus/watermill", "scheduler/remote", "internal/timetable"},
+	{"bus/watermill", "scheduler/remote", "internal/timetable", "internal/view"},
 	{""},
 	{"sagatest", "scheduler/schedulertest", "eddafx", "eddaprom", "bus/watermill/eddacqrs",
 		"scheduler/remote/broker", "memory", "dashboard"},
