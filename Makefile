@@ -2,7 +2,7 @@
 
 GO ?= go
 # The packages whose tests use tables of Edda.
-SQL := ./audit ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./internal/firing ./internal/ring ./history/... ./limit ./scheduler ./scheduler/remote/... ./memory
+SQL := ./audit ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./internal/firing ./internal/ring ./history/... ./operate/vitals ./limit ./scheduler ./scheduler/remote/... ./memory
 # Far more than a run takes on a slow machine: they end a test that hangs.
 TIMEOUT := 20m
 RACE_TIMEOUT := 40m
@@ -14,7 +14,7 @@ FAKETIME := @command -v dpkg >/dev/null && ! ls /usr/lib/*/faketime/libfaketime.
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule permits remote border otel collector rabbitmq bouncer versions web mutants lint fmt
+.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule permits remote border otel collector rabbitmq bouncer versions web alerts mutants lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
@@ -94,6 +94,12 @@ web: ## have a real Chromium order in the shop of examples/web
 	@command -v chromium >/dev/null || apt-get install -y --no-install-recommends chromium || true
 	@command -v chromium >/dev/null || { echo "no chromium: install it, and run make web again"; exit 1; }
 	cd examples/web/browser && $(GO) test -count=1 -timeout 5m .
+
+alerts: ## check the alerts of Prometheus, and make each of them fire
+	@command -v promtool >/dev/null || apt-get install -y --no-install-recommends prometheus || true
+	@command -v promtool >/dev/null || { echo "no promtool: install prometheus, and run make alerts again"; exit 1; }
+	cd eddaprom/grafana && promtool check rules alerts.yaml && promtool test rules alerts_test.yaml
+	$(GO) test -count=1 -run 'Alert|Dashboard|Expression' ./eddaprom
 
 mutants: ## break the engine on purpose, and see that the tests notice
 	$(GO) run ./internal/mutants -record internal/mutants/record.txt -page docs/internals/mutants.md

@@ -1,4 +1,4 @@
-// Package eddaprom exports metrics of a bus, of leases and of the scheduler to Prometheus.
+// Package eddaprom exports metrics of a bus, of leases, of the scheduler and of the database to Prometheus.
 //
 //	metrics := eddaprom.New(eddaprom.Options{})
 //	b, err := bus.New(pool, bus.Options{Events: metrics.Observe})
@@ -6,6 +6,7 @@
 //	metrics.Watch(operator)        // the depth of the queues, read at a scrape
 //	metrics.WatchScheduler(s)      // what waits for schedulers, and the leases of s
 //	metrics.WatchLeases(singleton) // a Singleton without a Scheduler
+//	metrics.WatchVitals(reader)    // what in the database hurts the queues, see package operate/vitals
 //	prometheus.MustRegister(metrics)
 //
 // # Promise
@@ -53,16 +54,30 @@
 //	edda_schedule_runs                gauge      state                   waiting, queued, active or dead runs
 //	edda_schedule_read_errors_total   counter                            scrapes that could not read the schedule
 //
-// Every process counts its own work: sum the counters over processes. The queues and the schedule are the same for all
-// processes: take the maximum. A lease has one holder: sum edda_lease_holder, and examine a sum of 0 or more than 1. A
-// relay's failures are failed attempts. Ingested messages that are published have an empty endpoint. The gauges of an
-// endpoint appear when it is slow or paused for the first time.
+//	edda_vital_level                  gauge      vital                   0 ok, 1 warn, 2 bad: the worst of the name
+//	edda_vital_snapshot_seconds       gauge                              of the oldest that keeps dead rows
+//	edda_vital_snapshot_transactions  gauge                              that have begun since
+//	edda_vital_dead_rows              gauge      table, endpoint         of the tables that have most, 40 at most
+//	edda_vital_connections_used       gauge                              of clients, to the server
+//	edda_vital_connections_allowed    gauge                              to roles that are no superusers
+//	edda_vital_wal_bytes_per_second   gauge                              between two readings
+//	edda_vital_slot_bytes             gauge      slot                    of the write-ahead log that it keeps
+//	edda_vital_freeze_ratio           gauge                              age of ids, by when autovacuum freezes
+//	edda_vital_tables                 gauge                              of the schema
+//	edda_vital_read_errors_total      counter                            scrapes that could not read the vitals
+//
+// Every process counts its own work: sum the counters over processes. The queues, the schedule and the vitals are the
+// same for all processes: take the maximum. A lease has one holder: sum edda_lease_holder, and examine a sum of 0 or
+// more than 1. A relay's failures are failed attempts. Ingested messages that are published have an empty endpoint. The
+// gauges of an endpoint appear when it is slow or paused for the first time.
 //
 // # Failures
 //
 // Kinds come from messages, and a sender may use any kind. A kind that saga.CheckName refuses is counted as "other",
 // and so is every kind after the first Options.Kinds. Kinds without a handled message get at most half of those labels,
-// so foreign kinds do not displace yours, unless an endpoint handles every kind (bus.HandleRaw). If the queues or the
-// schedule cannot be read, their gauges are missing from the scrape and the error is counted; no other metric is
-// affected.
+// so foreign kinds do not displace yours, unless an endpoint handles every kind (bus.HandleRaw). If the queues, the
+// schedule or the vitals cannot be read, their gauges are missing from the scrape and the error is counted; no other
+// metric is affected.
+//
+// The folder grafana has rules of alerts and a dashboard; docs/operate/alerts.md says what to do about each alert.
 package eddaprom

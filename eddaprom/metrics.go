@@ -16,7 +16,7 @@ type Options struct {
 	// Kinds is how many kinds get a label of their own; 0 or less is 1,000. Kinds without a handled message get at most
 	// half of them.
 	Kinds        int
-	QueueEvery   time.Duration // how long a reading of the queues, or of the schedule, is shown again; 0 or less is 5 s
+	QueueEvery   time.Duration // how long a reading of queues, schedule or vitals is shown again; 0 or less is 5 s
 	QueueTimeout time.Duration // of one such reading; 0 or less is 5 s
 }
 
@@ -46,6 +46,7 @@ type Metrics struct {
 	endpoint endpointMetrics
 	queues   *queues
 	schedule *schedule
+	vitals   *examined
 
 	mu    sync.Mutex      // guards the fields below
 	kinds map[string]bool // with a label of their own; true if a message of the kind was handled
@@ -77,6 +78,7 @@ func New(o Options) *Metrics {
 	in := namespace(o.Namespace)
 	return &Metrics{
 		options: o, kinds: map[string]bool{}, queues: newQueues(o), schedule: newSchedule(o),
+		vitals:   newExamined(o),
 		messages: in.messageMetrics(), batch: in.batchMetrics(), relay: in.relayMetrics(), border: in.borderMetrics(),
 		endpoint: endpointMetrics{
 			slow:   in.gauge("endpoint_slow", "1 while nothing succeeds, and one message at a time is tried."),
@@ -273,7 +275,7 @@ func (m *Metrics) collectors() []prometheus.Collector {
 		s.handled, s.failed, s.retried, s.dead, s.runsFailed, s.discarded, s.conflicts, s.lost, s.processing,
 		s.critical,
 		b.ended, b.size, b.took, r.messages, r.bytes, r.lag, r.forward, r.holding,
-		m.border.arrived, m.border.unnamed, m.endpoint.slow, m.endpoint.paused, m.queues, m.schedule,
+		m.border.arrived, m.border.unnamed, m.endpoint.slow, m.endpoint.paused, m.queues, m.schedule, m.vitals,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/vitals"
 	"github.com/spf13/cobra"
 )
 
@@ -196,3 +197,48 @@ func (a advised) headline() view.Line {
 
 // digits is a number with three digits that count.
 func digits(v float64) string { return fmt.Sprintf("%.3g", v) }
+
+const vitalsHelp = `Show what in the database hurts Edda's queues, or will soon, in sentences: the worst first.
+
+It reads who holds the oldest snapshot, dead rows and vacuum of the tables, connections, the
+write-ahead log, replication slots, the age of transaction ids, and settings that matter. Of each it
+prints the number, and where it begins to warn or to be bad. What it tells to do it never does.
+
+It looks twice, --over apart, to see how much write-ahead log is written. It locks nothing that a
+worker waits for, and gives up after three seconds at a lock. A role with pg_read_all_stats sees more.
+
+The exit code is 0 whatever it finds.`
+
+func (t *tool) vitalsCommand() *cobra.Command {
+	var over time.Duration
+	c := &cobra.Command{
+		Use: "vitals", Short: "Show what in the database hurts the queues, or will soon", Long: vitalsHelp,
+		Example: `  edda vitals
+  edda vitals --over 10s
+  edda vitals --json | jq '.vitals[] | select(.level != "ok") | .sentence'`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if over < 0 || over > time.Hour {
+				return usage(c, fmt.Errorf("--over %v: want 0 (one look) to 1h", over))
+			}
+			return t.operate(c, func(ctx context.Context, _ *operate.Operator) (view.View, error) {
+				reader, err := vitals.New(t.pool, vitals.Options{Schema: t.schemaName()})
+				if err != nil {
+					return view.View{}, err
+				}
+				found, err := reader.Read(ctx)
+				if err == nil && over > 0 {
+					select {
+					case <-time.After(over):
+						found, err = reader.Read(ctx)
+					case <-ctx.Done():
+						err = context.Cause(ctx)
+					}
+				}
+				return view.Vitals(&found), err
+			})
+		},
+	}
+	c.Flags().DurationVar(&over, "over", time.Second, "measure the write-ahead log for so long; 0 does not")
+	return c
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/scheduler"
@@ -44,6 +46,8 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `history find` | `message`":    append(sentOf(history.Message{}, true), placeOf(whereabouts.Place{})...),
 		"| `history export` | one":        entryOf(history.Entry{}, true),
 		"| `history ended` | `lives`":     lifeOf(history.Life{}),
+		"| `vitals` | `at`": slices.Concat(Vitals(&vitals.Report{}).JSON, vitalOf(vitals.Vital{}),
+			holderOf(vitals.Holder{}), listsOf(&vitals.Report{})),
 		"| `history conversation` | `count`": nodeOf(&whereabouts.Node{
 			Effects: []whereabouts.Group{{}}}),
 	}

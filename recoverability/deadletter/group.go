@@ -19,8 +19,8 @@ type Group struct {
 	Name     string // twelve hexadecimal digits, the same in every database
 	Endpoint string
 	Kind     string
-	Count    int64 // at most CountLimit
-	Capped   bool  // there are at least CountLimit
+	Count    int64 // at most CountLimit, or CountTo
+	Capped   bool  // there are at least so many
 	First    time.Time
 	Last     time.Time // when the letters with the lowest and the highest number died
 	Example  int64     // the number of the last one
@@ -39,25 +39,31 @@ type GroupFilter struct {
 	// Limit is how many groups are looked at, including those of other endpoints and kinds; 0 or less is MaxGroups, the
 	// maximum.
 	Limit int
+	// CountTo is the number to which the letters of a group are counted; 0 or less is CountLimit, the maximum.
+	CountTo int
 }
 
 // MaxGroups is how many groups one call of Groups looks at, at most.
 const MaxGroups = 1000
 
 // Groups returns groups in the order of their names, and the last name that it looked at, "" if there are no more. It
-// probes an index for each group, and counts up to CountLimit of its entries.
+// probes an index for each group, and counts up to CountLimit, or CountTo, of its entries.
 func (s *Store) Groups(ctx context.Context, q Queryer, f GroupFilter) (groups []Group, next string, err error) {
 	limit := f.Limit
 	if limit <= 0 || limit > MaxGroups {
 		limit = MaxGroups
 	}
-	rows, err := q.Query(ctx, s.sql.Get("groups"), pg.Planned, f.After, limit, CountLimit)
+	countTo := f.CountTo
+	if countTo <= 0 || countTo > CountLimit {
+		countTo = CountLimit
+	}
+	rows, err := q.Query(ctx, s.sql.Get("groups"), pg.Planned, f.After, limit, countTo)
 	if err != nil {
 		return nil, "", fmt.Errorf("list groups of dead letters: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (g Group, err error) {
 		err = row.Scan(&g.Name, &g.Endpoint, &g.Kind, &g.Count, &g.First, &g.Last, &g.Example, &g.Reason, &g.Error)
-		g.First, g.Last, g.Capped = g.First.UTC(), g.Last.UTC(), g.Count >= CountLimit
+		g.First, g.Last, g.Capped = g.First.UTC(), g.Last.UTC(), g.Count >= int64(countTo)
 		return g, err
 	})
 	if err != nil {

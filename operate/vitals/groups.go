@@ -1,0 +1,71 @@
+package vitals
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/jackc/pgx/v5"
+)
+
+// deadLetters reads the groups of dead letters, of 10,000 at most, without counting their letters.
+func (r *Reader) deadLetters(ctx context.Context) (groups []deadletter.Group, err error) {
+	err = r.look(ctx, func(tx pgx.Tx) error {
+		filter := deadletter.GroupFilter{CountTo: 1}
+		for {
+			page, next, err := r.letters.Groups(ctx, tx, filter)
+			if err != nil {
+				return err
+			}
+			groups = append(groups, page...)
+			if filter.After = next; next == "" || len(groups) >= knownGroups {
+				return nil
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for new groups of dead letters: %w", pgerr.Explain(err))
+	}
+	return groups, nil
+}
+
+// lookForGroups gives an alarm for each group that was not there at the last look.
+func (w *watching) lookForGroups(ctx context.Context, at time.Time) error {
+	found, err := w.Reader.deadLetters(ctx)
+	if err != nil {
+		return err
+	}
+	known, first := w.groups, w.groups == nil
+	w.groups = make(map[string]bool, len(found))
+	fresh := 0
+	for _, g := range found {
+		w.groups[g.Name] = true
+		if known[g.Name] || first && g.First.Before(at.Add(-2*w.Every)) {
+			continue
+		}
+		if fresh++; fresh <= newGroups {
+			w.Logger.WarnContext(ctx, "edda: a new group of dead letters", "group", g.Name, "endpoint", g.Endpoint,
+				"kind", g.Kind, "letter", g.Example, "reason", g.Reason, "error", g.Error)
+			w.give(Alarm{At: at, Vital: vitalOf(g)})
+		}
+	}
+	if fresh > newGroups {
+		w.Logger.WarnContext(ctx, "edda: more new groups of dead letters", "groups", fresh-newGroups)
+		w.give(Alarm{At: at, Vital: Vital{Name: DeadLetters, Subject: "more groups", Level: Bad,
+			Sentence: says("%s more groups of dead letters are new.", number(int64(fresh-newGroups))),
+			Do:       "edda dead group"}})
+	}
+	return nil
+}
+
+func vitalOf(g deadletter.Group) Vital {
+	return Vital{
+		Name: DeadLetters, Subject: "group " + g.Name, Level: Bad,
+		Sentence: says("messages of kind %s become dead letters in endpoint %s for a reason that is new (%s).",
+			quote(g.Kind), quote(g.Endpoint), g.Reason),
+		Do: fmt.Sprintf("edda dead show %d; edda dead list --group %s; see docs/operate/recoverability.md", g.Example,
+			g.Name),
+	}
+}

@@ -1,0 +1,230 @@
+package vitals
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed vitals.sql
+var statements string
+
+const (
+	listed     = 20   // the longest list of a report
+	queryRunes = 200  // of a query, that are shown
+	within     = "5s" // a statement of a look ends
+	lockWithin = "3s" // it waits for a lock
+	lookWithin = 20 * time.Second
+)
+
+// Options of a Reader. Every zero is a default.
+type Options struct {
+	Schema     string // "" is "edda"
+	Thresholds Thresholds
+}
+
+// Reader reads the vitals of one schema and its database. It is safe for concurrent use.
+type Reader struct {
+	pool    *pg.Pool
+	schema  pg.Schema
+	sql     pg.Statements
+	limits  Thresholds
+	letters *deadletter.Store
+
+	mu     sync.Mutex // guards before
+	before position
+}
+
+// position is how far the write-ahead log was at a moment of the database.
+type position struct {
+	at  time.Time
+	wal int64
+}
+
+// New makes a Reader over pool. It does no I/O. It fails if the schema's name or a threshold is invalid.
+func New(pool *pgxpool.Pool, options Options) (*Reader, error) {
+	if pool == nil {
+		return nil, errors.New("new reader of vitals: the pool is nil")
+	}
+	schema, err := pg.ParseSchema(options.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("new reader of vitals: %w", err)
+	}
+	if err := options.Thresholds.complete(); err != nil {
+		return nil, fmt.Errorf("new reader of vitals: %w", err)
+	}
+	return &Reader{
+		pool: pg.Committed(pool), schema: schema, sql: pg.Load(statements, schema), limits: options.Thresholds,
+		letters: deadletter.New(schema),
+	}, nil
+}
+
+// Read looks once. The vital WAL is missing from the first report of a Reader, since it compares two looks.
+func (r *Reader) Read(ctx context.Context) (Report, error) {
+	f := facts{schema: r.schema.Name(), settings: map[string]string{}}
+	err := r.look(ctx, func(tx pgx.Tx) error { return r.gather(ctx, tx, &f) })
+	if err != nil {
+		return Report{}, fmt.Errorf("read the vitals of the database: %w", pgerr.Explain(err))
+	}
+	f.report.Server.WALPerSecond = r.walRate(f.report.At, f.wal)
+	return f.judge(r.limits), nil
+}
+
+// look calls do with a transaction that only reads, and whose statements are bounded.
+func (r *Reader) look(ctx context.Context, do func(tx pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly}
+	return pgx.BeginTxFunc(ctx, r.pool, options, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, r.sql.Get("bound"), pg.Planned, lockWithin, within); err != nil {
+			return err
+		}
+		return do(tx)
+	})
+}
+
+// walRate is what was written to the write-ahead log in a second since the look before, -1 at the first. A look that
+// follows within a tenth of a second is compared with the one before that.
+func (r *Reader) walRate(at time.Time, wal int64) float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, took := r.before, at.Sub(r.before.at).Seconds()
+	if before.at.IsZero() || took >= 0.1 || took < 0 {
+		r.before = position{at, wal}
+	}
+	if before.at.IsZero() || took <= 0 || wal < before.wal { // another server, or a clock that was set back
+		return -1
+	}
+	return float64(wal-before.wal) / took
+}
+
+// facts is what one look has read.
+type facts struct {
+	schema   string
+	database string
+	report   Report // without vitals
+	wal      int64
+	settings map[string]string // with the units that Postgres keeps them in
+	xids     age               // of the database whose oldest transaction id is the oldest
+	multis   age               // of the same for multixacts
+	off      int64
+	locked   int64 // tables and indexes of the schema
+}
+
+// age is how old a database is in transactions, and when autovacuum begins to do something about it.
+type age struct {
+	database   string
+	now, limit int64
+}
+
+func (a age) ratio() float64 { return float64(a.now) / float64(max(a.limit, 1)) }
+
+func (r *Reader) gather(ctx context.Context, tx pgx.Tx, f *facts) error {
+	p := &f.report
+	row := tx.QueryRow(ctx, r.sql.Get("server"), pg.Planned)
+	if err := row.Scan(&p.At, &p.Role, &f.database, &p.Visible, &f.wal, &p.Server.Allowed, &f.xids.database,
+		&f.xids.now, &f.xids.limit, &f.multis.database, &f.multis.now, &f.multis.limit); err != nil {
+		return err
+	}
+	p.At = p.At.UTC()
+	p.Server.FreezeRatio = max(f.xids.ratio(), f.multis.ratio())
+	for _, read := range []struct {
+		sql  string
+		args []any
+		scan func(row pgx.CollectableRow) error
+	}{
+		{r.sql.Get("settings"), []any{settingNames}, f.scanSetting},
+		{r.sql.Get("connections"), []any{listed}, f.scanClient},
+		{r.sql.Get("tables"), []any{listed}, f.scanTable},
+		{r.sql.Get("holders"), []any{listed, queryRunes}, f.scanHolder},
+		{r.sql.Get("slots"), []any{listed}, f.scanSlot},
+	} {
+		if err := each(ctx, tx, read.scan, read.sql, read.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each calls scan with each row.
+func each(ctx context.Context, tx pgx.Tx, scan func(row pgx.CollectableRow) error, sql string, args ...any) error {
+	rows, err := tx.Query(ctx, sql, append([]any{pg.Planned}, args...)...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (f *facts) scanClient(row pgx.CollectableRow) error {
+	var c Client
+	err := row.Scan(&c.Application, &c.Connections, &f.report.Server.Used)
+	f.report.Clients = append(f.report.Clients, c)
+	return err
+}
+
+func (f *facts) scanTable(row pgx.CollectableRow) error {
+	var (
+		t        Table
+		vacuumed *time.Time
+	)
+	err := row.Scan(&t.Name, &t.Endpoint, &t.Live, &t.Dead, &vacuumed, &t.Off, &f.report.Server.Tables, &f.off,
+		&f.locked)
+	if vacuumed != nil {
+		t.Vacuumed = vacuumed.UTC()
+	}
+	f.report.Tables = append(f.report.Tables, t)
+	return err
+}
+
+func (f *facts) scanHolder(row pgx.CollectableRow) error {
+	var (
+		h       Holder
+		held    *int64
+		queried *time.Time
+	)
+	err := row.Scan(&h.Kind, &h.Name, &h.Database, &h.Role, &h.Application, &h.State, &h.Catalogs, &h.Transactions,
+		&held, &queried, &h.Query)
+	if held != nil {
+		h.Held = max(time.Duration(*held)*time.Microsecond, 0)
+	}
+	if queried != nil {
+		h.Queried = queried.UTC()
+	}
+	f.report.Holders = append(f.report.Holders, h)
+	return err
+}
+
+func (f *facts) scanSlot(row pgx.CollectableRow) error {
+	var s KeptWAL
+	err := row.Scan(&s.Slot, &s.Active, &s.Bytes)
+	f.report.Slots = append(f.report.Slots, s)
+	return err
+}
+
+// judge makes the vitals.
+func (f *facts) judge(limits Thresholds) Report {
+	r := &f.report
+	for _, vitals := range [][]Vital{
+		f.snapshots(limits), f.deadRows(limits), f.autovacuum(limits), f.connections(limits), f.log(limits),
+		f.slots(limits), f.freeze(limits), f.visibility(), f.settingVitals(),
+	} {
+		r.Vitals = append(r.Vitals, vitals...)
+	}
+	sortVitals(r.Vitals)
+	return *r
+}

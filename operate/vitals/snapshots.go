@@ -1,0 +1,114 @@
+package vitals
+
+import (
+	"math"
+	"strings"
+
+	"github.com/edda-go/edda/internal/pin"
+	"github.com/jackc/pgx/v5"
+)
+
+// pin is the holder as the log calls it, so that one thing has one name.
+func (h Holder) pin(asker string) pin.Pin {
+	return pin.Pin{Kind: h.Kind, Name: h.Name, Database: h.Database, Role: h.Role, Application: h.Application,
+		State: h.State, Held: h.Held, Transactions: h.Transactions, Asker: asker}
+}
+
+// Title is what a person calls the holder, such as "session 4711". A name that others chose is quoted if it has more
+// than letters, digits and underscores.
+func (h Holder) Title() string { return h.Kind + " " + plain(h.Name) }
+
+// snapshots judges what keeps dead rows: one vital for each holder that is too old, or one for the oldest.
+func (f *facts) snapshots(limits Thresholds) (vitals []Vital) {
+	for n := range f.report.Holders {
+		h := &f.report.Holders[n]
+		if v := f.snapshot(h, limits); v.Level > OK || n == 0 && !h.Catalogs {
+			vitals = append(vitals, v)
+		}
+	}
+	if len(vitals) == 0 {
+		_, begins := limits.SnapshotSeconds.judge(0, "s")
+		vitals = []Vital{{Name: Snapshot, Value: Quantity{0, "s"}, Threshold: begins,
+			Sentence: "No transaction keeps dead rows."}}
+	}
+	return vitals
+}
+
+func (f *facts) snapshot(h *Holder, limits Thresholds) Vital {
+	v := Vital{Name: Snapshot, Subject: h.Title(), Value: Quantity{float64(h.Transactions), "transactions"}}
+	bound, held := limits.Transactions, v.Value.String()
+	if h.Held > 0 {
+		v.Value = Quantity{h.Held.Seconds(), "s"}
+		bound, held = limits.SnapshotSeconds, v.Value.String()+" and "+held
+	}
+	worst := f.worstTable()
+	if h.Catalogs || worst.Dead < DeadRowsWarn { // nothing of a queue is dead
+		bound.Bad = math.Inf(1)
+	}
+	v.Level, v.Threshold = bound.judge(v.Value.Number, v.Value.Unit)
+	switch {
+	case h.Catalogs:
+		v.Sentence = says("%s has kept deleted rows of the system catalogs for %s. It keeps no row of a queue.",
+			f.named(h), held)
+	case v.Level == OK:
+		v.Sentence = says("the oldest snapshot has been held for %s, by %s.", held, f.named(h))
+	default:
+		v.Sentence = says("%s has held a snapshot for %s: vacuum cannot remove the rows that were handled since, and "+
+			"each take reads over them. %s", f.named(h), held, worst.sentence())
+	}
+	if v.Level > OK {
+		v.Do = h.pin(f.report.Role).Remedy() + "."
+	}
+	return v
+}
+
+// named is the holder with what tells it apart. Texts of others are quoted.
+func (f *facts) named(h *Holder) string {
+	var details []string
+	for _, d := range []struct{ what, value string }{
+		{"application", h.Application}, {"role", h.Role}, {"database", h.Database},
+	} {
+		if d.value != "" {
+			details = append(details, d.what+" "+quote(d.value))
+		}
+	}
+	if h.State != "" {
+		details = append(details, h.State)
+	}
+	if !h.Queried.IsZero() {
+		details = append(details, "its last query began at "+h.Queried.Format("15:04:05 UTC"))
+	}
+	if len(details) == 0 {
+		return h.Title()
+	}
+	return h.Title() + " (" + strings.Join(details, ", ") + ")"
+}
+
+// worstTable is the table with most dead rows.
+func (f *facts) worstTable() (worst Table) {
+	for _, t := range f.report.Tables {
+		if t.Dead > worst.Dead {
+			worst = t
+		}
+	}
+	return worst
+}
+
+func (t Table) sentence() string {
+	if t.Dead == 0 {
+		return "No table has dead rows now."
+	}
+	return "Most dead rows are in " + t.Title() + ": " + number(t.Dead) + "."
+}
+
+// visibility says whether the report has gaps.
+func (f *facts) visibility() []Vital {
+	v := Vital{Name: Visibility, Sentence: "The role " + quote(f.report.Role) + " sees what all sessions do."}
+	if !f.report.Visible {
+		v.Level = Warn
+		v.Sentence = "The role " + quote(f.report.Role) + " does not see what the sessions of other roles do, nor " +
+			"since when: a transaction of theirs is judged by how many others have begun since."
+		v.Do = "GRANT pg_read_all_stats TO " + pgx.Identifier{f.report.Role}.Sanitize() + "; see docs/operate/roles.md."
+	}
+	return []Vital{v}
+}

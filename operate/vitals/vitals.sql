@@ -1,0 +1,93 @@
+-- What a look at the vitals of a database reads. No statement locks more than the catalogs and the table queue, and
+-- each is bounded: it returns at most as many rows as its limit says, however many queues there are.
+
+-- name: bound
+-- The look waits for nobody, and nobody waits for it: it ends, with its transaction, when a statement takes too long.
+SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),
+       set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true);
+
+-- name: server
+-- age() of a database counts from the oldest transaction id that a row of it may still have. A standby has no position
+-- in a log of its own, but in the one that it replays. reserved_connections came with PostgreSQL 16.
+SELECT clock_timestamp(), current_user::text, current_database()::text,
+       pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),
+       (SELECT coalesce(pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
+           ELSE pg_current_wal_lsn() END, '0/0'), 0)::bigint),
+       current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint
+           - coalesce(current_setting('reserved_connections', true), '0')::bigint,
+       x.datname::text, x.xids, current_setting('autovacuum_freeze_max_age')::bigint,
+       m.datname::text, m.mxids, current_setting('autovacuum_multixact_freeze_max_age')::bigint
+FROM (SELECT d.datname, age(d.datfrozenxid)::bigint AS xids FROM pg_database d ORDER BY 2 DESC LIMIT 1) x,
+     (SELECT d.datname, mxid_age(d.datminmxid)::bigint AS mxids FROM pg_database d ORDER BY 2 DESC LIMIT 1) m;
+
+-- name: settings
+-- As they are at the begin of a session of this role: the look has others of its own.
+SELECT s.name, s.reset_val, coalesce(s.unit, '') FROM pg_settings s WHERE s.name = ANY ($1::text[]) ORDER BY s.name;
+
+-- name: connections
+-- A role that may not read all statistics finds backend_type of other roles' sessions NULL.
+SELECT coalesce(a.application_name, ''), count(*), (sum(count(*)) OVER ())::bigint
+FROM pg_stat_activity a
+WHERE a.usesysid IS NOT NULL AND a.datid IS NOT NULL
+  AND (a.backend_type = 'client backend' OR a.backend_type IS NULL)
+GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT $1;
+
+-- name: tables
+-- The tables with most dead rows, and those that autovacuum leaves alone. Statistics are estimates.
+SELECT t.name, coalesce(q.endpoint, ''), t.live, t.dead, t.vacuumed, t.off, t.tables, t.offs, t.relations
+FROM (
+    SELECT r.*, count(*) OVER () AS tables, count(*) FILTER (WHERE r.off) OVER () AS offs,
+           row_number() OVER (ORDER BY r.dead DESC, r.name) AS by_dead,
+           row_number() OVER (ORDER BY r.off DESC, r.dead DESC, r.name) AS by_off,
+           (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = :'schema' AND c.relkind IN ('r', 'p', 'i', 'I')) AS relations
+    FROM (
+        SELECT c.relname::text AS name, pg_stat_get_live_tuples(c.oid) AS live, pg_stat_get_dead_tuples(c.oid) AS dead,
+               greatest(pg_stat_get_last_vacuum_time(c.oid), pg_stat_get_last_autovacuum_time(c.oid)) AS vacuumed,
+               NOT coalesce((SELECT o.option_value::boolean FROM pg_options_to_table(c.reloptions) o
+                   WHERE o.option_name = 'autovacuum_enabled'), true) AS off
+        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = :'schema' AND c.relkind = 'r'
+    ) r
+) t
+LEFT JOIN :schema.queue q ON t.name = 'queue_' || q.id
+WHERE t.by_dead <= $1 OR t.off AND t.by_off <= $1
+ORDER BY t.dead DESC, t.name;
+
+-- name: holders
+-- Whatever keeps Postgres from removing dead rows, the oldest first. An unfinished transaction of any database counts,
+-- since each new snapshot begins where the oldest of them does; a snapshot counts in its own database, and that of a
+-- standby in all. Some keep nothing and are left out: a plain VACUUM, whose snapshot Postgres disregards; a walsender
+-- that has a slot, which says the same; this statement. The catalog_xmin of a slot keeps rows of catalogs alone. A role
+-- that may not read all statistics finds what other roles' sessions do NULL.
+SELECT h.kind, h.name, coalesce(h.database, ''), coalesce(h.role, ''), coalesce(h.application, ''),
+       coalesce(h.state, ''), h.catalogs, h.transactions,
+       (extract(epoch FROM clock_timestamp() - h.since) * 1000000)::bigint, h.queried, coalesce(h.query, '')
+FROM (
+    SELECT CASE WHEN w.pid IS NULL THEN 'session' ELSE 'standby' END AS kind, a.pid::text AS name,
+           a.datname::text AS database, a.usename::text AS role, a.application_name AS application, a.state,
+           false AS catalogs, greatest(age(a.backend_xid), CASE WHEN a.datname IS NULL
+               OR a.datname = current_database() THEN age(a.backend_xmin) END)::bigint AS transactions,
+           a.backend_xid IS NOT NULL AS holds, a.xact_start AS since, a.query_start AS queried,
+           CASE WHEN a.state IS NOT NULL THEN left(a.query, $2::int) END AS query
+    FROM pg_stat_activity a
+    LEFT JOIN pg_stat_get_wal_senders() w ON w.pid = a.pid
+    WHERE a.pid <> pg_backend_pid() AND a.leader_pid IS NULL
+      AND NOT EXISTS (SELECT FROM pg_stat_progress_vacuum v WHERE v.pid = a.pid)
+      AND NOT EXISTS (SELECT FROM pg_replication_slots s WHERE s.active_pid = a.pid)
+    UNION ALL
+    SELECT 'prepared transaction', p.gid, p.database::text, p.owner::text, '', '', false,
+           age(p.transaction)::bigint, true, p.prepared, NULL, NULL
+    FROM pg_prepared_xacts p
+    UNION ALL
+    SELECT 'replication slot', s.slot_name::text, NULL, NULL, '', CASE WHEN s.active THEN 'active' ELSE 'inactive' END,
+           s.xmin IS NULL, age(coalesce(s.xmin, s.catalog_xmin))::bigint, false, NULL, NULL, NULL
+    FROM pg_replication_slots s
+) h
+WHERE h.transactions IS NOT NULL
+ORDER BY h.catalogs, h.transactions DESC, h.holds DESC, h.since NULLS LAST, h.kind, h.name LIMIT $1;
+
+-- name: slots
+SELECT s.slot_name::text, s.active, pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
+    ELSE pg_current_wal_lsn() END, s.restart_lsn)::bigint
+FROM pg_replication_slots s WHERE s.restart_lsn IS NOT NULL ORDER BY s.restart_lsn, 1 LIMIT $1;

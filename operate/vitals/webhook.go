@@ -1,0 +1,108 @@
+package vitals
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+const (
+	postWithin  = 10 * time.Second // one attempt
+	tryFor      = time.Minute      // all of them
+	mostPause   = 15 * time.Second
+	firstPause  = 500 * time.Millisecond
+	mostAnswers = 64 << 10 // bytes that are read of an answer
+)
+
+// alarmJSON is what a Webhook sends. Its names are promised.
+type alarmJSON struct {
+	Text      string    `json:"text"` // for chats that take {"text": …}
+	At        time.Time `json:"at"`
+	Schema    string    `json:"schema"`
+	State     string    `json:"state"` // "bad" or "over"
+	Vital     string    `json:"vital"`
+	Subject   string    `json:"subject"`
+	Value     float64   `json:"value"`
+	Unit      string    `json:"unit"`
+	Threshold float64   `json:"threshold"`
+	Sentence  string    `json:"sentence"`
+	Do        string    `json:"do"`
+}
+
+// MarshalJSON writes what a Webhook sends.
+func (a Alarm) MarshalJSON() ([]byte, error) {
+	v := a.Vital
+	j := alarmJSON{
+		At: a.At, Schema: a.Schema, State: "bad", Vital: v.Name, Subject: v.Subject, Value: v.Value.Number,
+		Unit: v.Value.Unit, Threshold: v.Threshold.Number, Sentence: v.Sentence, Do: v.Do,
+	}
+	j.Text = v.Sentence + " " + v.Do
+	if a.Over {
+		j.State, j.Text = "over", says("%s %s is good again.", v.Name, v.Subject)
+	}
+	return json.Marshal(j)
+}
+
+// Webhook returns a function for Watch.Notify that POSTs an alarm to address as JSON, with client; nil is one of its
+// own. It tries for a minute, with pauses that grow and ten seconds for each attempt. A status of 400 to 499 ends it at
+// once, except 408, 425 and 429. No error has the address in it, which is often a secret.
+func Webhook(address string, client *http.Client) func(ctx context.Context, a Alarm) error {
+	if client == nil {
+		client = &http.Client{}
+	}
+	return func(ctx context.Context, a Alarm) error {
+		body, err := json.Marshal(a)
+		if err != nil {
+			return err
+		}
+		pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause),
+			backoff.WithMaxInterval(mostPause), backoff.WithMaxElapsedTime(tryFor))
+		last := error(nil)
+		err = backoff.Retry(func() error {
+			last = post(ctx, client, address, body)
+			return last
+		}, backoff.WithContext(pauses, ctx))
+		if err != nil && last != nil && !errors.Is(last, err) { // the end of ctx hides why
+			err = fmt.Errorf("%w: %w", err, last)
+		}
+		return err
+	}
+}
+
+// post tries once.
+func post(ctx context.Context, client *http.Client, address string, body []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, postWithin)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return backoff.Permanent(errors.New("the address of the webhook is no URL"))
+	}
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := client.Do(request)
+	if err != nil {
+		if e := (*url.Error)(nil); errors.As(err, &e) { // it begins with the address
+			err = e.Err
+		}
+		return fmt.Errorf("call the webhook: %w", err)
+	}
+	defer answer.Body.Close()
+	_, _ = io.CopyN(io.Discard, answer.Body, mostAnswers) // so that the connection can be used again
+	switch code := answer.StatusCode; {
+	case code >= 200 && code < 300:
+		return nil
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests:
+		return fmt.Errorf("the webhook answered %d", code)
+	case code >= 400 && code < 500:
+		return backoff.Permanent(fmt.Errorf("the webhook answered %d", code))
+	default:
+		return fmt.Errorf("the webhook answered %d", code)
+	}
+}
