@@ -15,6 +15,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddaprom"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/vitals"
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -81,6 +82,7 @@ func TestCommandOftenAndByDefault(t *testing.T) {
 		w.wantSaid("tasks", "endpoint", "list")
 		w.wantSaid("NAME", "migrate", "status")
 		w.edda("dead", "list")
+		w.wantSaid("of write-ahead log were written in a second", "vitals", "--over", "200ms")
 	}
 }
 
@@ -94,6 +96,11 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	metrics.Watch(operator)
+	reader, err := vitals.New(w.pool, vitals.Options{Schema: w.schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics.WatchVitals(reader)
 	w.startOn(b, "tasks", bus.EndpointOptions{}, bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m task) error {
 		return w.effect(ctx, tx, m.Key, m.N)
 	}))
@@ -111,7 +118,9 @@ func TestMetrics(t *testing.T) {
 			values[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 		}
 	}
-	if _, read := values["edda_queue_ready"]; !read || values["edda_queue_read_errors_total"] != 0 ||
+	_, examined := values["edda_vital_level"]
+	if _, read := values["edda_queue_ready"]; !read || !examined ||
+		values["edda_vital_read_errors_total"] != 0 || values["edda_queue_read_errors_total"] != 0 ||
 		values["edda_messages_handled_total"] != 20 {
 		t.Errorf("the metrics are %v", values)
 	}

@@ -118,7 +118,7 @@ func (w *world) bury(group string, ago time.Duration) {
 
 func TestWatchTellsOfNewGroups(t *testing.T) {
 	w := newWorld(t)
-	w.bury("aaaaaaaaaaaa", time.Hour) // it is no news
+	w.bury("aaaaaaaaaaaa", time.Hour)    // it is no news
 	w.bury("bbbbbbbbbbbb", -time.Minute) // however late the first look is
 	watch := w.watch(vitals.Options{})
 	a := watch.next("group")
