@@ -19,6 +19,7 @@ import (
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
@@ -268,6 +269,39 @@ func TestFailingRunnerStopsTheApp(t *testing.T) {
 	}
 	if err := app.Stop(t.Context()); !errors.Is(err, errLoop) {
 		t.Errorf("Stop says %v, want %v", err, errLoop)
+	}
+}
+
+// A watch of the vitals of the database is a runner as any other, with its checks.
+func TestAppWatchesVitals(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	schema := migrated(t, pool)
+	alarms := make(chan vitals.Alarm, 1000)
+	watch := func(schema string) fx.Option {
+		return eddafx.Runner(func(pool *pgxpool.Pool) (*vitals.Watch, error) {
+			r, err := vitals.New(pool, vitals.Options{Schema: schema, Thresholds: vitals.Thresholds{
+				Connections: vitals.Bound{Warn: 0.001, Bad: 0.001}}})
+			return &vitals.Watch{Reader: r, Logger: slog.New(slog.DiscardHandler),
+				Notify: func(_ context.Context, a vitals.Alarm) error { alarms <- a; return nil }}, err
+		})
+	}
+	o := bus.Options{Schema: schema, Logger: slog.New(slog.DiscardHandler)}
+	app := build(pool, eddafx.Module(o), watch(schema))
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for a := range alarms {
+		if a.Vital.Name == vitals.Connections && a.Schema == schema {
+			break
+		}
+	}
+	if err := app.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := build(pool, eddafx.Module(o), watch("nowhere")).Start(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "migrate") {
+		t.Errorf("an app whose watch cannot read starts: %v", err)
 	}
 }
 

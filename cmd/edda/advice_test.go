@@ -348,8 +348,8 @@ func TestAdviseNamesWhatKeepsDeadRows(t *testing.T) {
 func TestVitals(t *testing.T) {
 	w := migrated(t)
 	s := w.want(exitDone, "vitals", "--over", "10ms")
-	says(t, s.out, " connections ", " of 197 connections are in use", "%, warn from 80 %]", "\nok    dead_rows    ",
-		"Autovacuum is on for all ")
+	says(t, s.out, " of write-ahead log were written in a second", " connections ", " of 197 connections are in use",
+		"%, warn from 80 %]", "\nok    dead_rows    ", "Autovacuum is on for all ")
 	var read struct {
 		Level  string
 		Role   string

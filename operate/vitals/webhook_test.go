@@ -3,6 +3,7 @@ package vitals_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -96,6 +97,19 @@ func TestWebhookIsBounded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What fails below HTTP is tried again too, and its error says what it was, without the address.
+func TestWebhookHidesItsAddress(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &refusing{err: errors.New("no route to host")}
+		err := vitals.Webhook("http://secret.example/token", &http.Client{Transport: r})(t.Context(), anAlarm())
+		if err == nil || !strings.Contains(err.Error(), "no route to host") || strings.Contains(err.Error(), "token") ||
+			r.calls < 5 {
+			t.Errorf("%v after %d calls", err, r.calls)
+		}
+	})
 }
 
 // A call that hangs ends after ten seconds, and the end of the context ends all.

@@ -155,16 +155,20 @@ func (w *world) queue() string {
 	return w.text("SELECT format('%I.queue_%s', :'schema', id) FROM :schema.queue WHERE endpoint = 'orders'")
 }
 
-// kill leaves n dead rows in the queue of orders.
+// kill leaves n more dead rows in the queue of orders.
 func (w *world) kill(n int) {
 	w.t.Helper()
 	table := w.queue()
+	const dead = "SELECT pg_stat_get_dead_tuples($1::text::regclass)"
+	before, err := strconv.Atoi(w.text(strings.Replace(dead, "regclass)", "regclass)::text", 1), table))
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	conn := w.session("application_name=work", fmt.Sprintf(`INSERT INTO %s (due, id, sent, kind, header, body)
 		SELECT now(), gen_random_uuid(), now(), 'k', '{}', '' FROM generate_series(1, %d)`, table, n),
 		"DELETE FROM "+table)
 	_ = conn.Close(w.t.Context()) // which hands its statistics in
-	w.until("the statistics know of the dead rows", "SELECT pg_stat_get_dead_tuples($1::text::regclass) >= $2", table,
-		n)
+	w.until("the statistics know of the dead rows", dead+" >= $2::bigint", table, before+n)
 }
 
 func (w *world) reader(o vitals.Options) *vitals.Reader {

@@ -110,6 +110,10 @@ func TestGroups(t *testing.T) {
 			}
 		}
 	}
+	few, _, err := store.Groups(t.Context(), pool, deadletter.GroupFilter{CountTo: 3, Limit: 1})
+	if err != nil || len(few) != 1 || few[0].Count != 3 || !few[0].Capped || few[0].Example != groups[0].Example {
+		t.Errorf("counted to three: %+v, %v", few, err)
+	}
 	page, next, err := store.Groups(t.Context(), pool, deadletter.GroupFilter{Limit: 5})
 	if err != nil || len(page) != 5 || next != page[4].Name {
 		t.Errorf("%d groups, next %q, %v", len(page), next, err)
