@@ -13,7 +13,7 @@
 //
 // # Promise
 //
-// A Read sends eight small statements in one read-only transaction, whose number of rows does not grow with the number
+// A Read sends seven small statements in one read-only transaction, whose number of rows does not grow with the number
 // of queues. Each ends after five seconds, and after three if it waits for a lock. It reads catalogs, statistics and
 // the table queue; it changes nothing, and ends nobody's session: Vital.Do names commands for a person to run. It works
 // through a pooler in transaction mode, on a standby, and for a role that may only read the schema. Names and queries

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -46,7 +47,7 @@ func (a Alarm) MarshalJSON() ([]byte, error) {
 	}
 	j.Text = v.Sentence + " " + v.Do
 	if a.Over {
-		j.State, j.Text = "over", says("%s %s is good again.", v.Name, v.Subject)
+		j.State, j.Text = "over", says("%s is good again.", strings.TrimSpace(v.Name+" "+v.Subject))
 	}
 	return json.Marshal(j)
 }

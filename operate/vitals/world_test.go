@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
 )
 
 // server is one of this package alone: every transaction of another test would be a finding. No vacuum comes to it by
@@ -35,6 +36,10 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	if s, err := server(); err != nil || s.Stop() != nil {
 		code = max(code, 1)
+	}
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, "goroutines leak:", err)
+		code = 1
 	}
 	os.Exit(code)
 }
