@@ -159,6 +159,26 @@ func held(d time.Duration, dead int64) func(f *facts) {
 	}
 }
 
+// A snapshot that moves on is a new one each time, however old the session is.
+func TestWatchedSnapshots(t *testing.T) {
+	t.Parallel()
+	r, now := &Reader{}, time.Now()
+	for n, c := range []struct {
+		after    time.Duration
+		snapshot string
+		want     time.Duration
+	}{
+		{0, "7", 0}, {time.Minute, "7", time.Minute}, {2 * time.Minute, "8", 0}, {3 * time.Minute, "8", time.Minute},
+		{time.Minute, "8", 0}, {2 * time.Minute, "8", time.Minute}, {3 * time.Minute, "7", 0},
+	} {
+		holders := []Holder{{Kind: "standby", Name: "1", snapshot: c.snapshot}, {Kind: "standby", Name: "2"}}
+		r.watch(now.Add(c.after), holders)
+		if holders[0].Watched != c.want || len(r.seen) != 2 {
+			t.Errorf("look %d: %v, want %v; %v", n, holders[0].Watched, c.want, r.seen)
+		}
+	}
+}
+
 // The rate is of two looks of one server.
 func TestRateOfWAL(t *testing.T) {
 	t.Parallel()

@@ -40,8 +40,9 @@ type Reader struct {
 	limits  Thresholds
 	letters *deadletter.Store
 
-	mu     sync.Mutex // guards before
+	mu     sync.Mutex // guards what follows
 	before position
+	seen   map[string]time.Time // when each holder of the last look was seen first
 }
 
 // position is how far the write-ahead log was at a moment of the database.
@@ -76,6 +77,7 @@ func (r *Reader) Read(ctx context.Context) (Report, error) {
 		return Report{}, fmt.Errorf("read the vitals of the database: %w", pgerr.Explain(err))
 	}
 	f.report.Server.WALPerSecond = r.walRate(f.report.At, f.wal)
+	r.watch(f.report.At, f.report.Holders)
 	return f.judge(r.limits), nil
 }
 
@@ -105,6 +107,24 @@ func (r *Reader) walRate(at time.Time, wal int64) float64 {
 		return -1
 	}
 	return float64(wal-before.wal) / took
+}
+
+// watch says of each holder how long the Reader has seen it. Of a slot, of a standby, and of what a role may not see,
+// nothing else tells a snapshot that lasts from one that moves on with the transactions.
+func (r *Reader) watch(at time.Time, holders []Holder) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen := make(map[string]time.Time, len(holders))
+	for n := range holders {
+		h := &holders[n]
+		key := h.Title() + " " + h.snapshot
+		first, ok := r.seen[key]
+		if !ok || first.After(at) {
+			first = at
+		}
+		seen[key], h.Watched = first, at.Sub(first)
+	}
+	r.seen = seen
 }
 
 // facts is what one look has read.
@@ -197,8 +217,8 @@ func (f *facts) scanHolder(row pgx.CollectableRow) error {
 		held    *int64
 		queried *time.Time
 	)
-	err := row.Scan(&h.Kind, &h.Name, &h.Database, &h.Role, &h.Application, &h.State, &h.Catalogs, &h.Transactions,
-		&held, &queried, &h.Query)
+	err := row.Scan(&h.Kind, &h.Name, &h.Database, &h.Role, &h.Application, &h.State, &h.snapshot, &h.Catalogs,
+		&h.Transactions, &held, &queried, &h.Query)
 	if held != nil {
 		h.Held = max(time.Duration(*held)*time.Microsecond, 0)
 	}

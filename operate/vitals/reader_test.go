@@ -49,7 +49,7 @@ func TestQuietDatabase(t *testing.T) {
 	}
 }
 
-// Who holds a snapshot is named with all that tells it apart, and the remedy ends it.
+// The holder of a snapshot is named with all that tells it apart, and the remedy ends it.
 func TestIdleTransactionIsNamed(t *testing.T) {
 	w := newWorld(t)
 	query := "SELECT '\x1b[31m\u202e' || '" + strings.Repeat("ø", 300) + "'"
@@ -127,6 +127,31 @@ func TestSlotsAreNamed(t *testing.T) {
 	w.want(v, vitals.Warn, "deleted rows of the system catalogs", "It keeps no row of a queue.")
 	w.exec(`SELECT pg_drop_replication_slot('changes')`)
 	w.want(w.find(w.read(vitals.Options{}), vitals.Slot, ""), vitals.OK)
+}
+
+// Where nobody knows since when a snapshot is held, the time for which the reader has seen it counts.
+func TestSlotIsWatched(t *testing.T) {
+	w := newWorld(t)
+	w.exec(`SELECT pg_create_physical_replication_slot('away', true)`)
+	conn := w.standby("away")
+	w.session("application_name=end", fmt.Sprintf(`SELECT pg_terminate_backend(%d, 10000)`, conn.PID()))
+	t.Cleanup(func() { w.exec(`SELECT pg_drop_replication_slot('away')`) })
+	w.kill(10_000)
+	o := old(0.2, 0.3)
+	o.Thresholds.Transactions = vitals.Bound{}
+	r := w.reader(o)
+	for _, level := range []vitals.Level{vitals.OK, vitals.Bad} {
+		report, err := r.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := w.find(report, vitals.Snapshot, "replication slot away")
+		w.want(v, level)
+		if level == vitals.Bad && (v.Value.Unit != "s" || !strings.Contains(v.Sentence, " at least ")) {
+			t.Errorf("%+v", v)
+		}
+		w.exec("SELECT pg_sleep(0.4)")
+	}
 }
 
 func TestStandbyIsNamed(t *testing.T) {

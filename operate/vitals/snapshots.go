@@ -35,17 +35,12 @@ func (f *facts) snapshots(limits Thresholds) (vitals []Vital) {
 }
 
 func (f *facts) snapshot(h *Holder, limits Thresholds) Vital {
-	v := Vital{Name: Snapshot, Subject: h.Title(), Value: Quantity{float64(h.Transactions), "transactions"}}
-	bound, held := limits.Transactions, v.Value.String()
-	if h.Held > 0 {
-		v.Value = Quantity{h.Held.Seconds(), "s"}
-		bound, held = limits.SnapshotSeconds, v.Value.String()+" and "+held
-	}
+	v := Vital{Name: Snapshot, Subject: h.Title()}
 	worst := f.worstTable()
 	if h.Catalogs || worst.Dead < DeadRowsWarn { // nothing of a queue is dead
-		bound.Bad = math.Inf(1)
+		limits.SnapshotSeconds.Bad, limits.Transactions.Bad = math.Inf(1), math.Inf(1)
 	}
-	v.Level, v.Threshold = bound.judge(v.Value.Number, v.Value.Unit)
+	held := f.age(h, limits, &v)
 	switch {
 	case h.Catalogs:
 		v.Sentence = says("%s has kept deleted rows of the system catalogs for %s. It keeps no row of a queue.",
@@ -60,6 +55,28 @@ func (f *facts) snapshot(h *Holder, limits Thresholds) Vital {
 		v.Do = h.pin(f.report.Role).Remedy() + "."
 	}
 	return v
+}
+
+// age judges v by the age of h, and says it. Where the time is not known, the one for which this Reader has seen the
+// same snapshot counts, or the transactions that have begun since, whichever is worse.
+func (f *facts) age(h *Holder, limits Thresholds, v *Vital) string {
+	transactions := Quantity{float64(h.Transactions), "transactions"}
+	if h.Held > 0 {
+		v.Value = Quantity{h.Held.Seconds(), "s"}
+		v.Level, v.Threshold = limits.SnapshotSeconds.judge(v.Value.Number, v.Value.Unit)
+		return v.Value.String() + " and " + transactions.String()
+	}
+	v.Value = transactions
+	v.Level, v.Threshold = limits.Transactions.judge(v.Value.Number, v.Value.Unit)
+	watched := Quantity{h.Watched.Seconds(), "s"}
+	level, begins := limits.SnapshotSeconds.judge(watched.Number, watched.Unit)
+	if level > v.Level {
+		v.Value, v.Level, v.Threshold = watched, level, begins
+	}
+	if h.Watched == 0 {
+		return transactions.String()
+	}
+	return "at least " + watched.String() + " and " + transactions.String()
 }
 
 // named is the holder with what tells it apart. Texts of others are quoted.

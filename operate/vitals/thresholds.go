@@ -13,8 +13,8 @@ import (
 const (
 	SnapshotWarn     = pin.Long         // a transaction that is as old as this warns
 	SnapshotBad      = 10 * time.Minute // and is bad if a table has DeadRowsWarn dead rows
-	TransactionsWarn = 1_000            // the same where the time is not known: transactions that have begun since
-	TransactionsBad  = 100_000
+	TransactionsWarn = 10_000           // the same where the time is not known: transactions that have begun since
+	TransactionsBad  = 1_000_000
 	DeadRowsWarn     = pin.DeadRows // dead rows of a table that was not vacuumed within VacuumedWithin
 	DeadRowsBad      = 100_000
 	VacuumedWithin   = 10 * time.Minute

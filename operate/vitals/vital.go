@@ -137,9 +137,13 @@ type Holder struct {
 	Catalogs     bool   // it keeps rows of system catalogs alone, and none of a queue: a logical slot
 	Transactions int64  // how many have begun since
 	// Held is the time since the transaction began; 0 where it is not known, or the asking role may not see it.
-	Held    time.Duration
+	Held time.Duration
+	// Watched is how long this Reader has seen it with the same snapshot, 0 at the first look.
+	Watched time.Duration
 	Queried time.Time // when its last query began; zero where that is not known
 	Query   string    // the first 200 characters of it, as they are; "" where it is not known
+
+	snapshot string // the oldest id in it: while it is the same, the snapshot is
 }
 
 // Table is a table of the schema.
