@@ -203,12 +203,11 @@ func TestAdviceSpeaksOfHandlersThatAreThere(t *testing.T) {
 			"dead letters.",
 		200: "plain handlers of endpoint orders: nothing to change. 200 messages",
 	} {
-		p := &page{}
-		advise([]operate.SagaCounters{{
+		a := advise([]operate.SagaCounters{{
 			Endpoint: "orders", Messages: operate.MessageCounters{Taken: 500, Steps: steps, Retries: 490, Dead: 3},
 		}},
-			nil)[0].print(p)
-		says(t, p.text.String(), want)
+			nil)[0]
+		says(t, textOf(a.lines()), want)
 	}
 }
 

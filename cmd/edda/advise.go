@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/spf13/cobra"
 )
@@ -34,20 +35,20 @@ func (t *tool) adviseCommand() *cobra.Command {
 			if period < 0 {
 				return usage(c, fmt.Errorf("--period %v: want 0 (a day) or more", period))
 			}
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				counters, err := op.Sagas().Counters(ctx, period)
 				if err != nil {
-					return result{}, err
+					return view.View{}, err
 				}
 				queues, err := op.Queues().List(ctx)
 				if err != nil {
-					return result{}, err
+					return view.View{}, err
 				}
 				pin, suffers, err := op.Queues().Pin(ctx)
 				if !suffers || !pin.Old() {
 					pin = operate.Pin{}
 				}
-				return advisedResult(advise(counters, queues), pin, t.schemaName()), err
+				return advisedView(advise(counters, queues), pin, t.schemaName()), err
 			})
 		},
 	}
@@ -123,10 +124,10 @@ func pinOf(p operate.Pin) *pinJSON {
 	return &pinJSON{p.Holder(), p.Held.Seconds(), p.Transactions, p.Table, p.Endpoint, p.DeadRows, p.Remedy()}
 }
 
-// printPin says what keeps dead rows.
-func printPin(p *page, pin operate.Pin) {
+// pinLines say what keeps dead rows.
+func pinLines(pin operate.Pin) []view.Part {
 	if pin.Kind == "" {
-		return
+		return nil
 	}
 	held, where := "", "table "+pin.Table
 	if pin.Held > 0 {
@@ -135,66 +136,62 @@ func printPin(p *page, pin operate.Pin) {
 	if pin.Endpoint != "" {
 		where = "the queue of endpoint " + pin.Endpoint
 	}
-	p.line("%s keeps dead rows from being removed (for %s%d transactions), and reading becomes slower until it "+
-		"ends. Most are in %s: %d.",
-		pin.Holder(), held, pin.Transactions, where, pin.DeadRows)
-	p.line("  %s.", pin.Remedy())
+	return []view.Part{linef("%s keeps dead rows from being removed (for %s%d transactions), and reading becomes "+
+		"slower until it ends. Most are in %s: %d.", pin.Holder(), held, pin.Transactions, where, pin.DeadRows),
+		linef("  %s.", pin.Remedy())}
 }
 
-func advisedResult(all []advised, pin operate.Pin, schema string) result {
-	values := []advisedJSON{}
-	for _, a := range all {
-		values = append(values, jsonOf(a))
+func advisedView(all []advised, pin operate.Pin, schema string) view.View {
+	values, parts := []advisedJSON{}, pinLines(pin)
+	if len(all) == 0 {
+		parts = append(parts, linef("No endpoint of schema %q has counted anything in this time.", schema))
 	}
-	return result{value: object{"sagas", values, "pin", pinOf(pin)}, page: func(p *page) {
-		printPin(p, pin)
-		if len(all) == 0 {
-			p.line("No endpoint of schema %q has counted anything in this time.", schema)
-		}
-		for _, a := range all {
-			a.print(p)
-		}
-	}}
+	for _, a := range all {
+		values, parts = append(values, jsonOf(a)), append(parts, a.lines()...)
+	}
+	return view.View{JSON: view.Object{"sagas", values, "pin", pinOf(pin)}, Parts: parts}
 }
 
-// print writes a saga's headline, and below it each finding with its reason.
-func (a advised) print(p *page) {
+// lines are a saga's headline, and below it each finding with its reason.
+func (a advised) lines() []view.Part {
+	lines := []view.Part{a.headline()}
+	if a.unhandled() {
+		return lines
+	}
+	for _, f := range a.findings {
+		lines = append(lines, linef("  %s: %s. [%s: %s, advice begins at %s]", f.symptom, f.says, f.number,
+			digits(f.value), digits(f.threshold)))
+	}
+	return lines
+}
+
+// unhandled reports whether these are messages that reached no handler: there may be no plain handler at all.
+func (a advised) unhandled() bool { return a.counters.Saga == "" && a.counters.Messages.Steps == 0 }
+
+func (a advised) headline() view.Line {
 	s := subject{SagaCounters: a.counters}
 	name := fmt.Sprintf("saga %s in endpoint %s (%s)", s.Saga, s.Endpoint, s.Store)
 	if s.Saga == "" {
 		name = fmt.Sprintf("plain handlers of endpoint %s", s.Endpoint)
 	}
 	switch {
-	case s.Saga == "" && s.Messages.Steps == 0: // there may be no plain handler at all
-		p.line("messages of endpoint %s that no handler has handled: %d times taken, %d times tried again, %d "+
+	case a.unhandled():
+		return linef("messages of endpoint %s that no handler has handled: %d times taken, %d times tried again, %d "+
 			"dead letters.", s.Endpoint, s.Messages.Taken, s.Messages.Retries, s.Messages.Dead)
-		return
 	case !a.enough:
-		p.line("%s: %d messages are too few to judge by (advice begins at %d).", name, s.Messages.Taken, enoughMessages)
-		return
+		return linef("%s: %d messages are too few to judge by (advice begins at %d).", name, s.Messages.Taken,
+			enoughMessages)
 	case a.contended:
-		p.line("%s: contended.", name)
+		return linef("%s: contended.", name)
 	case len(a.findings) > 0:
-		p.line("%s: not contended.", name)
+		return linef("%s: not contended.", name)
 	case s.Saga == "":
-		p.line("%s: nothing to change. %d messages, critical time %s (advice begins at %.0f s).", name,
+		return linef("%s: nothing to change. %d messages, critical time %s (advice begins at %.0f s).", name,
 			s.Messages.Steps, shortSpan(s.critical()), longCritical)
-	default:
-		p.line(
-			"%s: nothing to change, the store fits. %d messages, %s of the attempts lost (advice begins at %s), "+
-				"critical time %s (at %.0f s).",
-			name,
-			s.Messages.Steps,
-			percent(s.conflictShare()),
-			percent(manyConflicts),
-			shortSpan(s.critical()),
-			longCritical,
-		)
 	}
-	for _, f := range a.findings {
-		p.line("  %s: %s. [%s: %s, advice begins at %s]", f.symptom, f.says, f.number, digits(f.value),
-			digits(f.threshold))
-	}
+	return linef("%s: nothing to change, the store fits. %d messages, %s of the attempts lost (advice begins at %s), "+
+		"critical time %s (at %.0f s).", name, s.Messages.Steps, percent(s.conflictShare()), percent(manyConflicts),
+		shortSpan(s.critical()), longCritical)
 }
 
 // digits is a number with three digits that count.

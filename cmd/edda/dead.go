@@ -1,14 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/spf13/cobra"
@@ -34,22 +33,6 @@ one fails for good, its run is dead (edda run list --state dead).`,
 // letters has the commands for dead letters.
 type letters struct{ *tool }
 
-func letterOf(l deadletter.Letter) object {
-	o := object{"number", l.Number, "died", l.Died, "endpoint", l.Endpoint, "message", l.MessageID, "kind", l.Kind,
-		"attempts", l.Attempts, "conflicts", l.Conflicts, "reason", l.Reason, "error", l.Error, "group", l.Group,
-		"sent",
-		jsonTime(l.Sent), "first_failed", jsonTime(l.FirstFailed)}
-	headers, err := l.Headers()
-	named := map[string]string{}
-	for _, h := range headers {
-		named[h.Name] = h.Value
-	}
-	if o = append(o, "headers", named); err != nil {
-		o = append(o, "header_error", err.Error())
-	}
-	return o
-}
-
 func (t letters) list() *cobra.Command {
 	flags := &letterFlags{}
 	c := &cobra.Command{
@@ -63,21 +46,13 @@ func (t letters) list() *cobra.Command {
 			if err := flags.check(c); err != nil {
 				return err
 			}
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				f, err := flags.read(ctx, t)
 				if err != nil {
-					return result{}, err
+					return view.View{}, err
 				}
 				letters, err := op.DeadLetters().List(ctx, t.pool, f)
-				if err != nil {
-					return result{}, err
-				}
-				next := ""
-				if n := len(letters); n > 0 && n >= min(cmp.Or(max(f.Limit, 0), deadletter.DefaultLimit),
-					deadletter.MaxLimit) {
-					next = strconv.FormatInt(letters[n-1].Number, 10)
-				}
-				return letterList(letters, next), nil
+				return listed(view.Letters(letters, f.Limit), "No such dead letter."), err
 			})
 		},
 	}
@@ -85,17 +60,6 @@ func (t letters) list() *cobra.Command {
 	c.Flags().Int64Var(&flags.filter.After, "after", 0, "continue after this number")
 	c.Flags().IntVar(&flags.filter.Limit, "limit", deadletter.DefaultLimit, "dead letters, at most 200")
 	return c
-}
-
-func letterList(letters []deadletter.Letter, next string) result {
-	list := listing{name: "dead_letters", none: "No such dead letter.", next: &next}.of(
-		"NUMBER|DIED|ENDPOINT|KIND|ATTEMPTS|REASON|ERROR", rows(letters, func(l deadletter.Letter) (object, []string) {
-			return letterOf(l), []string{strconv.FormatInt(l.Number, 10), moment(l.Died), l.Endpoint, l.Kind,
-				strconv.Itoa(l.Attempts), shortened(l.Reason, 24), shortened(l.Error, 60)}
-		}))
-	number, _ := strconv.ParseInt(next, 10, 64) // 0 on the last page
-	list.value[len(list.value)-1] = number
-	return list
 }
 
 func (t letters) show() *cobra.Command {
@@ -112,46 +76,14 @@ this number, or it was retried or discarded.`,
 			if err != nil {
 				return err
 			}
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				l, err := op.DeadLetters().Show(ctx, t.pool, numbers[0])
-				if err != nil {
-					return result{}, err
-				}
-				value := append(letterOf(l), "size", len(l.Body))
-				if withBody {
-					value = append(value, bodyOf(l.Body)...)
-				}
-				return result{value: value, page: func(p *page) { showLetter(p, l, withBody) }}, nil
+				return view.Letter(l, withBody), err
 			})
 		},
 	}
 	c.Flags().BoolVar(&withBody, "body", false, "show the body")
 	return c
-}
-
-func showLetter(p *page, l deadletter.Letter, withBody bool) {
-	p.fields("number", strconv.FormatInt(l.Number, 10), "endpoint", l.Endpoint, "kind", l.Kind, "message",
-		l.MessageID.String(),
-		"sent", moment(l.Sent), "first failed", moment(l.FirstFailed), "died", moment(l.Died),
-		"attempts", strconv.Itoa(l.Attempts), "conflicts", strconv.Itoa(l.Conflicts), "reason", l.Reason, "group",
-		l.Group, "body", fmt.Sprintf("%d bytes", len(l.Body)))
-	p.line("error:")
-	p.block(l.Error)
-	headers, err := l.Headers()
-	switch {
-	case err != nil:
-		p.line("header, which is none:")
-		p.block(string(l.Header))
-	case len(headers) > 0:
-		p.line("headers:")
-		for _, h := range headers {
-			p.line("    %s: %s", h.Name, h.Value)
-		}
-	}
-	if withBody {
-		p.line("body:")
-		p.block(pretty(l.Body))
-	}
 }
 
 // numbersOf reads numbers of dead letters, each once, in their order.
@@ -161,7 +93,7 @@ func numbersOf(c *cobra.Command, args []string) (numbers []int64, err error) {
 		n, err := strconv.ParseInt(arg, 10, 64)
 		if err != nil || n < 1 {
 			return nil, usage(c, fmt.Errorf("%s is not the number of a dead letter: \"edda dead list\" shows them",
-				escape(arg)))
+				view.Escape(arg)))
 		}
 		if !seen[n] {
 			seen[n] = true
@@ -243,12 +175,9 @@ continues after them.`,
   edda dead retry --group 373371abe806 --rate 10 --yes`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				groups, next, err := op.DeadLetters().Groups(ctx, t.pool, f)
-				slices.SortStableFunc(groups, func(a, b deadletter.Group) int {
-					return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last))
-				})
-				return groupList(groups, next), err
+				return listed(view.LetterGroups(groups, next), "No such dead letter."), err
 			})
 		},
 	}
@@ -256,25 +185,6 @@ continues after them.`,
 	c.Flags().StringVar(&f.Kind, "kind", "", "only those of this kind")
 	c.Flags().StringVar(&f.After, "after", "", "continue after the group of this name")
 	return c
-}
-
-func groupOf(g deadletter.Group) object {
-	return object{"group", g.Name, "endpoint", g.Endpoint, "kind", g.Kind, "count", g.Count, "capped", g.Capped,
-		"first",
-		g.First, "last", g.Last, "example", g.Example, "reason", g.Reason, "error", g.Error}
-}
-
-func groupList(groups []deadletter.Group, next string) result {
-	return listing{name: "groups", none: "No such dead letter.", next: &next}.of(
-		"GROUP|COUNT|ENDPOINT|KIND|FIRST|LAST|EXAMPLE|REASON|ERROR", rows(groups,
-			func(g deadletter.Group) (object, []string) {
-				count := strconv.FormatInt(g.Count, 10)
-				if g.Capped {
-					count += "+"
-				}
-				return groupOf(g), []string{g.Name, count, g.Endpoint, g.Kind, moment(g.First), moment(g.Last),
-					strconv.FormatInt(g.Example, 10), shortened(g.Reason, 24), shortened(g.Error, 60)}
-			}))
 }
 
 // ending is the end of one dead letter.
@@ -320,14 +230,11 @@ func (t letters) endLetters(c *cobra.Command, args []string, done string, end fu
 			break
 		}
 	}
-	printErr := t.print(result{
-		value: object{done, ended, "not_found", gone, "failed", failed},
-		page: func(p *page) {
-			for _, number := range ended {
-				p.line("Dead letter %d is %s.", number, done)
-			}
-		},
-	})
+	v := view.View{JSON: view.Object{done, ended, "not_found", gone, "failed", failed}}
+	for _, number := range ended {
+		v.Parts = append(v.Parts, linef("Dead letter %d is %s.", number, done))
+	}
+	printErr := t.print(v)
 	return errors.Join(printErr, summary(worst, gone, failed))
 }
 
@@ -343,14 +250,15 @@ func summary(worst error, gone []int64, failed []failedLetter) error {
 	for _, f := range failed {
 		text += fmt.Sprintf("\n  %d: %s", f.Number, f.Error)
 	}
-	return listed{text: fmt.Sprintf("%d dead letters are as they were:%s", len(gone)+len(failed), text), worst: worst}
+	text = fmt.Sprintf("%d dead letters are as they were:%s", len(gone)+len(failed), text)
+	return severalErrors{text: text, worst: worst}
 }
 
-// listed has a text of its own, and is otherwise the worst of several errors.
-type listed struct {
+// severalErrors has a text of its own, and is otherwise the worst of several errors.
+type severalErrors struct {
 	text  string
 	worst error
 }
 
-func (l listed) Error() string { return l.text }
-func (l listed) Unwrap() error { return l.worst }
+func (e severalErrors) Error() string { return e.text }
+func (e severalErrors) Unwrap() error { return e.worst }

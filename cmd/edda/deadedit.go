@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
@@ -93,7 +94,7 @@ func (t letters) runEdit(c *cobra.Command, e *editing, args []string) error {
 	if !e.edit.ID.IsZero() {
 		id = e.edit.ID
 	}
-	return t.print(lineOf(object{"edited", l.Number, "message", id}, "Dead letter %d is edited and retried as "+
+	return t.print(lineOf(view.Object{"edited", l.Number, "message", id}, "Dead letter %d is edited and retried as "+
 		"message %s.",
 		l.Number, id))
 }
@@ -104,7 +105,7 @@ func (e *editing) read(c *cobra.Command) error {
 	for _, header := range e.set {
 		name, value, ok := strings.Cut(header, "=")
 		if !ok || name == "" {
-			return usage(c, fmt.Errorf("--set %s: want NAME=VALUE", escape(header)))
+			return usage(c, fmt.Errorf("--set %s: want NAME=VALUE", view.Escape(header)))
 		}
 		e.edit.Set[name] = value
 	}
@@ -139,7 +140,7 @@ var errUnchanged = errors.New("nothing was changed; \"edda dead retry\" sends " 
 func (t letters) byHand(ctx context.Context, e *editing, l deadletter.Letter) ([]byte, error) {
 	shown := l.Body
 	if !e.raw {
-		shown = []byte(pretty(l.Body) + "\n")
+		shown = []byte(view.Body(l.Body) + "\n")
 	}
 	dir, err := os.MkdirTemp("", "edda-edit-") // for its owner only: a body may be confidential
 	if err != nil {
@@ -154,7 +155,7 @@ func (t letters) byHand(ctx context.Context, e *editing, l deadletter.Letter) ([
 	command := exec.CommandContext(ctx, "sh", "-c", editor+` "$1"`, "edda", file)
 	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := command.Run(); err != nil {
-		return nil, fmt.Errorf("edit the body with %s: %w", escape(editor), err)
+		return nil, fmt.Errorf("edit the body with %s: %w", view.Escape(editor), err)
 	}
 	edited, err := os.ReadFile(file)
 	if err != nil {

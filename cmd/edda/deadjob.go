@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -51,34 +52,6 @@ func (m *many) isJob(c *cobra.Command, numbers []string) (bool, error) {
 		return false, usage(c, errors.New("give numbers of dead letters, or a filter such as --group, or --all"))
 	}
 	return filter || m.resume > 0, m.check(c)
-}
-
-func jobOf(j deadletter.Job) object {
-	return object{"job", j.Number, "action", j.Action, "state", j.State, "ended", j.Ended, "kept", j.Kept, "error",
-		j.Error,
-		"filter", filterText(j.Filter), "rate", j.Rate, "created", j.Created, "changed", j.Changed}
-}
-
-// filterText is a filter as it stands on a command line.
-func filterText(f deadletter.Filter) string {
-	var parts []string
-	for _, flag := range [][2]string{{"endpoint", f.Endpoint}, {"kind", f.Kind}, {"group", f.Group}} {
-		if flag[1] != "" {
-			parts = append(parts, "--"+flag[0]+" "+flag[1])
-		}
-	}
-	if !f.MessageID.IsZero() {
-		parts = append(parts, "--message "+f.MessageID.String())
-	}
-	for name, at := range map[string]time.Time{"since": f.DiedFrom, "until": f.DiedBefore} {
-		if !at.IsZero() {
-			parts = append(parts, "--"+name+" "+at.Format(time.RFC3339Nano))
-		}
-	}
-	if len(parts) == 0 {
-		return "--all"
-	}
-	return strings.Join(parts, " ")
 }
 
 // endMany makes a job of the filter, or takes one up again, and runs it to its end. reason is of a job that discards.
@@ -142,9 +115,7 @@ func (t letters) runJob(ctx context.Context, op *operate.Operator, number int64,
 		t.say(fmt.Sprintf("Job %d is not done: %s.", number, goOn))
 		return causeOf(ctx, err)
 	}
-	printErr := t.print(lineOf(jobOf(j), "Job %d is %s: %d dead letters were %s.", number, j.State, j.Ended,
-		map[deadletter.Action]string{deadletter.ActionRetry: "retried",
-			deadletter.ActionDiscard: "discarded"}[j.Action]))
+	printErr := t.print(view.Job(j))
 	if j.Kept > 0 {
 		return errors.Join(printErr, fmt.Errorf("%d could not be retried and are dead letters as before; the last: %s",
 			j.Kept, j.Error))
@@ -163,34 +134,20 @@ have ended are kept for 30 days.`,
   edda dead jobs --cancel 7`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				if cancel != 0 {
 					if err := op.DeadLetters().CancelJob(ctx, pg.Committed(t.pool), cancel); err != nil {
-						return result{}, err
+						return view.View{}, err
 					}
 				}
 				jobs, err := op.DeadLetters().Jobs(ctx, t.pool, limit)
-				return jobList(jobs), err
+				return listed(view.Jobs(jobs), "No job has retried or discarded dead letters."), err
 			})
 		},
 	}
 	c.Flags().Int64Var(&cancel, "cancel", 0, "end the job of this number early; what it has done stays done")
 	c.Flags().IntVar(&limit, "limit", deadletter.DefaultLimit, "jobs, at most 200")
 	return c
-}
-
-func jobList(jobs []deadletter.Job) result {
-	return listing{name: "jobs", none: "No job has retried or discarded dead letters."}.of(
-		"JOB|ACTION|STATE|ENDED|KEPT|RATE|CREATED|CHANGED|FILTER", rows(jobs,
-			func(j deadletter.Job) (object, []string) {
-				rate := ""
-				if j.Rate > 0 {
-					rate = strconv.FormatFloat(j.Rate, 'g', -1, 64)
-				}
-				return jobOf(j), []string{strconv.FormatInt(j.Number, 10), string(j.Action), string(j.State),
-					strconv.FormatInt(j.Ended, 10), strconv.FormatInt(j.Kept, 10), rate, moment(j.Created),
-					moment(j.Changed), filterText(j.Filter)}
-			}))
 }
 
 // letterFlags choose dead letters on a command line.
@@ -219,7 +176,7 @@ func (f *letterFlags) given() bool {
 func (f *letterFlags) check(c *cobra.Command) (err error) {
 	if f.message != "" {
 		if f.filter.MessageID, err = saga.ParseID(f.message); err != nil {
-			return usage(c, fmt.Errorf("--message %s: %w", escape(f.message), err))
+			return usage(c, fmt.Errorf("--message %s: %w", view.Escape(f.message), err))
 		}
 	}
 	return checkTimes(c, "since", f.since, "until", f.until)
@@ -243,7 +200,7 @@ func (f *letterFlags) read(ctx context.Context, t letters) (deadletter.Filter, e
 func checkTimes(c *cobra.Command, flags ...string) error {
 	for n := 0; n < len(flags); n += 2 {
 		if _, err := timeOf(flags[n+1], time.Time{}); err != nil {
-			return usage(c, fmt.Errorf("--%s %s: %w", flags[n], escape(flags[n+1]), err))
+			return usage(c, fmt.Errorf("--%s %s: %w", flags[n], view.Escape(flags[n+1]), err))
 		}
 	}
 	return nil

@@ -17,5 +17,5 @@
 //	130  interrupted
 //
 // Reading order: main.go, root.go, then one file for each group of commands (advice.go decides, advice_rules.go has the
-// texts that advise.go prints); print.go and escape.go write results, failure.go writes errors.
+// texts that advise.go prints); print.go writes the views of package view, failure.go writes errors.
 package main

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/spf13/cobra"
 )
@@ -43,51 +43,13 @@ says. The list does not say which endpoints run.`,
   edda endpoint list --json | jq '.endpoints[] | select(.paused)'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				all, err := op.Endpoints().List(ctx)
-				return listing{name: "endpoints", none: t.inSchema("No endpoint is installed in schema %q.")}.of(
-					"ENDPOINT|STATE|SINCE|REASON|CONCURRENCY|BY|HISTORY", rows(all, endpointRow)), err
+				return listed(view.Endpoints(all), t.inSchema("No endpoint is installed in schema %q.")), err
 			})
 		},
 	}
 }
-
-func endpointRow(s operate.EndpointSettings) (object, []string) {
-	state, workers, concurrency := "open", "program", (*int)(nil) // null: each program has a number of its own
-	if s.Relay {
-		workers = "-"
-	}
-	if s.Paused {
-		state = "paused"
-	}
-	if s.Concurrency > 0 {
-		concurrency, workers = &s.Concurrency, strconv.Itoa(s.Concurrency)
-	}
-	return object{"endpoint", s.Endpoint, "paused", s.Paused, "paused_at", jsonTime(s.PausedAt), "reason", s.Reason,
-			"concurrency", concurrency, "relay", s.Relay, "history", s.History.Level.String(), "history_sample",
-			jsonSample(s.History.Sample)},
-		[]string{s.Endpoint, state, moment(s.PausedAt), shortened(s.Reason, 60), workers, consumer(s.Relay),
-			historyText(s.History)}
-}
-
-// jsonSample is null while the part of each program holds.
-func jsonSample(sample float64) *float64 {
-	if sample == 0 {
-		return nil
-	}
-	return &sample
-}
-
-// historyText is what is set, "program" if nothing is.
-func historyText(o history.Options) string {
-	text := cmp.Or(o.Level.String(), "program")
-	if o.Sample > 0 {
-		text += " " + percentText(o.Sample)
-	}
-	return text
-}
-
-func percentText(part float64) string { return strconv.FormatFloat(part*100, 'g', 6, 64) + "%" }
 
 // partOf reads a part: 10% or 0.1.
 func partOf(text string) (float64, error) {
@@ -97,7 +59,7 @@ func partOf(text string) (float64, error) {
 		part /= 100
 	}
 	if err != nil || !(part > 0 && part <= 1) {
-		return 0, fmt.Errorf("--sample %s: want more than 0%% and up to 100%%, like 10%% or 0.1", escape(text))
+		return 0, fmt.Errorf("--sample %s: want more than 0%% and up to 100%%, like 10%% or 0.1", view.Escape(text))
 	}
 	return part, nil
 }
@@ -130,9 +92,7 @@ program says, and --reset does so with both.`,
 					return usage(c, err)
 				}
 			}
-			return t.set(c, object{"endpoint", args[0], "history", o.Level.String(), "history_sample",
-				jsonSample(o.Sample)},
-				fmt.Sprintf("Endpoint %s keeps the history that is set: %s.", args[0], historyText(o)),
+			return t.set(c, view.EndpointHistory(args[0], o),
 				func(ctx context.Context, e operate.Endpoints) error { return e.SetHistory(ctx, args[0], o) })
 		},
 	}
@@ -150,8 +110,8 @@ messages go on arriving. The pause holds for programs that start later too.`,
 		Example: `  edda endpoint pause orders --reason "the card service is down until 14:00"`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return t.set(c, object{"paused", args[0], "reason", reason},
-				fmt.Sprintf("Endpoint %s is paused. \"edda endpoint resume %s\" ends that.", args[0], args[0]),
+			return t.set(c, lineOf(view.Object{"paused", args[0], "reason", reason},
+				"Endpoint %s is paused. \"edda endpoint resume %s\" ends that.", args[0], args[0]),
 				func(ctx context.Context, e operate.Endpoints) error { return e.Pause(ctx, args[0], reason) })
 		},
 	}
@@ -165,7 +125,7 @@ func (t endpoints) resume() *cobra.Command {
 		Example: `  edda endpoint resume orders`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return t.set(c, object{"resumed", args[0]}, fmt.Sprintf("Endpoint %s is not paused.", args[0]),
+			return t.set(c, lineOf(view.Object{"resumed", args[0]}, "Endpoint %s is not paused.", args[0]),
 				func(ctx context.Context, e operate.Endpoints) error { return e.Resume(ctx, args[0]) })
 		},
 	}
@@ -187,17 +147,17 @@ all. A zero is refused: "edda endpoint pause" stops an endpoint.`,
 				return usage(c, errors.New("give a number of workers, or --reset"))
 			}
 			if reset {
-				return t.set(c, object{"concurrency", nil, "endpoint", args[0]},
-					fmt.Sprintf("Each program of endpoint %s has its own number of workers.", args[0]),
+				return t.set(c, lineOf(view.Object{"concurrency", nil, "endpoint", args[0]},
+					"Each program of endpoint %s has its own number of workers.", args[0]),
 					func(ctx context.Context, e operate.Endpoints) error { return e.ResetConcurrency(ctx, args[0]) })
 			}
 			n, err := strconv.Atoi(args[1])
 			if err != nil || n < 1 {
 				return usage(c, fmt.Errorf("%s is not a number of workers: want 1 or more; \"edda endpoint pause\" "+
-					"stops an endpoint", escape(args[1])))
+					"stops an endpoint", view.Escape(args[1])))
 			}
-			return t.set(c, object{"concurrency", n, "endpoint", args[0]},
-				fmt.Sprintf("Each process of endpoint %s has %s.", args[0], workers(n)),
+			return t.set(c, lineOf(view.Object{"concurrency", n, "endpoint", args[0]},
+				"Each process of endpoint %s has %s.", args[0], workers(n)),
 				func(ctx context.Context, e operate.Endpoints) error { return e.SetConcurrency(ctx, args[0], n) })
 		},
 	}
@@ -213,9 +173,8 @@ func workers(n int) string {
 }
 
 // set makes a change and says so.
-func (t endpoints) set(c *cobra.Command, value object, done string,
-	do func(context.Context, operate.Endpoints) error) error {
-	return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
-		return lineOf(value, "%s", done), do(ctx, op.Endpoints())
+func (t endpoints) set(c *cobra.Command, done view.View, do func(context.Context, operate.Endpoints) error) error {
+	return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
+		return done, do(ctx, op.Endpoints())
 	})
 }

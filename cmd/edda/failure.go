@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -47,7 +48,7 @@ func (t *tool) complain(ctx context.Context, err error) int {
 		return exitInterrupted
 	}
 	wrong := usageError{}
-	text := escapeLines(redact(err.Error(), t.database, os.Getenv("DATABASE_URL"), os.Getenv("PGPASSWORD")))
+	text := view.EscapeLines(redact(err.Error(), t.database, os.Getenv("DATABASE_URL"), os.Getenv("PGPASSWORD")))
 	t.say("edda: " + text)
 	if errors.As(err, &wrong) {
 		t.say("Run \"" + wrong.command + " --help\" for its arguments and flags.")

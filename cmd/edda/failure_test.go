@@ -222,24 +222,3 @@ func TestPasswordOnTheCommandLine(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
-
-func TestEscape(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"plain é 漢 🙂":                   "plain é 漢 🙂",
-		"a\x1b[2Jb\r\n\tc":              `a\x1b[2Jb\r\n\tc`,
-		"\u202egnp.exe\u2066\u200b":     `\u202egnp.exe\u2066\u200b`,
-		"\x9b2J \xc2\x9b2J \xff":        `\x9b2J \u009b2J \xff`,
-		"\u00a0\ufeff\U000e0041":        `\u00a0\ufeff\U000e0041`,
-		"\x00\x7f":                      `\x00\x7f`,
-		"replaced \ufffd stays visible": "replaced \ufffd stays visible",
-	} {
-		if got := escape(text); got != want {
-			t.Errorf("%q: got %s, want %s", text, got, want)
-		}
-	}
-	if got, want := escapeJSON("{\n\t\"a\": \"\u009b \u202e \U000e0041\"\n}\n"), "{\n \"a\": \"\\u009b \\u202e "+
-		"\\udb40\\udc41\"\n}\n"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}

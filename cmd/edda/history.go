@@ -2,16 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/ring"
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -50,7 +49,7 @@ func (f *lifeFlags) add(c *cobra.Command) {
 
 func (f *lifeFlags) check(c *cobra.Command) error {
 	if _, err := saga.ParseID(f.life); f.life != "" && err != nil {
-		return usage(c, fmt.Errorf("--life %s: want the id of an instance", escape(f.life)))
+		return usage(c, fmt.Errorf("--life %s: want the id of an instance", view.Escape(f.life)))
 	}
 	return nil
 }
@@ -103,13 +102,13 @@ several lives: the newest is shown, and the others are named. Exit code 3: none 
 			if limit < 1 || limit > 200 {
 				return usage(c, fmt.Errorf("--limit is %d, want 1 to 200", limit))
 			}
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				lives, of, err := flags.read(ctx, op, args[0], args[1])
 				if err != nil {
-					return result{}, err
+					return view.View{}, err
 				}
 				versions, next, err := op.History().Timeline(ctx, of, from, limit)
-				return shownLife(lives, of, versions, next), err
+				return timeline(lives, of, versions, next), err
 			})
 		},
 	}
@@ -120,13 +119,27 @@ several lives: the newest is shown, and the others are named. Exit code 3: none 
 	return c
 }
 
+// timeline shows a life, and how to see more of it and the other lives of its key.
+func timeline(lives []history.Life, of history.Life, versions []history.Version, next saga.ID) view.View {
+	v := view.Timeline(of, lives, versions, next)
+	if !next.IsZero() {
+		v.Parts = append(v.Parts, linef("There may be more: --before %s", next))
+	}
+	for _, l := range lives {
+		if l.ID != of.ID {
+			v.Parts = append(v.Parts, linef("another life: %s; --life %s", view.LifeText(l), l.ID))
+		}
+	}
+	return v
+}
+
 // pageID reads the id of a page of the history.
 func pageID(c *cobra.Command, text string) (id saga.ID, err error) {
 	if text == "" {
 		return id, nil
 	}
 	if id, err = saga.ParseID(text); err != nil {
-		return id, usage(c, fmt.Errorf("--before %s: want a UUID", escape(text)))
+		return id, usage(c, fmt.Errorf("--before %s: want a UUID", view.Escape(text)))
 	}
 	return id, nil
 }
@@ -144,25 +157,26 @@ for ten million messages. Exit code 3: nothing is known of the id.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := saga.ParseID(args[0])
 			if err != nil {
-				return usage(c, fmt.Errorf("%s: want the id of a message or an instance, a UUID", escape(args[0])))
+				return usage(c, fmt.Errorf("%s: want the id of a message or an instance, a UUID", view.Escape(args[0])))
 			}
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				life, ok, err := op.History().Life(ctx, id)
 				if err == nil && ok {
 					versions, next, err := op.History().Timeline(ctx, life, saga.ID{}, timelinePage)
-					return shownLife([]history.Life{life}, life, versions, next), err
+					return timeline([]history.Life{life}, life, versions, next), err
 				}
 				if err != nil {
-					return result{}, err
+					return view.View{}, err
 				}
 				m, err := op.History().Message(ctx, id)
 				if err != nil {
-					return result{}, err
+					return view.View{}, err
 				}
 				if !m.Known() {
-					return result{}, fmt.Errorf("message or instance %s: %s: %w", id, m.Places[0].Says(), errNotFound)
+					return view.View{}, fmt.Errorf("message or instance %s: %s: %w", id, m.Places[0].Says(),
+						errNotFound)
 				}
-				return shownTrace(m, bodies), nil
+				return view.Trace(m, bodies), nil
 			})
 		},
 	}
@@ -182,17 +196,21 @@ conversation. Exit code 3: nothing is known of the id.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := saga.ParseID(args[0])
 			if err != nil {
-				return usage(c, fmt.Errorf("message id %s: want a UUID", escape(args[0])))
+				return usage(c, fmt.Errorf("message id %s: want a UUID", view.Escape(args[0])))
 			}
 			if most < 1 || most > 10_000 {
 				return usage(c, fmt.Errorf("--limit is %d, want 1 to 10000", most))
 			}
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				conversation, ok, err := op.History().Conversation(ctx, id, most)
 				if err == nil && !ok {
 					err = fmt.Errorf("nothing is known of a message or a conversation %s: %w", id, errNotFound)
 				}
-				return shownConversation(conversation), err
+				v := view.Conversation(conversation)
+				if conversation.More {
+					v.Parts = append(v.Parts, view.Line("There are more messages: --limit"))
+				}
+				return v, err
 			})
 		},
 	}
@@ -208,25 +226,17 @@ func (t histories) ended() *cobra.Command {
   edda history ended order --outcome completed --limit 200`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			ended, id, err := place(after)
+			ended, id, err := placeAfter(c, after)
 			if err != nil {
-				return usage(c, err)
+				return err
 			}
 			if limit < 1 || limit > 200 {
 				return usage(c, fmt.Errorf("--limit is %d, want 1 to 200", limit))
 			}
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				lives, err := op.History().Ended(ctx, history.EndedOf{Saga: args[0],
 					Outcome: history.Outcome(outcome), Before: history.EndedBefore{Ended: ended, ID: id}, Most: limit})
-				next := ""
-				if n := len(lives); n == limit {
-					next = lives[n-1].Ended.Format(time.RFC3339Nano) + "/" + lives[n-1].ID.String()
-				}
-				return listing{name: "lives", none: "No instance is known to have ended.", next: &next}.of(
-					"KEY|INSTANCE|BEGAN|ENDED|OUTCOME", rows(lives, func(l history.Life) (object, []string) {
-						return lifeOf(l), []string{l.Key, l.ID.String(), moment(l.Began), moment(l.Ended),
-							string(l.Outcome)}
-					})), err
+				return listed(view.Lives(lives, limit), "No instance is known to have ended."), err
 			})
 		},
 	}
@@ -281,7 +291,7 @@ func (t histories) exportLife(ctx context.Context, op *operate.Operator, of hist
 		}
 		pages = append(pages, next)
 	}
-	if err := t.jsonLine("life", lifeOf(of)); err != nil {
+	if err := t.jsonLine(view.ExportedLife(of)); err != nil {
 		return err
 	}
 	for _, page := range slices.Backward(pages) {
@@ -290,16 +300,10 @@ func (t histories) exportLife(ctx context.Context, op *operate.Operator, of hist
 			return err
 		}
 		for _, v := range versions {
-			for _, e := range v.Entries {
-				if err := t.jsonLine("message", entryOf(e, true)); err != nil {
+			for _, line := range view.ExportedVersion(v) {
+				if err := t.jsonLine(line); err != nil {
 					return err
 				}
-			}
-			if v.Change == history.Attempted || v.Change == history.Unchanged {
-				continue
-			}
-			if err := t.jsonLine("state", stateOf(v)); err != nil {
-				return err
 			}
 		}
 	}
@@ -307,10 +311,10 @@ func (t histories) exportLife(ctx context.Context, op *operate.Operator, of hist
 }
 
 // jsonLine prints an object on a line of its own.
-func (t histories) jsonLine(kind string, o object) error {
-	line, err := json.Marshal(append(object{"type", kind}, o...))
+func (t histories) jsonLine(o view.Object) error {
+	line, err := o.Line()
 	if err == nil {
-		_, err = io.WriteString(t.out, escapeJSON(string(line))+"\n")
+		_, err = io.WriteString(t.out, line)
 	}
 	if err != nil {
 		return fmt.Errorf("print: %w", err)
@@ -332,17 +336,17 @@ a manifest, or, for a number, a dead letter. Exit code 3: it is none of them, or
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := saga.ParseID(args[0])
 			if number, noNumber := strconv.ParseInt(args[0], 10, 64); noNumber == nil {
-				return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+				return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 					l, err := op.DeadLetters().Show(ctx, t.pool, number)
 					says := fmt.Sprintf("message %s of endpoint %s, dead since %s", l.MessageID, l.Endpoint,
-						moment(l.Died))
+						view.Moment(l.Died))
 					return found(args[0], []identity{{"dead letter", says, "edda dead show " + args[0]}}), err
 				})
 			}
 			if err != nil {
-				return usage(c, fmt.Errorf("%s: want a UUID, or the number of a dead letter", escape(args[0])))
+				return usage(c, fmt.Errorf("%s: want a UUID, or the number of a dead letter", view.Escape(args[0])))
 			}
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				all, err := t.identities(ctx, op, id)
 				if err == nil && len(all) == 0 {
 					err = fmt.Errorf("%s is no message, instance, conversation or run that is known: %w", id,
@@ -354,12 +358,15 @@ a manifest, or, for a number, a dead letter. Exit code 3: it is none of them, or
 	}
 }
 
-func found(id string, all []identity) result {
-	list := listing{name: "found"}.of("IS|SAYS|COMMAND", rows(all, func(f identity) (object, []string) {
-		return object{"is", f.is, "says", f.says, "command", f.command}, []string{f.is, f.says, f.command}
-	}))
-	list.value = append(object{"id", id}, list.value...)
-	return list
+func found(id string, all []identity) view.View {
+	list := view.List{Name: "found", Columns: []string{"IS", "SAYS", "COMMAND"}}
+	for _, f := range all {
+		list.Rows = append(list.Rows, view.Row{JSON: view.Object{"is", f.is, "says", f.says, "command", f.command},
+			Cells: []string{f.is, f.says, f.command}})
+	}
+	v := list.View()
+	v.JSON = append(view.Object{"id", id}, v.JSON...)
+	return v
 }
 
 func (t histories) identities(ctx context.Context, op *operate.Operator, id saga.ID) (all []identity, err error) {
@@ -368,7 +375,7 @@ func (t histories) identities(ctx context.Context, op *operate.Operator, id saga
 		return nil, err
 	}
 	if ok {
-		return []identity{{"instance", lifeText(life), "edda history show " + quoted(life.Saga) + " " +
+		return []identity{{"instance", view.LifeText(life), "edda history show " + quoted(life.Saga) + " " +
 			quoted(life.Key) + " --life " + id.String()}}, nil
 	}
 	s, err := scheduler.NewStore(t.pool, scheduler.StoreOptions{Schema: t.schemaName()})

@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )
@@ -382,7 +383,7 @@ func TestHistorySetAndKeep(t *testing.T) {
 	says(t, w.want(exitDone, "endpoint", "list", "--json").out, `"history": ""`, `"history_sample": null`)
 	says(t, w.want(exitNotFound, "history", "set", "nowhere", "off").err, "nowhere")
 
-	has := `; it has ` + bytesText(int64(w.count(`SELECT sum(edda.ring_bytes('history', slot))
+	has := `; it has ` + view.Bytes(int64(w.count(`SELECT sum(edda.ring_bytes('history', slot))
 		FROM generate_series(0, 3) slot`)))
 	w.prints(w.want(exitDone, "history", "keep").out,
 		`| The history is kept for 168h0m0s, as long as it has no more than 10 GB`+has+`; it was last rotated at TIME.`)

@@ -2,9 +2,8 @@ package main
 
 import (
 	"context"
-	"strconv"
-	"time"
 
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/spf13/cobra"
@@ -38,31 +37,12 @@ it grows all the time, no process can keep the lease. Nothing is locked.`,
   edda lease list --json | jq '.leases[] | select(.held | not)'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return t.leased(c, func(ctx context.Context, leases *scheduler.Leases) (result, error) {
+			return t.leased(c, func(ctx context.Context, leases *scheduler.Leases) (view.View, error) {
 				infos, err := leases.List(ctx)
-				return t.page(infos), err
+				return listed(view.Leases(infos), t.inSchema("No lease of schema %q was ever held.")), err
 			})
 		},
 	}
-}
-
-func (t leases) page(infos []scheduler.LeaseInfo) result {
-	return listing{name: "leases", none: t.inSchema("No lease of schema %q was ever held.")}.of(
-		"NAME|HOLDER|EPOCH|HELD|SINCE|EXPIRES", rows(infos, leaseRow))
-}
-
-func leaseRow(i scheduler.LeaseInfo) (object, []string) {
-	held, left := "no", time.Duration(0)
-	if i.Held {
-		held, left = "yes", i.Expires.Sub(i.Now)
-	}
-	if i.Held && i.Resigning {
-		held = "resigning"
-	}
-	return object{"name", i.Name, "holder", i.Holder, "epoch", i.Epoch, "held", i.Held, "resigning", i.Resigning,
-			"acquired", jsonTime(i.Acquired), "renewed", jsonTime(i.Renewed), "expires", jsonTime(i.Expires),
-			"expires_in_seconds", left.Seconds()}, // 0 if nothing holds it
-		[]string{i.Name, i.Holder, strconv.FormatInt(i.Epoch, 10), held, moment(i.Acquired), span(left)}
 }
 
 func (t leases) resign() *cobra.Command {
@@ -75,19 +55,19 @@ lease of a dead process expires by itself. Exit code 3: nothing holds a lease of
 		Example: `  edda lease resign singleton/rates`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return t.leased(c, func(ctx context.Context, leases *scheduler.Leases) (result, error) {
-				return lineOf(object{"asked", args[0]}, "The holder of %s was asked to give it up.", args[0]),
+			return t.leased(c, func(ctx context.Context, leases *scheduler.Leases) (view.View, error) {
+				return lineOf(view.Object{"asked", args[0]}, "The holder of %s was asked to give it up.", args[0]),
 					leases.Resign(ctx, args[0])
 			})
 		},
 	}
 }
 
-func (t leases) leased(c *cobra.Command, do func(context.Context, *scheduler.Leases) (result, error)) error {
-	return t.operate(c, func(ctx context.Context, _ *operate.Operator) (result, error) {
+func (t leases) leased(c *cobra.Command, do func(context.Context, *scheduler.Leases) (view.View, error)) error {
+	return t.operate(c, func(ctx context.Context, _ *operate.Operator) (view.View, error) {
 		leases, err := scheduler.NewLeases(t.pool, t.schemaName())
 		if err != nil {
-			return result{}, err
+			return view.View{}, err
 		}
 		return do(ctx, leases)
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/spf13/cobra"
 )
@@ -28,20 +29,6 @@ they run, and ends nothing that runs. An endpoint may have none.`,
 // limits has the commands that bound what runs at once.
 type limits struct{ *tool }
 
-func limitOf(i operate.LimitInfo) object {
-	return object{"name", i.Name, "limit", i.Limit, "held", i.Held, "draining", i.Draining, "waiting",
-		i.Waiting, "oldest", jsonTime(i.Oldest), "waited_seconds", i.Waited.Seconds(), "declared", i.Declared,
-		"set_by", limitSetBy(i)}
-}
-
-// limitSetBy returns "operator" if an operator has set the number in force, else "program".
-func limitSetBy(i operate.LimitInfo) string {
-	if i.Operated {
-		return "operator"
-	}
-	return "program"
-}
-
 func (t limits) list() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "Show every limit: how much of it is used, and what waits",
@@ -53,15 +40,9 @@ whether that number is in force or an operator's. Nothing is locked.`,
   edda limit list --json | jq '.limits[] | select(.waited_seconds > 60)'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				infos, err := op.Limits().List(ctx)
-				return listing{name: "limits", none: t.inSchema("There is no limit in schema %q.")}.of(
-					"NAME|LIMIT|HELD|DRAINING|WAITING|WAITED|DECLARED|SET BY", rows(infos,
-						func(i operate.LimitInfo) (object, []string) {
-							return limitOf(i), []string{i.Name, strconv.Itoa(i.Limit), strconv.Itoa(i.Held),
-								strconv.Itoa(i.Draining), strconv.Itoa(i.Waiting), span(i.Waited), declared(i),
-								limitSetBy(i)}
-						})), err
+				return listed(view.Limits(infos), t.inSchema("There is no limit in schema %q.")), err
 			})
 		},
 	}
@@ -95,7 +76,7 @@ follows its first one within a second or two. A deploy does not change NUMBER; "
 			n, err := strconv.Atoi(args[1])
 			if err != nil || n < 1 || n > operate.MostLimit {
 				return usage(c, fmt.Errorf(`%s is not a limit: want 1 to %d; "edda endpoint pause" stops an endpoint`,
-					escape(args[1]), operate.MostLimit))
+					view.Escape(args[1]), operate.MostLimit))
 			}
 			return t.change(c, args[0],
 				func(ctx context.Context, l operate.Limits) error { return l.Set(ctx, args[0], n) })
@@ -118,24 +99,13 @@ waits as in "edda limit set". Exit code 3: no program has declared one.`,
 	}
 }
 
-func declared(i operate.LimitInfo) string {
-	if i.Declared == 0 {
-		return "-"
-	}
-	return strconv.Itoa(i.Declared)
-}
-
 // change makes a change and shows how the limit stands then.
 func (t limits) change(c *cobra.Command, name string, do func(context.Context, operate.Limits) error) error {
-	return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+	return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 		if err := do(ctx, op.Limits()); err != nil {
-			return result{}, err
+			return view.View{}, err
 		}
 		i, err := op.Limits().Get(ctx, name)
-		return result{value: limitOf(i), page: func(p *page) {
-			p.fields("name", i.Name, "limit", strconv.Itoa(i.Limit), "held", strconv.Itoa(i.Held), "draining",
-				strconv.Itoa(i.Draining), "waiting", strconv.Itoa(i.Waiting), "waited", span(i.Waited), "declared",
-				declared(i), "set by", limitSetBy(i))
-		}}, err
+		return view.Limit(i), err
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/migrations"
 	"github.com/spf13/cobra"
 )
@@ -51,7 +52,7 @@ func (t *tool) versionCommand() *cobra.Command {
 			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 				version = info.Main.Version
 			}
-			return t.print(lineOf(object{"version", version, "schema_version", migrations.Version, "go",
+			return t.print(lineOf(view.Object{"version", version, "schema_version", migrations.Version, "go",
 				runtime.Version()},
 				"edda %s, schema version %d, %s", version, migrations.Version, runtime.Version()))
 		},

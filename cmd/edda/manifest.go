@@ -2,11 +2,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/spf13/cobra"
 )
@@ -32,24 +38,6 @@ manifest is a run.`,
 // manifests has the commands for the manifests of the scheduler.
 type manifests struct{ *tool }
 
-func manifestOf(m scheduler.ManifestInfo) object {
-	timeout := (*float64)(nil) // null is none
-	if m.Attempts.Timeout > 0 {
-		seconds := m.Attempts.Timeout.Seconds()
-		timeout = &seconds
-	}
-	return object{"manifest", m.Name, "owner", m.Owner, "state", m.State, "schedule", m.Schedule, "due",
-		jsonTime(m.Due),
-		"group", m.Group.Name, "priority", m.Priority, "kind", m.Kind, "parent", m.Parent.Name, "version", m.Version,
-		"definition", m.Definition, "overlap", m.Overlap, "retries", m.Attempts.Retries, "retry_delay_seconds",
-		m.Attempts.RetryDelay.Seconds(), "retry_most_seconds", m.Attempts.RetryMost.Seconds(), "run_timeout_seconds",
-		timeout, "stopped", m.Paused.Declared, "paused", jsonTime(m.Paused.Since), "reason", m.Paused.Reason,
-		"group_paused", jsonTime(m.Group.Paused), "orphaned", jsonTime(m.Orphaned), "run", jsonID(m.Run.ID), "held",
-		jsonID(m.Held.ID), "successes", m.History.Successes, "fired", jsonTime(m.History.Fired), "succeeded",
-		jsonTime(m.History.Succeeded), "created", m.History.Created.UTC(), "changed", m.History.Changed.UTC(), "waits",
-		m.Waits()}
-}
-
 func (t manifests) list() *cobra.Command {
 	f, state := scheduler.ManifestFilter{}, ""
 	c := &cobra.Command{
@@ -66,11 +54,11 @@ firing, and empty if no clock decides it.`,
 				return usage(c, fmt.Errorf("--limit %d: want 1 to %d", f.Limit, scheduler.MostListed))
 			}
 			if !strings.Contains(" live paused held orphan ", " "+state+" ") && state != "" {
-				return usage(c, fmt.Errorf("--state %s: want live, paused, held or orphan", escape(state)))
+				return usage(c, fmt.Errorf("--state %s: want live, paused, held or orphan", view.Escape(state)))
 			}
-			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (result, error) {
+			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (view.View, error) {
 				list, err := s.Manifests(ctx, f)
-				return manifestPage(list, f.Limit), err
+				return listed(view.Manifests(list, f.Limit), "No such manifest."), err
 			})
 		},
 	}
@@ -84,19 +72,6 @@ firing, and empty if no clock decides it.`,
 	return c
 }
 
-func manifestPage(list []scheduler.ManifestInfo, limit int) result {
-	next := ""
-	if len(list) == limit {
-		next = list[limit-1].Name
-	}
-	return listing{name: "manifests", none: "No such manifest.", next: &next}.of(
-		"MANIFEST|STATE|DUE|SCHEDULE|GROUP|OWNER|SUCCESSES|LAST SUCCESS", rows(list,
-			func(m scheduler.ManifestInfo) (object, []string) {
-				return manifestOf(m), []string{m.Name, string(m.State), moment(m.Due), shortened(m.Schedule, 50),
-					m.Group.Name, m.Owner, strconv.FormatInt(m.History.Successes, 10), moment(m.History.Succeeded)}
-			}))
-}
-
 func (t manifests) show() *cobra.Command {
 	bodies := false
 	c := &cobra.Command{
@@ -108,7 +83,7 @@ none.`,
   edda manifest show night/settle --json | jq -r '.waits[]'`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (result, error) {
+			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (view.View, error) {
 				return shownManifest(ctx, s, args[0], bodies)
 			})
 		},
@@ -117,31 +92,9 @@ none.`,
 	return c
 }
 
-func shownManifest(ctx context.Context, s *scheduler.Store, name string, bodies bool) (result, error) {
+func shownManifest(ctx context.Context, s *scheduler.Store, name string, bodies bool) (view.View, error) {
 	m, err := s.Manifest(ctx, name)
-	if err != nil {
-		return result{}, err
-	}
-	value := append(manifestOf(m), "size", len(m.Body))
-	if bodies {
-		value = append(value, bodyOf(m.Body)...)
-	}
-	return result{value: value, page: func(p *page) {
-		p.fields("manifest", m.Name, "owner", m.Owner, "state", string(m.State), "schedule", m.Schedule, "due",
-			moment(m.Due), "group", m.Group.Name, "priority", strconv.Itoa(m.Priority), "kind", m.Kind, "retries",
-			fmt.Sprintf("%d, after %v up to %v", m.Attempts.Retries, m.Attempts.RetryDelay, m.Attempts.RetryMost),
-			"timeout", span(m.Attempts.Timeout), "version", strconv.FormatInt(m.Version, 10), "changed",
-			moment(m.History.Changed), "successes", strconv.FormatInt(m.History.Successes, 10), "last fired",
-			moment(m.History.Fired), "last success", moment(m.History.Succeeded), "open run", idText(m.Run.ID),
-			"held by",
-			idText(m.Held.ID))
-		for _, reason := range m.Waits() {
-			p.line("%s", reason)
-		}
-		if bodies {
-			p.block(pretty(m.Body))
-		}
-	}}, nil
+	return view.Manifest(m, bodies), err
 }
 
 func (t manifests) next() *cobra.Command {
@@ -155,25 +108,325 @@ live, and no run were late. A manifest without a clock has none. Nothing is writ
 			n := 10
 			if len(args) == 2 {
 				if n, err = strconv.Atoi(args[1]); err != nil || n < 1 || n > scheduler.MaxOccurrences {
-					return usage(c, fmt.Errorf("%s is not a number of due times: want 1 to %d", escape(args[1]),
+					return usage(c, fmt.Errorf("%s is not a number of due times: want 1 to %d", view.Escape(args[1]),
 						scheduler.MaxOccurrences))
 				}
 			}
-			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (result, error) {
+			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (view.View, error) {
 				times, err := s.Next(ctx, args[0], n)
-				if err != nil {
-					return result{}, err
-				}
-				return result{value: object{"manifest", args[0], "times", append([]time.Time{}, times...)},
-					page: func(p *page) {
-						if len(times) == 0 {
-							p.line("%s has no due time: no clock decides it, or its last due time has passed.", args[0])
-						}
-						for _, at := range times {
-							p.line("%s", at.Format("Mon 2006-01-02 15:04:05 -07:00 MST"))
-						}
-					}}, nil
+				return view.DueTimes(args[0], times), err
 			})
 		},
 	}
+}
+
+func (t manifests) trigger() *cobra.Command {
+	body, o := "", scheduler.TriggerOptions{}
+	c := &cobra.Command{
+		Use: "trigger MANIFEST", Short: "Queue a run of a manifest now, whatever its schedule says",
+		Long: `Queue a run of a manifest, whatever its schedule says and whether it is paused or not. Each call is a run
+of its own. It sends the manifest's message, or the JSON of --body as one of the same kind. The number that is printed
+is the run's. Exit code 3: there is no such manifest, or no program declares it any more.`,
+		Example: `  edda manifest trigger night/settle
+  edda manifest trigger night/settle --body '{"day": "2026-11-20"}' --delay 10m`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("body") && !json.Valid([]byte(body)) {
+				return usage(c, errors.New("--body is not JSON"))
+			}
+			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (view.View, error) {
+				input := saga.Message(nil)
+				if c.Flags().Changed("body") {
+					m, err := s.Manifest(ctx, args[0])
+					if err != nil {
+						return view.View{}, err
+					}
+					input = saga.Raw{Name: m.Kind, Body: []byte(body)}
+				}
+				run, err := s.Trigger(ctx, args[0], input, o)
+				return lineOf(view.Object{"run", run}, "Run %s is queued.", run), err
+			})
+		},
+	}
+	c.Flags().StringVar(&body, "body", "", "JSON of a message of the manifest's kind, in place of its own")
+	c.Flags().DurationVar(&o.Delay, "delay", 0, "send it this much later")
+	c.Flags().IntVar(&o.Priority, "priority", 0, "1 to 31; 0 is that of the manifest")
+	return c
+}
+
+func (t manifests) pause() *cobra.Command {
+	reason := ""
+	return because("reason", &reason, &cobra.Command{
+		Use: "pause MANIFEST --reason TEXT", Short: "Stop a manifest from firing until it is resumed",
+		Long: `Stop a manifest from firing until "edda manifest resume". A deploy does not end the pause. Runs that
+are queued or active go on: "edda run cancel" ends them. What falls due meanwhile is judged by the
+misfire policy of the manifest when it is resumed.`,
+		Example: `  edda manifest pause night/settle --reason "the bank is down until 14:00"`,
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return t.change(c, args[0],
+				func(ctx context.Context, s *scheduler.Store) error { return s.Pause(ctx, args[0], reason) })
+		},
+	})
+}
+
+func (t manifests) resume() *cobra.Command {
+	return &cobra.Command{
+		Use: "resume MANIFEST", Short: "End a pause",
+		Long: `End the pause of a manifest, and show what it waits for now: its declaration may stop it too, or its
+group, or a dead run. That is not changed.`,
+		Example: `  edda manifest resume night/settle`,
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return t.change(c, args[0],
+				func(ctx context.Context, s *scheduler.Store) error { return s.Resume(ctx, args[0]) })
+		},
+	}
+}
+
+func (t manifests) remove() *cobra.Command {
+	return &cobra.Command{
+		Use: "remove MANIFEST", Short: "Make a manifest an orphan, which fires no more",
+		Long: `Make a manifest an orphan: it fires no more, its runs that were not sent yet are cancelled, and after
+some minutes a server deletes it with the record of its runs. A program that still declares it brings it back when it
+starts the next time.`,
+		Example: `  edda manifest remove night/settle`,
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return t.change(c, args[0],
+				func(ctx context.Context, s *scheduler.Store) error { return s.Remove(ctx, args[0]) })
+		},
+	}
+}
+
+// change makes a change and shows how the manifest stands then.
+func (t manifests) change(c *cobra.Command, name string,
+	do func(ctx context.Context, s *scheduler.Store) error) error {
+	return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (view.View, error) {
+		if err := do(ctx, s); err != nil {
+			return view.View{}, err
+		}
+		return shownManifest(ctx, s, name, false)
+	})
+}
+
+func (t manifests) backfill() *cobra.Command {
+	from, until, p := "", "", scheduler.Period{}
+	c := &cobra.Command{
+		Use: "backfill MANIFEST --from TIME --until TIME", Short: "Queue runs for due times of the past that have none",
+		Long: `Queue a run for each due time in a period of the past that has none. A due time has one run, however
+often this is asked for, as long as the record of it is kept. The runs do not wait for each other: a group with a cap
+bounds how many are active. When there are more due times than --max, the output says where to go on.`,
+		Example: `  edda manifest backfill night/settle --from 2026-11-01T00:00:00Z --until 2026-11-20T00:00:00Z
+  edda manifest backfill poll/rates --from 6h --until 1h --max 5000`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			for flag, text := range map[string]string{"--from": from, "--until": until} {
+				if _, err := timeOf(text, time.Time{}); err != nil || text == "" {
+					return usage(c, fmt.Errorf("%s %s: want a time like 2026-11-21T10:00:00Z, or how long ago, like "+
+						"90m", flag, view.Escape(text)))
+				}
+			}
+			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (view.View, error) {
+				if p.From, p.Until, err = t.period(ctx, from, until); err != nil {
+					return view.View{}, err
+				}
+				done, err := s.Backfill(ctx, args[0], p)
+				if err != nil {
+					return view.View{}, err
+				}
+				v := view.Backfilled(done)
+				if !done.Next.IsZero() {
+					from := done.Next.UTC().Format(time.RFC3339Nano)
+					v.Parts = append(v.Parts, linef("There are more: --from %s", from))
+				}
+				return v, nil
+			})
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "the first moment: 2026-11-21T10:00:00Z, or 2h for two hours ago (required)")
+	c.Flags().StringVar(&until, "until", "", "the moment before which the last due time is (required)")
+	c.Flags().IntVar(&p.Max, "max", 1000, "due times that are looked at, at most 10000")
+	return c
+}
+
+// period reads two moments; "" is none. "Two hours ago" is measured by the database's clock.
+func (t *tool) period(ctx context.Context, from, until string) (first, last time.Time, err error) {
+	now, err := t.now(ctx)
+	if err != nil {
+		return first, last, err
+	}
+	if first, err = timeOf(from, now); err == nil {
+		last, err = timeOf(until, now)
+	}
+	return first, last, err
+}
+
+const mostFile = 256 << 20
+
+var errDiffers = errors.New("the declaration differs from what is stored")
+
+func (t manifests) diff() *cobra.Command {
+	return &cobra.Command{
+		Use: "diff FILE", Short: "Show what a declaration would change; nothing is written",
+		Long: `Compare a declaration that a program wrote with scheduler.MarshalDeclaration with what is stored, and
+show what the program would change when it starts. "-" reads the standard input. Nothing is written. Exit code 1: it
+would change something.`,
+		Example: `  edda manifest diff manifests.json
+  shop-worker -print-manifests | edda manifest diff - --json`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			text, err := t.file(args[0])
+			if err != nil {
+				return err
+			}
+			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (view.View, error) {
+				changes, err := s.DiffDeclaration(ctx, text)
+				if err != nil {
+					return view.View{}, err
+				}
+				if !changes.None() {
+					if err := t.print(view.Changes(changes)); err != nil {
+						return view.View{}, err
+					}
+					return view.View{}, errDiffers
+				}
+				return view.Changes(changes), nil
+			})
+		},
+	}
+}
+
+func (t manifests) file(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(io.LimitReader(t.in, mostFile))
+	}
+	return os.ReadFile(name)
+}
+
+func (t groups) commands() *cobra.Command {
+	c := &cobra.Command{
+		Use: "group", Short: "Show, set, pause and cancel groups of manifests",
+		Long: `A group of manifests shares a cap on the runs that are active at a time, a priority, and a switch.`,
+		Example: `  edda group list
+  edda group set settlement --max 2 --strict
+  edda group pause settlement --reason "the bank is down until 14:00"`,
+		RunE: group,
+	}
+	c.AddCommand(t.list(), t.set(), t.pause(), t.resume(), t.cancel())
+	return c
+}
+
+// groups has the commands for groups of manifests.
+type groups struct{ *tool }
+
+func (t groups) list() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "Show every group: its cap, and what is queued and active",
+		Long:    `Show every group of manifests. Counts end at 10,000.`,
+		Example: `  edda group list`,
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (view.View, error) {
+				list, err := s.Groups(ctx)
+				return listed(view.ManifestGroups(list), t.inSchema("Schema %q has no group of manifests.")), err
+			})
+		},
+	}
+}
+
+func (t groups) set() *cobra.Command {
+	to := scheduler.Group{}
+	c := &cobra.Command{
+		Use: "set GROUP", Short: "Set the cap and the priority of a group, or make one",
+		Long: `Set the cap and the priority of a group, or make one. What no flag names stays as it is. It stays so
+through deploys, until the program that declares the group declares something else than before. A lower cap stops
+nothing that is active.`,
+		Example: `  edda group set settlement --max 2 --strict
+  edda group set reports --max 0 --priority 9`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return t.change(c, args[0], func(ctx context.Context, s *scheduler.Store) error {
+				g := scheduler.Group{Name: args[0]}
+				is, err := s.GroupOf(ctx, args[0])
+				if err == nil {
+					g = is.Group
+				} else if !errors.Is(err, scheduler.ErrNoGroup) {
+					return err
+				}
+				if c.Flags().Changed("max") {
+					g.Max = to.Max
+				}
+				if c.Flags().Changed("strict") {
+					g.Strict = to.Strict
+				}
+				if c.Flags().Changed("priority") {
+					g.Priority = to.Priority
+				}
+				return s.SetGroup(ctx, g)
+			})
+		},
+	}
+	c.Flags().IntVar(&to.Max, "max", 0, "runs that are active at a time; 0 is no cap")
+	c.Flags().BoolVar(&to.Strict, "strict", false, "never more than --max, not even briefly; with --strict=false each "+
+		"server counts for itself")
+	c.Flags().IntVar(&to.Priority, "priority", 0, "0 to 31: dispatched before groups with a lower one")
+	return c
+}
+
+func (t groups) pause() *cobra.Command {
+	reason := ""
+	return because("reason", &reason, &cobra.Command{
+		Use: "pause GROUP --reason TEXT", Short: "Stop a group from firing and sending until it is resumed",
+		Long: `Let nothing of a group fire, and nothing of it that is queued be sent, until "edda group resume". Runs
+that are active go on: "edda group cancel" ends them.`,
+		Example: `  edda group pause settlement --reason "the bank is down until 14:00"`,
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return t.change(c, args[0],
+				func(ctx context.Context, s *scheduler.Store) error { return s.PauseGroup(ctx, args[0], reason) })
+		},
+	})
+}
+
+func (t groups) resume() *cobra.Command {
+	return &cobra.Command{
+		Use: "resume GROUP", Short: "End the pause of a group",
+		Long:    `End the pause of a group. Manifests that are paused by themselves stay so.`,
+		Example: `  edda group resume settlement`,
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return t.change(c, args[0],
+				func(ctx context.Context, s *scheduler.Store) error { return s.ResumeGroup(ctx, args[0]) })
+		},
+	}
+}
+
+// change makes a change and shows how the group stands then.
+func (t groups) change(c *cobra.Command, name string, do func(ctx context.Context, s *scheduler.Store) error) error {
+	return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (view.View, error) {
+		if err := do(ctx, s); err != nil {
+			return view.View{}, err
+		}
+		g, err := s.GroupOf(ctx, name)
+		return view.ManifestGroup(g), err
+	})
+}
+
+func (t groups) cancel() *cobra.Command {
+	note := ""
+	return because("note", &note, &cobra.Command{
+		Use: "cancel GROUP --note TEXT", Short: "Cancel the runs of a group that are queued or active",
+		Long: `Cancel the runs of a group that wait, are queued or active. Dead ones stay, since their manifests would
+fire again. So that no new ones come, pause the group first.`,
+		Example: `  edda group pause settlement --reason "wrong rates" && edda group cancel settlement --note ` +
+			`"wrong rates"`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (view.View, error) {
+				n, err := s.CancelGroup(ctx, args[0], note)
+				return lineOf(view.Object{"cancelled", n, "group", args[0]}, "%d runs are cancelled.", n), err
+			})
+		},
+	})
 }

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
@@ -62,7 +60,7 @@ once. On a schema that is up to date nothing is written, and no right to create 
 			if len(missing) == 0 {
 				text, args = "Schema %q is up to date, at version %d.", args[:2]
 			}
-			return t.print(lineOf(object{"schema", t.schemaName(), "version", version, "applied", missing}, text,
+			return t.print(lineOf(view.Object{"schema", t.schemaName(), "version", version, "applied", missing}, text,
 				args...))
 		},
 	}
@@ -110,12 +108,6 @@ func (t *tool) fits(status []migrate.Migration) error {
 	}
 }
 
-func migrationOf(m migrate.Migration) object {
-	return object{"version", m.Version, "name", m.Name, "applied", jsonTime(m.Applied), "breaking", m.Breaking,
-		"unknown",
-		m.Unknown}
-}
-
 func (t migrating) status() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Short: "Show which migrations were applied; exit code 1 if some are missing",
@@ -135,29 +127,14 @@ before a deploy.`,
 				return err
 			}
 			unfit := t.fits(status)
-			list := listing{name: "migrations"}.of("VERSION|NAME|APPLIED|REMARK", rows(status,
-				func(m migrate.Migration) (object, []string) {
-					return migrationOf(m), []string{strconv.FormatInt(m.Version, 10), m.Name,
-						cmp.Or(moment(m.Applied), "missing"), remark(m)}
-				}))
-			list.value = append(list.value, "schema", t.schemaName(), "up_to_date", unfit == nil)
-			if err := t.print(list); err != nil {
+			v := view.Migrations(status).View()
+			v.JSON = append(v.JSON, "schema", t.schemaName(), "up_to_date", unfit == nil)
+			if err := t.print(v); err != nil {
 				return err
 			}
 			return unfit
 		},
 	}
-}
-
-func remark(m migrate.Migration) string {
-	var remarks []string
-	if m.Unknown {
-		remarks = append(remarks, "of a newer program")
-	}
-	if m.Breaking {
-		remarks = append(remarks, "breaking")
-	}
-	return strings.Join(remarks, ", ")
 }
 
 func (t migrating) sql() *cobra.Command {
@@ -209,7 +186,7 @@ up", and again after each migration. No database is needed to print it.
 // script prints SQL as it is: its texts are the program's own, and names are quoted in it.
 func (t *tool) script(text string) error {
 	if t.json {
-		return t.print(result{value: object{"sql", text}})
+		return t.print(view.View{JSON: view.Object{"sql", text}})
 	}
 	_, err := io.WriteString(t.out, text)
 	return err
@@ -233,7 +210,7 @@ What is there already stays as it is. A new subscription waits for open transact
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, endpoints []string) error {
 			t.timeout = t.unbounded(c)
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				install, what := op.Queues().Install, "Endpoint"
 				if relay {
 					install, what = op.Queues().InstallRelay, "Relay"
@@ -241,16 +218,16 @@ What is there already stays as it is. A new subscription waits for open transact
 				installed := []string{}
 				for _, endpoint := range endpoints {
 					if err := install(ctx, endpoint, kinds...); err != nil {
-						return result{}, err
+						return view.View{}, err
 					}
 					installed = append(installed, endpoint)
 				}
-				value := object{"installed", installed, "kinds", append([]string{}, kinds...), "schema", t.schemaName()}
-				return result{value: value, page: func(p *page) {
-					for _, endpoint := range installed {
-						p.line("%s %s is installed.", what, endpoint)
-					}
-				}}, nil
+				v := view.View{JSON: view.Object{"installed", installed, "kinds", append([]string{}, kinds...),
+					"schema", t.schemaName()}}
+				for _, endpoint := range installed {
+					v.Parts = append(v.Parts, linef("%s %s is installed.", what, endpoint))
+				}
+				return v, nil
 			})
 		},
 	}

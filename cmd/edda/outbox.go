@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/edda-go/edda/internal/ring"
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
@@ -45,12 +43,6 @@ func (t border) inboxCommands() *cobra.Command {
 	return c
 }
 
-func keptOf(k outbox.Kept) object {
-	return object{"endpoint", k.Endpoint, "id", k.ID, "kind", k.Kind, "sent", jsonTime(k.Sent), "relayed",
-		k.Relayed.UTC(),
-		"size", k.Size, "header", string(k.Header)}
-}
-
 // keptFlags choose copies on a command line.
 type keptFlags struct {
 	kind, since, until, after string
@@ -70,10 +62,8 @@ func (f *keptFlags) check(c *cobra.Command) error {
 	if err := checkTimes(c, "since", f.since, "until", f.until); err != nil {
 		return err
 	}
-	if _, _, err := place(f.after); err != nil {
-		return usage(c, err)
-	}
-	return nil
+	_, _, err := placeAfter(c, f.after)
+	return err
 }
 
 // read is the filter. Without --until it ends now, by the database's clock, because messages that are
@@ -84,12 +74,8 @@ func (f *keptFlags) read(now time.Time, endpoint string) (filter outbox.KeptFilt
 	if f.until != "" {
 		filter.Until, _ = timeOf(f.until, now)
 	}
-	after.Relayed, after.ID, _ = place(f.after)
+	after.Relayed, after.ID, _ = view.ReadPlace(f.after)
 	return filter, after
-}
-
-func placeText(p outbox.KeptPlace) string {
-	return p.Relayed.UTC().Format(time.RFC3339Nano) + "/" + p.ID.String()
 }
 
 func (t border) outboxList() *cobra.Command {
@@ -106,31 +92,20 @@ func (t border) outboxList() *cobra.Command {
 			if limit < 1 || limit > outbox.MostKept {
 				return usage(c, fmt.Errorf("--limit is %d, want 1 to %d", limit, outbox.MostKept))
 			}
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				now, err := t.now(ctx)
 				if err != nil {
-					return result{}, err
+					return view.View{}, err
 				}
 				filter, after := flags.read(now, args[0])
 				page, err := op.Outbox().ListKept(ctx, t.pool, filter, after, limit)
-				return keptList(page.Found, page.Next, page.More), err
+				return listed(view.Kept(page), "No copy of such a message is kept."), err
 			})
 		},
 	}
 	flags.add(c)
 	c.Flags().IntVar(&limit, "limit", 50, "messages to look at, at most 1000; with --kind fewer are shown")
 	return c
-}
-
-func keptList(found []outbox.Kept, next outbox.KeptPlace, more bool) result {
-	place := ""
-	if more {
-		place = placeText(next)
-	}
-	return listing{name: "messages", none: "No copy of such a message is kept.", next: &place}.of(
-		"RELAYED|ID|KIND|SENT|BYTES", rows(found, func(k outbox.Kept) (object, []string) {
-			return keptOf(k), []string{moment(k.Relayed), k.ID.String(), k.Kind, moment(k.Sent), strconv.Itoa(k.Size)}
-		}))
 }
 
 func (t border) outboxShow() *cobra.Command {
@@ -144,42 +119,22 @@ relays. Exit code 3: there is none.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := saga.ParseID(args[0])
 			if err != nil {
-				return usage(c, fmt.Errorf("message id %s: want a UUID", escape(args[0])))
+				return usage(c, fmt.Errorf("message id %s: want a UUID", view.Escape(args[0])))
 			}
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				found, err := op.Outbox().ShowKept(ctx, t.pool, id)
 				if err != nil {
-					return result{}, err
+					return view.View{}, err
 				}
 				if len(found) == 0 {
-					return result{}, fmt.Errorf("no copy of message %s is kept: %w", id, errNotFound)
+					return view.View{}, fmt.Errorf("no copy of message %s is kept: %w", id, errNotFound)
 				}
-				return keptShown(found, withBody), nil
+				return view.Copies(found, withBody), nil
 			})
 		},
 	}
 	c.Flags().BoolVar(&withBody, "body", false, "show the body")
 	return c
-}
-
-func keptShown(found []outbox.Kept, withBody bool) result {
-	list := []object{}
-	for _, k := range found {
-		o := keptOf(k)
-		if withBody {
-			o = append(o, bodyOf(k.Body)...)
-		}
-		list = append(list, o)
-	}
-	return result{value: object{"messages", list}, page: func(p *page) {
-		for _, k := range found {
-			p.fields("relay", k.Endpoint, "message", k.ID.String(), "kind", k.Kind, "sent", moment(k.Sent), "relayed",
-				moment(k.Relayed), "header", string(k.Header), "body", fmt.Sprintf("%d bytes", k.Size))
-			if withBody {
-				p.block(pretty(k.Body))
-			}
-		}
-	}}
 }
 
 func (t border) outboxReplay() *cobra.Command {
@@ -217,15 +172,16 @@ If it is interrupted, it prints how to continue.`,
 				if err != nil {
 					if sum > 0 {
 						t.say(fmt.Sprintf("edda: %d messages were put back; \"edda outbox replay %s --after %s "+
-							"--until %s\" continues", sum, escape(args[0]),
-							placeText(o.After), o.Filter.Until.UTC().Format(time.RFC3339Nano)))
+							"--until %s\" continues", sum, view.Escape(args[0]),
+							view.PlaceText(o.After.Relayed.UTC(), o.After.ID),
+							o.Filter.Until.UTC().Format(time.RFC3339Nano)))
 					}
 					return causeOf(ctx, err)
 				}
 				sum += done.Messages
 				o.After, more = done.Place, done.More
 			}
-			return t.print(lineOf(object{"replayed", sum}, "%d messages were put back into the queue of %s.", sum,
+			return t.print(lineOf(view.Object{"replayed", sum}, "%d messages were put back into the queue of %s.", sum,
 				args[0]))
 		},
 	}
@@ -246,28 +202,28 @@ they are deleted a third at a time.`, what),
 			keep, most := time.Duration(0), int64(-1)
 			if len(args) > 0 {
 				if keep, err = time.ParseDuration(args[0]); err != nil || keep <= 0 {
-					return usage(c, fmt.Errorf("%s: want a duration like 168h", escape(args[0])))
+					return usage(c, fmt.Errorf("%s: want a duration like 168h", view.Escape(args[0])))
 				}
 			}
 			if size != "" {
-				if most, err = bytesOf(size); err != nil {
-					return usage(c, err)
+				if most, err = view.ReadBytes(size); err != nil {
+					return usage(c, fmt.Errorf("--size %s: %w", view.Escape(size), err))
 				}
 			}
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				if err := op.SetKeep(ctx, string(of), keep, most); err != nil {
-					return result{}, err
+					return view.View{}, err
 				}
 				rings, err := op.Rings(ctx)
 				if err != nil {
-					return result{}, err
+					return view.View{}, err
 				}
 				for _, r := range rings {
 					if r.Name == string(of) {
-						return shownRing(r), nil
+						return view.Ring(r), nil
 					}
 				}
-				return result{}, fmt.Errorf("there is no ring of %s: %w", of, errNotFound)
+				return view.View{}, fmt.Errorf("there is no ring of %s: %w", of, errNotFound)
 			})
 		},
 	}
@@ -277,48 +233,4 @@ they are deleted a third at a time.`, what),
 		c.Flags().StringVar(&size, "size", "", "how many bytes the tables may have, like 500MB or 20GB; 0 is no limit")
 	}
 	return c
-}
-
-func shownRing(r operate.Ring) result {
-	value := object{"ring", r.Name, "keep_seconds", r.Keep.Seconds(), "slot", r.Slot, "since", r.Since.UTC(), "bytes",
-		r.Bytes, "most_bytes", r.Most}
-	limit := ""
-	switch {
-	case r.Name == string(ring.History) && r.Most > 0:
-		limit = fmt.Sprintf(", as long as it has no more than %s; it has %s", bytesText(r.Most), bytesText(r.Bytes))
-	case r.Name == string(ring.History):
-		limit = fmt.Sprintf(", however large it is; it has %s", bytesText(r.Bytes))
-	}
-	return lineOf(value, "The %s is kept for %v%s; it was last rotated at %s.", r.Name, r.Keep, limit, moment(r.Since))
-}
-
-var byteUnits = []string{"kB", "MB", "GB", "TB"}
-
-// bytesOf reads a number of bytes as Postgres does: 1kB is 1024.
-func bytesOf(text string) (int64, error) {
-	number, unit := text, int64(1)
-	for n, name := range byteUnits {
-		if len(text) > len(name) && strings.EqualFold(text[len(text)-len(name):], name) {
-			number, unit = text[:len(text)-len(name)], 1<<(10*(n+1))
-		}
-	}
-	parsed, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
-	if err != nil || parsed < 0 || parsed > math.MaxInt64/unit {
-		return 0, fmt.Errorf("--size %s: want a number of bytes, like 500MB or 20GB", escape(text))
-	}
-	return parsed * unit, nil
-}
-
-func bytesText(n int64) string {
-	value, unit := float64(n), "bytes"
-	for _, name := range byteUnits {
-		if value >= 1024 {
-			value, unit = value/1024, name
-		}
-	}
-	digits := 0
-	if value < 10 && unit != "bytes" {
-		digits = 1
-	}
-	return strings.TrimSuffix(strconv.FormatFloat(value, 'f', digits, 64), ".0") + " " + unit
 }

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/spf13/cobra"
@@ -30,12 +27,6 @@ func (t queues) commands() *cobra.Command {
 // queues has the commands that look at messages which wait, and cancel them.
 type queues struct{ *tool }
 
-func queueOf(i operate.QueueInfo) object {
-	return object{"endpoint", i.Endpoint, "ready", i.Ready, "delayed", i.Delayed, "claimed", i.Claimed, "parked",
-		i.Parked, "capped", i.Capped, "oldest_due", jsonTime(i.OldestDue), "lag_seconds", i.Lag.Seconds(), "relay",
-		i.Relay, "kinds", append([]string{}, i.Kinds...)}
-}
-
 func (t queues) list() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "Show every queue: how many messages wait, and for how long",
@@ -50,31 +41,12 @@ Messages are counted one by one up to %d; a larger number is an estimate, and ma
   edda queue list --json | jq '.queues[] | select(.lag_seconds > 60)'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				infos, err := op.Queues().List(ctx)
-				return listing{name: "queues", none: t.inSchema("No endpoint is installed in schema %q.")}.of(
-					"ENDPOINT|READY|DELAYED|CLAIMED|PARKED|LAG|BY|KINDS", rows(infos,
-						func(i operate.QueueInfo) (object, []string) {
-							return queueOf(i), []string{i.Endpoint, count(i.Ready), count(i.Delayed), count(i.Claimed),
-								count(i.Parked), span(i.Lag), consumer(i.Relay), strings.Join(i.Kinds, " ")}
-						})), err
+				return listed(view.Queues(infos), t.inSchema("No endpoint is installed in schema %q.")), err
 			})
 		},
 	}
-}
-
-func consumer(relay bool) string {
-	if relay {
-		return "relay"
-	}
-	return "endpoint"
-}
-
-func count(n int64) string {
-	if n >= operate.CountLimit {
-		return "~" + strconv.FormatInt(n, 10)
-	}
-	return strconv.FormatInt(n, 10)
 }
 
 func (t queues) cancel() *cobra.Command {
@@ -90,19 +62,19 @@ it returns none. The queue is read from one end to the other, because it has no 
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := saga.ParseID(args[1])
 			if err != nil {
-				return usage(c, fmt.Errorf("message id %s: want a UUID", escape(args[1])))
+				return usage(c, fmt.Errorf("message id %s: want a UUID", view.Escape(args[1])))
 			}
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				did, err := op.Messages().Cancel(ctx, args[0], id, reason)
 				if err != nil {
-					return result{}, err
+					return view.View{}, err
 				}
 				running, done := did == operate.CancelledRunning, "Message %s was taken out of the queue and "+
 					"recorded as discarded."
 				if running {
 					done = "The handler of message %s was asked to stop."
 				}
-				return lineOf(object{"id", id, "running", running}, done, id), nil
+				return lineOf(view.Object{"id", id, "running", running}, done, id), nil
 			})
 		},
 	}
@@ -127,23 +99,15 @@ put back. Bodies are shown with --body only, because they may be confidential.`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
-			if o.AfterDue, o.AfterID, err = place(after); err != nil {
-				return usage(c, err)
+			if o.AfterDue, o.AfterID, err = placeAfter(c, after); err != nil {
+				return err
 			}
 			if o.Limit < 0 || o.BodyBytes < 0 {
 				return usage(c, fmt.Errorf("--limit and --body-bytes must not be negative"))
 			}
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				messages, err := op.Messages().Peek(ctx, args[0], o)
-				if err != nil {
-					return result{}, err
-				}
-				next := ""
-				if n := len(messages); n > 0 && n >= min(cmp.Or(o.Limit, 50), 200) {
-					last := messages[n-1].Info
-					next = last.Due.Format(time.RFC3339Nano) + "/" + last.ID.String()
-				}
-				return peeked(messages, next, bodies), nil
+				return listed(view.Peeked(messages, o.Limit, bodies), "No message waits here."), err
 			})
 		},
 	}
@@ -154,93 +118,12 @@ put back. Bodies are shown with --body only, because they may be confidential.`,
 	return c
 }
 
-// place reads DUE/ID.
-func place(text string) (due time.Time, id saga.ID, err error) {
-	if text == "" {
-		return due, id, nil
+// placeAfter reads the value of --after: TIME/ID.
+func placeAfter(c *cobra.Command, text string) (at time.Time, id saga.ID, err error) {
+	if at, id, err = view.ReadPlace(text); err != nil {
+		err = usage(c, fmt.Errorf("--after %s: %w", view.Escape(text), err))
 	}
-	first, second, _ := strings.Cut(text, "/")
-	if due, err = time.Parse(time.RFC3339Nano, first); err == nil {
-		id, err = saga.ParseID(second)
-	}
-	if err != nil {
-		err = fmt.Errorf("--after %s: want a time and an id, as in "+
-			"2026-11-21T10:00:00Z/0198c0de-0000-7000-8000-000000000001", escape(text))
-	}
-	return due, id, err
-}
-
-func peeked(messages []operate.QueuedMessage, next string, bodies bool) result {
-	list := listing{name: "messages", none: "No message waits here.", next: &next}.of(
-		"DUE|ID|KIND|ATTEMPT|CONFLICTS|FIRST FAILED|LAST ERROR|BYTES|HEADERS", rows(messages,
-			func(m operate.QueuedMessage) (object, []string) { return messageOf(m, bodies), messageRow(m) }))
-	if !bodies || len(messages) == 0 {
-		return list
-	}
-	return result{value: list.value, page: func(p *page) {
-		for _, m := range messages {
-			p.line("%s", strings.Join(slices.DeleteFunc(messageRow(m), func(s string) bool { return s == "" }), "  "))
-			p.block(shownBody(m))
-		}
-		p.more(next)
-	}}
-}
-
-func messageRow(m operate.QueuedMessage) []string {
-	return []string{moment(m.Info.Due), m.Info.ID.String(), m.Info.Kind, strconv.Itoa(m.Info.Attempt),
-		strconv.Itoa(m.Conflicts), moment(m.FirstFailed), shortened(m.LastError, 80), strconv.Itoa(m.Size),
-		shortened(headersOf(m, true), 80)}
-}
-
-func messageOf(m operate.QueuedMessage, bodies bool) object {
-	i, headers := m.Info, map[string]string{}
-	for name, value := range i.Headers() {
-		headers[name] = value
-	}
-	o := object{"id", i.ID, "kind", i.Kind, "due", i.Due, "ready", m.Ready, "sent", jsonTime(i.Sent), "expires",
-		jsonTime(expires(i)), "attempt", i.Attempt, "conflicts", m.Conflicts, "first_failed", jsonTime(m.FirstFailed),
-		"last_error", m.LastError, "intent", i.Intent.String(), "from", i.From, "conversation", i.ConversationID,
-		"instance", jsonID(i.Instance), "headers", headers}
-	if m.Faulty != nil {
-		o = append(o, "header_error", m.Faulty.Error())
-	}
-	// truncated: the body is longer than what is shown of it
-	o = append(o, "size", m.Size, "truncated", bodies && len(m.Body) < m.Size)
-	if bodies {
-		o = append(o, bodyOf(m.Body)...)
-	}
-	return o
-}
-
-// expires is when a message is discarded if no handler has begun with it, or zero: never.
-func expires(i saga.Info) time.Time {
-	if i.Expire == 0 {
-		return time.Time{}
-	}
-	return i.Sent.Add(i.Expire)
-}
-
-// headersOf is what a person sees of the headers.
-func headersOf(m operate.QueuedMessage, from bool) string {
-	var all []string
-	if m.Faulty != nil {
-		all = append(all, "unreadable: "+m.Faulty.Error())
-	}
-	if from && m.Info.From != "" {
-		all = append(all, "from="+m.Info.From)
-	}
-	for name, value := range m.Info.Headers() {
-		all = append(all, name+"="+value)
-	}
-	slices.Sort(all)
-	return strings.Join(all, " ")
-}
-
-func shownBody(m operate.QueuedMessage) string {
-	if len(m.Body) < m.Size {
-		return string(m.Body) + fmt.Sprintf("… (%d of %d bytes)", len(m.Body), m.Size)
-	}
-	return string(m.Body)
+	return at, id, err
 }
 
 func (t queues) show() *cobra.Command {
@@ -258,58 +141,15 @@ is a dead letter (edda dead list --message ID).`,
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := saga.ParseID(args[0])
 			if err != nil {
-				return usage(c, fmt.Errorf("message id %s: want a UUID", escape(args[0])))
+				return usage(c, fmt.Errorf("message id %s: want a UUID", view.Escape(args[0])))
 			}
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (result, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				found, err := op.Messages().Show(ctx, id, bytes)
-				return shownMessages(found, bodies), err
+				return view.Found(found, bodies), err
 			})
 		},
 	}
 	c.Flags().BoolVar(&bodies, "body", false, "show the body")
 	c.Flags().IntVar(&bytes, "body-bytes", 4096, "how much of the body, at most 65536")
 	return c
-}
-
-func foundOf(m operate.FoundMessage, bodies bool) object {
-	// lane: the message is parked behind another one of this key
-	return append(append(object{"endpoint", m.Endpoint}, messageOf(m.QueuedMessage, bodies)...), "lane", m.Lane,
-		"claims", m.Claims, "holder", jsonID(m.Holder), "was_due", jsonTime(m.WasDue), "cancelled", m.Cancelled,
-		"crashes", m.Crashes, "crashes_alone", m.CrashesAlone)
-}
-
-func shownMessages(found []operate.FoundMessage, bodies bool) result {
-	all := []object{}
-	for _, m := range found {
-		all = append(all, foundOf(m, bodies))
-	}
-	return result{value: object{"messages", all}, page: func(p *page) {
-		for _, m := range found {
-			showMessage(p, m)
-			if bodies {
-				p.block(shownBody(m.QueuedMessage))
-			}
-		}
-	}}
-}
-
-func showMessage(p *page, m operate.FoundMessage) {
-	i := m.Info
-	p.fields("endpoint", m.Endpoint, "message", i.ID.String(), "kind", i.Kind, "intent", i.Intent.String(), "from",
-		i.From, "conversation", i.ConversationID.String(), "instance", idText(i.Instance), "sent", moment(i.Sent),
-		"due", moment(i.Due), "expires", moment(expires(i)), "ready", strconv.FormatBool(m.Ready), "next attempt",
-		strconv.Itoa(i.Attempt), "conflicts",
-		strconv.Itoa(m.Conflicts), "first failed", moment(m.FirstFailed), "last error", m.LastError,
-		"parked behind key", m.Lane, "claims", number(m.Claims), "held by session", idText(m.Holder),
-		"due before the claim", moment(m.WasDue), "cancelled", m.Cancelled, "crashes", number(m.Crashes),
-		"crashes alone", number(m.CrashesAlone), "headers", headersOf(m.QueuedMessage, false), "body",
-		fmt.Sprintf("%d bytes", m.Size))
-}
-
-// number leaves out what is 0.
-func number(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.Itoa(n)
 }

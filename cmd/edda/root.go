@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/scheduler"
@@ -69,7 +70,7 @@ func group(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return c.Help()
 	}
-	text := fmt.Sprintf("%s has no command %s", c.CommandPath(), escape(args[0]))
+	text := fmt.Sprintf("%s has no command %s", c.CommandPath(), view.Escape(args[0]))
 	c.SuggestionsMinimumDistance = 2
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		text += "; did you mean " + strings.Join(near, " or ") + "?"
@@ -167,17 +168,17 @@ func (t *tool) openStore(ctx context.Context) (context.Context, *scheduler.Store
 }
 
 // operate connects, and prints the result of do.
-func (t *tool) operate(c *cobra.Command, do func(context.Context, *operate.Operator) (result, error)) error {
+func (t *tool) operate(c *cobra.Command, do func(context.Context, *operate.Operator) (view.View, error)) error {
 	return printed(t, c, t.open, do)
 }
 
 // schedule connects, and prints the result of do.
-func (t *tool) schedule(c *cobra.Command, do func(context.Context, *scheduler.Store) (result, error)) error {
+func (t *tool) schedule(c *cobra.Command, do func(context.Context, *scheduler.Store) (view.View, error)) error {
 	return printed(t, c, t.openStore, do)
 }
 
 func printed[S any](t *tool, c *cobra.Command, open func(context.Context) (context.Context, S, error),
-	do func(context.Context, S) (result, error)) error {
+	do func(context.Context, S) (view.View, error)) error {
 	ctx, with, err := open(c.Context())
 	if err != nil {
 		return err

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/spf13/cobra"
@@ -30,23 +30,6 @@ it is retried or cancelled.`,
 // runs has the commands for the runs of manifests.
 type runs struct{ *tool }
 
-func runOf(r scheduler.RunInfo) object {
-	o := object{"run", r.ID, "manifest", r.Manifest, "group", r.Group, "origin", r.Origin, "state", r.State, "due",
-		r.Due.UTC(), "ready", r.Ready.UTC(), "queued", r.Queued.UTC(), "ended", jsonTime(r.Ended), "priority",
-		r.Priority,
-		"kind", r.Kind, "attempt", r.Attempt, "refused", r.Refused, "message", jsonID(r.Message), "deadline",
-		jsonTime(r.Deadline), "beat", jsonTime(r.Beat), "error", r.Error, "note", r.Note}
-	attempts := []object{}
-	for _, a := range r.Attempts {
-		attempts = append(attempts, object{"attempt", a.Attempt, "message", a.Message, "sent", a.Sent.UTC(), "began",
-			jsonTime(a.Began), "worker", a.Worker, "ended", jsonTime(a.Ended), "outcome", a.Outcome, "error", a.Error})
-	}
-	if len(attempts) > 0 {
-		o = append(o, "attempts", attempts)
-	}
-	return o
-}
-
 const runStates = " waiting queued active dead succeeded cancelled timed_out "
 
 func (t runs) list() *cobra.Command {
@@ -60,7 +43,7 @@ func (t runs) list() *cobra.Command {
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if f.State = scheduler.RunState(state); state != "" && !strings.Contains(runStates, " "+state+" ") {
-				return usage(c, fmt.Errorf("--state %s: want one of%s", escape(state),
+				return usage(c, fmt.Errorf("--state %s: want one of%s", view.Escape(state),
 					strings.TrimRight(runStates, " ")))
 			}
 			if f.Limit < 1 || f.Limit > scheduler.MostListed {
@@ -68,18 +51,18 @@ func (t runs) list() *cobra.Command {
 			}
 			if after != "" {
 				if f.After, err = saga.ParseID(after); err != nil {
-					return usage(c, fmt.Errorf("--after %s: %w", escape(after), err))
+					return usage(c, fmt.Errorf("--after %s: %w", view.Escape(after), err))
 				}
 			}
 			if err := checkTimes(c, "since", since, "until", until); err != nil {
 				return err
 			}
-			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (result, error) {
+			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (view.View, error) {
 				if f.Since, f.Until, err = t.period(ctx, since, until); err != nil {
-					return result{}, err
+					return view.View{}, err
 				}
 				list, err := s.Runs(ctx, f)
-				return runPage(list, f.Limit), err
+				return listed(view.Runs(list, f.Limit), "No such run."), err
 			})
 		},
 	}
@@ -96,19 +79,6 @@ func (t runs) list() *cobra.Command {
 	return c
 }
 
-func runPage(list []scheduler.RunInfo, limit int) result {
-	next := ""
-	if len(list) == limit {
-		next = list[limit-1].ID.String()
-	}
-	return listing{name: "runs", none: "No such run.", next: &next}.of(
-		"RUN|MANIFEST|STATE|ORIGIN|DUE|ATTEMPT|QUEUED|ENDED|ERROR", rows(list,
-			func(r scheduler.RunInfo) (object, []string) {
-				return runOf(r), []string{r.ID.String(), r.Manifest, string(r.State), r.Origin, moment(r.Due),
-					strconv.Itoa(r.Attempt), moment(r.Queued), moment(r.Ended), shortened(r.Error, 60)}
-			}))
-}
-
 func (t runs) show() *cobra.Command {
 	bodies := false
 	c := &cobra.Command{
@@ -122,9 +92,9 @@ there is none.`,
 			if err != nil {
 				return err
 			}
-			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (result, error) {
+			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (view.View, error) {
 				r, err := s.RunOf(ctx, ids[0])
-				return shownRun(r, bodies), err
+				return view.Run(r, bodies), err
 			})
 		},
 	}
@@ -132,35 +102,11 @@ there is none.`,
 	return c
 }
 
-func shownRun(r scheduler.RunInfo, bodies bool) result {
-	value := append(runOf(r), "size", len(r.Body))
-	if bodies {
-		value = append(value, bodyOf(r.Body)...)
-	}
-	return result{value: value, page: func(p *page) {
-		p.fields("run", r.ID.String(), "manifest", r.Manifest, "group", r.Group, "state", string(r.State), "origin",
-			r.Origin, "due", moment(r.Due), "ready", moment(r.Ready), "queued", moment(r.Queued), "ended",
-			moment(r.Ended), "kind", r.Kind, "priority", strconv.Itoa(r.Priority), "deadline", moment(r.Deadline),
-			"sign of life", moment(r.Beat), "refused", strconv.Itoa(r.Refused), "error", r.Error, "note", r.Note)
-		if len(r.Attempts) > 0 {
-			rows := [][]string{{"ATTEMPT", "MESSAGE", "SENT", "BEGAN", "ENDED", "OUTCOME", "WORKER", "ERROR"}}
-			for _, a := range r.Attempts {
-				rows = append(rows, []string{strconv.Itoa(a.Attempt), a.Message.String(), moment(a.Sent),
-					moment(a.Began), moment(a.Ended), a.Outcome, a.Worker, shortened(a.Error, 80)})
-			}
-			p.table(rows)
-		}
-		if bodies {
-			p.block(pretty(r.Body))
-		}
-	}}
-}
-
 func runIDs(c *cobra.Command, args []string) (ids []saga.ID, err error) {
 	for _, text := range args {
 		id, err := saga.ParseID(text)
 		if err != nil {
-			return nil, usage(c, fmt.Errorf("%s is not the id of a run: %w", escape(text), err))
+			return nil, usage(c, fmt.Errorf("%s is not the id of a run: %w", view.Escape(text), err))
 		}
 		ids = append(ids, id)
 	}
@@ -219,11 +165,11 @@ func (t runs) change(c *cobra.Command, args []string, note string, do change) er
 		}
 		done = append(done, id)
 	}
-	printErr := t.print(result{value: object{do.done, done}, page: func(p *page) {
-		for _, id := range done {
-			p.line("Run %s is %s.", id, do.done)
-		}
-	}})
+	v := view.View{JSON: view.Object{do.done, done}}
+	for _, id := range done {
+		v.Parts = append(v.Parts, linef("Run %s is %s.", id, do.done))
+	}
+	printErr := t.print(v)
 	return errors.Join(printErr, worstOf(faults))
 }
 
@@ -232,7 +178,7 @@ func worstOf(faults []error) error {
 	if len(faults) < 2 {
 		return errors.Join(faults...)
 	}
-	all := listed{text: fmt.Sprintf("%d runs are as they were:", len(faults))}
+	all := severalErrors{text: fmt.Sprintf("%d runs are as they were:", len(faults))}
 	for _, fault := range faults {
 		all.text += "\n  " + fault.Error()
 		if all.worst == nil || errors.Is(all.worst, scheduler.ErrNoRun) {

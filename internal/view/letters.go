@@ -1,0 +1,86 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/edda-go/edda/recoverability/deadletter"
+)
+
+// Letters are dead letters. limit is deadletter.Filter.Limit, by which they were read.
+func Letters(all []deadletter.Letter, limit int) List {
+	l := listOf("dead_letters", "NUMBER|DIED|ENDPOINT|KIND|ATTEMPTS|REASON|ERROR", all, func(l deadletter.Letter) Row {
+		return Row{JSON: letterOf(l), Cells: []string{wide(l.Number), Moment(l.Died), l.Endpoint, l.Kind,
+			strconv.Itoa(l.Attempts), Shortened(l.Reason, 24), Shortened(l.Error, 60)}}
+	})
+	next := int64(0) // on the last page
+	if n := len(all); n > 0 && n >= min(cmp.Or(max(limit, 0), deadletter.DefaultLimit), deadletter.MaxLimit) {
+		next = all[n-1].Number
+		l.Next = wide(next)
+	}
+	l.next = next
+	return l
+}
+
+func letterOf(l deadletter.Letter) Object {
+	o := Object{"number", l.Number, "died", l.Died, "endpoint", l.Endpoint, "message", l.MessageID, "kind", l.Kind,
+		"attempts", l.Attempts, "conflicts", l.Conflicts, "reason", l.Reason, "error", l.Error, "group", l.Group,
+		"sent", timeOrNull(l.Sent), "first_failed", timeOrNull(l.FirstFailed)}
+	headers, err := l.Headers()
+	named := map[string]string{}
+	for _, h := range headers {
+		named[h.Name] = h.Value
+	}
+	if o = append(o, "headers", named); err != nil {
+		o = append(o, "header_error", err.Error())
+	}
+	return o
+}
+
+// Letter is one dead letter: its error, its headers, and its body if that is asked for.
+func Letter(l deadletter.Letter, body bool) View {
+	v := View{JSON: append(letterOf(l), "size", len(l.Body)), Parts: []Part{
+		fields("number", wide(l.Number), "endpoint", l.Endpoint, "kind", l.Kind, "message", l.MessageID.String(),
+			"sent", Moment(l.Sent), "first failed", Moment(l.FirstFailed), "died", Moment(l.Died), "attempts",
+			strconv.Itoa(l.Attempts), "conflicts", strconv.Itoa(l.Conflicts), "reason", l.Reason, "group", l.Group,
+			"body", sizeOf(l.Body)),
+		Line("error:"), Block(l.Error)}}
+	headers, err := l.Headers()
+	switch {
+	case err != nil:
+		v.Parts = append(v.Parts, Line("header, which is none:"), Block(l.Header))
+	case len(headers) > 0:
+		v.Parts = append(v.Parts, Line("headers:"))
+		for _, h := range headers {
+			v.Parts = append(v.Parts, linef("    %s: %s", h.Name, h.Value))
+		}
+	}
+	if body {
+		v.JSON = append(v.JSON, bodyOf(l.Body)...)
+		v.Parts = append(v.Parts, Line("body:"), Block(Body(l.Body)))
+	}
+	return v
+}
+
+// LetterGroups are groups of dead letters, the largest first. next begins the next page.
+func LetterGroups(groups []deadletter.Group, next string) List {
+	sorted := slices.SortedStableFunc(slices.Values(groups), func(a, b deadletter.Group) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last))
+	})
+	return listOf("groups", "GROUP|COUNT|ENDPOINT|KIND|FIRST|LAST|EXAMPLE|REASON|ERROR", sorted, letterGroupRow).
+		before(next)
+}
+
+func letterGroupRow(g deadletter.Group) Row {
+	count := wide(g.Count)
+	if g.Capped {
+		count += "+"
+	}
+	return Row{
+		JSON: Object{"group", g.Name, "endpoint", g.Endpoint, "kind", g.Kind, "count", g.Count, "capped", g.Capped,
+			"first", g.First, "last", g.Last, "example", g.Example, "reason", g.Reason, "error", g.Error},
+		Cells: []string{g.Name, count, g.Endpoint, g.Kind, Moment(g.First), Moment(g.Last), wide(g.Example),
+			Shortened(g.Reason, 24), Shortened(g.Error, 60)},
+	}
+}

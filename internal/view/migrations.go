@@ -1,0 +1,30 @@
+package view
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/edda-go/edda/migrations/migrate"
+)
+
+// Migrations are those of a schema, and those that it lacks.
+func Migrations(all []migrate.Migration) List {
+	return listOf("migrations", "VERSION|NAME|APPLIED|REMARK", all, func(m migrate.Migration) Row {
+		return Row{
+			JSON: Object{"version", m.Version, "name", m.Name, "applied", timeOrNull(m.Applied), "breaking", m.Breaking,
+				"unknown", m.Unknown},
+			Cells: []string{wide(m.Version), m.Name, cmp.Or(Moment(m.Applied), "missing"), remark(m)},
+		}
+	})
+}
+
+func remark(m migrate.Migration) string {
+	var remarks []string
+	if m.Unknown {
+		remarks = append(remarks, "of a newer program")
+	}
+	if m.Breaking {
+		remarks = append(remarks, "breaking")
+	}
+	return strings.Join(remarks, ", ")
+}

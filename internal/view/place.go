@@ -1,0 +1,29 @@
+package view
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// PlaceText is a place in a list that is ordered by time, as List.Next has it: TIME/ID.
+func PlaceText(at time.Time, id saga.ID) string {
+	return at.Format(time.RFC3339Nano) + "/" + id.String()
+}
+
+// ReadPlace reads what PlaceText wrote. "" is the beginning of the list.
+func ReadPlace(text string) (at time.Time, id saga.ID, err error) {
+	if text == "" {
+		return at, id, nil
+	}
+	first, second, _ := strings.Cut(text, "/")
+	if at, err = time.Parse(time.RFC3339Nano, first); err == nil {
+		id, err = saga.ParseID(second)
+	}
+	if err != nil {
+		err = errors.New("want a time and an id, as in 2026-11-21T10:00:00Z/0198c0de-0000-7000-8000-000000000001")
+	}
+	return at, id, err
+}

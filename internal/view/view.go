@@ -1,0 +1,103 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// View is what is shown of something: an object for programs, and parts for people from top to bottom.
+type View struct {
+	JSON  Object
+	Parts []Part
+}
+
+// Part is a [Line], a [Block], [Fields] or a [Table].
+type Part interface{ part() }
+
+// Line is a text on one line.
+type Line string
+
+// Block is a text of several lines, which is set apart: an error, a body, a state.
+type Block string
+
+// Fields are names and values below each other. A value that is empty is none.
+type Fields []Field
+
+// Field is a name for people, and the value.
+type Field struct{ Name, Value string }
+
+// Table is rows below headings. A cell that is empty has no value; one that is a blank goes on with the row above it.
+type Table struct {
+	Columns []string
+	Rows    [][]string
+}
+
+func (Line) part()   {}
+func (Block) part()  {}
+func (Fields) part() {}
+func (Table) part()  {}
+
+func linef(format string, args ...any) Line { return Line(fmt.Sprintf(format, args...)) }
+
+// fields are made of names and values in turns.
+func fields(pairs ...string) (all Fields) {
+	for n := 0; n+1 < len(pairs); n += 2 {
+		all = append(all, Field{pairs[n], pairs[n+1]})
+	}
+	return all
+}
+
+// List is what is shown of several things of one kind.
+type List struct {
+	Name    string   // of the list in JSON
+	Columns []string // the headings
+	Rows    []Row
+	Next    string // where the next page begins, "" at the end and for a list without pages
+
+	next   any // Next in JSON, nil for a list without pages
+	bodies bool
+}
+
+// Row is one thing of a list: its object, a text for each column, and its body if that was asked for.
+type Row struct {
+	JSON  Object
+	Cells []string
+	Body  string
+}
+
+// listOf makes the list of all; columns has bars between the headings.
+func listOf[T any](name, columns string, all []T, of func(T) Row) List {
+	l := List{Name: name, Columns: strings.Split(columns, "|")}
+	for _, one := range all {
+		l.Rows = append(l.Rows, of(one))
+	}
+	return l
+}
+
+// before is the list as a page, where next begins the next one.
+func (l List) before(next string) List {
+	l.Next, l.next = next, next
+	return l
+}
+
+// View is the list as an object, and as one table; or as a line for each thing, if their bodies stand below.
+func (l List) View() View {
+	v := View{JSON: Object{l.Name, objects(l.Rows, func(r Row) Object { return r.JSON })}}
+	if l.next != nil {
+		v.JSON = append(v.JSON, "next", l.next)
+	}
+	table := Table{Columns: l.Columns}
+	for _, r := range l.Rows {
+		if l.bodies {
+			known := slices.DeleteFunc(slices.Clone(r.Cells), func(cell string) bool { return cell == "" })
+			v.Parts = append(v.Parts, Line(strings.Join(known, "  ")), Block(r.Body))
+		} else {
+			table.Rows = append(table.Rows, r.Cells)
+		}
+	}
+	if !l.bodies {
+		v.Parts = []Part{table}
+	}
+	return v
+}
