@@ -88,7 +88,7 @@ func (u *UI) open(pool *pgxpool.Pool) (err error) {
 		}
 		u.end = reader.Close
 	}
-	u.source = &page.Source{Pool: reader, Sagas: map[string]*saga.Definition{}, Redact: u.o.Redact}
+	u.source = &page.Source{Pool: reader, Definitions: map[string]*saga.Definition{}, Redact: u.o.Redact}
 	if u.source.Op, err = operate.New(reader, operate.Options{Schema: u.o.Schema}); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (u *UI) open(pool *pgxpool.Pool) (err error) {
 		if err := d.Err(); err != nil {
 			return fmt.Errorf("saga %.80q: %w", d.Name(), err)
 		}
-		u.source.Sagas[d.Name()] = d
+		u.source.Definitions[d.Name()] = d
 	}
 	return nil
 }

@@ -1,11 +1,12 @@
 package eddaui
 
 import (
-	"bytes"
-	"encoding/json"
 	"html/template"
+	"net/url"
 	"strings"
 	"time"
+
+	"github.com/edda-go/edda/internal/view"
 
 	"github.com/edda-go/edda/eddaui/internal/page"
 	"github.com/edda-go/edda/eddaui/internal/words"
@@ -15,8 +16,8 @@ import (
 // functions are what templates call.
 func (l *look) functions(trace string) template.FuncMap {
 	return template.FuncMap{
-		"file": l.file, "plain": words.Plain, "lines": words.Lines, "count": words.Count, "of": words.Of,
-		"short":    func(text string, most int) string { return words.Plain(words.Short(text, most)) },
+		"file": l.file, "plain": view.Escape, "lines": view.EscapeLines, "count": words.Count, "of": words.Of,
+		"short":    func(text string, most int) string { return view.Escape(view.Shortened(text, most)) },
 		"span":     words.Span,
 		"seconds":  func(s page.Seconds) string { return words.Span(time.Duration(s)) },
 		"shape":    words.ShapeOf,
@@ -26,9 +27,15 @@ func (l *look) functions(trace string) template.FuncMap {
 		"instance": page.Instance,
 		"idtail":   idTail,
 		"isid":     func(id saga.ID) bool { return !id.IsZero() },
-		"pretty":   pretty,
+		"pretty":   func(text []byte) string { return view.EscapeLines(view.Body(text)) },
 		"trace":    func(id string) string { return strings.ReplaceAll(trace, "{trace}", id) },
-		"pair":     func(a, b any) []any { return []any{a, b} },
+		"segment":  url.PathEscape,
+		"life":     page.LifeOf,
+		"of64":     func(n int, noun string) string { return words.Of(int64(n), noun) },
+		"minus":    func(a, b int) int { return a - b },
+		"bytes":    view.Bytes,
+		"handler":  page.Handler,
+		"critical": page.Critical,
 		"list":     func(all ...any) []any { return all },
 	}
 }
@@ -47,13 +54,4 @@ func timeElement(t time.Time, text, attributes string) template.HTML {
 func idTail(id saga.ID) string {
 	text := id.String()
 	return "…" + text[len(text)-8:]
-}
-
-// pretty sets a JSON text in. Any other stays as it is, as do all numbers.
-func pretty(text []byte) string {
-	var b bytes.Buffer
-	if json.Indent(&b, text, "", "  ") != nil {
-		return words.Lines(string(text))
-	}
-	return words.Lines(b.String())
 }

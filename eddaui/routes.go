@@ -18,6 +18,23 @@ type route struct {
 var pages = []route{
 	{"/{$}", "now", (*page.Source).Now},
 	{"/now", "now", (*page.Source).Now},
+	{"/find", "find", (*page.Source).Find},
+	{"/endpoints/{endpoint}", "endpoint", (*page.Source).Endpoint},
+	{"/dead", "dead", (*page.Source).Dead},
+	{"/dead/groups/{group}", "group", (*page.Source).Group},
+	{"/dead/{number}", "letter", (*page.Source).Letter},
+	{"/sagas", "sagas", (*page.Source).Sagas},
+	{"/sagas/{saga}", "instances", (*page.Source).Instances},
+	{"/sagas/{saga}/{key}", "instance", (*page.Source).One},
+	{"/instance", "instance", (*page.Source).One},
+	{"/messages/{id}", "message", (*page.Source).Message},
+	{"/conversations/{id}", "conversation", (*page.Source).Conversation},
+	{"/manifests", "schedules", (*page.Source).Schedules},
+	{"/manifests/{manifest}", "manifest", (*page.Source).Manifest},
+	{"/runs/{id}", "run", (*page.Source).Run},
+	{"/limits", "limits", (*page.Source).Limits},
+	{"/border", "border", (*page.Source).Border},
+	{"/processes", "processes", (*page.Source).Processes},
 }
 
 // action is something that changes something.

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/edda-go/edda/eddaui/internal/live"
 	"github.com/edda-go/edda/eddaui/internal/page"
@@ -41,6 +43,10 @@ func wantsJSON(r *http.Request) bool { return r.Context().Value(jsonKey{}) != ni
 func (u *UI) page(p route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
+		if !storable(r.URL.Path) || !allStorable(query) {
+			u.complain(w, r, http.StatusNotFound, "Nothing has a name like this.")
+			return
+		}
 		ask := page.Ask{Path: r.PathValue, Query: query, Bodies: actorOf(r.Context()).May&Bodies != 0}
 		if query.Has("live") {
 			u.stream(w, r, p, ask)
@@ -55,9 +61,26 @@ func (u *UI) page(p route) http.Handler {
 		case wantsJSON(r):
 			u.writeJSON(w, r, http.StatusOK, found.JSON())
 		default:
+			if f, ok := found.(*page.Find); ok && f.Only() != "" {
+				w.Header().Set("Location", "./"+f.Only()) // relative, as all links: the prefix is not known
+				w.WriteHeader(http.StatusFound)
+				return
+			}
 			u.show(w, r, http.StatusOK, p.template, frameOf(r, found))
 		}
 	})
+}
+
+// storable reports whether a name may be in the database: it is UTF-8, and without the character 0.
+func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
+
+func allStorable(query url.Values) bool {
+	for name, values := range query {
+		if !storable(name) || slices.ContainsFunc(values, func(v string) bool { return !storable(v) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // stream keeps a page up to date. All viewers who see the same are served by one read.
@@ -192,6 +215,9 @@ func (u *UI) fail(w http.ResponseWriter, r *http.Request, err error) {
 	u.complain(w, r, http.StatusServiceUnavailable, textOf(err))
 }
 
+// unmigrated are the SQLSTATEs of a schema or a table that is not there.
+var unmigrated = map[string]bool{"42P01": true, "3F000": true, "42703": true, "42883": true}
+
 // textOf is an error for people. Only texts of Edda and of Postgres are shown: what a driver says may name an address.
 func textOf(err error) string {
 	var (
@@ -201,7 +227,7 @@ func textOf(err error) string {
 	switch {
 	case errors.As(err, &fault):
 		return fault.Text
-	case errors.Is(err, migrations.ErrNotMigrated):
+	case errors.Is(err, migrations.ErrNotMigrated), errors.As(err, &server) && unmigrated[server.Code]:
 		return "The schema is not migrated. Run edda migrate up as the role that owns it."
 	case errors.As(err, &server) && server.Code == "57014", errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("Reading took longer than %v and was stopped.", readLimit)

@@ -68,7 +68,7 @@
       const ms = Date.now() + ahead - Date.parse(time.dateTime);
       let text = ms < 0 ? "in a moment" : "just now";
       if (time.dataset.age !== undefined) {
-        text = ms < 60000 ? "< 1 min" : distance(ms);
+        text = ms < 60000 ? "under 1 min" : distance(ms);
       } else if (ms <= -60000) {
         text = "in " + distance(-ms);
       } else if (ms >= 60000) {

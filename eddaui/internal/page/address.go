@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/edda-go/edda/saga"
 )
 
 // Seconds is a duration, which JSON has in seconds.
@@ -24,6 +26,15 @@ func Instance(name, key string) string {
 		return "instance?saga=" + escapeQuery(name) + "&key=" + escapeQuery(key)
 	}
 	return "sagas/" + segment(name) + "/" + segment(key)
+}
+
+// LifeOf is the address of one life of a key.
+func LifeOf(name, key string, id saga.ID) string {
+	link := Instance(name, key)
+	if strings.Contains(link, "?") {
+		return link + "&life=" + id.String()
+	}
+	return link + "?life=" + id.String()
 }
 
 func odd(part string) bool {

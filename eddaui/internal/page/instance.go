@@ -6,32 +6,36 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/internal/view"
+
 	"github.com/edda-go/edda/eddaui/internal/words"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/saga"
 )
 
-// One is the page of one instance, living or ended.
-type One struct {
+// instancePage is the page of one instance, living or ended.
+type instancePage struct {
 	Head    `json:"-"`
-	Life    LifeRow   `json:"life"`
-	Lives   []LifeRow `json:"lives"`
-	Version int64     `json:"version"`
-	Changed time.Time `json:"changed,omitzero"`
-	Waits   []Wait    `json:"waits"`
-	MayGet  []string  `json:"may_get"`
-	Rows    []Row     `json:"timeline"`
-	Older   saga.ID   `json:"-"`
-	Newest  bool      `json:"-"` // the newest versions are shown
-	State   []byte    `json:"-"`
-	Faulty  string    `json:"row_error,omitempty"`
-	Until   time.Time `json:"remembered_until,omitzero"`
-	Compare *Compared `json:"compare,omitempty"`
+	Life    lifeShown   `json:"life"`
+	Lives   []lifeShown `json:"lives"`
+	Version int64       `json:"version"`
+	Changed time.Time   `json:"changed,omitzero"`
+	Waits   []wait      `json:"waits"`
+	MayGet  []string    `json:"may_get"`
+	Rows    []change    `json:"timeline"`
+	Older   saga.ID     `json:"-"`
+	Newest  bool        `json:"-"` // the newest versions are shown
+	State   []byte      `json:"-"`
+	Faulty  string      `json:"row_error,omitempty"`
+	Until   time.Time   `json:"remembered_until,omitzero"`
+	Compare *compared   `json:"compare,omitempty"`
+
+	shown view.Object
 }
 
-// Wait is something that an instance waits for, and why it does not come.
-type Wait struct {
+// wait is something that an instance waits for, and why it does not come.
+type wait struct {
 	State string    `json:"state"`
 	Kind  string    `json:"kind"`
 	Name  string    `json:"name,omitempty"` // of a timeout
@@ -40,18 +44,20 @@ type Wait struct {
 	Due   time.Time `json:"due,omitzero"` // of a timeout
 }
 
-// Compared is what differs between two versions.
-type Compared struct {
+// compared is what differs between two versions.
+type compared struct {
 	From int64  `json:"from"`
 	To   int64  `json:"to"`
 	Diff string `json:"diff"`
 }
 
-// JSON is the page itself.
-func (p *One) JSON() any { return p }
+// JSON is what the command prints, and what the page says besides.
+func (p *instancePage) JSON() any {
+	return append(slices.Clone(p.shown), "waits", p.Waits, "may_get", p.MayGet)
+}
 
 // Living reports whether the life goes on.
-func (p *One) Living() bool { return p.Life.Ended.IsZero() }
+func (p *instancePage) Living() bool { return p.Life.Ended.IsZero() }
 
 const (
 	mostLives    = 20
@@ -72,9 +78,9 @@ func (s *Source) One(ctx context.Context, a Ask) (Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &One{
+	p := &instancePage{
 		Head: head("sagas", name+" / "+key, "edda history show "+words.Quoted(name)+" "+words.Quoted(key)),
-		Life: lifeRow(of), Lives: []LifeRow{}, Newest: before.IsZero(), Waits: []Wait{}, MayGet: []string{},
+		Life: lifeRow(of), Lives: []lifeShown{}, Newest: before.IsZero(), Waits: []wait{}, MayGet: []string{},
 	}
 	for _, l := range lives {
 		p.Lives = append(p.Lives, lifeRow(l))
@@ -93,6 +99,7 @@ func (s *Source) One(ctx context.Context, a Ask) (Page, error) {
 	}
 	b := builder{source: s, ask: a, found: found, now: p.Now}
 	p.Rows = b.rows(timeline)
+	p.shown = view.Timeline(of, lives, s.versions(a, timeline), older).JSON
 	if err := s.addInstance(ctx, a, p); err != nil {
 		return nil, err
 	}
@@ -110,7 +117,7 @@ func (s *Source) life(ctx context.Context, name, key, id string) (of history.Lif
 		return of, nil, err
 	}
 	text := fmt.Sprintf("No life of %s %s is known. It never lived, or it ended longer ago than history keeps, or its "+
-		"endpoint keeps no history.", words.Plain(name), words.Plain(key))
+		"endpoint keeps no history.", view.Escape(name), view.Escape(key))
 	if len(lives) == 0 {
 		return of, nil, missing(text)
 	}
@@ -134,13 +141,13 @@ func idOf(text string) (id saga.ID, err error) {
 		return id, nil
 	}
 	if id, err = saga.ParseID(text); err != nil {
-		return id, wrong(fmt.Sprintf("%s is not a UUID.", words.Plain(words.Short(text, 60))))
+		return id, wrong(fmt.Sprintf("%s is not a UUID.", view.Escape(view.Shortened(text, 60))))
 	}
 	return id, nil
 }
 
 // addInstance adds what the row of a living instance has.
-func (s *Source) addInstance(ctx context.Context, a Ask, p *One) error {
+func (s *Source) addInstance(ctx context.Context, a Ask, p *instancePage) error {
 	if n := len(p.Rows); n > 0 {
 		p.Version, p.Changed = p.Rows[n-1].Version, p.Rows[n-1].At
 	}
@@ -159,7 +166,7 @@ func (s *Source) addInstance(ctx context.Context, a Ask, p *One) error {
 	pending := slices.Clone(i.Pending)
 	slices.SortFunc(pending, func(a, b saga.Pending) int { return a.Due.Compare(b.Due) })
 	for _, t := range pending {
-		w := Wait{State: "timer", Kind: t.Kind, Name: t.Name, ID: t.ID, Due: t.Due.UTC(), Text: "timeout"}
+		w := wait{State: "timer", Kind: t.Kind, Name: t.Name, ID: t.ID, Due: t.Due.UTC(), Text: "timeout"}
 		p.Waits = append(p.Waits, w)
 	}
 	return nil
@@ -220,4 +227,18 @@ func (s *Source) messagesOf(
 		found[all[n].ID] = &all[n]
 	}
 	return found, err
+}
+
+// versions are those of a timeline as they may be shown: without bodies and states, or with what Redact leaves of them.
+func (s *Source) versions(a Ask, timeline []history.Version) []history.Version {
+	all := slices.Clone(timeline)
+	for n := range all {
+		v := &all[n]
+		if !a.Bodies {
+			v.State, v.Before = nil, nil
+			continue
+		}
+		v.State, v.Before = s.redacted(v.Saga, v.State), s.redacted(v.Saga, v.Before)
+	}
+	return all
 }

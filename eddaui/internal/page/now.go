@@ -8,20 +8,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/internal/view"
+
 	"github.com/edda-go/edda/eddaui/internal/words"
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 
-// Now is the first page: what needs somebody, and a row for each endpoint.
-type Now struct {
+// nowPage is the first page: what needs somebody, and a row for each endpoint.
+type nowPage struct {
 	Head      `json:"-"`
-	Sentences []Sentence    `json:"sentences"`
-	Endpoints []EndpointRow `json:"endpoints"`
+	Sentences []sentence    `json:"sentences"`
+	Endpoints []endpointRow `json:"endpoints"`
 }
 
-// Sentence is one thing that needs somebody, or that nothing does.
-type Sentence struct {
+// sentence is one thing that needs somebody, or that nothing does.
+type sentence struct {
 	State string    `json:"state"` // dead, paused, nobody, behind, warning or well
 	About string    `json:"about"` // an endpoint, "" for the whole
 	Text  string    `json:"text"`
@@ -29,8 +31,8 @@ type Sentence struct {
 	Link  string    `json:"-"`
 }
 
-// EndpointRow is an endpoint in numbers.
-type EndpointRow struct {
+// endpointRow is an endpoint in numbers.
+type endpointRow struct {
 	Name      string    `json:"endpoint"`
 	State     string    `json:"state"`
 	Relay     bool      `json:"relay"`
@@ -44,8 +46,6 @@ type EndpointRow struct {
 	Dead      int64     `json:"dead"`
 	Causes    int       `json:"dead_groups"`
 	Processes int       `json:"processes"`
-	Handled   int64     `json:"handled_24h"`
-	Failed    int64     `json:"failed_24h"`
 	Paused    time.Time `json:"paused_at,omitzero"`
 	Reason    string    `json:"reason,omitempty"`
 
@@ -54,10 +54,10 @@ type EndpointRow struct {
 }
 
 // MoreDead reports whether Dead is what was counted, and there are more.
-func (r EndpointRow) MoreDead() bool { return r.more }
+func (r endpointRow) MoreDead() bool { return r.more }
 
 // JSON is the page itself.
-func (n *Now) JSON() any { return n }
+func (n *nowPage) JSON() any { return n }
 
 // Now reads the first page.
 func (s *Source) Now(ctx context.Context, _ Ask) (Page, error) {
@@ -65,7 +65,7 @@ func (s *Source) Now(ctx context.Context, _ Ask) (Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Now{Head: head("now", "Now", "edda queue list"), Endpoints: rows, Sentences: []Sentence{}}
+	n := &nowPage{Head: head("now", "Now", "edda queue list"), Endpoints: rows, Sentences: []sentence{}}
 	for _, r := range rows {
 		n.Sentences = append(n.Sentences, r.sentences(n.Now)...)
 	}
@@ -74,13 +74,13 @@ func (s *Source) Now(ctx context.Context, _ Ask) (Page, error) {
 		return nil, err
 	}
 	if suffers && pin.Old() {
-		n.Sentences = append(n.Sentences, Sentence{
+		n.Sentences = append(n.Sentences, sentence{
 			State: "warning", Text: "Postgres cannot remove dead rows: " + pin.Holder() + ". " + pin.Remedy(),
 		})
 	}
-	slices.SortStableFunc(n.Sentences, func(a, b Sentence) int { return cmp.Compare(rank[a.State], rank[b.State]) })
+	slices.SortStableFunc(n.Sentences, func(a, b sentence) int { return cmp.Compare(rank[a.State], rank[b.State]) })
 	if len(n.Sentences) == 0 && len(rows) > 0 {
-		n.Sentences = append(n.Sentences, Sentence{State: "well", Text: allWell(rows)})
+		n.Sentences = append(n.Sentences, sentence{State: "well", Text: allWell(rows)})
 	}
 	return n, nil
 }
@@ -88,22 +88,18 @@ func (s *Source) Now(ctx context.Context, _ Ask) (Page, error) {
 // rank is the order of sentences.
 var rank = map[string]int{"dead": 0, "nobody": 1, "behind": 2, "paused": 3, "warning": 4}
 
-func allWell(rows []EndpointRow) string {
-	var handled int64
-	for _, r := range rows {
-		handled += r.Handled
-	}
-	return fmt.Sprintf("Nothing needs you: %s, none behind, no dead letter. %s handled in a day.",
-		words.Of(int64(len(rows)), "endpoint"), words.Of(handled, "message"))
+func allWell(rows []endpointRow) string {
+	return fmt.Sprintf("Nothing needs you: %s, none behind, no dead letter.",
+		words.Of(int64(len(rows)), "endpoint"))
 }
 
 // late is the lag above which an endpoint that runs is behind.
 const late = 30 * time.Second
 
 // sentences are what is wrong with an endpoint.
-func (r *EndpointRow) sentences(now time.Time) (all []Sentence) {
+func (r *endpointRow) sentences(now time.Time) (all []sentence) {
 	say := func(state, text string, since time.Time, link string) {
-		all = append(all, Sentence{State: state, About: r.Name, Text: text, Since: since, Link: link})
+		all = append(all, sentence{State: state, About: r.Name, Text: text, Since: since, Link: link})
 	}
 	there := "endpoints/" + segment(r.Name)
 	if r.Dead > 0 {
@@ -122,7 +118,7 @@ func (r *EndpointRow) sentences(now time.Time) (all []Sentence) {
 	case !r.Paused.IsZero():
 		text := "paused"
 		if r.Reason != "" {
-			text += ": " + words.Short(r.Reason, 120)
+			text += ": " + view.Shortened(r.Reason, 120)
 		}
 		if waits > 0 {
 			text += fmt.Sprintf(" (%s)", waiting(waits))
@@ -151,7 +147,7 @@ func due(n int64) string {
 }
 
 // endpoints reads a row for each endpoint.
-func (s *Source) endpoints(ctx context.Context) ([]EndpointRow, error) {
+func (s *Source) endpoints(ctx context.Context) ([]endpointRow, error) {
 	queues, err := s.Op.Queues().List(ctx)
 	if err != nil {
 		return nil, err
@@ -168,24 +164,14 @@ func (s *Source) endpoints(ctx context.Context) ([]EndpointRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	counted, err := s.Op.Sagas().Counters(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	rows := make([]EndpointRow, 0, len(queues))
+	rows := make([]endpointRow, 0, len(queues))
 	for _, q := range queues {
-		r := EndpointRow{
+		r := endpointRow{
 			Name: q.Endpoint, Relay: q.Relay, Ready: q.Ready, Delayed: q.Delayed, Claimed: q.Claimed, Parked: q.Parked,
 			Capped: q.Capped, OldestDue: q.OldestDue, Lag: Seconds(q.Lag),
 		}
 		r.addDead(groups)
 		r.addProcesses(processes)
-		for _, c := range counted {
-			if c.Endpoint == r.Name {
-				r.Handled += c.Messages.Steps
-				r.Failed += c.Messages.Retries + c.Messages.Dead
-			}
-		}
 		for _, e := range set {
 			if e.Endpoint == r.Name && e.Paused {
 				r.Paused, r.Reason = e.PausedAt, e.Reason
@@ -197,7 +183,7 @@ func (s *Source) endpoints(ctx context.Context) ([]EndpointRow, error) {
 	return rows, nil
 }
 
-func (r *EndpointRow) addDead(groups []deadletter.Group) {
+func (r *endpointRow) addDead(groups []deadletter.Group) {
 	for _, g := range groups {
 		if g.Endpoint != r.Name {
 			continue
@@ -209,7 +195,7 @@ func (r *EndpointRow) addDead(groups []deadletter.Group) {
 	}
 }
 
-func (r *EndpointRow) addProcesses(processes []whereabouts.Process) {
+func (r *endpointRow) addProcesses(processes []whereabouts.Process) {
 	for _, p := range processes {
 		if p.Lives && slices.Contains(p.Endpoints, r.Name) {
 			r.Processes++
@@ -217,7 +203,7 @@ func (r *EndpointRow) addProcesses(processes []whereabouts.Process) {
 	}
 }
 
-func (r *EndpointRow) state() string {
+func (r *endpointRow) state() string {
 	switch {
 	case !r.Paused.IsZero():
 		return "paused"
@@ -230,7 +216,7 @@ func (r *EndpointRow) state() string {
 }
 
 // Word is the state for people.
-func (r EndpointRow) Word() string {
+func (r endpointRow) Word() string {
 	if r.State == "nobody" {
 		return "no process"
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/internal/view"
+
 	"github.com/edda-go/edda/eddaui/internal/words"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/operate"
@@ -16,18 +18,18 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Sagas is the list of sagas.
-type Sagas struct {
+// sagasPage is the list of sagas.
+type sagasPage struct {
 	Head   `json:"-"`
-	Sagas  []SagaRow      `json:"sagas"`
-	Living []InstanceRow  `json:"instances"`
+	Sagas  []sagaRow      `json:"sagas"`
+	Living []instanceRow  `json:"instances"`
 	More   bool           `json:"more"`
 	Period time.Duration  `json:"-"`
 	known  map[string]int // rows by name
 }
 
-// SagaRow is a saga in numbers of the last day.
-type SagaRow struct {
+// sagaRow is a saga in numbers of the last day.
+type sagaRow struct {
 	Name      string `json:"saga"`
 	Endpoint  string `json:"endpoint"`
 	Steps     int64  `json:"handled_24h"`
@@ -38,8 +40,8 @@ type SagaRow struct {
 	Defined   bool   `json:"-"`
 }
 
-// InstanceRow is a living instance in a list.
-type InstanceRow struct {
+// instanceRow is a living instance in a list.
+type instanceRow struct {
 	Saga     string    `json:"saga"`
 	Key      string    `json:"key"`
 	ID       saga.ID   `json:"id"`
@@ -52,11 +54,11 @@ type InstanceRow struct {
 }
 
 // JSON is the page itself.
-func (p *Sagas) JSON() any { return p }
+func (p *sagasPage) JSON() any { return p }
 
 // Sagas reads the sagas that are known: by their definitions, by what they did in a day, or by living instances.
 func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
-	p := &Sagas{Head: head("sagas", "Sagas", "edda saga list"), Sagas: []SagaRow{}, known: map[string]int{},
+	p := &sagasPage{Head: head("sagas", "Sagas", "edda saga list"), Sagas: []sagaRow{}, known: map[string]int{},
 		Period: operate.CounterPeriod}
 	counted, err := s.Op.Sagas().Counters(ctx, 0)
 	if err != nil {
@@ -85,24 +87,24 @@ func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 		p.row(l.Instance.Saga)
 	}
 	p.Living, p.More = instanceRows(listed), len(listed) == persistence.DefaultLimit
-	slices.SortFunc(p.Sagas, func(a, b SagaRow) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(p.Sagas, func(a, b sagaRow) int { return cmp.Compare(a.Name, b.Name) })
 	return p, nil
 }
 
-func (p *Sagas) row(name string) *SagaRow {
+func (p *sagasPage) row(name string) *sagaRow {
 	at, ok := p.known[name]
 	if !ok {
 		at = len(p.Sagas)
-		p.known[name], p.Sagas = at, append(p.Sagas, SagaRow{Name: name})
+		p.known[name], p.Sagas = at, append(p.Sagas, sagaRow{Name: name})
 	}
 	return &p.Sagas[at]
 }
 
-func instanceRows(listed []persistence.Listed) []InstanceRow {
-	rows := make([]InstanceRow, 0, len(listed))
+func instanceRows(listed []persistence.Listed) []instanceRow {
+	rows := make([]instanceRow, 0, len(listed))
 	for _, l := range listed {
 		i := l.Instance
-		r := InstanceRow{
+		r := instanceRow{
 			Saga: i.Saga, Key: i.Key, ID: i.ID, Version: i.Version, Started: l.Started, Changed: l.Changed,
 			Timeouts: len(i.Pending), Over: !i.RememberedUntil().IsZero(),
 		}
@@ -116,18 +118,18 @@ func instanceRows(listed []persistence.Listed) []InstanceRow {
 	return rows
 }
 
-// Instances is the list of one saga's instances.
-type Instances struct {
+// instancesPage is the list of one saga's instances.
+type instancesPage struct {
 	Head   `json:"-"`
 	Saga   string        `json:"saga"`
 	Prefix string        `json:"prefix"`
-	Living []InstanceRow `json:"instances"`
+	Living []instanceRow `json:"instances"`
 	After  string        `json:"next"` // the key behind which there may be more, "" at the end
-	Ended  []LifeRow     `json:"ended"`
+	Ended  []lifeShown   `json:"ended"`
 }
 
-// LifeRow is a life that has ended.
-type LifeRow struct {
+// lifeShown is a life that has ended.
+type lifeShown struct {
 	ID      saga.ID         `json:"instance"`
 	Saga    string          `json:"saga"`
 	Key     string          `json:"key"`
@@ -137,14 +139,14 @@ type LifeRow struct {
 }
 
 // Lasted is how long it lived.
-func (l LifeRow) Lasted() time.Duration { return l.Ended.Sub(l.Began) }
+func (l lifeShown) Lasted() time.Duration { return l.Ended.Sub(l.Began) }
 
-func lifeRow(l history.Life) LifeRow {
-	return LifeRow{l.ID, l.Saga, l.Key, l.Began, l.Ended, l.Outcome}
+func lifeRow(l history.Life) lifeShown {
+	return lifeShown{l.ID, l.Saga, l.Key, l.Began, l.Ended, l.Outcome}
 }
 
 // JSON is the page itself.
-func (p *Instances) JSON() any { return p }
+func (p *instancesPage) JSON() any { return p }
 
 // endedShown is how many ended lives a list has.
 const endedShown = 25
@@ -156,7 +158,7 @@ func (s *Source) Instances(ctx context.Context, a Ask) (Page, error) {
 	if prefix != "" {
 		command += " --prefix " + words.Quoted(prefix)
 	}
-	p := &Instances{Head: head("sagas", name, command), Saga: name, Prefix: prefix, Ended: []LifeRow{}}
+	p := &instancesPage{Head: head("sagas", name, command), Saga: name, Prefix: prefix, Ended: []lifeShown{}}
 	listed, err := s.Op.Sagas().Instances(ctx, persistence.ListOptions{
 		Saga: name, KeyPrefix: prefix, AfterSaga: name, AfterKey: a.Query.Get("after"),
 	})
@@ -179,7 +181,7 @@ func (s *Source) Instances(ctx context.Context, a Ask) (Page, error) {
 			return nil, err
 		}
 		if !slices.Contains(known, name) {
-			return nil, missing(fmt.Sprintf("No saga %q is known here.", words.Plain(name)))
+			return nil, missing(fmt.Sprintf("No saga %q is known here.", view.Escape(name)))
 		}
 	}
 	return p, nil

@@ -16,12 +16,12 @@ import (
 
 // Source is where pages are read from.
 type Source struct {
-	Op        *operate.Operator
-	Pool      *pgxpool.Pool
-	Scheduler *scheduler.Store  // nil: there are no schedules
-	Leases    *scheduler.Leases // nil: leases are not shown
-	Sagas     map[string]*saga.Definition
-	Redact    func(kind string, body json.RawMessage) json.RawMessage // nil: bodies and states as they are
+	Op          *operate.Operator
+	Pool        *pgxpool.Pool
+	Scheduler   *scheduler.Store  // nil: there are no schedules
+	Leases      *scheduler.Leases // nil: leases are not shown
+	Definitions map[string]*saga.Definition
+	Redact      func(kind string, body json.RawMessage) json.RawMessage // nil: bodies and states as they are
 }
 
 // Ask is what a page is asked for.

@@ -11,14 +11,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/eddaui/internal/words"
+	"github.com/edda-go/edda/internal/view"
+
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/saga"
 )
 
-// Row is what one transaction did to an instance.
-type Row struct {
+// change is what one transaction did to an instance.
+type change struct {
 	Idle    time.Duration `json:"-"` // before it, if that is long
 	At      time.Time     `json:"at"`
 	Version int64         `json:"version"`
@@ -27,14 +28,14 @@ type Row struct {
 	Diff    string        `json:"diff"`
 	State   []byte        `json:"-"` // whole, nil if it is not kept or not to be shown
 	Kept    bool          `json:"-"` // a state is kept, whether it may be shown or not
-	In      []In          `json:"messages"`
+	In      []incoming    `json:"messages"`
 }
 
 // shownOfBatch is how many messages of a transaction are shown before the rest is folded.
 const shownOfBatch = 4
 
 // First are the messages that are shown at once.
-func (r Row) First() []In {
+func (r change) First() []incoming {
 	if len(r.In) <= shownOfBatch+1 {
 		return r.In
 	}
@@ -42,13 +43,13 @@ func (r Row) First() []In {
 }
 
 // Rest are those that are folded.
-func (r Row) Rest() []In { return r.In[len(r.First()):] }
+func (r change) Rest() []incoming { return r.In[len(r.First()):] }
 
 // Attempt reports whether nothing but attempts that failed is told of.
-func (r Row) Attempt() bool { return r.Change == history.Attempted.String() }
+func (r change) Attempt() bool { return r.Change == history.Attempted.String() }
 
-// In is a message that came in.
-type In struct {
+// incoming is a message that came in.
+type incoming struct {
 	ID      saga.ID       `json:"id"`
 	Kind    string        `json:"kind"`
 	From    string        `json:"from"`
@@ -58,7 +59,7 @@ type In struct {
 	After   time.Duration `json:"-"` // it was sent, or due
 	Error   string        `json:"error,omitempty"`
 	Host    string        `json:"host"`
-	Out     []Out         `json:"out"`
+	Out     []outgoing    `json:"out"`
 	Dropped int           `json:"cancelled_timeouts,omitempty"`
 	Timeout bool          `json:"timeout,omitempty"`
 
@@ -66,18 +67,18 @@ type In struct {
 }
 
 // Failed reports whether the attempt did.
-func (i In) Failed() bool { return i.Fate != history.Handled.String() }
+func (i incoming) Failed() bool { return i.Fate != history.Handled.String() }
 
 // Word is what became of it.
-func (i In) Word() string {
+func (i incoming) Word() string {
 	if i.Fate == history.Retried.String() {
 		return fmt.Sprintf("attempt %d failed", i.Attempt)
 	}
 	return i.Fate
 }
 
-// Out is a message that was sent, or several of one kind.
-type Out struct {
+// outgoing is a message that was sent, or several of one kind.
+type outgoing struct {
 	ID    saga.ID   `json:"id"`
 	Kind  string    `json:"kind"`
 	To    string    `json:"to"`
@@ -88,13 +89,13 @@ type Out struct {
 	At    time.Time `json:"at,omitzero"`              // when it met its fate
 	Back  int64     `json:"answered_by,omitempty"`    // the version in which an answer to it came in
 	Count int       `json:"count,omitempty"`          // of several that are one line
-	Parts []Part    `json:"states,omitempty"`         // of several: how many are in which state
+	Parts []share   `json:"states,omitempty"`         // of several: how many are in which state
 	Dead  int64     `json:"dead_letter,omitempty"`    // its number
 	With  string    `json:"did_what_where,omitempty"` // what it did to another instance
 }
 
-// Part is how many messages are in a state.
-type Part struct {
+// share is how many messages are in a state.
+type share struct {
 	State string `json:"state"`
 	Count int    `json:"count"`
 }
@@ -113,7 +114,7 @@ type builder struct {
 // idle is the time without anything that is worth a line.
 const idle = time.Minute
 
-func (b *builder) rows(timeline []history.Version) []Row {
+func (b *builder) rows(timeline []history.Version) []change {
 	b.backs, b.dropped = map[saga.ID]int64{}, map[saga.ID]bool{}
 	for _, v := range timeline {
 		for _, e := range v.Entries {
@@ -125,10 +126,11 @@ func (b *builder) rows(timeline []history.Version) []Row {
 			}
 		}
 	}
-	rows := make([]Row, 0, len(timeline))
+	rows := make([]change, 0, len(timeline))
 	for n, v := range timeline {
-		r := Row{
-			At: v.At, Version: v.Version, Change: v.Change.String(), Page: v.Page, Kept: v.State != nil, In: []In{},
+		r := change{
+			At: v.At, Version: v.Version, Change: v.Change.String(), Page: v.Page, Kept: v.State != nil,
+			In: []incoming{},
 		}
 		if n > 0 {
 			if pause := v.At.Sub(timeline[n-1].At); pause >= idle {
@@ -152,11 +154,35 @@ func (b *builder) diff(name string, before, after []byte) string {
 	if after == nil {
 		return ""
 	}
+	if b.ask.Bodies && before == nil {
+		return filled(b.source.redacted(name, after))
+	}
 	if b.ask.Bodies {
 		return history.Diff(b.source.redacted(name, before), b.source.redacted(name, after))
 	}
 	return fieldsOf(before, after)
 }
+
+// filled is a first state in one line: the fields of it that are not empty.
+func filled(state []byte) string {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(state, &all) != nil {
+		return history.Diff(nil, state)
+	}
+	parts := []string{}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if value := string(all[name]); !strings.Contains(" null false 0 \"\" [] {} ", " "+value+" ") {
+			parts = append(parts, name+": "+view.Shortened(value, mostOfValue))
+		}
+	}
+	if len(parts) == 0 {
+		return "{}"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// mostOfValue is how many characters of a field are shown in a line.
+const mostOfValue = 60
 
 // fieldsOf are the names of the fields that differ.
 func fieldsOf(before, after []byte) string {
@@ -175,11 +201,12 @@ func fieldsOf(before, after []byte) string {
 	return strings.Join(names, ", ")
 }
 
-func (b *builder) in(e *history.Entry) In {
-	i := In{
-		ID: e.Info.ID, Kind: e.Info.Kind, From: e.Info.From, Attempt: e.Info.Attempt, Fate: e.Fate.String(), Took: e.Took,
-		Error: cmp.Or(e.Error, e.Reason), Host: e.Host, Out: []Out{}, Dropped: len(e.Cancelled), at: e.At,
-		Timeout: e.Info.Intent == saga.Timeout,
+func (b *builder) in(e *history.Entry) incoming {
+	i := incoming{
+		ID: e.Info.ID, Kind: e.Info.Kind, From: e.Info.From, Attempt: e.Info.Attempt, Fate: e.Fate.String(),
+		Took: e.Took, Error: cmp.Or(e.Error, e.Reason), Host: e.Host,
+		Out: []outgoing{}, Dropped: len(e.Cancelled), at: e.At,
+		Timeout: e.Info.Intent == saga.Timer,
 	}
 	if due := e.Info.Due; !due.IsZero() && due.After(e.Info.Sent) {
 		i.After = e.At.Sub(due)
@@ -194,8 +221,8 @@ func (b *builder) in(e *history.Entry) In {
 	return i
 }
 
-func (b *builder) out(by *history.Entry, m *history.Message) Out {
-	o := Out{ID: m.ID, Kind: m.Kind, To: m.To, Event: m.Intent == saga.Event, Back: b.backs[m.ID]}
+func (b *builder) out(by *history.Entry, m *history.Message) outgoing {
+	o := outgoing{ID: m.ID, Kind: m.Kind, To: m.To, Event: m.Intent == saga.Event, Back: b.backs[m.ID]}
 	if m.Due.After(by.At.Add(time.Second)) {
 		o.Due = m.Due
 	}
@@ -223,7 +250,7 @@ func (b *builder) lost(m *history.Message) (state, text string) {
 	if b.dropped[m.ID] {
 		return "cancelled", "Its saga has cancelled it."
 	}
-	if m.Intent == saga.Timeout {
+	if m.Intent == saga.Timer {
 		return "cancelled", "It is in no queue: its saga has cancelled it, or has ended."
 	}
 	return "gone", "It is in no queue, and no page of the history tells what became of it."
@@ -249,12 +276,12 @@ func worst(places []whereabouts.Place) *whereabouts.Place {
 const foldAbove = 3
 
 // folded puts messages of one kind together if there are many.
-func folded(all []Out) []Out {
+func folded(all []outgoing) []outgoing {
 	count := map[string]int{}
 	for _, o := range all {
 		count[o.Kind+" "+o.To]++
 	}
-	out, at := []Out{}, map[string]int{}
+	out, at := []outgoing{}, map[string]int{}
 	for _, o := range all {
 		group := o.Kind + " " + o.To
 		if count[group] <= foldAbove {
@@ -263,26 +290,26 @@ func folded(all []Out) []Out {
 		}
 		if _, ok := at[group]; !ok {
 			at[group] = len(out)
-			out = append(out, Out{ID: o.ID, Kind: o.Kind, To: o.To, Event: o.Event, Count: count[group]})
+			out = append(out, outgoing{ID: o.ID, Kind: o.Kind, To: o.To, Event: o.Event, Count: count[group]})
 		}
 		out[at[group]].add(o.State)
 	}
 	return out
 }
 
-func (o *Out) add(state string) {
+func (o *outgoing) add(state string) {
 	for n := range o.Parts {
 		if o.Parts[n].State == state {
 			o.Parts[n].Count++
 			return
 		}
 	}
-	o.Parts = append(o.Parts, Part{state, 1})
+	o.Parts = append(o.Parts, share{state, 1})
 }
 
 // waits are the messages that have not met their fate, or a bad one: what was sent, and what came in and failed.
-func (b *builder) waits(timeline []history.Version) []Wait {
-	all, seen := []Wait{}, map[saga.ID]bool{}
+func (b *builder) waits(timeline []history.Version) []wait {
+	all, seen := []wait{}, map[saga.ID]bool{}
 	add := func(id saga.ID, kind string) {
 		m := b.found[id]
 		if m == nil || seen[id] {
@@ -290,7 +317,7 @@ func (b *builder) waits(timeline []history.Version) []Wait {
 		}
 		seen[id] = true
 		if p := worst(m.Places); p.State.Open() || p.State == whereabouts.Dead {
-			all = append(all, Wait{State: string(p.State), Kind: kind, ID: id, Text: p.Says()})
+			all = append(all, wait{State: string(p.State), Kind: kind, ID: id, Text: p.Says()})
 		}
 	}
 	for _, v := range timeline {
@@ -299,20 +326,20 @@ func (b *builder) waits(timeline []history.Version) []Wait {
 				add(e.Info.ID, e.Info.Kind)
 			}
 			for _, m := range e.Sent {
-				if m.Intent != saga.Timeout {
+				if m.Intent != saga.Timer {
 					add(m.ID, m.Kind)
 				}
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Wait) int {
+	slices.SortStableFunc(all, func(a, b wait) int {
 		return cmp.Compare(severity[whereabouts.State(b.State)], severity[whereabouts.State(a.State)])
 	})
 	return all
 }
 
 // compare says what differs between two versions of a timeline.
-func (b *builder) compare(timeline []history.Version, from, to string) (*Compared, error) {
+func (b *builder) compare(timeline []history.Version, from, to string) (*compared, error) {
 	if from == "" || to == "" {
 		return nil, nil //nolint:nilnil // nothing is to be compared
 	}
@@ -328,10 +355,11 @@ func (b *builder) compare(timeline []history.Version, from, to string) (*Compare
 		}
 	}
 	if states[first] == nil || states[last] == nil {
-		return nil, missing(fmt.Sprintf("The states of versions %d and %d are not both kept on this page.", first, last))
+		return nil, missing(fmt.Sprintf("The states of versions %d and %d are not both kept on this page.", first,
+			last))
 	}
-	return &Compared{From: first, To: last, Diff: cmp.Or(b.diff(name, states[first], states[last]), "nothing")}, nil
+	return &compared{From: first, To: last, Diff: cmp.Or(b.diff(name, states[first], states[last]), "nothing")}, nil
 }
 
 // Says is a wait in one sentence, for a list.
-func (w Wait) Says() string { return words.Plain(w.Text) }
+func (w wait) Says() string { return view.Escape(w.Text) }

@@ -79,7 +79,7 @@ func Age(t, now time.Time) string {
 	if d := now.Sub(t); d >= time.Minute {
 		return Span(d)
 	}
-	return "< 1 min"
+	return "under 1 min"
 }
 
 // Clock writes a moment in UTC: its time of day, with the date before it unless it is the day of now.

@@ -13,7 +13,10 @@ import (
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -24,12 +27,13 @@ type Shop struct {
 	Labels saga.ID // the message from which the labels of a batch follow
 	First  saga.ID // the message that placed the first order
 
+	pool  *pgxpool.Pool
 	stops map[string]func() error
 }
 
 // Seed tells the story of the shop. The schema has been migrated.
 func Seed(ctx context.Context, pool *pgxpool.Pool, schema string) (s *Shop, err error) {
-	s = &Shop{stops: map[string]func() error{}}
+	s = &Shop{pool: pool, stops: map[string]func() error{}}
 	s.Bus, err = bus.New(pool, bus.Options{
 		Schema: schema, AutoInstall: true, Logger: slog.New(slog.DiscardHandler),
 		History: history.Options{Level: history.Bodies},
@@ -90,11 +94,16 @@ func (s *Shop) tell(ctx context.Context) error {
 			return err
 		}
 	}
-	err := s.until(ctx, "nine orders are shipped", func(q queues) bool { return q["orders"] == [2]int64{} })
-	if err != nil {
+	shipped := func(n int64) func(look) bool { // each has sent an invoice, of which all are tried again later
+		return func(l look) bool { return len(l.versions) == 0 && l.later["erp"] == n }
+	}
+	if err := s.until(ctx, "nine orders are shipped", shipped(9)); err != nil {
 		return err
 	}
-	if err := s.place(ctx, 3); err != nil { // again: a second life
+	if err := s.placeInOrder(ctx, 3); err != nil { // again: a second life
+		return err
+	}
+	if err := s.until(ctx, "order 3 is shipped", shipped(10)); err != nil {
 		return err
 	}
 	sent, err := s.Bus.Send(ctx, Print{Batch: 1, Labels: labels})
@@ -102,10 +111,10 @@ func (s *Shop) tell(ctx context.Context) error {
 		return err
 	}
 	s.Labels = sent.ID
-	err = s.until(ctx, "labels are printed", func(q queues) bool {
-		return q["labels"] == [2]int64{} && q["orders"] == [2]int64{}
-	})
-	if err != nil {
+	// 60 labels, of which 3 are dead letters, beside the mails of 5 orders
+	if err := s.until(ctx, "labels are printed, and mails sent", func(l look) bool {
+		return l.letters == 9 && l.ready["labels"]+l.ready["mails"] == 0
+	}); err != nil {
 		return err
 	}
 	return s.trouble(ctx)
@@ -116,69 +125,126 @@ func (s *Shop) trouble(ctx context.Context) error {
 	if err := s.stop("shipping"); err != nil {
 		return err
 	}
-	if err := s.place(ctx, 10); err != nil { // is paid, and not shipped
+	if err := s.placeInOrder(ctx, 10); err != nil { // is paid, and not shipped
 		return err
 	}
-	err := s.until(ctx, "order 10 waits for its parcel", func(q queues) bool { return q["shipping"][0] == 1 })
+	err := s.until(ctx, "order 10 waits for its parcel", func(l look) bool { return l.versions[key(10)] == 3 })
 	if err != nil {
 		return err
 	}
+	if err := s.stop("payments"); err != nil { // a running endpoint may take a message before it hears of the pause
+		return err
+	}
 	if err := s.Op.Endpoints().Pause(ctx, "payments", "the bank is down until 14:00"); err != nil {
+		return err
+	}
+	if err := s.start(ctx, "payments"); err != nil {
 		return err
 	}
 	for n := 11; n <= 16; n++ {
 		if err := s.place(ctx, n); err != nil {
 			return err
 		}
+		is2 := func(l look) bool { return l.versions[key(n)] == 2 }
+		if err := s.until(ctx, "the stock of the order is reserved", is2); err != nil {
+			return err
+		}
 	}
-	err = s.until(ctx, "six orders wait for the bank", func(q queues) bool {
-		return q["payments"][0] == 6 && q["stock"] == [2]int64{} && q["orders"] == [2]int64{0, 6}
+	return s.notes(ctx)
+}
+
+// notes are what comes to order 12: a check that fails twice, and three notes in one batch.
+func (s *Shop) notes(ctx context.Context) error {
+	if _, err := s.Bus.Send(ctx, Check{Order: key(12)}); err != nil {
+		return err
+	}
+	is := func(version int64) func(look) bool {
+		return func(l look) bool { return l.versions[key(12)] == version }
+	}
+	err := s.until(ctx, "order 12 is checked at the third attempt", is(3))
+	if err != nil {
+		return err
+	}
+	err = s.Bus.InTx(ctx, func(tx pgx.Tx) error { // so that they are one batch
+		for _, text := range []string{"ring twice", "<script>alert(1)</script>", "leave it\u202e next door"} {
+			if _, err := s.Bus.SendTx(ctx, tx, Note{Order: key(12), Text: text}); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, m := range []saga.Message{
-		Check{Order: key(12)}, Note{Order: key(12), Text: "ring twice"},
-		Note{Order: key(12), Text: "<script>alert(1)</script>"}, Note{Order: key(12), Text: "leave it\u202e next door"},
-	} {
-		if _, err := s.Bus.Send(ctx, m); err != nil {
-			return err
-		}
+	return s.until(ctx, "notes are taken", is(4))
+}
+
+// placeInOrder places an order whose stock is reserved after it is paid.
+func (s *Shop) placeInOrder(ctx context.Context, n int) error {
+	if err := s.stop("stock"); err != nil {
+		return err
 	}
-	return s.until(ctx, "notes are taken", func(q queues) bool { return q["orders"] == [2]int64{0, 6} })
+	if err := s.place(ctx, n); err != nil {
+		return err
+	}
+	err := s.until(ctx, "the order is paid", func(l look) bool { return l.versions[key(n)] == 2 })
+	if err != nil {
+		return err
+	}
+	return s.start(ctx, "stock")
 }
 
 func key(n int) string { return fmt.Sprintf("2026-%04d", n) }
 
 func (s *Shop) place(ctx context.Context, n int) error {
-	sent, err := s.Bus.Send(ctx, Place{Order: key(n), Cents: 1990 + 10*n, Customer: fmt.Sprintf("customer %d", n)})
+	sent, err := s.Bus.Send(ctx, Place{Order: key(n), Cents: 27182800 + n, Customer: fmt.Sprintf("customer %d", n)})
 	if n == 1 {
 		s.First = sent.ID
 	}
 	return err
 }
 
-// queues are how many messages are ready, and due later, by endpoint.
-type queues map[string][2]int64
+// look is what the story waits for.
+type look struct {
+	versions     map[string]int64 // of living orders, by their keys
+	ready, later map[string]int64 // messages, by endpoint
+	letters      int64            // dead ones
+}
 
-// until waits until the queues are as the story wants them.
-func (s *Shop) until(ctx context.Context, what string, ok func(queues) bool) error {
+func (s *Shop) look(ctx context.Context) (l look, err error) {
+	l = look{versions: map[string]int64{}, ready: map[string]int64{}, later: map[string]int64{}}
+	living, err := s.Op.Sagas().Instances(ctx, persistence.ListOptions{Saga: Orders.Name()})
+	if err != nil {
+		return l, err
+	}
+	for _, i := range living {
+		l.versions[i.Instance.Key] = i.Instance.Version
+	}
+	infos, err := s.Op.Queues().List(ctx)
+	if err != nil {
+		return l, err
+	}
+	for _, i := range infos {
+		l.ready[i.Endpoint], l.later[i.Endpoint] = i.Ready, i.Delayed
+	}
+	l.letters, err = s.Op.DeadLetters().Count(ctx, s.pool, deadletter.Filter{})
+	return l, err
+}
+
+// until waits until all is as the story wants it.
+func (s *Shop) until(ctx context.Context, what string, ok func(look) bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("waited for: %s", what))
 	defer cancel()
 	for {
-		infos, err := s.Op.Queues().List(ctx)
-		if err != nil {
+		l, err := s.look(ctx)
+		switch {
+		case err != nil:
 			return errors.Join(err, context.Cause(ctx))
-		}
-		q := queues{}
-		for _, i := range infos {
-			q[i.Endpoint] = [2]int64{i.Ready, i.Delayed}
-		}
-		if ok(q) {
+		case ok(l):
 			return nil
 		}
 		if run.Sleep(ctx, 20*time.Millisecond) != nil {
-			return fmt.Errorf("%w, but the queues are %v", context.Cause(ctx), q)
+			return fmt.Errorf("%w, but it is %+v", context.Cause(ctx), l)
 		}
 	}
 }
