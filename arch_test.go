@@ -37,6 +37,7 @@ var layers = [][]string{
 	{"", "eddaui/internal/page", "eddaui/internal/live"},
 	{"sagatest", "scheduler/schedulertest", "eddafx", "eddaprom", "bus/watermill/eddacqrs",
 		"scheduler/remote/broker", "memory", "eddaui"},
+	{"internal/uihost"},
 	{"cmd", "examples"},
 }
 

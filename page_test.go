@@ -18,6 +18,7 @@ func TestPagesShowTheExamples(t *testing.T) {
 		"docs/guide/handlers.md":         {"bus/handlers_example_test.go"},
 		"docs/guide/items.md":            {"persistence/items_example_test.go"},
 		"docs/guide/history.md":          {"history/whereabouts/page_example_test.go", "bus/history_secret_test.go"},
+		"docs/guide/ui.md":               {"eddaui/page_example_test.go"},
 		"docs/guide/tracing.md":          {"eddaotel/page_example_test.go", "eddaotel/collector/demo_test.go"},
 	} {
 		showsParts(t, page, files...)

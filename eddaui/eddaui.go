@@ -26,7 +26,7 @@ type Options struct {
 	Authorize func(r *http.Request) (Actor, error)
 
 	// Reader is the pool that pages read from, if it is not to be New's. Its role should have
-	// default_transaction_read_only and a statement_timeout. Behind a transaction pooler it is needed.
+	// default_transaction_read_only and a statement_timeout, which New's has by itself unless a pooler refuses them.
 	Reader *pgxpool.Pool
 
 	Scheduler *scheduler.Store   // nil: a store that New makes, for what is stored in the schema
@@ -51,6 +51,7 @@ type UI struct {
 	look    *look
 	handler http.Handler
 	log     *slog.Logger
+	reading reading
 	end     func()
 }
 
@@ -83,12 +84,12 @@ func (u *UI) open(pool *pgxpool.Pool) (err error) {
 	}
 	reader := u.o.Reader
 	if reader == nil {
-		if reader, err = readingPool(pool); err != nil {
+		if reader, err = u.reading.pool(pool); err != nil {
 			return err
 		}
 		u.end = reader.Close
 	}
-	u.source = &page.Source{Pool: reader, Definitions: map[string]*saga.Definition{}, Redact: u.o.Redact}
+	u.source = &page.Source{Pool: reader, Redact: u.o.Redact}
 	if u.source.Op, err = operate.New(reader, operate.Options{Schema: u.o.Schema}); err != nil {
 		return err
 	}
@@ -102,10 +103,9 @@ func (u *UI) open(pool *pgxpool.Pool) (err error) {
 		return err
 	}
 	for _, d := range u.o.Sagas {
-		if err := d.Err(); err != nil {
-			return fmt.Errorf("saga %.80q: %w", d.Name(), err)
+		if err := u.source.Define(d); err != nil {
+			return err
 		}
-		u.source.Definitions[d.Name()] = d
 	}
 	return nil
 }

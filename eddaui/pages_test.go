@@ -102,7 +102,7 @@ func noDeadLink(t *testing.T, s *site) {
 }
 
 // secrets are values of bodies and states of the shop.
-var secrets = []string{"ring twice", "4111 ", "27182812", "next door"}
+var secrets = []string{"customer 12", "ring twice", "4111 ", "27182812", "next door"}
 
 func hidden(t *testing.T, s *site) {
 	s = s.with(t)
@@ -138,6 +138,9 @@ func escaped(t *testing.T, s *site) {
 			t.Errorf("the page has no %s", want)
 		}
 	}
+	if strings.Contains(body, "customer 12") || !strings.Contains(body, "[secret]") {
+		t.Error("the page has what the tag edda:\"secret\" marks")
+	}
 	if strings.Contains(body, "\u202e") || strings.Contains(body, "<script>alert") {
 		t.Error("the page has a text as it came")
 	}
@@ -154,7 +157,7 @@ func asCommand(t *testing.T, s *site) {
 	for path, fields := range map[string][]string{
 		"/now.json": {"sentences", "endpoints"}, "/dead.json": {"groups", "next"},
 		"/sagas/order/2026-0012.json": {"life", "lives", "timeline", "next", "waits", "may_get"},
-		"/dead/1.json":                {"number", "died", "endpoint", "message", "attempts", "error", "headers", "body"},
+		"/dead/1.json":                {"number", "died", "message", "attempts", "error", "headers", "body"},
 		"/endpoints/payments.json":    {"queues", "endpoints", "messages"}, "/limits.json": {"limits", "leases"},
 		"/manifests.json": {"manifests", "next"}, "/find.json?q=orders": {"id", "found"},
 		"/processes.json": {"processes"}, "/border.json": {"relays", "rings"}, "/sagas.json": {"sagas", "instances"},

@@ -54,7 +54,7 @@ func (u *UI) page(p route) http.Handler {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), readLimit)
 		defer cancel()
-		found, err := p.read(u.source, ctx, ask)
+		found, err := u.read(ctx, p, ask)
 		switch {
 		case err != nil:
 			u.fail(w, r, err)
@@ -91,7 +91,7 @@ func (u *UI) stream(w http.ResponseWriter, r *http.Request, p route, ask page.As
 	key := address.EscapedPath() + "?" + query.Encode() + " " + strconv.FormatBool(ask.Bodies)
 	f := frameOf(r, nil)
 	read := func(ctx context.Context) ([]live.Fragment, error) {
-		found, err := p.read(u.source, ctx, ask)
+		found, err := u.read(ctx, p, ask)
 		if err != nil {
 			return nil, errors.New(textOf(err))
 		}

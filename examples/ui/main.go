@@ -90,6 +90,7 @@ func serve(ctx context.Context, d *demo.Database, listener net.Listener, out io.
 		return server.Shutdown(ending)
 	})
 	group.Go(func(context.Context) error {
+		_, _ = fmt.Fprintf(out, "in a shell: DATABASE_URL=%s EDDA_SCHEMA=%s edda queue list\n", d.DSN, d.Edda)
 		_, _ = fmt.Fprintf(out, "the pages: http://%s/edda/\n", listener.Addr())
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return err

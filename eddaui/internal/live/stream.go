@@ -24,6 +24,7 @@ type viewer struct {
 	out     http.ResponseWriter
 	sent    map[string]uint64 // what the browser has, by the fragments' ids
 	trouble string            // what it was told last
+	wrote   time.Time
 }
 
 // Serve writes the news of a page until the browser goes or the hub is closed. kind is that of the page, and key its
@@ -57,9 +58,9 @@ func (v *viewer) follow(ctx context.Context) error {
 	if err := v.write(begin); err != nil {
 		return err
 	}
-	for {
+	for { // news that changes nothing on the page is no sign of life
 		var err error
-		switch run.Wait(ctx, v.loop.hub.o.Beat, v.nudge) {
+		switch run.Wait(ctx, time.Until(v.wrote.Add(v.loop.hub.o.Beat)), v.nudge) {
 		case run.Ended:
 			return nil
 		case run.Nudged:
@@ -112,6 +113,7 @@ func event(name string, data any) string {
 
 // write sends text at once. A browser that does not read for long is cut.
 func (v *viewer) write(text string) error {
+	v.wrote = time.Now()
 	out := http.NewResponseController(v.out)
 	_ = out.SetWriteDeadline(time.Now().Add(v.loop.hub.o.Slowest)) // a server under a test may know none
 	if _, err := v.out.Write([]byte(text)); err != nil {

@@ -164,7 +164,7 @@ func (s *Source) Letter(ctx context.Context, a Ask) (Page, error) {
 		l.Faulty = err.Error()
 	}
 	l.Trace = traceOf(l.Headers)
-	if found.Body = s.redacted(found.Kind, found.Body); !a.Bodies {
+	if found.Body = s.body(found.Kind, found.Body); !a.Bodies {
 		found.Body = nil
 	}
 	l.Letter, l.shown = found, view.Letter(found, a.Bodies).JSON

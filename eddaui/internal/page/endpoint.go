@@ -83,7 +83,7 @@ func (s *Source) Endpoint(ctx context.Context, a Ask) (Page, error) {
 	}
 	e := &endpointPage{Head: head("now", name, "edda queue peek "+words.Quoted(name)), Row: rows[at]}
 	e.Says = e.Row.sentences(e.Now)
-	if err := s.addSettings(ctx, e); err != nil {
+	if err := addSettings(ctx, s, e); err != nil {
 		return nil, err
 	}
 	messages, err := s.Op.Messages().Peek(ctx, name, operate.PeekOptions{Limit: headShown + 1, BodyBytes: 1})
@@ -117,7 +117,7 @@ func queued(m *operate.QueuedMessage) queuedRow {
 }
 
 // addSettings adds everything except the messages.
-func (s *Source) addSettings(ctx context.Context, e *endpointPage) error {
+func addSettings(ctx context.Context, s *Source, e *endpointPage) error {
 	name := e.Row.Name
 	queues, err := s.Op.Queues().List(ctx)
 	if err != nil {

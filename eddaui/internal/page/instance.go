@@ -100,7 +100,7 @@ func (s *Source) One(ctx context.Context, a Ask) (Page, error) {
 	b := builder{source: s, ask: a, found: found, now: p.Now}
 	p.Rows = b.rows(timeline)
 	p.shown = view.Timeline(of, lives, s.versions(a, timeline), older).JSON
-	if err := s.addInstance(ctx, a, p); err != nil {
+	if err := addInstance(ctx, s, a, p); err != nil {
 		return nil, err
 	}
 	if p.Newest && p.Living() {
@@ -147,7 +147,7 @@ func idOf(text string) (id saga.ID, err error) {
 }
 
 // addInstance adds what the row of a living instance has.
-func (s *Source) addInstance(ctx context.Context, a Ask, p *instancePage) error {
+func addInstance(ctx context.Context, s *Source, a Ask, p *instancePage) error {
 	if n := len(p.Rows); n > 0 {
 		p.Version, p.Changed = p.Rows[n-1].Version, p.Rows[n-1].At
 	}
@@ -158,7 +158,10 @@ func (s *Source) addInstance(ctx context.Context, a Ask, p *instancePage) error 
 	i := listed.Instance
 	p.Version, p.Changed, p.Until = i.Version, listed.Changed, i.RememberedUntil()
 	if a.Bodies {
-		p.State = s.redacted(i.Saga, i.State)
+		p.State = s.state(i.Saga, i.State)
+		if n := len(p.Rows); n > 0 && p.Rows[n-1].Version == i.Version && p.Rows[n-1].State != nil {
+			p.State = p.Rows[n-1].State // history has masked what is secret, whether a definition is known here or not
+		}
 	}
 	if listed.Faulty != nil {
 		p.Faulty = listed.Faulty.Error()
@@ -175,7 +178,7 @@ func (s *Source) addInstance(ctx context.Context, a Ask, p *instancePage) error 
 // mayGet are the kinds that an instance has handlers for, and of which its timeline has no message.
 func (s *Source) mayGet(name string, timeline []history.Version) []string {
 	kinds := []string{}
-	d := s.Definitions[name]
+	d := s.definitions[name]
 	if d == nil {
 		return kinds
 	}
@@ -238,7 +241,7 @@ func (s *Source) versions(a Ask, timeline []history.Version) []history.Version {
 			v.State, v.Before = nil, nil
 			continue
 		}
-		v.State, v.Before = s.redacted(v.Saga, v.State), s.redacted(v.Saga, v.Before)
+		v.State, v.Before = s.state(v.Saga, v.State), s.state(v.Saga, v.Before)
 	}
 	return all
 }

@@ -75,10 +75,10 @@ func (s *Source) Message(ctx context.Context, a Ask) (Page, error) {
 	for _, place := range m.Places {
 		p.Places = append(p.Places, placed{string(place.State), place.Endpoint, place.Says(), place.Letter})
 	}
-	if err := s.addBody(ctx, a, p, &m); err != nil {
+	if err := addBody(ctx, s, a, p, &m); err != nil {
 		return nil, err
 	}
-	s.mask(a, &m)
+	mask(s, a, &m)
 	p.shown = view.Trace(m, a.Bodies).JSON
 	return p, nil
 }
@@ -111,7 +111,7 @@ func (s *Source) attempts(ctx context.Context, a Ask, m whereabouts.Message) (al
 }
 
 // addBody adds what is kept of the body, and the headers where they can be had: in a queue, or of a dead letter.
-func (s *Source) addBody(ctx context.Context, a Ask, p *messagePage, m *whereabouts.Message) error {
+func addBody(ctx context.Context, s *Source, a Ask, p *messagePage, m *whereabouts.Message) error {
 	body := m.Info.Body
 	for _, place := range m.Places {
 		if place.Letter == 0 {
@@ -128,7 +128,7 @@ func (s *Source) addBody(ctx context.Context, a Ask, p *messagePage, m *whereabo
 	}
 	p.Trace = traceOf(p.Headers)
 	if a.Bodies {
-		p.Body, p.Cut = cut(s.redacted(m.Info.Kind, body))
+		p.Body, p.Cut = cut(s.body(m.Info.Kind, body))
 	}
 	return nil
 }
@@ -165,12 +165,12 @@ func traceID(parent string) string {
 }
 
 // mask applies Redact to the bodies of a message and of what it has sent.
-func (s *Source) mask(a Ask, m *whereabouts.Message) {
+func mask(s *Source, a Ask, m *whereabouts.Message) {
 	clean := func(of *history.Message) {
 		if !a.Bodies {
 			of.Body = nil
 		}
-		of.Body = s.redacted(of.Kind, of.Body)
+		of.Body = s.body(of.Kind, of.Body)
 	}
 	clean(&m.Info)
 	m.Attempts = slices.Clone(m.Attempts)

@@ -68,7 +68,7 @@ func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name := range s.Definitions {
+	for name := range s.definitions {
 		p.row(name).Defined = true
 	}
 	for _, c := range counted {
@@ -175,7 +175,7 @@ func (s *Source) Instances(ctx context.Context, a Ask) (Page, error) {
 	for _, l := range ended {
 		p.Ended = append(p.Ended, lifeRow(l))
 	}
-	if len(p.Living)+len(p.Ended) == 0 && s.Definitions[name] == nil && prefix == "" {
+	if len(p.Living)+len(p.Ended) == 0 && s.definitions[name] == nil && prefix == "" {
 		known, err := s.sagaNames(ctx)
 		if err != nil {
 			return nil, err
@@ -190,7 +190,7 @@ func (s *Source) Instances(ctx context.Context, a Ask) (Page, error) {
 // sagaNames are the names of all sagas that are known.
 func (s *Source) sagaNames(ctx context.Context) ([]string, error) {
 	names := map[string]bool{}
-	for name := range s.Definitions {
+	for name := range s.definitions {
 		names[name] = true
 	}
 	counted, err := s.Op.Sagas().Counters(ctx, 0)

@@ -87,7 +87,7 @@ func (s *Source) Manifest(ctx context.Context, a Ask) (Page, error) {
 	p := &manifestPage{
 		Head: head("schedules", name, "edda manifest show "+words.Quoted(name)), Manifest: m, Waits: m.Waits(),
 	}
-	if m.Body = s.redacted(m.Kind, m.Body); a.Bodies {
+	if m.Body = s.body(m.Kind, m.Body); a.Bodies {
 		p.Body, _ = cut(m.Body)
 	}
 	if p.Next, err = s.Scheduler.Next(ctx, name, timesShown); err != nil {
@@ -124,7 +124,7 @@ func (s *Source) Run(ctx context.Context, a Ask) (Page, error) {
 		return nil, faultOf(err, fmt.Sprintf("There is no run %s; runs that ended long ago are deleted.", id))
 	}
 	p := &runPage{Head: head("schedules", "Run of "+r.Manifest, "edda run show "+id.String()), Run: r}
-	if r.Body = s.redacted(r.Kind, r.Body); a.Bodies {
+	if r.Body = s.body(r.Kind, r.Body); a.Bodies {
 		p.Body, _ = cut(r.Body)
 	}
 	p.shown = view.Run(r, a.Bodies).JSON
