@@ -45,9 +45,9 @@ func timeElement(t time.Time, text, attributes string) template.HTML {
 	if t.IsZero() {
 		return "–"
 	}
-	// every part is made here, and has no character that HTML knows
-	return template.HTML(`<time datetime="` + t.UTC().Format("2006-01-02T15:04:05.000Z") + `" title="` + //nolint:gosec
-		words.Exact(t) + `"` + attributes + `>` + text + `</time>`)
+	all := `<time datetime="` + t.UTC().Format("2006-01-02T15:04:05.000Z") + `" title="` + words.Exact(t) + `"` +
+		attributes + `>` + text + `</time>`
+	return template.HTML(all) //nolint:gosec // every part is made here, and has no character that HTML knows
 }
 
 // idTail is the end of an id, which tells ids of one moment apart.

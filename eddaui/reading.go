@@ -35,6 +35,7 @@ func (r *reading) pool(like *pgxpool.Pool) (*pgxpool.Pool, error) {
 		}
 		return nil
 	}
+	//nolint:forbidigo // it connects later, with the contexts of its users
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		return nil, fmt.Errorf("make a pool that reads: %w", err)

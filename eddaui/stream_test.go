@@ -39,7 +39,7 @@ func (s *site) open(path string) *stream {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	got, err := s.server.Client().Do(r)
+	got, err := s.server.Client().Do(r) //nolint:bodyclose // the stream ends with end, which closes it
 	if err != nil {
 		s.t.Fatal(err)
 	}

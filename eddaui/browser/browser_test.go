@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 )
 
@@ -111,7 +112,9 @@ func byKeyboard(t *testing.T, s *shop) {
 	v.shoot("help")
 	v.do("close it", chromedp.KeyEvent("\x1b"))
 	v.until("the help is gone", `!document.getElementById("help").open`)
-	v.do("find", chromedp.KeyEvent("/"))
+	// as a keyboard does: a key whose default the page prevents gives no character
+	v.do("find", input.DispatchKeyEvent(input.KeyRawDown).WithKey("/"),
+		input.DispatchKeyEvent(input.KeyUp).WithKey("/"))
 	if at := v.script(`document.activeElement.id`); at != "find" {
 		t.Errorf("after / the focus is on %q", at)
 	}

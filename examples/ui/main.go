@@ -68,6 +68,7 @@ func open(ctx context.Context, s settings, out io.Writer) error {
 
 // serve serves the pages until ctx ends.
 func serve(ctx context.Context, d *demo.Database, listener net.Listener, out io.Writer) error {
+	//nolint:contextcheck // it connects when the first page is read
 	ui, err := eddaui.New(d.Pool, eddaui.Options{
 		Schema: d.Edda, Sagas: []*saga.Definition{world.Orders},
 		Authorize: func(r *http.Request) (eddaui.Actor, error) {

@@ -54,6 +54,7 @@ func (h *Host) Serve(ctx context.Context, pool *pgxpool.Pool) error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	defer func() { _ = listener.Close() }() // closed already where a server had it
+	//nolint:contextcheck // it connects when the first page is read
 	ui, err := eddaui.New(pool, eddaui.Options{Schema: o.Schema, Authorize: a.authorize, Log: o.Log})
 	if err != nil {
 		return err

@@ -45,6 +45,7 @@ func New(o Options) *Hub {
 	o.Pace, o.Beat = or(o.Pace, time.Second), or(o.Beat, 15*time.Second)
 	o.Slowest, o.Patience = or(o.Slowest, 10*time.Second), or(o.Patience, 10*time.Second)
 	h := &Hub{o: o, loops: map[string]*loop{}}
+	//nolint:forbidigo // loops live until Close, and serve many requests
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.group = run.NewGroup(h.ctx)
 	return h

@@ -106,7 +106,7 @@ func (s *Shop) tell(ctx context.Context) error {
 	if err := s.until(ctx, "order 3 is shipped", shipped(10)); err != nil {
 		return err
 	}
-	sent, err := s.Bus.Send(ctx, Print{Batch: 1, Labels: labels})
+	sent, err := s.Bus.Send(ctx, printBatch{Batch: 1, Labels: labels})
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (s *Shop) trouble(ctx context.Context) error {
 
 // notes are what comes to order 12: a check that fails twice, and three notes in one batch.
 func (s *Shop) notes(ctx context.Context) error {
-	if _, err := s.Bus.Send(ctx, Check{Order: key(12)}); err != nil {
+	if _, err := s.Bus.Send(ctx, check{Order: key(12)}); err != nil {
 		return err
 	}
 	is := func(version int64) func(look) bool {
@@ -197,7 +197,7 @@ func (s *Shop) placeInOrder(ctx context.Context, n int) error {
 func key(n int) string { return fmt.Sprintf("2026-%04d", n) }
 
 func (s *Shop) place(ctx context.Context, n int) error {
-	sent, err := s.Bus.Send(ctx, Place{Order: key(n), Cents: 27182800 + n, Customer: fmt.Sprintf("customer %d", n)})
+	sent, err := s.Bus.Send(ctx, place{Order: key(n), Cents: 27182800 + n, Customer: fmt.Sprintf("customer %d", n)})
 	if n == 1 {
 		s.First = sent.ID
 	}
