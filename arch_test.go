@@ -19,7 +19,7 @@ const module = "github.com/edda-go/edda"
 // layers are the lines of the house, from the ground up. A package may import what stands on a lower line,
 // never its brothers on the same one. A package that does not exist yet costs nothing.
 var layers = [][]string{
-	{"internal/option", "internal/secret"},
+	{"internal/option", "internal/secret", "eddaui/internal/words"},
 	{"saga", "recoverability", "internal/pgerr", "internal/plan"},
 	{"event", "internal/pg", "internal/report", "internal/run", "internal/wire", "internal/wake"},
 	{"audit"},
@@ -35,9 +35,10 @@ var layers = [][]string{
 	{"history/whereabouts", "operate/vitals"},
 	{"bus", "limit", "operate", "scheduler"},
 	{"bus/watermill", "scheduler/remote", "internal/timetable", "internal/view"},
-	{""},
+	{"", "eddaui/internal/page", "eddaui/internal/live"},
 	{"sagatest", "scheduler/schedulertest", "eddafx", "eddaprom", "bus/watermill/eddacqrs",
-		"scheduler/remote/broker", "memory", "dashboard"},
+		"scheduler/remote/broker", "memory", "eddaui"},
+	{"internal/uihost"},
 	{"cmd", "examples"},
 }
 

@@ -15,5 +15,5 @@
 // than history keeps, or its endpoint, or its conversation, keeps no history.
 //
 // Reading order: place.go (where a message is, in words), locate.go (queues), reader.go (one message), tree.go
-// (conversations), lives.go (instances).
+// (conversations), lives.go (instances), processes.go (what runs endpoints).
 package whereabouts

@@ -74,6 +74,28 @@ func (r *Reader) Message(ctx context.Context, id saga.ID) (m Message, err error)
 	return m, nil
 }
 
+// Messages is Message for several messages at one moment, in their order. Of the messages before one in a queue 1,000
+// are counted.
+func (r *Reader) Messages(ctx context.Context, ids ...saga.ID) (all []Message, err error) {
+	err = r.look(ctx, func(s *snapshot) error {
+		attempts, err := r.history.Messages(ctx, s.tx, ids...)
+		if err != nil {
+			return err
+		}
+		all = make([]Message, len(ids))
+		found := make([]*Message, len(ids))
+		for n, id := range ids {
+			all[n] = Message{ID: id, Attempts: attempts[id]}
+			found[n] = &all[n]
+		}
+		return s.find(ctx, mostBeforeInTree, found...)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for %d messages: %w", len(ids), pgerr.Explain(err))
+	}
+	return all, nil
+}
+
 // snapshot is one moment of the database.
 type snapshot struct {
 	*Reader

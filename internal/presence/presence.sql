@@ -140,3 +140,11 @@ SELECT s.id, s.host, s.pid, s.queues, s.ended IS NULL AND s.expires > clock_time
 FROM :schema.session s
 WHERE s.ended IS NULL AND s.expires > clock_timestamp() AND s.queues && $1::int[] OR s.id = ANY ($2::uuid[])
 LIMIT 10000;
+
+-- name: sessions
+-- Those that live, and those that ended within an hour, the newest first.
+SELECT s.id, s.host, s.pid, s.queues, s.ended IS NULL AND s.expires > clock_timestamp(), s.started, s.renewed, s.ended,
+    s.died
+FROM :schema.session s
+WHERE s.ended IS NULL OR s.ended > now() - interval '1 hour'
+ORDER BY s.ended IS NOT NULL, s.started DESC, s.id LIMIT 1000;

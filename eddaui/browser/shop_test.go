@@ -1,0 +1,196 @@
+package browser
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// shop is a running program with the pages.
+type shop struct {
+	t       *testing.T
+	url     string // of the first page
+	tree    string // a conversation
+	command string // the command edda
+	env     []string
+	stop    func()
+}
+
+var (
+	address  = regexp.MustCompile(`http://[0-9.:]+/edda/`)
+	variable = regexp.MustCompile(`(?:DATABASE_URL|EDDA_SCHEMA)=\S+`)
+	tree     = regexp.MustCompile(`conversations/\S+`)
+)
+
+// openShop builds and runs the shop on a free port. stop ends it as a deployment would.
+func openShop(t *testing.T) *shop {
+	t.Helper()
+	dir := t.TempDir()
+	s := &shop{t: t, command: filepath.Join(dir, "edda")}
+	program := filepath.Join(dir, "ui")
+	for file, source := range map[string]string{program: "./examples/ui", s.command: "./cmd/edda"} {
+		build := exec.Command("go", "build", "-C", "../..", "-o", file, source)
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("build %s: %v\n%s", source, err, out)
+		}
+	}
+	run := exec.Command(program, "-address", "127.0.0.1:0")
+	run.Stderr = os.Stderr
+	out, err := run.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stopped := false
+	s.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		_ = run.Process.Signal(syscall.SIGTERM)
+		if err := run.Wait(); err != nil {
+			t.Errorf("the shop: %v", err)
+		}
+	}
+	t.Cleanup(s.stop)
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		s.env = append(s.env, variable.FindAllString(lines.Text(), -1)...)
+		if found := tree.FindString(lines.Text()); found != "" {
+			s.tree = found
+		}
+		if s.url = address.FindString(lines.Text()); s.url != "" {
+			return s
+		}
+	}
+	t.Fatal("the shop has not told its address")
+	return nil
+}
+
+// edda runs the command on the shop's database, as an operator does in a shell.
+func (s *shop) edda(args ...string) {
+	s.t.Helper()
+	command := exec.Command(s.command, args...)
+	command.Env = append(os.Environ(), s.env...)
+	if out, err := command.CombinedOutput(); err != nil {
+		s.t.Fatalf("edda %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// visitor is a browser with one page.
+type visitor struct {
+	t   *testing.T
+	ctx context.Context
+	url string
+}
+
+// look is how a visitor sees the page.
+type look struct {
+	name          string
+	width, height int64
+	dark          bool
+	noScript      bool
+}
+
+func newVisitor(t *testing.T, s *shop, l look) *visitor {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox,
+		chromedp.Flag("hide-scrollbars", true))
+	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(endAllocator)
+	ctx, end := chromedp.NewContext(allocator)
+	t.Cleanup(end)
+	ctx, endTime := context.WithTimeout(ctx, 3*time.Minute)
+	t.Cleanup(endTime)
+	chromedp.ListenTarget(ctx, func(event any) { // what a page must not do: break its own policy, or throw
+		switch e := event.(type) {
+		case *log.EventEntryAdded:
+			if e.Entry.Level == log.LevelError && e.Entry.Source != log.SourceNetwork {
+				t.Errorf("the browser complains: %s %s", e.Entry.Source, e.Entry.Text)
+			}
+		case *runtime.EventExceptionThrown:
+			t.Errorf("a script failed: %s", e.ExceptionDetails.Error())
+		}
+	})
+	v := &visitor{t: t, ctx: ctx, url: s.url}
+	colours := "light"
+	if l.dark {
+		colours = "dark"
+	}
+	v.do("begin", log.Enable(), runtime.Enable(),
+		emulation.SetDeviceMetricsOverride(l.width, l.height, 1, l.width < 600),
+		emulation.SetEmulatedMedia().WithFeatures(
+			[]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}}),
+		emulation.SetScriptExecutionDisabled(l.noScript))
+	return v
+}
+
+func (v *visitor) do(what string, actions ...chromedp.Action) {
+	v.t.Helper()
+	if err := chromedp.Run(v.ctx, actions...); err != nil {
+		v.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// open opens a page.
+func (v *visitor) open(path string) {
+	v.t.Helper()
+	v.do("open "+path, chromedp.Navigate(v.url+path), chromedp.WaitVisible("footer", chromedp.ByQuery))
+}
+
+// text is what an element says.
+func (v *visitor) text(selector string) (text string) {
+	v.t.Helper()
+	v.do("read "+selector, chromedp.Text(selector, &text, chromedp.ByQuery))
+	return text
+}
+
+// script is the value of an expression, as a text.
+func (v *visitor) script(expression string) (value string) {
+	v.t.Helper()
+	v.do("evaluate "+expression, chromedp.Evaluate(`String(`+expression+`)`, &value))
+	return value
+}
+
+// until waits until an expression is true.
+func (v *visitor) until(what, expression string) {
+	v.t.Helper()
+	end := time.Now().Add(30 * time.Second)
+	for {
+		err := chromedp.Run(v.ctx, chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(2*time.Second)))
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) || v.ctx.Err() != nil { // until then it may be another page that is being loaded
+			v.t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+// shoot keeps a picture where SCREENSHOTS says.
+func (v *visitor) shoot(name string) {
+	v.t.Helper()
+	dir := os.Getenv("SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	var png []byte
+	v.do("take a picture", chromedp.FullScreenshot(&png, 100))
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644); err != nil {
+		v.t.Fatal(err)
+	}
+}

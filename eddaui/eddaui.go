@@ -1,0 +1,121 @@
+package eddaui
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/edda-go/edda/eddaui/internal/live"
+	"github.com/edda-go/edda/eddaui/internal/page"
+	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Options of a UI. Every zero is a default.
+type Options struct {
+	Schema string // "" is "edda"
+
+	// Authorize says who asks, and what they may do. It is called for each request; an error is answered by 403, and
+	// its text is not shown. nil: everybody may Look, which includes no bodies and no states, and nobody may do
+	// anything else.
+	Authorize func(r *http.Request) (Actor, error)
+
+	// Reader is the pool that pages read from, if it is not to be New's. Its role should have
+	// default_transaction_read_only and a statement_timeout, which New's has by itself unless a pooler refuses them.
+	Reader *pgxpool.Pool
+
+	Scheduler *scheduler.Store   // nil: a store that New makes, for what is stored in the schema
+	Sagas     []*saga.Definition // tell what an instance may still get; without them pages show what is stored
+
+	// Trace is a link to a trace, with {trace} in the place of its id: "https://tempo.example/trace/{trace}". A message
+	// with a header traceparent has it. "" is no link.
+	Trace string
+
+	// Redact returns a body, or a state with the saga's name as its kind, without what is not to be shown. nil: as it
+	// is. What history keeps is masked when it is written, see bus.Options.Redact.
+	Redact func(kind string, body json.RawMessage) json.RawMessage
+
+	Log *slog.Logger // nil: slog.Default()
+}
+
+// UI serves the pages. It is safe for concurrent use.
+type UI struct {
+	o       Options
+	source  *page.Source
+	hub     *live.Hub
+	look    *look
+	handler http.Handler
+	log     *slog.Logger
+	reading reading
+	end     func()
+}
+
+// The bounds of what pages cost.
+const (
+	readers   = 4 // connections of a pool that New makes
+	readLimit = 10 * time.Second
+)
+
+// New makes a UI over a pool. It does no I/O. Close it.
+func New(pool *pgxpool.Pool, o Options) (*UI, error) {
+	if pool == nil {
+		return nil, errors.New("new UI: the pool is nil")
+	}
+	u := &UI{o: o, log: o.Log, end: func() {}}
+	if u.log == nil {
+		u.log = slog.Default()
+	}
+	if err := u.open(pool); err != nil {
+		return nil, fmt.Errorf("new UI: %w", err)
+	}
+	u.hub = live.New(live.Options{Patience: readLimit})
+	u.handler = u.routes(nil)
+	return u, nil
+}
+
+func (u *UI) open(pool *pgxpool.Pool) (err error) {
+	if u.look, err = newLook(u.o.Trace); err != nil {
+		return err
+	}
+	reader := u.o.Reader
+	if reader == nil {
+		if reader, err = u.reading.pool(pool); err != nil {
+			return err
+		}
+		u.end = reader.Close
+	}
+	u.source = &page.Source{Pool: reader, Redact: u.o.Redact}
+	if u.source.Op, err = operate.New(reader, operate.Options{Schema: u.o.Schema}); err != nil {
+		return err
+	}
+	if u.source.Scheduler = u.o.Scheduler; u.source.Scheduler == nil {
+		u.source.Scheduler, err = scheduler.NewStore(reader, scheduler.StoreOptions{Schema: u.o.Schema})
+		if err != nil {
+			return err
+		}
+	}
+	if u.source.Leases, err = scheduler.NewLeases(reader, u.o.Schema); err != nil {
+		return err
+	}
+	for _, d := range u.o.Sagas {
+		if err := u.source.Define(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close ends the streams of open pages, and the pool that New has made. Give it to http.Server.RegisterOnShutdown, for
+// Shutdown waits for streams. It may be called more than once.
+func (u *UI) Close() {
+	u.hub.Close()
+	u.end()
+}
+
+// ServeHTTP serves a page, its JSON, its stream, or one of the files that pages need.
+func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.handler.ServeHTTP(w, r) }

@@ -1,0 +1,57 @@
+package eddaui
+
+import (
+	"html/template"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/internal/view"
+
+	"github.com/edda-go/edda/eddaui/internal/page"
+	"github.com/edda-go/edda/eddaui/internal/words"
+	"github.com/edda-go/edda/saga"
+)
+
+// functions are what templates call.
+func (l *look) functions(trace string) template.FuncMap {
+	return template.FuncMap{
+		"file": l.file, "plain": view.Escape, "lines": view.EscapeLines, "count": words.Count, "of": words.Of,
+		"short":    func(text string, most int) string { return view.Escape(view.Shortened(text, most)) },
+		"span":     words.Span,
+		"seconds":  func(s page.Seconds) string { return words.Span(time.Duration(s)) },
+		"shape":    words.ShapeOf,
+		"clock":    func(t, now time.Time) template.HTML { return timeElement(t, words.Clock(t, now), "") },
+		"ago":      func(t, now time.Time) template.HTML { return timeElement(t, words.Ago(t, now), " data-ago") },
+		"age":      func(t, now time.Time) template.HTML { return timeElement(t, words.Age(t, now), " data-age") },
+		"instance": page.Instance,
+		"idtail":   idTail,
+		"isid":     func(id saga.ID) bool { return !id.IsZero() },
+		"pretty":   func(text []byte) string { return view.EscapeLines(view.Body(text)) },
+		"trace":    func(id string) string { return strings.ReplaceAll(trace, "{trace}", id) },
+		"segment":  url.PathEscape,
+		"life":     page.LifeOf,
+		"of64":     func(n int, noun string) string { return words.Of(int64(n), noun) },
+		"minus":    func(a, b int) int { return a - b },
+		"bytes":    view.Bytes,
+		"handler":  page.Handler,
+		"critical": page.Critical,
+		"list":     func(all ...any) []any { return all },
+	}
+}
+
+// timeElement is a moment, with all of it for those who point at it, and for the script.
+func timeElement(t time.Time, text, attributes string) template.HTML {
+	if t.IsZero() {
+		return "–"
+	}
+	all := `<time datetime="` + t.UTC().Format("2006-01-02T15:04:05.000Z") + `" title="` + words.Exact(t) + `"` +
+		attributes + `>` + text + `</time>`
+	return template.HTML(all) //nolint:gosec // every part is made here, and has no character that HTML knows
+}
+
+// idTail is the end of an id, which tells ids of one moment apart.
+func idTail(id saga.ID) string {
+	text := id.String()
+	return "…" + text[len(text)-8:]
+}

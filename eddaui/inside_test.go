@@ -1,0 +1,115 @@
+package eddaui
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/internal/pgdev"
+)
+
+// An action runs for somebody who has its right, who asks by POST, and from this site.
+func TestActionsNeedTheirRight(t *testing.T) {
+	t.Parallel()
+	may, did := Look, 0
+	u, err := New(pgdev.Pool(t), Options{Schema: pgdev.Schema(t),
+		Authorize: func(*http.Request) (Actor, error) { return Actor{May: may}, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(u.Close)
+	handler := u.routes([]action{{"/dead/{number}/retry", Retry, func(http.ResponseWriter, *http.Request) { did++ }}})
+	do := func(method, site string) int {
+		r := httptest.NewRequest(method, "http://edda.example/dead/7/retry", nil)
+		r.Header.Set("Sec-Fetch-Site", site)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	for _, may = range []May{0, Look, Look | Bodies, Look | acting&^Retry, Retry} {
+		if code := do(http.MethodPost, "same-origin"); code != http.StatusForbidden {
+			t.Errorf("with the rights %b it is %d", may, code)
+		}
+	}
+	may = Look | Retry
+	if code := do(http.MethodPost, "cross-site"); code != http.StatusForbidden {
+		t.Errorf("from another site it is %d", code)
+	}
+	if code := do(http.MethodGet, "same-origin"); code != http.StatusNotFound {
+		t.Errorf("by GET it is %d", code)
+	}
+	if did != 0 {
+		t.Errorf("it was done %d times by those who may not", did)
+	}
+	if code := do(http.MethodPost, "same-origin"); code != http.StatusOK || did != 1 {
+		t.Errorf("with its right it is %d, and was done %d times", code, did)
+	}
+}
+
+// What pages read with can neither write nor read for long, whatever a page would ask for.
+func TestPagesCanOnlyRead(t *testing.T) {
+	t.Parallel()
+	u, err := New(pgdev.Pool(t), Options{Schema: pgdev.Schema(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(u.Close)
+	for setting, want := range map[string]string{
+		"default_transaction_read_only": "on", "statement_timeout": "10s", "application_name": "edda ui",
+	} {
+		var got string
+		if err := u.source.Pool.QueryRow(t.Context(), "SELECT current_setting($1)", setting).Scan(&got); err != nil ||
+			got != want {
+			t.Errorf("%s is %q, %v, want %q", setting, got, err, want)
+		}
+	}
+	if n := u.source.Pool.Config().MaxConns; n != readers {
+		t.Errorf("pages may take %d connections", n)
+	}
+	if _, err := u.source.Pool.Exec(t.Context(), "CREATE TABLE never (n int)"); err == nil ||
+		!strings.Contains(err.Error(), "read-only") {
+		t.Errorf("a table was made, or not refused for the reason: %v", err)
+	}
+}
+
+func TestTheScriptIsSmall(t *testing.T) {
+	t.Parallel()
+	for name, most := range map[string]int{"eddaui.js": 8 << 10, "idiomorph.min.js": 12 << 10, "eddaui.css": 16 << 10} {
+		text, err := staticFiles.ReadFile("static/" + name)
+		if err != nil || len(text) > most {
+			t.Errorf("%s has %d bytes, %v", name, len(text), err)
+		}
+	}
+	for _, file := range []string{"layout", "parts", "instance", "message"} {
+		text, err := htmlFiles.ReadFile("html/" + file + ".html")
+		if err != nil || strings.Contains(string(text), "style=") || strings.Contains(string(text), " on") &&
+			strings.Contains(string(text), `onclick=`) {
+			t.Errorf("%s has a style or a script in it, which the policy forbids: %v", file, err)
+		}
+	}
+}
+
+func TestIdiomorphIsTheOneThatIsPinned(t *testing.T) {
+	t.Parallel()
+	l, err := newLook("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := l.sums["static/idiomorph.min.js"]; sum != pinnedIdiomorph {
+		t.Errorf("idiomorph has the sum %s, want %s of version 0.8.0", sum, pinnedIdiomorph)
+	}
+}
+
+// pinnedIdiomorph is the beginning of the SHA-256 of idiomorph 0.8.0, dist/idiomorph.min.js.
+const pinnedIdiomorph = "4cbd535caf7663a5"
+
+func TestNoFaultShowsWhatADriverSays(t *testing.T) {
+	t.Parallel()
+	text := textOf(fmt.Errorf("connect to db.internal:5432 as admin: %w", errors.New("connection refused")))
+	if strings.Contains(text, "db.internal") {
+		t.Errorf("the text is %q", text)
+	}
+}

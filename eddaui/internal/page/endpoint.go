@@ -1,0 +1,173 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/eddaui/internal/words"
+	"github.com/edda-go/edda/history/whereabouts"
+	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+)
+
+// endpointPage is the page of one endpoint.
+type endpointPage struct {
+	Head
+	Row       endpointRow
+	Settings  operate.EndpointSettings
+	Kinds     []string
+	Says      []sentence
+	Processes []whereabouts.Process
+	Limit     *operate.LimitInfo // nil: there is none
+	Sagas     []operate.SagaCounters
+	Groups    []deadletter.Group
+	Messages  []queuedRow
+	More      bool // messages behind those
+
+	shown view.Object
+}
+
+// queuedRow is a message in a queue.
+type queuedRow struct {
+	ID      saga.ID
+	Kind    string
+	State   string
+	Due     time.Time
+	Attempt int
+	From    string
+	Error   string
+	Size    int
+}
+
+// Workers is how many workers each process has, in words.
+func (e *endpointPage) Workers() string {
+	if e.Settings.Concurrency == 0 {
+		return "as each program says"
+	}
+	return words.Of(int64(e.Settings.Concurrency), "worker") + " in each process"
+}
+
+// History is what is kept, in words.
+func (e *endpointPage) History() string {
+	o := e.Settings.History
+	text := o.Level.String()
+	if text == "" {
+		text = "as each program says"
+	}
+	if o.Sample > 0 {
+		text += fmt.Sprintf(", of %g %% of the conversations", o.Sample*100)
+	}
+	return text
+}
+
+// JSON is what the commands print.
+func (e *endpointPage) JSON() any { return e.shown }
+
+// headShown is how many messages of a queue are shown.
+const headShown = 20
+
+// Endpoint reads the page of one endpoint.
+func (s *Source) Endpoint(ctx context.Context, a Ask) (Page, error) {
+	name := a.Path("endpoint")
+	rows, err := s.endpoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(rows, func(r endpointRow) bool { return r.Name == name })
+	if at < 0 {
+		return nil, missing(fmt.Sprintf("No endpoint %s is installed here.", view.Escape(name)))
+	}
+	e := &endpointPage{Head: head("now", name, "edda queue peek "+words.Quoted(name)), Row: rows[at]}
+	e.Says = e.Row.sentences(e.Now)
+	if err := addSettings(ctx, s, e); err != nil {
+		return nil, err
+	}
+	messages, err := s.Op.Messages().Peek(ctx, name, operate.PeekOptions{Limit: headShown + 1, BodyBytes: 1})
+	if err != nil {
+		return nil, err
+	}
+	if e.More = len(messages) > headShown; e.More {
+		messages = messages[:headShown]
+	}
+	for _, m := range messages {
+		e.Messages = append(e.Messages, queued(&m))
+	}
+	e.shown = append(e.shown, "messages", view.Peeked(messages, 0, false).View().JSON[1])
+	return e, nil
+}
+
+func queued(m *operate.QueuedMessage) queuedRow {
+	q := queuedRow{
+		ID: m.Info.ID, Kind: m.Info.Kind, State: "delayed", Due: m.Info.Due, Attempt: m.Info.Attempt, From: m.Info.From,
+		Error: m.LastError, Size: m.Size,
+	}
+	switch {
+	case m.Ready:
+		q.State = "waiting"
+	case m.Info.Attempt > 1:
+		q.State = "retrying"
+	case m.Info.Intent == saga.Timer:
+		q.State = "timer"
+	}
+	return q
+}
+
+// addSettings adds everything except the messages.
+func addSettings(ctx context.Context, s *Source, e *endpointPage) error {
+	name := e.Row.Name
+	queues, err := s.Op.Queues().List(ctx)
+	if err != nil {
+		return err
+	}
+	queues = slices.DeleteFunc(queues, func(q operate.QueueInfo) bool { return q.Endpoint != name })
+	for _, q := range queues {
+		e.Kinds = q.Kinds
+	}
+	set, err := s.Op.Endpoints().List(ctx)
+	if err != nil {
+		return err
+	}
+	set = slices.DeleteFunc(set, func(o operate.EndpointSettings) bool { return o.Endpoint != name })
+	for _, o := range set {
+		e.Settings = o
+	}
+	e.shown = append(view.Queues(queues).View().JSON, view.Endpoints(set).View().JSON...)
+	if e.Processes, err = s.Op.History().Processes(ctx); err != nil {
+		return err
+	}
+	e.Processes = slices.DeleteFunc(e.Processes, func(p whereabouts.Process) bool {
+		return !slices.Contains(p.Endpoints, name)
+	})
+	limits, err := s.Op.Limits().List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, l := range limits {
+		if l.Name == name {
+			e.Limit = &l
+		}
+	}
+	if e.Sagas, err = s.Op.Sagas().Counters(ctx, 0); err != nil {
+		return err
+	}
+	e.Sagas = slices.DeleteFunc(e.Sagas, func(c operate.SagaCounters) bool { return c.Endpoint != name })
+	e.Groups, _, err = s.Op.DeadLetters().Groups(ctx, s.Pool, deadletter.GroupFilter{Endpoint: name})
+	return err
+}
+
+// Handler is the time of a handler, on average.
+func Handler(c operate.SagaCounters) time.Duration { return mean(c.Times.Handler, c.Messages.Steps) }
+
+// Critical is the time from when a message was due to its commit, on average.
+func Critical(c operate.SagaCounters) time.Duration { return mean(c.Times.Critical, c.Messages.Steps) }
+
+func mean(sum time.Duration, n int64) time.Duration {
+	if n == 0 {
+		return 0
+	}
+	return sum / time.Duration(n)
+}

@@ -1,0 +1,224 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/internal/view"
+
+	"github.com/edda-go/edda/eddaui/internal/words"
+	"github.com/edda-go/edda/history/whereabouts"
+	"github.com/edda-go/edda/recoverability/deadletter"
+)
+
+// nowPage is the first page: what needs somebody, and a row for each endpoint.
+type nowPage struct {
+	Head      `json:"-"`
+	Sentences []sentence    `json:"sentences"`
+	Endpoints []endpointRow `json:"endpoints"`
+}
+
+// sentence is one thing that needs somebody, or that nothing does.
+type sentence struct {
+	State string    `json:"state"` // dead, paused, nobody, behind, warning or well
+	About string    `json:"about"` // an endpoint, "" for the whole
+	Text  string    `json:"text"`
+	Since time.Time `json:"since,omitzero"`
+	Link  string    `json:"-"`
+}
+
+// endpointRow is an endpoint in numbers.
+type endpointRow struct {
+	Name      string    `json:"endpoint"`
+	State     string    `json:"state"`
+	Relay     bool      `json:"relay"`
+	Ready     int64     `json:"ready"`
+	Delayed   int64     `json:"delayed"`
+	Claimed   int64     `json:"claimed"`
+	Parked    int64     `json:"parked"`
+	Capped    bool      `json:"capped"`
+	OldestDue time.Time `json:"oldest_due,omitzero"`
+	Lag       Seconds   `json:"lag_seconds"`
+	Dead      int64     `json:"dead"`
+	Causes    int       `json:"dead_groups"`
+	Processes int       `json:"processes"`
+	Paused    time.Time `json:"paused_at,omitzero"`
+	Reason    string    `json:"reason,omitempty"`
+
+	more bool      // there are at least so many dead letters
+	died time.Time // the first of them
+}
+
+// MoreDead reports whether Dead is what was counted, and there are more.
+func (r endpointRow) MoreDead() bool { return r.more }
+
+// JSON is the page itself.
+func (n *nowPage) JSON() any { return n }
+
+// Now reads the first page.
+func (s *Source) Now(ctx context.Context, _ Ask) (Page, error) {
+	rows, err := s.endpoints(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n := &nowPage{Head: head("now", "Now", "edda queue list"), Endpoints: rows, Sentences: []sentence{}}
+	for _, r := range rows {
+		n.Sentences = append(n.Sentences, r.sentences(n.Now)...)
+	}
+	pin, suffers, err := s.Op.Queues().Pin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if suffers && pin.Old() {
+		n.Sentences = append(n.Sentences, sentence{
+			State: "warning", Text: "Postgres cannot remove dead rows: " + pin.Holder() + ". " + pin.Remedy(),
+		})
+	}
+	slices.SortStableFunc(n.Sentences, func(a, b sentence) int { return cmp.Compare(rank[a.State], rank[b.State]) })
+	if len(n.Sentences) == 0 && len(rows) > 0 {
+		n.Sentences = append(n.Sentences, sentence{State: "well", Text: allWell(rows)})
+	}
+	return n, nil
+}
+
+// rank is the order of sentences.
+var rank = map[string]int{"dead": 0, "nobody": 1, "behind": 2, "paused": 3, "warning": 4}
+
+func allWell(rows []endpointRow) string {
+	return fmt.Sprintf("Nothing needs you: %s, none behind, no dead letter.",
+		words.Of(int64(len(rows)), "endpoint"))
+}
+
+// late is the lag above which an endpoint that runs is behind.
+const late = 30 * time.Second
+
+// sentences are what is wrong with an endpoint.
+func (r *endpointRow) sentences(now time.Time) (all []sentence) {
+	say := func(state, text string, since time.Time, link string) {
+		all = append(all, sentence{State: state, About: r.Name, Text: text, Since: since, Link: link})
+	}
+	there := "endpoints/" + segment(r.Name)
+	if r.Dead > 0 {
+		more := ""
+		if r.more {
+			more = " or more"
+		}
+		causes := "one cause"
+		if r.Causes > 1 {
+			causes = words.Of(int64(r.Causes), "cause")
+		}
+		say("dead", fmt.Sprintf("%s%s dead, %s", words.Of(r.Dead, "message"), more, causes), r.died,
+			"dead?endpoint="+escapeQuery(r.Name))
+	}
+	switch waits := r.Ready + r.Parked; {
+	case !r.Paused.IsZero():
+		text := "paused"
+		if r.Reason != "" {
+			text += ": " + view.Shortened(r.Reason, 120)
+		}
+		if waits > 0 {
+			text += fmt.Sprintf(" (%s)", waiting(waits))
+		}
+		say("paused", text, r.Paused, there)
+	case r.Processes == 0 && waits+r.Delayed > 0:
+		say("nobody", "no process runs it, and "+waiting(waits+r.Delayed), time.Time{}, there)
+	case time.Duration(r.Lag) > late:
+		say("behind", fmt.Sprintf("%s behind, %s", words.Span(time.Duration(r.Lag)), due(r.Ready)), time.Time{}, there)
+	}
+	return all
+}
+
+func waiting(n int64) string {
+	if n == 1 {
+		return "1 message waits"
+	}
+	return words.Count(n) + " messages wait"
+}
+
+func due(n int64) string {
+	if n == 1 {
+		return "1 message is due"
+	}
+	return words.Count(n) + " messages are due"
+}
+
+// endpoints reads a row for each endpoint.
+func (s *Source) endpoints(ctx context.Context) ([]endpointRow, error) {
+	queues, err := s.Op.Queues().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	set, err := s.Op.Endpoints().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	groups, _, err := s.Op.DeadLetters().Groups(ctx, s.Pool, deadletter.GroupFilter{})
+	if err != nil {
+		return nil, err
+	}
+	processes, err := s.Op.History().Processes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]endpointRow, 0, len(queues))
+	for _, q := range queues {
+		r := endpointRow{
+			Name: q.Endpoint, Relay: q.Relay, Ready: q.Ready, Delayed: q.Delayed, Claimed: q.Claimed, Parked: q.Parked,
+			Capped: q.Capped, OldestDue: q.OldestDue, Lag: Seconds(q.Lag),
+		}
+		r.addDead(groups)
+		r.addProcesses(processes)
+		for _, e := range set {
+			if e.Endpoint == r.Name && e.Paused {
+				r.Paused, r.Reason = e.PausedAt, e.Reason
+			}
+		}
+		r.State = r.state()
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+func (r *endpointRow) addDead(groups []deadletter.Group) {
+	for _, g := range groups {
+		if g.Endpoint != r.Name {
+			continue
+		}
+		r.Dead, r.Causes, r.more = r.Dead+g.Count, r.Causes+1, r.more || g.Capped
+		if r.died.IsZero() || g.First.Before(r.died) {
+			r.died = g.First
+		}
+	}
+}
+
+func (r *endpointRow) addProcesses(processes []whereabouts.Process) {
+	for _, p := range processes {
+		if p.Lives && slices.Contains(p.Endpoints, r.Name) {
+			r.Processes++
+		}
+	}
+}
+
+func (r *endpointRow) state() string {
+	switch {
+	case !r.Paused.IsZero():
+		return "paused"
+	case r.Processes == 0:
+		return "nobody"
+	case time.Duration(r.Lag) > late:
+		return "behind"
+	}
+	return "running"
+}
+
+// Word is the state for people.
+func (r endpointRow) Word() string {
+	if r.State == "nobody" {
+		return "no process"
+	}
+	return strings.ToLower(r.State)
+}

@@ -1,0 +1,132 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/eddaui/internal/words"
+	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
+)
+
+// schedulesPage is the list of manifests.
+type schedulesPage struct {
+	Head
+	State     string // of the filter
+	Prefix    string
+	Manifests []scheduler.ManifestInfo
+	After     string
+	Counts    scheduler.RunCounts
+	Groups    []scheduler.GroupInfo
+
+	shown view.Object
+}
+
+// JSON is what the command prints.
+func (p *schedulesPage) JSON() any { return p.shown }
+
+const manifestsShown = 100
+
+// Schedules reads manifests in the order of their names, and the runs that have not ended.
+func (s *Source) Schedules(ctx context.Context, a Ask) (Page, error) {
+	if s.Scheduler == nil {
+		return nil, missing("These pages have no scheduler.")
+	}
+	p := &schedulesPage{State: a.Query.Get("state"), Prefix: a.Query.Get("prefix")}
+	p.Head = head("schedules", "Schedules", command("edda manifest list", "state", p.State, "prefix", p.Prefix))
+	f := scheduler.ManifestFilter{
+		State: scheduler.ManifestState(p.State), Prefix: p.Prefix, After: a.Query.Get("after"), Limit: manifestsShown,
+	}
+	var err error
+	if p.Manifests, err = s.Scheduler.Manifests(ctx, f); err != nil {
+		return nil, err
+	}
+	if len(p.Manifests) == manifestsShown {
+		p.After = p.Manifests[manifestsShown-1].Name
+	}
+	p.shown = view.Manifests(p.Manifests, manifestsShown).View().JSON
+	if p.Counts, err = s.Scheduler.Counts(ctx); err != nil {
+		return nil, err
+	}
+	p.Groups, err = s.Scheduler.Groups(ctx)
+	return p, err
+}
+
+// manifestPage is the page of one manifest.
+type manifestPage struct {
+	Head
+	Manifest scheduler.ManifestInfo
+	Waits    []string
+	Next     []time.Time
+	Runs     []scheduler.RunInfo
+	Body     []byte
+
+	shown view.Object
+}
+
+// JSON is what the command prints, with the next due times and the last runs.
+func (p *manifestPage) JSON() any { return p.shown }
+
+const (
+	timesShown = 10
+	runsShown  = 20
+)
+
+// Manifest reads one manifest, why it does not fire, when it will, and its last runs.
+func (s *Source) Manifest(ctx context.Context, a Ask) (Page, error) {
+	if s.Scheduler == nil {
+		return nil, missing("These pages have no scheduler.")
+	}
+	name := a.Path("manifest")
+	m, err := s.Scheduler.Manifest(ctx, name)
+	if err != nil {
+		return nil, faultOf(err, fmt.Sprintf("There is no manifest %s.", view.Escape(view.Shortened(name, 130))))
+	}
+	p := &manifestPage{
+		Head: head("schedules", name, "edda manifest show "+words.Quoted(name)), Manifest: m, Waits: m.Waits(),
+	}
+	if m.Body = s.body(m.Kind, m.Body); a.Bodies {
+		p.Body, _ = cut(m.Body)
+	}
+	if p.Next, err = s.Scheduler.Next(ctx, name, timesShown); err != nil {
+		return nil, err
+	}
+	if p.Runs, err = s.Scheduler.Runs(ctx, scheduler.RunFilter{Manifest: name, Limit: runsShown}); err != nil {
+		return nil, err
+	}
+	p.shown = append(view.Manifest(m, a.Bodies).JSON, "next", view.DueTimes(name, p.Next).JSON[3],
+		"runs", view.Runs(p.Runs, runsShown+1).View().JSON[1])
+	return p, nil
+}
+
+// runPage is the page of one run.
+type runPage struct {
+	Head
+	Run  scheduler.RunInfo
+	Body []byte
+
+	shown view.Object
+}
+
+// JSON is what the command prints.
+func (p *runPage) JSON() any { return p.shown }
+
+// Run reads one run with its attempts.
+func (s *Source) Run(ctx context.Context, a Ask) (Page, error) {
+	id, err := saga.ParseID(a.Path("id"))
+	if err != nil || s.Scheduler == nil {
+		return nil, missing("The id of a run is a UUID.")
+	}
+	r, err := s.Scheduler.RunOf(ctx, id)
+	if err != nil {
+		return nil, faultOf(err, fmt.Sprintf("There is no run %s; runs that ended long ago are deleted.", id))
+	}
+	p := &runPage{Head: head("schedules", "Run of "+r.Manifest, "edda run show "+id.String()), Run: r}
+	if r.Body = s.body(r.Kind, r.Body); a.Bodies {
+		p.Body, _ = cut(r.Body)
+	}
+	p.shown = view.Run(r, a.Bodies).JSON
+	return p, nil
+}

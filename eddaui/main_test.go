@@ -1,0 +1,10 @@
+package eddaui_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/edda-go/edda/internal/pgdev"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }

@@ -1,0 +1,65 @@
+package eddaui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/edda-go/edda/eddaui/internal/page"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// reading connects as another pool does, and only reads.
+type reading struct {
+	refused atomic.Bool // a pooler does not take the settings
+}
+
+// pool makes a pool, which connects when it is used first.
+func (r *reading) pool(like *pgxpool.Pool) (*pgxpool.Pool, error) {
+	config := like.Config().Copy()
+	config.MinConns, config.MinIdleConns, config.MaxConns = 0, 0, readers
+	before := config.BeforeConnect
+	config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error {
+		c.RuntimeParams["application_name"] = "edda ui"
+		if !r.refused.Load() {
+			c.RuntimeParams["default_transaction_read_only"] = "on"
+			c.RuntimeParams["statement_timeout"] = strconv.FormatInt(readLimit.Milliseconds(), 10)
+		}
+		if before != nil {
+			return before(ctx, c)
+		}
+		return nil
+	}
+	//nolint:forbidigo // it connects later, with the contexts of its users
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		return nil, fmt.Errorf("make a pool that reads: %w", err)
+	}
+	return pool, nil
+}
+
+// protocolViolation is the SQLSTATE with which PgBouncer refuses a setting.
+const protocolViolation = "08P01"
+
+// refuses reports whether a pooler does not take the settings of a connection, for the first time.
+func (r *reading) refuses(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && server.Code == protocolViolation &&
+		strings.Contains(server.Message, "startup parameter") && r.refused.CompareAndSwap(false, true)
+}
+
+// read reads a page. Behind a pooler that takes no settings it reads without them: nothing here writes, and the time
+// of a read is bounded by its context.
+func (u *UI) read(ctx context.Context, p route, ask page.Ask) (page.Page, error) {
+	found, err := p.read(u.source, ctx, ask)
+	if u.reading.refuses(err) {
+		u.log.InfoContext(ctx, "edda: ui: a pooler takes no settings, pages read without them", "error", err)
+		found, err = p.read(u.source, ctx, ask)
+	}
+	return found, err
+}

@@ -1,0 +1,75 @@
+package eddaui
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/edda-go/edda/eddaui/internal/page"
+)
+
+// route is a page: its address, the name of its template, and what reads it.
+type route struct {
+	pattern  string
+	template string
+	read     func(s *page.Source, ctx context.Context, a page.Ask) (page.Page, error)
+}
+
+// pages are all pages. The order is that of the code, and means nothing.
+var pages = []route{
+	{"/{$}", "now", (*page.Source).Now},
+	{"/now", "now", (*page.Source).Now},
+	{"/find", "find", (*page.Source).Find},
+	{"/endpoints/{endpoint}", "endpoint", (*page.Source).Endpoint},
+	{"/dead", "dead", (*page.Source).Dead},
+	{"/dead/groups/{group}", "group", (*page.Source).Group},
+	{"/dead/{number}", "letter", (*page.Source).Letter},
+	{"/sagas", "sagas", (*page.Source).Sagas},
+	{"/sagas/{saga}", "instances", (*page.Source).Instances},
+	{"/sagas/{saga}/{key}", "instance", (*page.Source).One},
+	{"/instance", "instance", (*page.Source).One},
+	{"/messages/{id}", "message", (*page.Source).Message},
+	{"/conversations/{id}", "conversation", (*page.Source).Conversation},
+	{"/manifests", "schedules", (*page.Source).Schedules},
+	{"/manifests/{manifest}", "manifest", (*page.Source).Manifest},
+	{"/runs/{id}", "run", (*page.Source).Run},
+	{"/limits", "limits", (*page.Source).Limits},
+	{"/border", "border", (*page.Source).Border},
+	{"/processes", "processes", (*page.Source).Processes},
+}
+
+// action is something that changes something.
+type action struct {
+	pattern string
+	may     May // any of these rights is enough
+	do      http.HandlerFunc
+}
+
+// routes is the whole UI. An action is POST, from this site, by somebody who has the right; every other POST is
+// refused, so that none is open because it was forgotten here.
+func (u *UI) routes(actions []action) http.Handler {
+	mux := http.NewServeMux()
+	for _, p := range pages {
+		mux.Handle("GET "+p.pattern, u.page(p))
+	}
+	for _, a := range actions {
+		mux.Handle("POST "+a.pattern, u.needs(a.may, a.do))
+	}
+	mux.Handle("POST /", u.needs(acting, http.HandlerFunc(u.noAction)))
+	mux.Handle("GET /", http.HandlerFunc(u.noPage))
+	all := http.NewServeMux()
+	all.Handle("GET /static/", u.look.files())
+	all.Handle("/", u.authorized(asJSON(mux)))
+	cross := http.NewCrossOriginProtection()
+	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u.refuse(w, r, "This request came from another site.")
+	}))
+	return guarded(cross.Handler(all))
+}
+
+func (u *UI) noPage(w http.ResponseWriter, r *http.Request) {
+	u.complain(w, r, http.StatusNotFound, "There is no such page.")
+}
+
+func (u *UI) noAction(w http.ResponseWriter, r *http.Request) {
+	u.complain(w, r, http.StatusNotFound, "There is nothing to do here.")
+}

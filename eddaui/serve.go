@@ -1,0 +1,241 @@
+package eddaui
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/edda-go/edda/eddaui/internal/live"
+	"github.com/edda-go/edda/eddaui/internal/page"
+	"github.com/edda-go/edda/migrations"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const jsonSuffix = ".json"
+
+type jsonKey struct{}
+
+// asJSON takes the suffix .json off an address, and remembers it.
+func asJSON(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, jsonSuffix) {
+			r = r.WithContext(context.WithValue(r.Context(), jsonKey{}, true))
+			u := *r.URL
+			u.Path, u.RawPath = strings.TrimSuffix(u.Path, jsonSuffix), strings.TrimSuffix(u.RawPath, jsonSuffix)
+			r.URL = &u
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func wantsJSON(r *http.Request) bool { return r.Context().Value(jsonKey{}) != nil }
+
+// page serves a page, as HTML, as JSON or as a stream of what changes on it.
+func (u *UI) page(p route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		if !storable(r.URL.Path) || !allStorable(query) {
+			u.complain(w, r, http.StatusNotFound, "Nothing has a name like this.")
+			return
+		}
+		ask := page.Ask{Path: r.PathValue, Query: query, Bodies: actorOf(r.Context()).May&Bodies != 0}
+		if query.Has("live") {
+			u.stream(w, r, p, ask)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), readLimit)
+		defer cancel()
+		found, err := u.read(ctx, p, ask)
+		switch {
+		case err != nil:
+			u.fail(w, r, err)
+		case wantsJSON(r):
+			u.writeJSON(w, r, http.StatusOK, found.JSON())
+		default:
+			if f, ok := found.(*page.Find); ok && f.Only() != "" {
+				w.Header().Set("Location", "./"+f.Only()) // relative, as all links: the prefix is not known
+				w.WriteHeader(http.StatusFound)
+				return
+			}
+			u.show(w, r, http.StatusOK, p.template, frameOf(r, found))
+		}
+	})
+}
+
+// storable reports whether a name may be in the database: it is UTF-8, and without the character 0.
+func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
+
+func allStorable(query url.Values) bool {
+	for name, values := range query {
+		if !storable(name) || slices.ContainsFunc(values, func(v string) bool { return !storable(v) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// stream keeps a page up to date. All viewers who see the same are served by one read.
+func (u *UI) stream(w http.ResponseWriter, r *http.Request, p route, ask page.Ask) {
+	address := *r.URL
+	query := address.Query()
+	query.Del("live")
+	key := address.EscapedPath() + "?" + query.Encode() + " " + strconv.FormatBool(ask.Bodies)
+	f := frameOf(r, nil)
+	read := func(ctx context.Context) ([]live.Fragment, error) {
+		found, err := u.read(ctx, p, ask)
+		if err != nil {
+			return nil, errors.New(textOf(err))
+		}
+		now := f
+		now.put(found)
+		return u.look.fragments(p.template, now)
+	}
+	if err := u.hub.Serve(w, r, p.template, key, read); err != nil {
+		u.log.WarnContext(r.Context(), "edda: ui: a stream was cut", "path", r.URL.Path, "error", err)
+	}
+}
+
+// frame is what a template gets: a page, and what is around it.
+type frame struct {
+	Root    string // relative address of the first page: "", "../", …
+	JSON    string // relative address of this page as JSON
+	Live    string // relative address of the stream, "" for a page that does not change by itself
+	Bodies  bool
+	Actor   Actor
+	Section string
+	Title   string
+	Command string
+	Now     time.Time
+	Page    page.Page
+}
+
+func frameOf(r *http.Request, found page.Page) frame {
+	path := r.URL.EscapedPath()
+	f := frame{
+		Root: strings.Repeat("../", strings.Count(path, "/")-1), Actor: actorOf(r.Context()), Now: time.Now(),
+	}
+	if f.Root == "" {
+		f.Root = "./"
+	}
+	f.Bodies = f.Actor.May&Bodies != 0
+	last := path[strings.LastIndex(path, "/")+1:]
+	if last == "" {
+		last = "now"
+	}
+	query := r.URL.Query()
+	query.Del("live")
+	f.JSON = withQuery("./"+last+jsonSuffix, query)
+	query.Set("live", "1")
+	f.Live = withQuery("./"+last, query)
+	if found != nil {
+		f.put(found)
+	}
+	return f
+}
+
+func withQuery(path string, query url.Values) string {
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}
+
+func (f *frame) put(found page.Page) {
+	about := found.About()
+	f.Page, f.Section, f.Title, f.Command, f.Now = found, about.Section, about.Title, about.Command, about.Now
+}
+
+// show writes a page when it is whole.
+func (u *UI) show(w http.ResponseWriter, r *http.Request, status int, template string, f frame) {
+	var whole bytes.Buffer
+	if err := u.look.page(&whole, template, f); err != nil {
+		u.log.ErrorContext(r.Context(), "edda: ui: a page cannot be written", "page", template, "error", err)
+		http.Error(w, "this page is broken", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = whole.WriteTo(w)
+}
+
+func (u *UI) writeJSON(w http.ResponseWriter, r *http.Request, status int, value any) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetIndent("", "  ")
+	if err := e.Encode(value); err != nil {
+		u.log.ErrorContext(r.Context(), "edda: ui: a page cannot be written", "page", r.URL.Path, "error", err)
+		http.Error(w, "this page is broken", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = b.WriteTo(w)
+}
+
+// notice is a page that says one thing.
+type notice struct {
+	page.Head
+	Status int
+	Text   string
+}
+
+func (n notice) JSON() any { return map[string]string{"error": n.Text} }
+
+// complain answers with a text.
+func (u *UI) complain(w http.ResponseWriter, r *http.Request, status int, text string) {
+	n := notice{Head: page.Head{Title: http.StatusText(status), Now: time.Now()}, Status: status, Text: text}
+	if wantsJSON(r) {
+		u.writeJSON(w, r, status, n.JSON())
+		return
+	}
+	f := frameOf(r, n)
+	f.Live, f.JSON = "", ""
+	u.show(w, r, status, "notice", f)
+}
+
+// fail answers what a page could not be read for.
+func (u *UI) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // nobody reads the answer
+	}
+	if f := (page.Fault{}); errors.As(err, &f) {
+		u.complain(w, r, f.Status, f.Text)
+		return
+	}
+	u.log.WarnContext(r.Context(), "edda: ui: a page cannot be read", "path", r.URL.Path, "error", err)
+	u.complain(w, r, http.StatusServiceUnavailable, textOf(err))
+}
+
+// unmigrated are the SQLSTATEs of a schema or a table that is not there.
+var unmigrated = map[string]bool{"42P01": true, "3F000": true, "42703": true, "42883": true}
+
+// textOf is an error for people. Only texts of Edda and of Postgres are shown: what a driver says may name an address.
+func textOf(err error) string {
+	var (
+		server *pgconn.PgError
+		fault  page.Fault
+	)
+	switch {
+	case errors.As(err, &fault):
+		return fault.Text
+	case errors.Is(err, migrations.ErrNotMigrated), errors.As(err, &server) && unmigrated[server.Code]:
+		return "The schema is not migrated. Run edda migrate up as the role that owns it."
+	case errors.As(err, &server) && server.Code == "57014", errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("Reading took longer than %v and was stopped.", readLimit)
+	case errors.As(err, &server) && server.Code == "42501":
+		return "The role of these pages lacks a right: " + server.Message +
+			". edda migrate grants prints what it needs."
+	case errors.As(err, &server):
+		return "Postgres says: " + server.Message + " (" + server.Code + ")."
+	}
+	return "The database does not answer. The log of this program says more."
+}

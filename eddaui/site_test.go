@@ -1,0 +1,254 @@
+package eddaui_test
+
+import (
+	"flag"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/eddaui"
+	"github.com/edda-go/edda/internal/demo/world"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// prefix is where the pages are mounted.
+const prefix = "/tools/edda"
+
+// site is a server with the pages of one schema.
+type site struct {
+	t      *testing.T
+	ui     *eddaui.UI
+	server *httptest.Server
+	pool   *pgxpool.Pool
+	schema string
+}
+
+func allow(may eddaui.May) func(*http.Request) (eddaui.Actor, error) {
+	return func(*http.Request) (eddaui.Actor, error) { return eddaui.Actor{Name: "ann", May: may}, nil }
+}
+
+// newSchema is a schema with the tables of Edda, and nothing in them.
+func newSchema(t *testing.T) (*pgxpool.Pool, string) {
+	t.Helper()
+	pool, schema := pgdev.Pool(t), pgdev.Schema(t)
+	pgtest.Migrate(t, pool, schema)
+	return pool, schema
+}
+
+// newShop is a schema in which the story of a shop was told.
+func newShop(t *testing.T) (*pgxpool.Pool, string, *world.Shop) {
+	t.Helper()
+	pool, schema := newSchema(t)
+	shop, err := world.Seed(t.Context(), pool, schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := shop.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return pool, schema, shop
+}
+
+func serve(t *testing.T, pool *pgxpool.Pool, schema string, o eddaui.Options) *site {
+	t.Helper()
+	o.Schema, o.Log = schema, slog.New(slog.DiscardHandler)
+	ui, err := eddaui.New(pool, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(prefix+"/", http.StripPrefix(prefix, ui))
+	s := &site{t: t, ui: ui, server: httptest.NewServer(mux), pool: pool, schema: schema}
+	t.Cleanup(func() {
+		ui.Close()
+		s.server.Close()
+	})
+	return s
+}
+
+// answer is what the server said.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+	url    *url.URL // after redirects
+}
+
+func (s *site) do(method, path string, headers ...string) answer {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.server.URL+prefix+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for n := 0; n+1 < len(headers); n += 2 {
+		r.Header.Set(headers[n], headers[n+1])
+	}
+	got, err := s.server.Client().Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = got.Body.Close() }()
+	body, err := io.ReadAll(got.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return answer{got.StatusCode, got.Header, string(body), got.Request.URL}
+}
+
+// get reads a page that has to be there.
+func (s *site) get(path string) string {
+	s.t.Helper()
+	a := s.do(http.MethodGet, path)
+	if a.status != http.StatusOK {
+		s.t.Fatalf("GET %s is %d:\n%s", path, a.status, a.body)
+	}
+	return a.body
+}
+
+var links = regexp.MustCompile(`(?:href|src|data-stream)="([^"#]+)`)
+
+// crawl follows every link from a page on, and calls look with each page. Pages of one sort are looked at three times
+// at most: of a hundred messages a few are enough.
+func (s *site) crawl(from string, look func(path, body string)) (paths []string) {
+	s.t.Helper()
+	root, err := url.Parse(s.server.URL + prefix + from)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	seen, sorts, todo := map[string]bool{}, map[string]int{}, []*url.URL{root}
+	for len(todo) > 0 {
+		at := todo[0]
+		todo = todo[1:]
+		path := strings.TrimPrefix(at.RequestURI(), prefix)
+		if seen[path] {
+			continue
+		}
+		seen[path] = true
+		if sort := sortOf(path); sorts[sort] >= 3 {
+			continue
+		} else if sorts[sort]++; strings.Contains(path, "live=") {
+			continue
+		}
+		a := s.do(http.MethodGet, path)
+		if a.status != http.StatusOK {
+			s.t.Errorf("a link leads to %s, which is %d:\n%.300s", path, a.status, a.body)
+			continue
+		}
+		paths = append(paths, path)
+		if look(path, a.body); !strings.HasPrefix(a.header.Get("Content-Type"), "text/html") {
+			continue
+		}
+		for _, m := range links.FindAllStringSubmatch(a.body, -1) {
+			to, err := a.url.Parse(strings.ReplaceAll(m[1], "&amp;", "&"))
+			if err != nil || to.Host != root.Host || !strings.HasPrefix(to.Path, prefix+"/") {
+				s.t.Errorf("%s links to %s, which is outside", path, m[1])
+				continue
+			}
+			todo = append(todo, to)
+		}
+	}
+	return paths
+}
+
+var anyOne = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{12}|\d+`)
+
+// sortOf is a path without what tells pages of one sort apart.
+func sortOf(path string) string { return anyOne.ReplaceAllString(path, "*") }
+
+// What differs from run to run, in the order in which it is replaced.
+var (
+	varying = []struct {
+		what *regexp.Regexp
+		by   string
+	}{
+		{regexp.MustCompile(`<time [^>]*>[^<]*</time>`), "<time>"},
+		{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z`), "MOMENT"},
+		{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID"},
+		{regexp.MustCompile(`…[0-9a-f]{8}`), "…ID"},
+		{regexp.MustCompile(`v=[0-9a-f]{16}`), "v=SUM"},
+		{regexp.MustCompile(`\d[\d.]* (µs|ms|s|min|h|days)\b( \d+ min)?`), "SPAN"},
+		{regexp.MustCompile(`\d[\dhms]*m\b`), "SPAN"},
+		{regexp.MustCompile(`(, )?handler SPAN`), ""}, // a quick one has none
+		{regexp.MustCompile(`[^ >]+ \(process \d+\)`), "PROCESS"},
+		{regexp.MustCompile(`process \d+`), "process PID"},
+		{regexp.MustCompile(`\d[\d.]* [kM]?B\b`), "SIZE"},
+	}
+	host, _ = os.Hostname()
+	process = regexp.MustCompile(`HOST/[0-9a-f]{12}`)
+)
+
+func steady(body string) string {
+	for _, v := range varying {
+		body = v.what.ReplaceAllString(body, v.by)
+	}
+	return process.ReplaceAllString(strings.ReplaceAll(body, host, "HOST"), "HOST/PROCESS")
+}
+
+// main is what stands between the header and the footer of a page, which are the same everywhere.
+func mainOf(body string) string {
+	from, to := strings.Index(body, "<main"), strings.Index(body, "</main>")
+	if from < 0 || to < 0 {
+		return body
+	}
+	return body[from : to+len("</main>")]
+}
+
+// golden compares a page with the file of that name.
+func golden(t *testing.T, name, body string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".html")
+	got := steady(body) + "\n"
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v; go test ./eddaui -update writes it", err)
+	}
+	if got != string(want) {
+		t.Errorf("the page is not as %s has it; go test ./eddaui -update writes it anew:\n%s", file,
+			firstDifference(string(want), got))
+	}
+}
+
+func firstDifference(want, got string) string {
+	a, b := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for n := range min(len(a), len(b)) {
+		if a[n] != b[n] {
+			return "want " + a[n] + "\n got " + b[n]
+		}
+	}
+	return "one is longer"
+}
+
+func (s *site) sorted(paths []string) []string {
+	sorts := map[string]bool{}
+	for _, p := range paths {
+		sorts[sortOf(p)] = true
+	}
+	var all []string
+	for p := range sorts {
+		all = append(all, p)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,52 @@
+package whereabouts
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/presence"
+	"github.com/edda-go/edda/saga"
+)
+
+// Process is a process that runs endpoints or relays, by the database's clock.
+type Process struct {
+	Session   saga.ID
+	Host      string
+	PID       int
+	Endpoints []string // that it runs, sorted
+	Lives     bool     // it renews its row in time; one that was killed counts as alive for some seconds
+	Started   time.Time
+	Renewed   time.Time // the last sign of life
+	Ended     time.Time // zero while it lives
+	Died      bool      // it ended without saying so: it was killed, or lost the database
+}
+
+// Processes returns the processes that live, the newest first, and behind them those that have ended within an hour,
+// 1,000 at most. It locks nothing and needs SELECT.
+func (r *Reader) Processes(ctx context.Context) ([]Process, error) {
+	known, err := r.routes.Reload(ctx, r.pool)
+	if err != nil {
+		return nil, err
+	}
+	found, err := presence.All(ctx, r.pool, r.schema)
+	if err != nil {
+		return nil, pgerr.Explain(err)
+	}
+	all := make([]Process, 0, len(found))
+	for _, f := range found {
+		p := Process{
+			Session: f.Session, Host: f.Host, PID: f.PID, Lives: f.Lives, Started: f.Started, Renewed: f.Renewed,
+			Ended: f.Ended, Died: f.Died,
+		}
+		for _, number := range f.Queues {
+			if q := known.ByID[number]; q != nil {
+				p.Endpoints = append(p.Endpoints, q.Endpoint)
+			}
+		}
+		slices.Sort(p.Endpoints)
+		all = append(all, p)
+	}
+	return all, nil
+}

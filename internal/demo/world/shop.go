@@ -1,0 +1,250 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Shop is a schema with a shop in it, whose endpoints run until Close.
+type Shop struct {
+	Bus    *bus.Bus
+	Op     *operate.Operator
+	Labels saga.ID // the message from which the labels of a batch follow
+	First  saga.ID // the message that placed the first order
+
+	pool  *pgxpool.Pool
+	stops map[string]func() error
+}
+
+// Seed tells the story of the shop. The schema has been migrated.
+func Seed(ctx context.Context, pool *pgxpool.Pool, schema string) (s *Shop, err error) {
+	s = &Shop{pool: pool, stops: map[string]func() error{}}
+	s.Bus, err = bus.New(pool, bus.Options{
+		Schema: schema, AutoInstall: true, Logger: slog.New(slog.DiscardHandler),
+		History: history.Options{Level: history.Bodies},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.Op, err = operate.New(pool, operate.Options{Schema: schema}); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(cast())) {
+		if err := s.start(ctx, name); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	if err := s.tell(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// start installs an endpoint and runs it.
+func (s *Shop) start(ctx context.Context, name string) error {
+	e, err := cast()[name](s.Bus)
+	if err == nil {
+		err = e.Install(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	group := run.NewGroup(context.WithoutCancel(ctx))
+	group.Go(e.Run)
+	s.stops[name] = func() error {
+		group.Stop()
+		return group.Wait()
+	}
+	return nil
+}
+
+func (s *Shop) stop(name string) error {
+	stop := s.stops[name]
+	delete(s.stops, name)
+	return stop()
+}
+
+// Close ends the endpoints.
+func (s *Shop) Close() (err error) {
+	for name := range maps.Clone(s.stops) {
+		err = errors.Join(err, s.stop(name))
+	}
+	return err
+}
+
+// tell is the story: a good day, and then the bank is down and nobody ships.
+func (s *Shop) tell(ctx context.Context) error {
+	for n := 1; n <= 9; n++ {
+		if err := s.place(ctx, n); err != nil {
+			return err
+		}
+	}
+	shipped := func(n int64) func(look) bool { // each has sent an invoice, of which all are tried again later
+		return func(l look) bool { return len(l.versions) == 0 && l.later["erp"] == n }
+	}
+	if err := s.until(ctx, "nine orders are shipped", shipped(9)); err != nil {
+		return err
+	}
+	if err := s.placeInOrder(ctx, 3); err != nil { // again: a second life
+		return err
+	}
+	if err := s.until(ctx, "order 3 is shipped", shipped(10)); err != nil {
+		return err
+	}
+	sent, err := s.Bus.Send(ctx, printBatch{Batch: 1, Labels: labels})
+	if err != nil {
+		return err
+	}
+	s.Labels = sent.ID
+	// 60 labels, of which 3 are dead letters, beside the mails of 5 orders
+	if err := s.until(ctx, "labels are printed, and mails sent", func(l look) bool {
+		return l.letters == 9 && l.ready["labels"]+l.ready["mails"] == 0
+	}); err != nil {
+		return err
+	}
+	return s.trouble(ctx)
+}
+
+// trouble is what an operator has to see.
+func (s *Shop) trouble(ctx context.Context) error {
+	if err := s.stop("shipping"); err != nil {
+		return err
+	}
+	if err := s.placeInOrder(ctx, 10); err != nil { // is paid, and not shipped
+		return err
+	}
+	err := s.until(ctx, "order 10 waits for its parcel", func(l look) bool { return l.versions[key(10)] == 3 })
+	if err != nil {
+		return err
+	}
+	if err := s.stop("payments"); err != nil { // a running endpoint may take a message before it hears of the pause
+		return err
+	}
+	if err := s.Op.Endpoints().Pause(ctx, "payments", "the bank is down until 14:00"); err != nil {
+		return err
+	}
+	if err := s.start(ctx, "payments"); err != nil {
+		return err
+	}
+	for n := 11; n <= 16; n++ {
+		if err := s.place(ctx, n); err != nil {
+			return err
+		}
+		is2 := func(l look) bool { return l.versions[key(n)] == 2 }
+		if err := s.until(ctx, "the stock of the order is reserved", is2); err != nil {
+			return err
+		}
+	}
+	return s.notes(ctx)
+}
+
+// notes are what comes to order 12: a check that fails twice, and three notes in one batch.
+func (s *Shop) notes(ctx context.Context) error {
+	if _, err := s.Bus.Send(ctx, check{Order: key(12)}); err != nil {
+		return err
+	}
+	is := func(version int64) func(look) bool {
+		return func(l look) bool { return l.versions[key(12)] == version }
+	}
+	err := s.until(ctx, "order 12 is checked at the third attempt", is(3))
+	if err != nil {
+		return err
+	}
+	err = s.Bus.InTx(ctx, func(tx pgx.Tx) error { // so that they are one batch
+		for _, text := range []string{"ring twice", "<script>alert(1)</script>", "leave it\u202e next door"} {
+			if _, err := s.Bus.SendTx(ctx, tx, Note{Order: key(12), Text: text}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.until(ctx, "notes are taken", is(4))
+}
+
+// placeInOrder places an order whose stock is reserved after it is paid.
+func (s *Shop) placeInOrder(ctx context.Context, n int) error {
+	if err := s.stop("stock"); err != nil {
+		return err
+	}
+	if err := s.place(ctx, n); err != nil {
+		return err
+	}
+	err := s.until(ctx, "the order is paid", func(l look) bool { return l.versions[key(n)] == 2 })
+	if err != nil {
+		return err
+	}
+	return s.start(ctx, "stock")
+}
+
+func key(n int) string { return fmt.Sprintf("2026-%04d", n) }
+
+func (s *Shop) place(ctx context.Context, n int) error {
+	sent, err := s.Bus.Send(ctx, place{Order: key(n), Cents: 27182800 + n, Customer: fmt.Sprintf("customer %d", n)})
+	if n == 1 {
+		s.First = sent.ID
+	}
+	return err
+}
+
+// look is what the story waits for.
+type look struct {
+	versions     map[string]int64 // of living orders, by their keys
+	ready, later map[string]int64 // messages, by endpoint
+	letters      int64            // dead ones
+}
+
+func (s *Shop) look(ctx context.Context) (l look, err error) {
+	l = look{versions: map[string]int64{}, ready: map[string]int64{}, later: map[string]int64{}}
+	living, err := s.Op.Sagas().Instances(ctx, persistence.ListOptions{Saga: Orders.Name()})
+	if err != nil {
+		return l, err
+	}
+	for _, i := range living {
+		l.versions[i.Instance.Key] = i.Instance.Version
+	}
+	infos, err := s.Op.Queues().List(ctx)
+	if err != nil {
+		return l, err
+	}
+	for _, i := range infos {
+		l.ready[i.Endpoint], l.later[i.Endpoint] = i.Ready, i.Delayed
+	}
+	l.letters, err = s.Op.DeadLetters().Count(ctx, s.pool, deadletter.Filter{})
+	return l, err
+}
+
+// until waits until all is as the story wants it.
+func (s *Shop) until(ctx context.Context, what string, ok func(look) bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("waited for: %s", what))
+	defer cancel()
+	for {
+		l, err := s.look(ctx)
+		switch {
+		case err != nil:
+			return errors.Join(err, context.Cause(ctx))
+		case ok(l):
+			return nil
+		}
+		if run.Sleep(ctx, 20*time.Millisecond) != nil {
+			return fmt.Errorf("%w, but it is %+v", context.Cause(ctx), l)
+		}
+	}
+}

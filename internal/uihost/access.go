@@ -1,0 +1,253 @@
+package uihost
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"html/template"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/edda-go/edda/eddaui"
+)
+
+// access lets people in, in one of three ways.
+type access struct {
+	may eddaui.May
+
+	// without authentication
+	mu      sync.Mutex
+	token   string // "" when it has been used
+	session string
+
+	users   map[string]string // by basic authentication: passwords by their names
+	header  string            // that a proxy sets to the name
+	proxies []netip.Prefix    // that may set it
+}
+
+const (
+	cookieName = "edda_ui"
+	everything = eddaui.Retry | eddaui.Edit | eddaui.Discard | eddaui.Pause | eddaui.Limit | eddaui.Schedule |
+		eddaui.Send | eddaui.Repair | eddaui.Admin
+)
+
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+func newAccess(o Options) (*access, error) {
+	a := &access{may: eddaui.Look | eddaui.Bodies}
+	if !o.ReadOnly {
+		a.may |= everything
+	}
+	host, _, err := net.SplitHostPort(o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("%w: --listen %q: want an address and a port, like 127.0.0.1:7433", ErrUsage, o.Listen)
+	}
+	way, what, _ := strings.Cut(o.Auth, ":")
+	switch {
+	case o.Auth == "" && !isLoopback(host):
+		return nil, fmt.Errorf("%w: --listen %s can be reached from other machines: give --auth basic:FILE or "+
+			"--auth header:NAME", ErrUsage, o.Listen)
+	case o.Auth == "":
+		a.token, a.session = rand.Text(), rand.Text()
+		return a, nil
+	case way == "basic" && what != "":
+		return a, a.readUsers(what)
+	case way == "header" && what != "":
+		return a, a.readProxies(what)
+	}
+	return nil, fmt.Errorf("%w: --auth %q: want basic:FILE, or header:NAME", ErrUsage, o.Auth)
+}
+
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// readUsers reads lines NAME:PASSWORD. As with ~/.pgpass, nobody else may read the file.
+func (a *access) readUsers(file string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return fmt.Errorf("%w: --auth: %w", ErrUsage, err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%w: --auth: %s has passwords, and others may read it: chmod 600", ErrUsage, file)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("%w: --auth: %w", ErrUsage, err)
+	}
+	a.users = map[string]string{}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, password, ok := strings.Cut(line, ":")
+		if !ok || name == "" || password == "" {
+			return fmt.Errorf("%w: --auth: line %d of %s is not NAME:PASSWORD", ErrUsage, n, file)
+		}
+		a.users[name] = password
+	}
+	if len(a.users) == 0 {
+		return fmt.Errorf("%w: --auth: %s has no line NAME:PASSWORD", ErrUsage, file)
+	}
+	return nil
+}
+
+// readProxies reads NAME, or NAME@NETWORK,NETWORK. Without networks only a proxy on this machine is trusted.
+func (a *access) readProxies(text string) error {
+	name, networks, given := strings.Cut(text, "@")
+	a.header, a.proxies = name, loopback
+	if !given {
+		return nil
+	}
+	a.proxies = nil
+	for one := range strings.SplitSeq(networks, ",") {
+		network, err := netip.ParsePrefix(one)
+		if err != nil {
+			return fmt.Errorf("%w: --auth: %q is not a network like 10.0.0.0/8", ErrUsage, one)
+		}
+		a.proxies = append(a.proxies, network)
+	}
+	return nil
+}
+
+// address is where a browser begins.
+func (a *access) address(listens net.Addr) string {
+	if a.token != "" {
+		return fmt.Sprintf("http://%s/?token=%s", listens, a.token)
+	}
+	return fmt.Sprintf("http://%s/", listens)
+}
+
+var (
+	errUnknown = errors.New("the asker is not known")
+	errHost    = errors.New("the host that the request names is no loopback address")
+	errProxy   = errors.New("the request does not come from a trusted proxy")
+)
+
+// authorize says who asks.
+func (a *access) authorize(r *http.Request) (eddaui.Actor, error) {
+	actor := eddaui.Actor{Name: "local", From: r.RemoteAddr, May: a.may}
+	switch {
+	case a.users != nil:
+		name, password, ok := r.BasicAuth()
+		want, known := a.users[name]
+		if same := equal(password, want); !ok || !known || !same {
+			return eddaui.Actor{}, errUnknown
+		}
+		actor.Name = name
+	case a.header != "":
+		if !a.trusts(r.RemoteAddr) {
+			return eddaui.Actor{}, errProxy
+		}
+		if actor.Name = r.Header.Get(a.header); actor.Name == "" {
+			return eddaui.Actor{}, errUnknown
+		}
+	default:
+		if !hostIsLoopback(r.Host) { // a name of another site may have been pointed here
+			return eddaui.Actor{}, errHost
+		}
+		if cookie, err := r.Cookie(cookieName); err != nil || !equal(cookie.Value, a.session) {
+			return eddaui.Actor{}, errUnknown
+		}
+	}
+	return actor, nil
+}
+
+// equal takes as long whatever the texts are.
+func equal(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+func hostIsLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return isLoopback(strings.Trim(host, "[]"))
+}
+
+func (a *access) trusts(remote string) bool {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return false
+	}
+	for _, network := range a.proxies {
+		if network.Contains(at.Addr().Unmap()) {
+			return true
+		}
+	}
+	return false
+}
+
+// guard answers requests with a token, and asks for a password where one is needed.
+func (a *access) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if query := r.URL.Query(); a.session != "" && query.Has("token") && hostIsLoopback(r.Host) {
+			a.enter(w, r, query)
+			return
+		}
+		if a.users != nil {
+			if _, err := a.authorize(r); err != nil {
+				w.Header().Set("WWW-Authenticate", `Basic realm="Edda", charset="UTF-8"`)
+				w.Header().Set("Cache-Control", "no-store")
+				http.Error(w, "a name and a password are needed", http.StatusUnauthorized)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// onward leads to the page without its token. A link does, and not a redirect: after a redirect from another site, such
+// as a chat, a browser would not send the cookie.
+var onward = template.Must(template.New("onward").Parse(`<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={{.}}"><title>Edda</title>
+<p><a href="{{.}}">Go on to Edda</a></p></html>
+`))
+
+// enter exchanges the token for the cookie, once.
+func (a *access) enter(w http.ResponseWriter, r *http.Request, query url.Values) {
+	a.mu.Lock()
+	fresh := a.token != "" && equal(query.Get("token"), a.token)
+	if fresh {
+		a.token = ""
+	}
+	a.mu.Unlock()
+	cookie, err := r.Cookie(cookieName)
+	known := err == nil && equal(cookie.Value, a.session)
+	head := w.Header()
+	head.Set("Cache-Control", "no-store")
+	head.Set("Referrer-Policy", "no-referrer")
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'")
+	if !fresh && !known {
+		http.Error(w, "This token is wrong, or another browser has used it. Start edda ui again for another one.",
+			http.StatusForbidden)
+		return
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: cookieName, Value: a.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
+	query.Del("token")
+	to := url.URL{Path: r.URL.Path, RawQuery: query.Encode()}
+	if strings.HasPrefix(to.Path, "//") { // which would be another host
+		to.Path = "/"
+	}
+	head.Set("Content-Type", "text/html; charset=utf-8")
+	_ = onward.Execute(w, to.String()) // a browser that has gone
+}

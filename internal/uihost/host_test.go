@@ -1,0 +1,235 @@
+package uihost_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/uihost"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
+
+var address = regexp.MustCompile(`http://\S+`)
+
+// start serves the pages of an empty schema, and returns the address that is printed. stop ends that.
+func start(t *testing.T, o uihost.Options) (url string, stop func()) {
+	t.Helper()
+	pool, schema := pgdev.Pool(t), pgdev.Schema(t)
+	pgtest.Migrate(t, pool, schema)
+	out, in := io.Pipe()
+	o.Schema, o.Out, o.Log = schema, in, slog.New(slog.DiscardHandler)
+	if o.Listen == "" {
+		o.Listen = "127.0.0.1:0"
+	}
+	host, err := uihost.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- host.Serve(ctx, pool) }()
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatalf("it says nothing: %v", <-ended)
+	}
+	url = address.FindString(lines.Text())
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+		_ = in.Close()
+	}
+	t.Cleanup(stop)
+	return url, stop
+}
+
+// person is a browser.
+type person struct {
+	t      *testing.T
+	client *http.Client
+}
+
+func newPerson(t *testing.T) person {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return person{t, &http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}}
+}
+
+func (p person) get(url string, change func(*http.Request)) (int, string, http.Header) {
+	p.t.Helper()
+	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if change != nil {
+		change(r)
+	}
+	got, err := p.client.Do(r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = got.Body.Close() }()
+	body, err := io.ReadAll(got.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return got.StatusCode, string(body), got.Header
+}
+
+func TestTheTokenWorksOnce(t *testing.T) {
+	t.Parallel()
+	url, _ := start(t, uihost.Options{})
+	base, token, ok := strings.Cut(url, "/?token=")
+	if !ok || len(token) < 20 {
+		t.Fatalf("the address is %s", url)
+	}
+	ann, eve := newPerson(t), newPerson(t)
+	for _, path := range []string{"/", "/now.json", "/?live=1", "/?token=wrong", "/?token="} {
+		code, body, _ := eve.get(base+path, nil)
+		if code != http.StatusForbidden || strings.Contains(body, "Endpoints") {
+			t.Errorf("%s without the token is %d", path, code)
+		}
+	}
+	code, body, head := ann.get(base+"/dead?endpoint=a&token="+token, nil)
+	cookie := head.Get("Set-Cookie")
+	if code != http.StatusOK || !strings.Contains(body, `url=/dead?endpoint=a"`) || strings.Contains(body, token) ||
+		!strings.Contains(cookie, "HttpOnly") || !strings.Contains(cookie, "SameSite=Strict") ||
+		strings.Contains(cookie, token) || head.Get("Cache-Control") != "no-store" ||
+		head.Get("Referrer-Policy") != "no-referrer" {
+		t.Errorf("the token is answered by %d %v:\n%s", code, head, body)
+	}
+	code, body, _ = ann.get(base+"/", nil)
+	if code != http.StatusOK || !strings.Contains(body, "No endpoint is installed") {
+		t.Errorf("with the cookie it is %d: %s", code, body)
+	}
+	if code, _, _ := eve.get(base+"/?token="+token, nil); code != http.StatusForbidden {
+		t.Errorf("the token in another browser is %d", code)
+	}
+	if code, _, _ := ann.get(base+"/?token="+token, nil); code != http.StatusOK {
+		t.Errorf("the address again, in the browser that has the cookie, is %d", code)
+	}
+	code, _, _ = ann.get(base+"/", func(r *http.Request) { r.Host = "evil.example" })
+	if code != http.StatusForbidden {
+		t.Errorf("under the name of another site it is %d", code)
+	}
+}
+
+func TestTheTokenLeadsToNoOtherHost(t *testing.T) {
+	t.Parallel()
+	url, _ := start(t, uihost.Options{})
+	base, token, _ := strings.Cut(url, "/?token=")
+	_, body, _ := newPerson(t).get(base+"//evil.example/?token="+token, nil)
+	if strings.Contains(body, "url=//") || strings.Contains(body, `href="//`) {
+		t.Errorf("it leads away: %s", body)
+	}
+}
+
+func TestOtherMachinesNeedAuthentication(t *testing.T) {
+	t.Parallel()
+	for _, o := range []uihost.Options{
+		{Listen: "0.0.0.0:0"}, {Listen: ":0"}, {Listen: "10.0.0.5:7433"}, {Listen: "edda.example:7433"},
+		{Listen: "nonsense"},
+		{Listen: "127.0.0.1:0", Auth: "none"}, {Listen: "127.0.0.1:0", Auth: "basic:"},
+		{Listen: "127.0.0.1:0", Auth: "basic:/no/such/file"}, {Listen: "127.0.0.1:0", Auth: "header:"},
+		{Listen: "127.0.0.1:0", Auth: "header:X-User@everywhere"},
+	} {
+		if _, err := uihost.New(o); !errors.Is(err, uihost.ErrUsage) {
+			t.Errorf("%+v is %v", o, err)
+		}
+	}
+	for _, listen := range []string{"127.0.0.1:0", "localhost:0", "[::1]:0", "127.8.9.1:0"} {
+		if _, err := uihost.New(uihost.Options{Listen: listen}); err != nil {
+			t.Errorf("%s is refused: %v", listen, err)
+		}
+	}
+}
+
+func TestBasicAuthentication(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "users")
+	if err := os.WriteFile(file, []byte("# people\nann:s3cret:with colon\n\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o := uihost.Options{Listen: "127.0.0.1:0", Auth: "basic:" + file}
+	if _, err := uihost.New(o); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("a file that others may read is %v", err)
+	}
+	if err := os.Chmod(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url, _ := start(t, o)
+	for name, c := range map[string]struct {
+		change func(*http.Request)
+		code   int
+	}{
+		"nobody":         {nil, http.StatusUnauthorized},
+		"a wrong word":   {func(r *http.Request) { r.SetBasicAuth("ann", "s3cret") }, http.StatusUnauthorized},
+		"somebody else":  {func(r *http.Request) { r.SetBasicAuth("eve", "") }, http.StatusUnauthorized},
+		"the right word": {func(r *http.Request) { r.SetBasicAuth("ann", "s3cret:with colon") }, http.StatusOK},
+	} {
+		code, _, head := newPerson(t).get(url, c.change)
+		if code != c.code || (code == http.StatusUnauthorized) != (head.Get("WWW-Authenticate") != "") {
+			t.Errorf("%s gets %d", name, code)
+		}
+	}
+}
+
+func TestAProxySaysWhoItIs(t *testing.T) {
+	t.Parallel()
+	named := func(r *http.Request) { r.Header.Set("X-User", "ann") }
+	url, _ := start(t, uihost.Options{Auth: "header:X-User"})
+	if code, _, _ := newPerson(t).get(url, named); code != http.StatusOK {
+		t.Errorf("a proxy on this machine gets %d", code)
+	}
+	if code, _, _ := newPerson(t).get(url, nil); code != http.StatusForbidden {
+		t.Errorf("without the header it is %d", code)
+	}
+	url, _ = start(t, uihost.Options{Auth: "header:X-User@10.0.0.0/8,192.168.0.0/16"})
+	if code, _, _ := newPerson(t).get(url, named); code != http.StatusForbidden {
+		t.Errorf("from a machine that is no proxy it is %d", code)
+	}
+}
+
+// The end does not wait for pages that are open.
+func TestItEndsWithPagesOpen(t *testing.T) {
+	t.Parallel()
+	url, stop := start(t, uihost.Options{Auth: "header:X-User"})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"now?live=1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-User", "ann")
+	got, err := http.DefaultClient.Do(r)
+	if err != nil || got.StatusCode != http.StatusOK {
+		t.Fatalf("%v, %v", got, err)
+	}
+	defer func() { _ = got.Body.Close() }()
+	lines := bufio.NewScanner(got.Body)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "event: fragment") {
+	}
+	stop()
+	for lines.Scan() { // to the end of the stream
+	}
+}
