@@ -191,7 +191,8 @@ func (s *Shop) office(ctx context.Context) error {
 		return err
 	}
 	for _, m := range []scheduler.Manifest{
-		{Name: "night/settle", When: scheduler.Cron("0 3 * * *", "Europe/Berlin"), Message: printBatch{Batch: 2, Labels: 1}},
+		{Name: "night/settle", When: scheduler.Cron("0 3 * * *", "Europe/Berlin"),
+			Message: printBatch{Batch: 2, Labels: 1}},
 		{Name: "hourly/rates", When: scheduler.Every(time.Hour), Message: printBatch{Batch: 3, Labels: 1}},
 	} {
 		if err := store.Put(ctx, m); err != nil {
