@@ -22,6 +22,7 @@ var layers = [][]string{
 	{"internal/option", "internal/secret", "eddaui/internal/words"},
 	{"saga", "recoverability", "internal/pgerr", "internal/plan"},
 	{"event", "internal/pg", "internal/report", "internal/run", "internal/wire", "internal/wake"},
+	{"audit"},
 	{"persistence", "recoverability/deadletter", "internal/dedup", "internal/lease", "internal/limit", "internal/queue",
 		"internal/counters", "internal/pin", "internal/ring", "history",
 		"migrations"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/counters"
@@ -66,6 +67,7 @@ type tables struct {
 	runs     *runs.Store
 	sagas    *persistence.Store
 	letters  *deadletter.Store
+	audit    *audit.Store
 	sent     *dedup.Store
 	limits   *limit.Store
 	leases   *lease.Store
@@ -77,6 +79,7 @@ func openTables(schema pg.Schema) tables {
 	return tables{
 		counters: counters.New(schema), settings: settings.New(schema), runs: runs.New(schema),
 		sagas: persistence.New(schema), letters: deadletter.New(schema), sent: dedup.New(schema),
+		audit:  audit.Of(schema),
 		limits: limit.New(schema), leases: lease.New(schema),
 		rings: ring.New(schema), history: history.Keeper{Store: history.New(schema), Host: lease.Identity("")},
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pin"
 	"github.com/edda-go/edda/internal/presence"
@@ -133,6 +134,7 @@ func (c *cleaner) chores(ctx context.Context) []chore {
 		{"discarded", func() (int64, error) { return t.letters.Prune(ctx, pool, discardedKept, cleanRows) }},
 		{"saga_counter", func() (int64, error) { return t.counters.Prune(ctx, pool, countersKept, cleanRows) }},
 		{"dead_letter_job", func() (int64, error) { return t.letters.PruneJobs(ctx, pool, jobsKept, cleanRows) }},
+		{"audit", func() (int64, error) { return t.audit.Prune(ctx, pool, audit.Kept, cleanRows) }},
 		{"session", execute(session.Get("prune_sessions"), kept, cleanRows)},
 		{"in_flight", execute(session.Get("prune_batches"), kept, cleanRows)},
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/wire"
@@ -99,8 +99,10 @@ func (m Messages) cancelIn(ctx context.Context, q *queue.Queue, id saga.ID, reas
 func (m Messages) cancelOnce(
 	ctx context.Context, q *queue.Queue, id saga.ID, reason string,
 ) (did Cancelled, err error) {
-	err = pgx.BeginTxFunc(ctx, m.o.pool, pg.ReadCommitted, func(tx pgx.Tx) (err error) {
+	c := audit.Change{Verb: "message.cancel", Target: id.String(), Reason: reason}
+	err = m.o.inAudit(ctx, &c, func(tx pgx.Tx) (err error) {
 		did, err = m.cancelWithin(ctx, tx, q, id, reason)
+		c.Before = map[string]any{"endpoint": q.Endpoint, "running": did == CancelledRunning}
 		return err
 	})
 	if err == nil && did == CancelledRunning {

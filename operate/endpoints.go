@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/settings"
@@ -21,6 +22,7 @@ type EndpointSettings struct {
 	Paused      bool
 	PausedAt    time.Time // by the database's clock; zero while it is not paused, as is Reason
 	Reason      string
+	PausedBy    string          // the actor, else the database role; "policy" is that of the endpoint
 	Concurrency int             // workers of each process; 0 while the number of the program holds
 	Relay       bool            // a relay carries its messages over the border, and has no workers
 	History     history.Options // zero fields while what the program says holds
@@ -51,14 +53,17 @@ func (e Endpoints) List(ctx context.Context) ([]EndpointSettings, error) {
 // batches in hand finish. Messages go on arriving. The pause lasts until Resume. The reason is for people. Processes
 // that listen follow at once, others within their Poll. Pausing a paused endpoint changes only the reason.
 func (e Endpoints) Pause(ctx context.Context, name, reason string) error {
-	queue, err := e.o.settings.Pause(ctx, e.o.pool, name, deadletter.Storable(reason))
-	return e.changed(ctx, "pause", name, queue, err)
+	reason = deadletter.Storable(reason)
+	c := audit.Change{Verb: "endpoint.pause", Target: name, Reason: reason}
+	return e.change(ctx, "pause", c, func(tx pgx.Tx) (int, error) {
+		return e.o.settings.Pause(ctx, tx, name, reason, audit.ActorOf(ctx).Name)
+	})
 }
 
 // Resume ends the pause of an endpoint. It does nothing if the endpoint is not paused.
 func (e Endpoints) Resume(ctx context.Context, name string) error {
-	queue, err := e.o.settings.Resume(ctx, e.o.pool, name)
-	return e.changed(ctx, "resume", name, queue, err)
+	return e.change(ctx, "resume", audit.Change{Verb: "endpoint.resume", Target: name},
+		func(tx pgx.Tx) (int, error) { return e.o.settings.Resume(ctx, tx, name) })
 }
 
 // SetConcurrency makes n the number of workers that each process of an endpoint has, in place of
@@ -85,8 +90,8 @@ func (e Endpoints) SetHistory(ctx context.Context, name string, o history.Option
 	if err := o.Check(); err != nil {
 		return fmt.Errorf("set the history of endpoint %.80q: %w", name, err)
 	}
-	queue, err := e.o.settings.SetHistory(ctx, e.o.pool, name, o)
-	return e.changed(ctx, "set the history of", name, queue, err)
+	return e.change(ctx, "set the history of", audit.Change{Verb: "history.set", Target: name},
+		func(tx pgx.Tx) (int, error) { return e.o.settings.SetHistory(ctx, tx, name, o) })
 }
 
 func (e Endpoints) setConcurrency(ctx context.Context, doing, name string, n *int) error {
@@ -95,19 +100,35 @@ func (e Endpoints) setConcurrency(ctx context.Context, doing, name string, n *in
 	} else if q.Relay {
 		return fmt.Errorf("%s endpoint %.80q: %w", doing, name, errRelay)
 	}
-	queue, err := e.o.settings.SetConcurrency(ctx, e.o.pool, name, n)
-	return e.changed(ctx, doing, name, queue, err)
+	return e.change(ctx, doing, audit.Change{Verb: "endpoint.concurrency", Target: name},
+		func(tx pgx.Tx) (int, error) { return e.o.settings.SetConcurrency(ctx, tx, name, n) })
 }
 
 var errRelay = errors.New("it is a relay, which always relays one batch at a time: leave it alone")
 
-// changed notifies the processes of an endpoint, unless the change has failed.
-func (e Endpoints) changed(ctx context.Context, doing, name string, queue int, err error) error {
+// change changes what is set for an endpoint, with an entry of the audit, and notifies its processes. set returns the
+// number of the endpoint's queue.
+func (e Endpoints) change(
+	ctx context.Context, doing string, c audit.Change, set func(tx pgx.Tx) (queue int, err error),
+) error {
+	queue := 0
+	err := e.o.inAudit(ctx, &c, func(tx pgx.Tx) error {
+		before, err := e.o.settings.State(ctx, tx, c.Target)
+		if err == nil {
+			queue, err = set(tx)
+		}
+		if err != nil {
+			return err
+		}
+		after, err := e.o.settings.State(ctx, tx, c.Target)
+		c.Before, c.After = before, after
+		return err
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = fmt.Errorf("%w: its name is misspelt, or it has never run here", ErrNotInstalled)
 	}
 	if err != nil {
-		return fmt.Errorf("%s endpoint %.80q: %w", doing, name, pgerr.Explain(err))
+		return fmt.Errorf("%s endpoint %.80q: %w", doing, c.Target, pgerr.Explain(err))
 	}
 	e.o.notify(ctx, settings.Prefix+strconv.Itoa(queue))
 	return nil

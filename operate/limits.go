@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/jackc/pgx/v5"
 )
 
 // MostLimit is the largest possible limit.
@@ -79,7 +81,7 @@ func (l Limits) Set(ctx context.Context, name string, n int) error {
 	if err := l.check(ctx, name); err != nil {
 		return fmt.Errorf("set the limit of %.80q: %w", name, err)
 	}
-	return pgerr.Explain(l.o.limits.Set(ctx, l.o.pool.Writing(), name, n))
+	return l.change(ctx, func(tx pgx.Tx) error { return l.o.limits.Set(ctx, tx, name, n) })
 }
 
 func (l Limits) check(ctx context.Context, name string) error {
@@ -118,5 +120,15 @@ func (l Limits) reset(ctx context.Context, name string) error {
 		return fmt.Errorf("%w: no program has declared one by EndpointOptions.ClusterConcurrency, so it stays at %d",
 			ErrNoLimit, info.Limit)
 	}
-	return pgerr.Explain(l.o.limits.Reset(ctx, l.o.pool.Writing(), name))
+	return l.change(ctx, func(tx pgx.Tx) error { return l.o.limits.Reset(ctx, tx, name) })
+}
+
+// change sets a limit. The SQL function writes the entry of the audit, because others may call it too.
+func (l Limits) change(ctx context.Context, set func(tx pgx.Tx) error) error {
+	return pgerr.Explain(pgx.BeginTxFunc(ctx, l.o.pool, pg.ReadCommitted, func(tx pgx.Tx) error {
+		if err := l.o.audit.Tell(ctx, tx); err != nil {
+			return err
+		}
+		return set(tx)
+	}))
 }

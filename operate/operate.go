@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/internal/counters"
 	"github.com/edda-go/edda/internal/limit"
@@ -53,6 +54,7 @@ type Operator struct {
 	rings    *ring.Store
 	pins     *pin.Look
 	history  *whereabouts.Reader
+	audit    *audit.Store
 }
 
 // Options of an Operator. Every zero is a default.
@@ -73,6 +75,7 @@ func New(pool *pgxpool.Pool, options Options) (*Operator, error) {
 		pool: pg.Committed(pool), schema: schema, sql: pg.Load(statements, schema), settings: settings.New(schema),
 		limits: limit.New(schema), sagas: persistence.New(schema), counters: counters.New(schema),
 		letters: deadletter.New(schema), outbox: outbox.New(schema), rings: ring.New(schema), pins: pin.New(schema),
+		audit: audit.Of(schema),
 	}
 	o.routes = queue.NewRouter(o.pool, schema, nil)
 	o.history = whereabouts.New(o.pool, schema, o.routes)
@@ -90,6 +93,16 @@ func (o *Operator) find(ctx context.Context, endpoint string) (*queue.Queue, err
 	}
 	return nil, fmt.Errorf("%w: install it with Endpoint.Install, or with the command \"edda migrate install\", "+
 		"unless its name is misspelt", ErrNotInstalled)
+}
+
+// inAudit is change in a transaction of its own, with an entry of the audit. The change may fill in c.
+func (o *Operator) inAudit(ctx context.Context, c *audit.Change, change func(tx pgx.Tx) error) error {
+	return pgx.BeginTxFunc(ctx, o.pool, pg.ReadCommitted, func(tx pgx.Tx) error {
+		if err := change(tx); err != nil {
+			return err
+		}
+		return o.audit.Add(ctx, tx, *c)
+	})
 }
 
 // queueLook keeps the planner of a transaction to the index.

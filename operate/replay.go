@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/wire"
@@ -60,7 +61,8 @@ func (o *Operator) replay(ctx context.Context, options ReplayOptions) (done Repl
 	if options.Limit == 0 {
 		options.Limit = standardReplay
 	}
-	err = pgx.BeginTxFunc(ctx, o.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+	c := audit.Change{Verb: "outbox.replay", Target: options.Filter.Endpoint}
+	err = o.inAudit(ctx, &c, func(tx pgx.Tx) error {
 		known, err := o.routes.Reload(ctx, tx)
 		if err != nil {
 			return err
@@ -84,6 +86,7 @@ func (o *Operator) replay(ctx context.Context, options ReplayOptions) (done Repl
 		}
 		found = slices.DeleteFunc(found, func(k outbox.Kept) bool { return k.Body == nil })
 		done.Messages = len(found)
+		c.Before, c.After = map[string]int{"messages": 0}, map[string]int{"messages": done.Messages}
 		return o.putBack(ctx, tx, q, found)
 	})
 	return done, pgerr.Explain(err)

@@ -4,8 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/ring"
+	"github.com/jackc/pgx/v5"
 )
 
 // Ring describes tables whose rows are kept for a time and then deleted all at once: inbox (ids of messages that came
@@ -34,14 +35,29 @@ func (o *Operator) Rings(ctx context.Context) ([]Ring, error) {
 // grow beyond most, the oldest rows go before their time. Processes look once a minute, so what is written within a
 // minute may come on top.
 func (o *Operator) SetKeep(ctx context.Context, name string, keep time.Duration, most int64) error {
-	pool := pg.Committed(o.pool.Pool)
-	if keep != 0 {
-		if err := o.rings.SetKeep(ctx, pool, ring.Name(name), keep); err != nil {
-			return err
+	c := audit.Change{Verb: name + ".keep", Target: name}
+	return o.inAudit(ctx, &c, func(tx pgx.Tx) (err error) {
+		if c.Before, err = o.ringState(ctx, tx, name); err == nil && keep != 0 {
+			err = o.rings.SetKeep(ctx, tx, ring.Name(name), keep)
+		}
+		if err == nil && most >= 0 {
+			err = o.rings.SetMost(ctx, tx, ring.Name(name), most)
+		}
+		if err == nil {
+			c.After, err = o.ringState(ctx, tx, name)
+		}
+		return err
+	})
+}
+
+// ringState is what the audit tells of a ring.
+func (o *Operator) ringState(ctx context.Context, tx pgx.Tx, name string) (map[string]any, error) {
+	found, err := o.rings.List(ctx, tx)
+	state := map[string]any{}
+	for _, r := range found {
+		if string(r.Ring) == name {
+			state["keep"], state["most_bytes"] = r.Keep.String(), r.Most
 		}
 	}
-	if most < 0 {
-		return nil
-	}
-	return o.rings.SetMost(ctx, pool, ring.Name(name), most)
+	return state, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/firing"
 	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/saga"
@@ -57,6 +58,7 @@ func (s *Store) Backfill(ctx context.Context, manifest string, p Period) (done B
 // schedule is when a manifest is due.
 type schedule struct {
 	id       int64
+	name     string
 	plan     *plan.Plan
 	due      time.Time // zero: none
 	orphaned bool
@@ -65,6 +67,7 @@ type schedule struct {
 
 func (t tables) schedule(ctx context.Context, db queryer, name string) (m schedule, err error) {
 	text, due := "", (*time.Time)(nil)
+	m.name = name
 	err = db.QueryRow(ctx, t.sql.Get("stored_schedule"), name).Scan(&m.id, &text, &due, &m.orphaned, &m.now)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return m, ErrNoManifest
@@ -118,7 +121,13 @@ func (t tables) backfill(ctx context.Context, m schedule, p Period) (done Backfi
 			ids[n] = firing.NewRunID()
 		}
 		queued, called := 0, ""
-		if err := t.pool.Row(ctx, t.sql.Get("backfill"), m.id, ids, step).Scan(&queued, &called); err != nil {
+		err := t.change(ctx, func(tx pgx.Tx) error {
+			if err := tx.QueryRow(ctx, t.sql.Get("backfill"), m.id, ids, step).Scan(&queued, &called); err != nil {
+				return err
+			}
+			return t.audit.addRuns(ctx, tx, audit.Change{Verb: "manifest.backfill", Target: m.name}, queued)
+		})
+		if err != nil {
 			return done, fmt.Errorf("queue runs: %w", err)
 		}
 		done.Queued, done.Present = done.Queued+queued, done.Present+len(step)-queued

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -57,7 +58,11 @@ func (t tables) cancelOne(ctx context.Context, tx pgx.Tx, run saga.ID, note stri
 	case r.state.Ended():
 		return fmt.Errorf("%w: it is %s", ErrEnded, r.state)
 	}
-	return t.cancelLocked(ctx, tx, []lockedRun{r}, note)
+	if err := t.cancelLocked(ctx, tx, []lockedRun{r}, note); err != nil {
+		return err
+	}
+	c := audit.Change{Verb: "run.cancel", Target: run.String(), Reason: note}
+	return t.audit.addRun(ctx, tx, c, r.state, RunCancelled)
 }
 
 // lockedRun is a run that this transaction has locked.
@@ -144,7 +149,8 @@ func (s *Store) CancelGroup(ctx context.Context, name, note string) (cancelled i
 		id, err = s.groupID(ctx, name)
 	}
 	if err == nil {
-		cancelled, err = s.cancelAll(ctx, choice{sql: s.sql.Get("runs_of_group"), of: id}, note)
+		cancelled, err = s.cancelAll(ctx, choice{sql: s.sql.Get("runs_of_group"), of: id,
+			told: audit.Change{Verb: "group.cancel", Target: name, Reason: note}}, note)
 	}
 	if err != nil {
 		return cancelled, fmt.Errorf("cancel the runs of group %.140q: %w", name, err)
@@ -154,8 +160,9 @@ func (s *Store) CancelGroup(ctx context.Context, name, note string) (cancelled i
 
 // choice is a statement that finds a number of runs that were queued before a moment.
 type choice struct {
-	sql string
-	of  int64
+	sql  string
+	of   int64
+	told audit.Change // of each step; without a verb it is part of another change
 }
 
 const cancelStep = 200
@@ -177,8 +184,10 @@ func (t tables) cancelAll(ctx context.Context, c choice, note string) (cancelled
 			if found = len(ids); err != nil || found == 0 {
 				return err
 			}
-			ended, err = t.cancelOpen(ctx, tx, ids, note)
-			return err
+			if ended, err = t.cancelOpen(ctx, tx, ids, note); err != nil {
+				return err
+			}
+			return t.audit.addRuns(ctx, tx, c.told, ended)
 		})
 		if cancelled += ended; err != nil || found == 0 {
 			return cancelled, err
@@ -248,6 +257,10 @@ func (t tables) retryOne(ctx context.Context, tx pgx.Tx, run saga.ID, note strin
 		return fmt.Errorf("let its manifest wait for it: %w", err)
 	}
 	if err := t.notifyManifests(ctx, tx, runs); err != nil {
+		return err
+	}
+	c := audit.Change{Verb: "run.retry", Target: run.String(), Reason: note}
+	if err := t.audit.addRun(ctx, tx, c, r.state, RunQueued); err != nil {
 		return err
 	}
 	return t.wake(ctx, tx, toDispatch)

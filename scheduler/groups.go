@@ -51,6 +51,7 @@ type GroupInfo struct {
 	Owner     string // "" is none: made at run time, or declared no longer
 	Paused    time.Time
 	Reason    string
+	PausedBy  string // as in PauseInfo.By
 	Manifests int
 	Queued    int // runs
 	Active    int
@@ -84,7 +85,8 @@ func (t tables) listGroups(ctx context.Context, name string) ([]GroupInfo, error
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (g GroupInfo, err error) {
 		var paused *time.Time
-		err = row.Scan(&g.Name, &g.Owner, &g.Max, &g.Strict, &g.Priority, &paused, &g.Reason, &g.Manifests, &g.Queued,
+		err = row.Scan(&g.Name, &g.Owner, &g.Max, &g.Strict, &g.Priority, &paused, &g.Reason, &g.PausedBy, &g.Manifests,
+			&g.Queued,
 			&g.Active)
 		if paused != nil {
 			g.Paused = *paused

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -19,6 +21,7 @@ var ErrNotHeld = errors.New("nobody holds the lease")
 type Leases struct {
 	pool  *pg.Pool
 	store *lease.Store
+	audit *audit.Store
 }
 
 // LeaseInfo describes a lease, by the database's clock.
@@ -40,7 +43,7 @@ func NewLeases(pool *pgxpool.Pool, schema string) (*Leases, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new leases: %w", err)
 	}
-	return &Leases{pool: pg.Committed(pool), store: lease.New(s)}, nil
+	return &Leases{pool: pg.Committed(pool), store: lease.New(s), audit: audit.Of(s)}, nil
 }
 
 // List returns every lease that was ever held, up to 10,000, by name.
@@ -62,10 +65,16 @@ func (l *Leases) List(ctx context.Context) ([]LeaseInfo, error) {
 // Resign asks the holder to end its term, so that another replica can begin one. It returns when the request is stored;
 // the holder learns of it at once, or at its next renewal. ErrNotHeld if there is no holder.
 func (l *Leases) Resign(ctx context.Context, name string) error {
-	asked, err := l.store.Resign(ctx, l.pool.Writing(), name)
-	if err == nil && !asked {
-		err = ErrNotHeld
-	}
+	err := pgx.BeginTxFunc(ctx, l.pool, readCommitted, func(tx pgx.Tx) error {
+		asked, err := l.store.Resign(ctx, tx, name)
+		if err == nil && !asked {
+			err = ErrNotHeld
+		}
+		if err != nil {
+			return err
+		}
+		return l.audit.Add(ctx, tx, audit.Change{Verb: "lease.resign", Target: name})
+	})
 	if err != nil {
 		return fmt.Errorf("resign lease %.140q: %w", name, err)
 	}

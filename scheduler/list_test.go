@@ -226,8 +226,8 @@ func TestStoreReachesItsRowsByIndex(t *testing.T) {
 	pgtest.Probes{
 		File: "store.sql",
 		Statements: map[string][]string{
-			"manifest_id": {"m/500"}, "group_id": {"g500"}, "pause": {"m/500", "r"}, "resume": {"m/500"},
-			"pause_group":      {"g500", "r"},
+			"manifest_id": {"m/500"}, "group_id": {"g500"}, "pause": {"m/500", "r", "ann"}, "resume": {"m/500"},
+			"pause_group": {"g500", "r", "ann"}, "manifest_state": {"m/500"}, "group_state": {"g500"},
 			"stored_manifests": {"{m/500,m/501}", "shop", "f"}, "ancestors": {"{m/500}"},
 			"enliven_group": {group},
 			"lock_runs":     {runs}, "cancel_runs": {runs, "n"}, "retry_run": {run, "n"}, "wait_for_run": {run},

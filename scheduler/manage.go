@@ -2,11 +2,14 @@ package scheduler
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -29,8 +32,11 @@ func (s *Store) Put(ctx context.Context, m Manifest) error {
 		return fmt.Errorf("put %w", err)
 	}
 	err = s.alone(ctx, func(tx pgx.Tx) error {
-		_, err := declaring{s.tables, declaration{rows: []row{r}}, tx}.apply(ctx)
-		return err
+		changes, err := declaring{s.tables, declaration{rows: []row{r}}, tx}.apply(ctx)
+		if err != nil {
+			return err
+		}
+		return s.audit.addDeclared(ctx, tx, audit.Change{Verb: "manifest.put", Target: m.Name}, changes)
 	})
 	if err != nil {
 		return fmt.Errorf("put manifest %s: %w", m.Name, err)
@@ -48,7 +54,15 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 		if id, err = s.manifestID(ctx, tx, name); err != nil {
 			return err
 		}
-		return s.orphan(ctx, tx, []int64{id})
+		before, err := s.audit.state(ctx, tx, "manifest_state", name)
+		if err == nil {
+			err = s.orphan(ctx, tx, []int64{id})
+		}
+		if err != nil {
+			return err
+		}
+		return s.audit.addState(ctx, tx, audit.Change{Verb: "manifest.remove", Target: name, Before: before},
+			"manifest_state")
 	})
 	if err == nil {
 		_, err = s.cancelAll(ctx, choice{sql: s.sql.Get("runs_not_sent"), of: id}, "its manifest was removed")
@@ -73,17 +87,18 @@ func (s *Store) Pause(ctx context.Context, name, reason string) error {
 	if err := checkNote("reason", reason); err != nil {
 		return fmt.Errorf("pause manifest %.140q: %w", name, err)
 	}
-	return s.setPause(ctx, "pause", name, s.sql.Get("pause"), name, reason)
+	return s.setPause(ctx, audit.Change{Verb: "manifest.pause", Target: name, Reason: reason}, s.sql.Get("pause"), name,
+		reason, audit.ActorOf(ctx).Name)
 }
 
 // Resume ends the pause of an operator. Paused in the declaration and a pause of the group are not changed.
 // ErrNoManifest if there is none.
 func (s *Store) Resume(ctx context.Context, name string) error {
-	return s.setPause(ctx, "resume", name, s.sql.Get("resume"), name)
+	return s.setPause(ctx, audit.Change{Verb: "manifest.resume", Target: name}, s.sql.Get("resume"), name)
 }
 
-func (t tables) setPause(ctx context.Context, what, name, sql string, args ...any) error {
-	return t.wakeAfter(ctx, what+" manifest", name, func(tx pgx.Tx) error {
+func (t tables) setPause(ctx context.Context, c audit.Change, sql string, args ...any) error {
+	return t.wakeAfter(ctx, c, "manifest_state", func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, sql, args...)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = ErrNoManifest
@@ -92,16 +107,26 @@ func (t tables) setPause(ctx context.Context, what, name, sql string, args ...an
 	})
 }
 
-// wakeAfter changes something for which evaluators are woken then.
-func (t tables) wakeAfter(ctx context.Context, what, name string, change func(tx pgx.Tx) error) error {
+// wakeAfter changes something for which evaluators are woken then. state is the statement that the audit tells it by.
+func (t tables) wakeAfter(ctx context.Context, c audit.Change, state string, change func(tx pgx.Tx) error) error {
 	err := t.alone(ctx, func(tx pgx.Tx) error {
-		if err := change(tx); err != nil {
+		c := c
+		before, err := t.audit.state(ctx, tx, state, c.Target)
+		if err == nil {
+			err = change(tx)
+		}
+		if err != nil {
+			return err
+		}
+		c.Before = before
+		if err := t.audit.addState(ctx, tx, c, state); err != nil {
 			return err
 		}
 		return t.wake(ctx, tx, toEvaluate)
 	})
 	if err != nil {
-		return fmt.Errorf("%s %.140q: %w", what, name, err)
+		what, verb, _ := strings.Cut(c.Verb, ".")
+		return fmt.Errorf("%s %s %.140q: %w", verb, what, c.Target, err)
 	}
 	return nil
 }
@@ -112,16 +137,17 @@ func (s *Store) PauseGroup(ctx context.Context, name, reason string) error {
 	if err := checkNote("reason", reason); err != nil {
 		return fmt.Errorf("pause group %.140q: %w", name, err)
 	}
-	return s.setGroupPause(ctx, "pause", name, s.sql.Get("pause_group"), name, reason)
+	return s.setGroupPause(ctx, audit.Change{Verb: "group.pause", Target: name, Reason: reason},
+		s.sql.Get("pause_group"), name, reason, audit.ActorOf(ctx).Name)
 }
 
 // ResumeGroup ends the pause of a group. Manifests that are paused themselves stay paused. ErrNoGroup if there is none.
 func (s *Store) ResumeGroup(ctx context.Context, name string) error {
-	return s.setGroupPause(ctx, "resume", name, s.sql.Get("resume_group"), name)
+	return s.setGroupPause(ctx, audit.Change{Verb: "group.resume", Target: name}, s.sql.Get("resume_group"), name)
 }
 
-func (t tables) setGroupPause(ctx context.Context, what, name, sql string, args ...any) error {
-	return t.wakeAfter(ctx, what+" group", name, func(tx pgx.Tx) error {
+func (t tables) setGroupPause(ctx context.Context, c audit.Change, sql string, args ...any) error {
+	return t.wakeAfter(ctx, c, "group_state", func(tx pgx.Tx) error {
 		id := int32(0)
 		err := tx.QueryRow(ctx, sql, args...).Scan(&id)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -141,7 +167,15 @@ func (s *Store) SetGroup(ctx context.Context, g Group) error {
 		return fmt.Errorf("set group %.140q: %w", g.Name, err)
 	}
 	err := s.alone(ctx, func(tx pgx.Tx) error {
+		before, err := s.audit.state(ctx, tx, "group_state", g.Name)
+		if err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, s.sql.Get("set_group"), g.Name, g.Max, g.Strict, g.Priority); err != nil {
+			return err
+		}
+		c := audit.Change{Verb: "group.set", Target: g.Name, Before: before}
+		if err := s.audit.addState(ctx, tx, c, "group_state"); err != nil {
 			return err
 		}
 		return s.wake(ctx, tx, toDispatch)
@@ -150,4 +184,80 @@ func (s *Store) SetGroup(ctx context.Context, g Group) error {
 		return fmt.Errorf("set group %s: %w", g.Name, err)
 	}
 	return nil
+}
+
+// auditor writes what programs and operators change into the audit.
+type auditor struct {
+	*audit.Store
+	sql pg.Statements
+}
+
+// stateSQL is the statement that says what the audit tells of a manifest or a group.
+func (a auditor) stateSQL(of string) string {
+	if of == "group_state" {
+		return a.sql.Get("group_state")
+	}
+	return a.sql.Get("manifest_state")
+}
+
+// state returns what the audit tells of a manifest or a group, {} if there is none.
+func (a auditor) state(ctx context.Context, tx pgx.Tx, of, name string) (state json.RawMessage, err error) {
+	err = tx.QueryRow(ctx, a.stateSQL(of), name).Scan(&state)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return json.RawMessage("{}"), nil
+	}
+	return state, err
+}
+
+// addState adds the entry of a change that has been made.
+func (a auditor) addState(ctx context.Context, tx pgx.Tx, c audit.Change, of string) error {
+	after, err := a.state(ctx, tx, of, c.Target)
+	if err != nil {
+		return err
+	}
+	c.After = after
+	return a.Add(ctx, tx, c)
+}
+
+// addDeclared adds the entry of a declaration, unless it has changed nothing.
+func (a auditor) addDeclared(ctx context.Context, tx pgx.Tx, c audit.Change, changes Changes) error {
+	if changes.None() {
+		return nil
+	}
+	told := map[string][]string{}
+	tell := func(what string, names []string) {
+		if len(names) > 0 {
+			told[what] = names
+		}
+	}
+	tell("created", changes.Created)
+	tell("changed", namesOf(changes.Changed))
+	tell("orphaned", changes.Orphaned)
+	tell("groups_created", changes.Groups.Created)
+	tell("groups_changed", namesOf(changes.Groups.Changed))
+	tell("groups_orphaned", changes.Groups.Orphaned)
+	c.After = told
+	return a.Add(ctx, tx, c)
+}
+
+func namesOf(changes []Change) (names []string) {
+	for _, c := range changes {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// addRun adds the entry of a run that is in another state now.
+func (a auditor) addRun(ctx context.Context, tx pgx.Tx, c audit.Change, before, after RunState) error {
+	c.Before, c.After = map[string]RunState{"state": before}, map[string]RunState{"state": after}
+	return a.Add(ctx, tx, c)
+}
+
+// addRuns adds the entry of a change of n runs, unless there was none.
+func (a auditor) addRuns(ctx context.Context, tx pgx.Tx, c audit.Change, n int) error {
+	if n == 0 || c.Verb == "" {
+		return nil
+	}
+	c.After = map[string]int{"runs": n}
+	return a.Add(ctx, tx, c)
 }

@@ -69,6 +69,7 @@ type MembershipInfo struct {
 	Active int // runs, counted up to the cap
 	Paused time.Time
 	Reason string
+	By     string // as in PauseInfo
 }
 
 // PauseInfo says who paused a manifest.
@@ -76,6 +77,7 @@ type PauseInfo struct {
 	Declared bool      // its declaration says Paused
 	Since    time.Time // an operator has paused it
 	Reason   string    // of the operator
+	By       string    // the actor, or the database role if nobody said who acts
 }
 
 // OpenRunInfo describes the scheduled run that is open; the zero value is none.
@@ -169,9 +171,9 @@ func scanManifest(row pgx.CollectableRow) (m ManifestInfo, err error) {
 		at                   [8]*time.Time
 	)
 	err = row.Scan(&m.Name, &m.Owner, &m.Version, &text, &m.Parent.Missing, &at[0],
-		&m.Group.Name, &m.Group.Max, &at[1], &m.Group.Reason, &m.Group.Active,
+		&m.Group.Name, &m.Group.Max, &at[1], &m.Group.Reason, &m.Group.By, &m.Group.Active,
 		&m.Priority, &m.Overlap, &m.Attempts.Retries, &delay, &most, &timeout, &m.Kind, &m.Body,
-		&m.Paused.Declared, &at[2], &m.Paused.Reason, &at[3], &m.State, &at[4],
+		&m.Paused.Declared, &at[2], &m.Paused.Reason, &m.Paused.By, &at[3], &m.State, &at[4],
 		&run, &m.Run.State, &at[5], &held, &m.Held.Error,
 		&m.History.Successes, &at[6], &at[7], &m.History.Created, &m.History.Changed, &m.History.Now)
 	if err != nil {

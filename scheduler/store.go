@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
@@ -59,13 +60,16 @@ func NewStore(pool *pgxpool.Pool, o StoreOptions) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
-	return &Store{tables{pool: pg.Committed(pool), sql: pg.Load(storeStatements, schema)}, newEncoder(o.Codec)}, nil
+	t := tables{pool: pg.Committed(pool), sql: pg.Load(storeStatements, schema)}
+	t.audit = auditor{audit.Of(schema), t.sql}
+	return &Store{t, newEncoder(o.Codec)}, nil
 }
 
 // tables are where manifests, groups and runs are stored.
 type tables struct {
-	pool *pg.Pool
-	sql  pg.Statements
+	pool  *pg.Pool
+	sql   pg.Statements
+	audit auditor
 }
 
 var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}

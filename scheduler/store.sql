@@ -108,20 +108,22 @@ UPDATE :schema.manifest m SET orphaned_at = clock_timestamp(), live = false WHER
 SELECT m.id FROM :schema.manifest m WHERE m.name = $1;
 
 -- name: pause
-UPDATE :schema.manifest m SET paused_at = coalesce(m.paused_at, clock_timestamp()), reason = $2, live = false
+UPDATE :schema.manifest m SET paused_at = coalesce(m.paused_at, clock_timestamp()), reason = $2, live = false,
+    paused_by = coalesce(nullif($3, ''), session_user)
     WHERE m.name = $1;
 
 -- name: resume
 UPDATE :schema.manifest m
-SET paused_at = NULL, reason = '', live = :schema.manifest_live(m.stopped, NULL, m.orphaned_at, m.group_id)
+SET paused_at = NULL, reason = '', paused_by = '',
+    live = :schema.manifest_live(m.stopped, NULL, m.orphaned_at, m.group_id)
     WHERE m.name = $1;
 
 -- name: pause_group
-UPDATE :schema.manifest_group g SET paused_at = coalesce(g.paused_at, clock_timestamp()), reason = $2 WHERE g.name = $1
-    RETURNING g.id;
+UPDATE :schema.manifest_group g SET paused_at = coalesce(g.paused_at, clock_timestamp()), reason = $2,
+    paused_by = coalesce(nullif($3, ''), session_user) WHERE g.name = $1 RETURNING g.id;
 
 -- name: resume_group
-UPDATE :schema.manifest_group g SET paused_at = NULL, reason = '' WHERE g.name = $1 RETURNING g.id;
+UPDATE :schema.manifest_group g SET paused_at = NULL, reason = '', paused_by = '' WHERE g.name = $1 RETURNING g.id;
 
 -- name: enliven_group
 WITH held AS MATERIALIZED (
@@ -129,6 +131,17 @@ WITH held AS MATERIALIZED (
 )
 UPDATE :schema.manifest m SET live = NOT m.live FROM held h
 WHERE m.id = h.id AND m.live <> :schema.manifest_live(m.stopped, m.paused_at, m.orphaned_at, m.group_id);
+
+-- name: manifest_state
+-- What the audit tells of a manifest.
+SELECT json_strip_nulls(json_build_object('paused_at', m.paused_at, 'reason', nullif(m.reason, ''),
+    'paused_by', nullif(m.paused_by, ''), 'orphaned_at', m.orphaned_at)) FROM :schema.manifest m WHERE m.name = $1;
+
+-- name: group_state
+-- What the audit tells of a group.
+SELECT json_strip_nulls(json_build_object('most', g.most, 'strict', g.strict, 'priority', g.priority,
+    'paused_at', g.paused_at, 'reason', nullif(g.reason, ''), 'paused_by', nullif(g.paused_by, '')))
+FROM :schema.manifest_group g WHERE g.name = $1;
 
 -- name: set_group
 INSERT INTO :schema.manifest_group AS g (name, most, strict, priority) VALUES ($1, nullif($2::int, 0), $3, $4)
@@ -232,14 +245,15 @@ SELECT count(*), :schema.nudge(:schema.channel(), 'dispatch') FROM queued;
 -- A page first, and then what belongs to its rows, each by a probe: a plan for many rows would read all runs for a page
 -- of one.
 SELECT m.name, m.owner, m.version, m.definition::text, m.parent IS NOT NULL AND p.name IS NULL, p.succeeded,
-       coalesce(g.name, ''), coalesce(g.most, 0), g.paused_at, coalesce(g.reason, ''),
+       coalesce(g.name, ''), coalesce(g.most, 0), g.paused_at, coalesce(g.reason, ''), coalesce(g.paused_by, ''),
        CASE WHEN g.most IS NULL THEN 0 ELSE (
            SELECT count(*) FROM (SELECT FROM :schema.run a WHERE a.state = 'active'
                AND a.group_id = g.id LIMIT g.most) x) END,
        m.priority::int, m.overlap, m.retries, (extract(epoch FROM m.retry_delay) * 1000000)::bigint, (extract(epoch
            FROM m.retry_most) * 1000000)::bigint,
        coalesce((extract(epoch FROM m.timeout) * 1000000)::bigint, 0), m.kind, CASE WHEN $7::boolean THEN m.body END,
-       m.stopped, m.paused_at, m.reason, m.orphaned_at, m.state, m.due, m.run, coalesce(o.state, ''), o.ready,
+       m.stopped, m.paused_at, m.reason, m.paused_by, m.orphaned_at, m.state, m.due, m.run,
+           coalesce(o.state, ''), o.ready,
            m.held, coalesce(h.error, ''),
        m.successes, m.fired, m.succeeded, m.created, m.changed, clock_timestamp()
 FROM (
@@ -251,7 +265,7 @@ FROM (
         OR s.state = $6)
       AND ($5 = '' OR m.group_id = (SELECT g.id FROM :schema.manifest_group g WHERE g.name = $5))
     ORDER BY m.name LIMIT $8) m
-LEFT JOIN LATERAL (SELECT g.id, g.name, g.most, g.paused_at, g.reason FROM :schema.manifest_group g
+LEFT JOIN LATERAL (SELECT g.id, g.name, g.most, g.paused_at, g.reason, g.paused_by FROM :schema.manifest_group g
     WHERE g.id = m.group_id LIMIT 1) g ON true
 LEFT JOIN LATERAL (SELECT p.name, p.succeeded FROM :schema.manifest p WHERE p.name = m.parent LIMIT 1) p ON true
 LEFT JOIN LATERAL (SELECT o.state, o.ready FROM :schema.run o WHERE o.id = m.run LIMIT 1) o ON true
@@ -288,7 +302,7 @@ SELECT :schema.run_end(ARRAY[$1::uuid], ARRAY[$2::int], ARRAY[$3::text], ARRAY[$
 SELECT coalesce((SELECT a.outcome FROM :schema.run_attempt a WHERE a.run = $1 AND a.attempt = $2), '');
 
 -- name: list_groups
-SELECT g.name, g.owner, coalesce(g.most, 0), g.strict, g.priority::int, g.paused_at, g.reason,
+SELECT g.name, g.owner, coalesce(g.most, 0), g.strict, g.priority::int, g.paused_at, g.reason, g.paused_by,
        (SELECT count(*) FROM (SELECT FROM :schema.manifest m WHERE m.group_id = g.id LIMIT $2) x),
        (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'queued' AND r.group_id = g.id LIMIT $2) x),
        (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'active' AND r.group_id = g.id LIMIT $2) x)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -67,8 +68,10 @@ func (s *Store) Sync(ctx context.Context, owner string, groups []Group, manifest
 		return Changes{}, fmt.Errorf("declare manifests of %q: %w", owner, err)
 	}
 	err = s.alone(ctx, func(tx pgx.Tx) (err error) {
-		changes, err = declaring{s.tables, d, tx}.apply(ctx)
-		return err
+		if changes, err = (declaring{s.tables, d, tx}).apply(ctx); err != nil {
+			return err
+		}
+		return s.audit.addDeclared(ctx, tx, audit.Change{Verb: "manifest.declare", Target: owner}, changes)
 	})
 	if err != nil {
 		return Changes{}, fmt.Errorf("declare manifests of %q: %w", owner, err)

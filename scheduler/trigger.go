@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/firing"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/plan"
@@ -21,7 +22,8 @@ type TriggerOptions struct {
 
 // Trigger queues a run of a manifest outside of its schedule, even if it is paused. input is sent in place of the
 // manifest's own message and must be of the same kind; nil is the manifest's message. Each call makes a run of its own,
-// beside those that are open. ErrNoManifest if there is none, or it is an orphan.
+// beside those that are open. Programs trigger too, so only what an audit.Actor triggers has an entry in the audit.
+// ErrNoManifest if there is none, or it is an orphan.
 func (s *Store) Trigger(ctx context.Context, manifest string, input saga.Message, o TriggerOptions) (saga.ID, error) {
 	run := firing.NewRunID()
 	kind, body, err := s.input(input)
@@ -57,8 +59,15 @@ func (s *Store) trigger(ctx context.Context, manifest string, args []any) error 
 		kind, called     string
 		orphaned, queued bool
 	)
-	err := s.pool.Row(ctx, s.sql.Get("trigger"), append([]any{manifest}, args...)...).Scan(&kind, &orphaned, &queued,
-		&called)
+	err := s.change(ctx, func(tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, s.sql.Get("trigger"), append([]any{manifest}, args...)...).Scan(&kind, &orphaned,
+			&queued, &called)
+		if err != nil || !queued || audit.ActorOf(ctx).Name == "" {
+			return err
+		}
+		return s.audit.Add(ctx, tx, audit.Change{Verb: "manifest.trigger", Target: manifest,
+			After: map[string]any{"run": args[0]}})
+	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) || pgerr.Constraint(err) == "run_manifest_fkey":
 		return ErrNoManifest

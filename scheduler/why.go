@@ -21,11 +21,11 @@ func (m ManifestInfo) Waits() (reasons []string) {
 		add("Its declaration says Paused.")
 	}
 	if !m.Paused.Since.IsZero() {
-		add("It is paused since %s%s.", stamp(m.Paused.Since), because(m.Paused.Reason))
+		add("It is paused since %s%s%s.", stamp(m.Paused.Since), by(m.Paused.By), because(m.Paused.Reason))
 	}
 	if !m.Group.Paused.IsZero() {
-		add("Its group %s is paused since %s%s: what is queued waits too.", m.Group.Name, stamp(m.Group.Paused),
-			because(m.Group.Reason))
+		add("Its group %s is paused since %s%s%s: what is queued waits too.", m.Group.Name, stamp(m.Group.Paused),
+			by(m.Group.By), because(m.Group.Reason))
 	}
 	if !m.Held.ID.IsZero() {
 		add("Run %s is dead and holds it until somebody retries or cancels that: %s", m.Held.ID, m.Held.Error)
@@ -80,6 +80,13 @@ func (m ManifestInfo) orphanOf() string {
 		return " There is no manifest of that name any more."
 	}
 	return ""
+}
+
+func by(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " by " + name
 }
 
 func because(reason string) string {

@@ -17,10 +17,10 @@ func TestEndpoints(t *testing.T) {
 	w.prints(w.want(exitDone, "endpoint", "concurrency", "orders", "2").out,
 		`| Each process of endpoint orders has 2 workers.`)
 	w.prints(w.want(exitDone, "endpoint", "list").out, `
-		| ENDPOINT STATE SINCE REASON CONCURRENCY BY HISTORY
-		| billing open - - program endpoint program
-		| orders paused TIME closed\x1b[2J 2 endpoint program
-		| shop.events open - - - relay program`)
+		| ENDPOINT STATE SINCE PAUSED BY REASON CONCURRENCY BY HISTORY
+		| billing open - - - program endpoint program
+		| orders paused TIME ACTOR closed\x1b[2J 2 endpoint program
+		| shop.events open - - - - relay program`)
 	var listed struct{ Endpoints []endpointJSON }
 	w.decode(&listed, "endpoint", "list", "--json")
 	if e := listed.Endpoints; len(e) != 3 || !e[2].Relay || e[1].Relay || e[0].Paused || e[0].Concurrency != nil ||
@@ -34,10 +34,10 @@ func TestEndpoints(t *testing.T) {
 		|  "endpoint": "orders"
 		| }`)
 	w.prints(w.want(exitDone, "endpoint", "list").out, `
-		| ENDPOINT STATE SINCE REASON CONCURRENCY BY HISTORY
-		| billing open - - program endpoint program
-		| orders open - - program endpoint program
-		| shop.events open - - - relay program`)
+		| ENDPOINT STATE SINCE PAUSED BY REASON CONCURRENCY BY HISTORY
+		| billing open - - - program endpoint program
+		| orders open - - - program endpoint program
+		| shop.events open - - - - relay program`)
 }
 
 func TestEndpointsRefuse(t *testing.T) {

@@ -370,8 +370,8 @@ func TestHistorySetAndKeep(t *testing.T) {
 	w.prints(w.want(exitDone, "history", "set", "orders", "bodies", "--sample", "12.5%").out,
 		`| Endpoint orders keeps the history that is set: bodies 12.5%.`)
 	w.prints(w.want(exitDone, "endpoint", "list").out, `
-		| ENDPOINT STATE SINCE REASON CONCURRENCY BY HISTORY
-		| orders open - - program endpoint bodies 12.5%`)
+		| ENDPOINT STATE SINCE PAUSED BY REASON CONCURRENCY BY HISTORY
+		| orders open - - - program endpoint bodies 12.5%`)
 	w.prints(w.want(exitDone, "history", "set", "orders", "--sample", "0.1", "--json").out, `
 		| {
 		|  "endpoint": "orders",

@@ -26,6 +26,7 @@ type tool struct {
 	schema   string
 	json     bool
 	timeout  time.Duration
+	reason   string
 
 	pool   *pgxpool.Pool
 	cancel context.CancelFunc
@@ -42,7 +43,7 @@ Exit codes: 0 done; 1 it failed; 2 the command line is wrong; 3 what was named d
 func (t *tool) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: "edda", Short: "Look after Edda's schema: migrations, queues, endpoints, limits, leases, sagas, dead " +
-			"letters, the border, the history, manifests and their runs", Long: rootHelp,
+			"letters, the border, the history, manifests and their runs, and the audit", Long: rootHelp,
 		Example: `  edda migrate up
   edda migrate install orders --kinds order.place,payment.charged
   edda queue list
@@ -57,11 +58,13 @@ func (t *tool) root() *cobra.Command {
 	flags.BoolVar(&t.json, "json", false, "print JSON with stable field names, for programs")
 	flags.DurationVar(&t.timeout, "timeout", standardTimeout, "give up after this time; 0 is never; commands that "+
 		"may wait for locks, or for an editor, have no limit unless this is given")
+	flags.StringVar(&t.reason, "reason", "", "why, for the audit: commands that change something")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
 	root.AddCommand(migrating{t}.commands(), queues{t}.commands(), endpoints{t}.commands(), limits{t}.commands(),
 		leases{t}.commands(), sagas{t}.commands(), letters{t}.commands(), border{t}.outboxCommands(),
 		border{t}.inboxCommands(), histories{t}.commands(), manifests{t}.commands(), groups{t}.commands(),
-		runs{t}.commands(), histories{t}.findCommand(), t.adviseCommand(), t.uiCommand(), t.versionCommand())
+		runs{t}.commands(), histories{t}.findCommand(), t.adviseCommand(), t.auditCommand(), t.uiCommand(),
+		t.versionCommand())
 	return root
 }
 
@@ -134,7 +137,7 @@ func (t *tool) open(ctx context.Context) (context.Context, *operate.Operator, er
 }
 
 func (t *tool) openWithin(ctx context.Context, timeout time.Duration) (context.Context, *operate.Operator, error) {
-	ctx, err := t.connect(ctx, timeout)
+	ctx, err := t.connect(t.acting(ctx), timeout)
 	if err != nil {
 		return ctx, nil, err
 	}

@@ -83,6 +83,7 @@ var (
 // stable takes what differs from run to run out of a text: times, ids, the schema, and the width of columns.
 func (w *world) stable(text string) string {
 	text = strings.ReplaceAll(text, w.schema, "SCHEMA")
+	text = strings.ReplaceAll(text, actorName(), "ACTOR")
 	text = anyID.ReplaceAllString(anyTime.ReplaceAllString(text, "TIME"), "ID")
 	text = aTook.ReplaceAllString(text, "$1 TOOK HOST")
 	var lines []string

@@ -3,6 +3,7 @@ package settings
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -27,6 +28,7 @@ type Settings struct {
 	Paused      bool
 	PausedAt    time.Time // by the database's clock; zero while it is not paused, as is Reason
 	Reason      string
+	PausedBy    string          // who paused it: "policy" is that of the endpoint
 	Concurrency int             // workers of each process; 0 while the number of the program holds
 	Relay       bool            // a relay consumes the queue, and has no workers
 	History     history.Options // zero fields while what the program says holds
@@ -74,39 +76,52 @@ func (s *Store) List(ctx context.Context, q pg.Queryer) ([]Settings, error) {
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (found Settings, err error) {
 		var paused *time.Time
 		var level string
-		err = row.Scan(&found.Endpoint, &paused, &found.Reason, &found.Concurrency, &found.Relay, &level,
-			&found.History.Sample)
+		err = row.Scan(&found.Endpoint, &paused, &found.Reason, &found.PausedBy, &found.Concurrency, &found.Relay,
+			&level, &found.History.Sample)
 		found.pausedAt(paused)
 		found.History.Level = levelOf(level)
 		return found, err
 	})
 }
 
-// Pause pauses an endpoint and returns the number of its queue. A second pause changes the reason alone.
-func (s *Store) Pause(ctx context.Context, pool *pg.Pool, endpoint, reason string) (queue int, err error) {
-	err = pool.Row(ctx, s.sql.Get("pause"), endpoint, reason).Scan(&queue)
+// Row is a transaction of pgx.
+type Row interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// State returns what is set for an endpoint as JSON, and locks it.
+func (s *Store) State(ctx context.Context, tx Row, endpoint string) (state json.RawMessage, err error) {
+	err = tx.QueryRow(ctx, s.sql.Get("state"), endpoint).Scan(&state)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return json.RawMessage("{}"), nil
+	}
+	return state, err
+}
+
+// Pause pauses an endpoint in the name of by, the role of the connection if that is "", and returns the number of its
+// queue. A second pause changes only the reason and the name.
+func (s *Store) Pause(ctx context.Context, tx Row, endpoint, reason, by string) (queue int, err error) {
+	err = tx.QueryRow(ctx, s.sql.Get("pause"), endpoint, reason, by).Scan(&queue)
 	return queue, err
 }
 
 // Resume ends the pause of an endpoint, if there is one, and returns the number of its queue.
-func (s *Store) Resume(ctx context.Context, pool *pg.Pool, endpoint string) (queue int, err error) {
-	err = pool.Row(ctx, s.sql.Get("resume"), endpoint).Scan(&queue)
+func (s *Store) Resume(ctx context.Context, tx Row, endpoint string) (queue int, err error) {
+	err = tx.QueryRow(ctx, s.sql.Get("resume"), endpoint).Scan(&queue)
 	return queue, err
 }
 
 // SetConcurrency sets the number of workers of each process, nil for that of the program, and returns the number of the
 // endpoint's queue.
-func (s *Store) SetConcurrency(ctx context.Context, pool *pg.Pool, endpoint string, n *int) (queue int, err error) {
-	err = pool.Row(ctx, s.sql.Get("set_concurrency"), endpoint, n).Scan(&queue)
+func (s *Store) SetConcurrency(ctx context.Context, tx Row, endpoint string, n *int) (queue int, err error) {
+	err = tx.QueryRow(ctx, s.sql.Get("set_concurrency"), endpoint, n).Scan(&queue)
 	return queue, err
 }
 
 // SetHistory sets what is kept of an endpoint's messages, and returns the number of its queue. What o leaves open is
 // what the program says.
-func (s *Store) SetHistory(
-	ctx context.Context, pool *pg.Pool, endpoint string, o history.Options,
-) (queue int, err error) {
-	err = pool.Row(ctx, s.sql.Get("set_history"), endpoint, o.Level.String(), o.Sample).Scan(&queue)
+func (s *Store) SetHistory(ctx context.Context, tx Row, endpoint string, o history.Options) (queue int, err error) {
+	err = tx.QueryRow(ctx, s.sql.Get("set_history"), endpoint, o.Level.String(), o.Sample).Scan(&queue)
 	return queue, err
 }
 

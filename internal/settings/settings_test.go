@@ -30,7 +30,8 @@ func TestSettingsAreProbed(t *testing.T) {
 		MaxRows:  2,
 		Settings: []string{"SET LOCAL enable_seqscan = off"},
 		Statements: map[string][]string{
-			"get": {"e7"}, "pause_in_batch": {"e7", "x"}, "pause": {"e7", "x"}, "resume": {"e7"},
+			"get": {"e7"}, "pause_in_batch": {"e7", "x"}, "pause": {"e7", "x", "ann"}, "state": {"e7"},
+			"resume":          {"e7"},
 			"set_concurrency": {"e7", "3"},
 		},
 	}.Check(t, pool, schema)

@@ -4,14 +4,15 @@
 // # Promise
 //
 // Functions are pure: they read what they are given, and nothing else. The names of fields in JSON, and their order,
-// stay the same from version to version; new ones may be added. Texts in a view are as they came: whoever shows one
-// puts it through [Escape], because it may be from a message. [Object.Text] and [Object.Line] have escaped theirs.
+// stay the same from version to version; new ones may be added. The texts of parts and cells are as they came, perhaps
+// from a message: put a text through [Escape] before you show it, and a [Block] through [EscapeLines]. [Object.Text]
+// and [Object.Line] return escaped texts.
 //
 // # What there is
 //
 // A [List] is of several things of one kind: a [Row] for each, with its object and a text for each column. A [View] is
-// of anything: one object, and parts from top to bottom. A list is a view too ([List.View]). Views name no command and
-// no flag: the command adds how to go on, and so does a page.
+// of anything: one object, and parts from top to bottom. A list is a view too ([List.View]). A view does not say how to
+// see more: the command adds its flags, and a page its links.
 //
 // # Failures
 //

@@ -10,7 +10,7 @@ import (
 
 // Endpoints are those that are installed, with what is set for them.
 func Endpoints(all []operate.EndpointSettings) List {
-	return listOf("endpoints", "ENDPOINT|STATE|SINCE|REASON|CONCURRENCY|BY|HISTORY", all, endpointRow)
+	return listOf("endpoints", "ENDPOINT|STATE|SINCE|PAUSED BY|REASON|CONCURRENCY|BY|HISTORY", all, endpointRow)
 }
 
 func endpointRow(s operate.EndpointSettings) Row {
@@ -27,9 +27,10 @@ func endpointRow(s operate.EndpointSettings) Row {
 	return Row{
 		// a concurrency of null: each program has a number of its own
 		JSON: append(Object{"endpoint", s.Endpoint, "paused", s.Paused, "paused_at", timeOrNull(s.PausedAt), "reason",
-			s.Reason, "concurrency", numberOrNull(max(s.Concurrency, 0)), "relay", s.Relay}, historyOf(s.History)...),
-		Cells: []string{s.Endpoint, state, Moment(s.PausedAt), Shortened(s.Reason, 60), workers, consumer(s.Relay),
-			historyText(s.History)},
+			s.Reason, "paused_by", s.PausedBy, "concurrency", numberOrNull(max(s.Concurrency, 0)), "relay", s.Relay},
+			historyOf(s.History)...),
+		Cells: []string{s.Endpoint, state, Moment(s.PausedAt), s.PausedBy, Shortened(s.Reason, 60), workers,
+			consumer(s.Relay), historyText(s.History)},
 	}
 }
 

@@ -30,10 +30,10 @@ func manifestOf(m scheduler.ManifestInfo) Object {
 		"version", m.Version, "definition", m.Definition, "overlap", m.Overlap, "retries", m.Attempts.Retries,
 		"retry_delay_seconds", m.Attempts.RetryDelay.Seconds(), "retry_most_seconds", m.Attempts.RetryMost.Seconds(),
 		"run_timeout_seconds", timeout, "stopped", m.Paused.Declared, "paused", timeOrNull(m.Paused.Since), "reason",
-		m.Paused.Reason, "group_paused", timeOrNull(m.Group.Paused), "orphaned", timeOrNull(m.Orphaned), "run",
-		idOrNull(m.Run.ID), "held", idOrNull(m.Held.ID), "successes", m.History.Successes, "fired",
-		timeOrNull(m.History.Fired), "succeeded", timeOrNull(m.History.Succeeded), "created", m.History.Created.UTC(),
-		"changed", m.History.Changed.UTC(), "waits", m.Waits()}
+		m.Paused.Reason, "paused_by", m.Paused.By, "group_paused", timeOrNull(m.Group.Paused),
+		"orphaned", timeOrNull(m.Orphaned), "run", idOrNull(m.Run.ID), "held", idOrNull(m.Held.ID), "successes",
+		m.History.Successes, "fired", timeOrNull(m.History.Fired), "succeeded", timeOrNull(m.History.Succeeded),
+		"created", m.History.Created.UTC(), "changed", m.History.Changed.UTC(), "waits", m.Waits()}
 }
 
 // Manifest is one manifest, what it waits for, and its message if that is asked for.
@@ -119,12 +119,14 @@ func ManifestGroups(all []scheduler.GroupInfo) List {
 func ManifestGroup(g scheduler.GroupInfo) View {
 	return View{JSON: manifestGroupOf(g), Parts: []Part{fields("group", g.Name, "cap", capOf(g), "active",
 		strconv.Itoa(g.Active), "queued", strconv.Itoa(g.Queued), "manifests", strconv.Itoa(g.Manifests), "priority",
-		strconv.Itoa(g.Priority), "owner", g.Owner, "paused", Moment(g.Paused), "reason", g.Reason)}}
+		strconv.Itoa(g.Priority), "owner", g.Owner, "paused", Moment(g.Paused), "paused by", g.PausedBy, "reason",
+		g.Reason)}}
 }
 
 func manifestGroupOf(g scheduler.GroupInfo) Object { // a max of 0 is no cap
 	return Object{"group", g.Name, "owner", g.Owner, "max", g.Max, "strict", g.Strict, "priority", g.Priority, "paused",
-		timeOrNull(g.Paused), "reason", g.Reason, "manifests", g.Manifests, "queued", g.Queued, "active", g.Active}
+		timeOrNull(g.Paused), "reason", g.Reason, "paused_by", g.PausedBy, "manifests", g.Manifests, "queued",
+		g.Queued, "active", g.Active}
 }
 
 func capOf(g scheduler.GroupInfo) string {

@@ -24,10 +24,10 @@ func TestCellsSayWhatHolds(t *testing.T) {
 	resigning, free := held, held
 	resigning.Resigning, free.Held = true, false
 	for _, c := range []struct{ got, want string }{
-		{cells(Endpoints([]operate.EndpointSettings{{Endpoint: "e"}})), "e|open|||program|endpoint|program"},
-		{cells(Endpoints([]operate.EndpointSettings{{Endpoint: "e", Relay: true}})), "e|open|||-|relay|program"},
-		{cells(Endpoints([]operate.EndpointSettings{{Endpoint: "e", Paused: true, Concurrency: 3,
-			History: history.Options{Level: history.Bodies, Sample: 0.25}}})), "e|paused|||3|endpoint|bodies 25%"},
+		{cells(Endpoints([]operate.EndpointSettings{{Endpoint: "e"}})), "e|open||||program|endpoint|program"},
+		{cells(Endpoints([]operate.EndpointSettings{{Endpoint: "e", Relay: true}})), "e|open||||-|relay|program"},
+		{cells(Endpoints([]operate.EndpointSettings{{Endpoint: "e", Paused: true, PausedBy: "ann", Concurrency: 3,
+			History: history.Options{Level: history.Bodies, Sample: 0.25}}})), "e|paused||ann||3|endpoint|bodies 25%"},
 		{cells(Queues([]operate.QueueInfo{{Endpoint: "e", Ready: operate.CountLimit, Kinds: []string{"a", "b"}}})),
 			"e|~100000|0|0|0||endpoint|a b"},
 		{cells(Leases([]scheduler.LeaseInfo{held})), "n|h|0|yes||1m0s"},

@@ -17,7 +17,7 @@ GRANT INSERT, UPDATE, DELETE ON :schema.saga, :schema.record, :schema.discarded,
     :schema.slot, :schema.ticket,
     :schema.saga_counter, :schema.dead_letter_job, :schema.session, :schema.in_flight, :schema.suspect,
     :schema.manifest_group, :schema.manifest, :schema.run, :schema.run_attempt TO :role;
-GRANT INSERT, DELETE ON :schema.subscription, :schema.dead_letter, :schema.saga_item TO :role;
+GRANT INSERT, DELETE ON :schema.subscription, :schema.dead_letter, :schema.saga_item, :schema.audit TO :role;
 GRANT INSERT, UPDATE, DELETE ON :schema.parked TO :role; -- UPDATE for its row locks
 -- A row that was deleted and came back would begin its epochs anew.
 GRANT INSERT, UPDATE ON :schema.lease, :schema.concurrency_limit, :schema.endpoint_setting TO :role;
@@ -82,7 +82,7 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
     :schema.saga_item, :schema.discarded, :schema.sent_id,
     :schema.lane, :schema.parked, :schema.lease, :schema.concurrency_limit, :schema.slot, :schema.ticket,
         :schema.saga_counter,
-    :schema.endpoint_setting, :schema.session, :schema.in_flight, :schema.suspect,
+    :schema.audit, :schema.endpoint_setting, :schema.session, :schema.in_flight, :schema.suspect,
     :schema.manifest_group, :schema.manifest, :schema.run, :schema.run_attempt, :schema.ring,
     :schema.inbox, :schema.inbox_0, :schema.inbox_1, :schema.inbox_2, :schema.inbox_3,
     :schema.outbox, :schema.outbox_0, :schema.outbox_1, :schema.outbox_2, :schema.outbox_3,

@@ -106,7 +106,7 @@ func TestGrantsAreExact(t *testing.T) {
 	runtime := map[string]string{
 		"migration": read, "settings": read, "queue": read, "queue_1": all, "queue_2": all,
 		"subscription": "SELECT INSERT DELETE", "subscription_generation": "SELECT UPDATE",
-		"saga": all, "record": all, "saga_item": "SELECT INSERT DELETE",
+		"saga": all, "record": all, "saga_item": "SELECT INSERT DELETE", "audit": "SELECT INSERT DELETE",
 		"dead_letter": "SELECT INSERT DELETE", "discarded": all, "sent_id": all,
 		"lane": all, "parked": all,
 		"lease":             "SELECT INSERT UPDATE",
@@ -136,7 +136,7 @@ func TestGrantsAreExact(t *testing.T) {
 	sender := map[string]string{
 		"migration": read, "settings": read, "queue": read, "queue_1": "INSERT", "queue_2": "INSERT",
 		"subscription": read, "subscription_generation": "SELECT UPDATE(column)",
-		"saga": "", "record": "", "saga_item": "",
+		"saga": "", "record": "", "saga_item": "", "audit": "",
 		"dead_letter": "", "discarded": "", "sent_id": "SELECT INSERT", "lane": "", "parked": "",
 		"lease":             "",
 		"concurrency_limit": "",

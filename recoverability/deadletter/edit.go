@@ -78,7 +78,12 @@ func (s *Store) Edit(ctx context.Context, db Beginner, r Resender, number int64,
 			return err
 		}
 		endpoint = old.Endpoint
-		return r.Resend(ctx, tx, now)
+		if err := r.Resend(ctx, tx, now); err != nil {
+			return err
+		}
+		c := old.changed("dead.edit")
+		c.Reason, c.After = e.Reason, map[string]saga.ID{"sent_as": now.MessageID}
+		return s.audit.Add(ctx, tx, c)
 	})
 	if err != nil {
 		return fmt.Errorf("edit dead letter %d: %w", number, err)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -51,10 +53,20 @@ type Job struct {
 }
 
 // NewJob stores a job for RunJob. It uses only Action, Filter, Rate and Reason of j.
-func (s *Store) NewJob(ctx context.Context, q Queryer, j Job) (number int64, err error) {
-	if err := j.check(); err != nil {
+func (s *Store) NewJob(ctx context.Context, db Beginner, j Job) (number int64, err error) {
+	if err = j.check(); err == nil {
+		err = pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) (err error) {
+			number, err = s.newJob(ctx, tx, j)
+			return err
+		})
+	}
+	if err != nil {
 		return 0, fmt.Errorf("new job: %w", err)
 	}
+	return number, nil
+}
+
+func (s *Store) newJob(ctx context.Context, tx pgx.Tx, j Job) (number int64, err error) {
 	var id, rate any
 	if !j.Filter.MessageID.IsZero() {
 		id = j.Filter.MessageID.String()
@@ -63,17 +75,27 @@ func (s *Store) NewJob(ctx context.Context, q Queryer, j Job) (number int64, err
 		rate = j.Rate
 	}
 	from, before := j.Filter.period()
-	rows, err := q.Query(ctx, s.sql.Get("new_job"), pg.Planned, string(j.Action), Storable(j.Filter.Endpoint),
+	rows, err := tx.Query(ctx, s.sql.Get("new_job"), pg.Planned, string(j.Action), Storable(j.Filter.Endpoint),
 		Storable(j.Filter.Kind),
 		Storable(j.Filter.Group), id, from, before, Storable(j.Reason), rate)
 	if err != nil {
-		return 0, fmt.Errorf("new job: %w", err)
+		return 0, err
 	}
-	number, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
-	if err != nil {
-		return 0, fmt.Errorf("new job: %w", err)
+	if number, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64]); err != nil {
+		return 0, err
 	}
-	return number, nil
+	after := map[string]any{"action": j.Action}
+	for name, value := range map[string]string{"endpoint": j.Filter.Endpoint, "kind": j.Filter.Kind,
+		"group": j.Filter.Group} {
+		if value != "" {
+			after[name] = Storable(value)
+		}
+	}
+	return number, s.audit.Add(ctx, tx, jobChange("dead.job", number, j.Reason, after))
+}
+
+func jobChange(verb string, number int64, reason string, after any) audit.Change {
+	return audit.Change{Verb: verb, Target: "job " + strconv.FormatInt(number, 10), Reason: reason, After: after}
 }
 
 // mostRate is more than a database can do, and small enough for exact arithmetic.
@@ -118,11 +140,17 @@ func (s *Store) Jobs(ctx context.Context, q Queryer, limit int) ([]Job, error) {
 
 // CancelJob cancels a job. Letters that it has ended stay ended, and RunJob returns after the step in hand. The error
 // is ErrNoJob if no open job has this number.
-func (s *Store) CancelJob(ctx context.Context, db Execer, number int64) error {
-	tag, err := db.Exec(ctx, s.sql.Get("cancel_job"), number)
-	if err == nil && tag.RowsAffected() == 0 {
-		err = fmt.Errorf("%w that is open", ErrNoJob)
-	}
+func (s *Store) CancelJob(ctx context.Context, db Beginner, number int64) error {
+	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, s.sql.Get("cancel_job"), number)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = fmt.Errorf("%w that is open", ErrNoJob)
+		}
+		if err != nil {
+			return err
+		}
+		return s.audit.Add(ctx, tx, jobChange("dead.cancel", number, "", nil))
+	})
 	if err != nil {
 		return fmt.Errorf("cancel job %d: %w", number, err)
 	}

@@ -3,8 +3,10 @@ package deadletter
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -43,13 +45,22 @@ func (s *Store) Retry(ctx context.Context, db Beginner, r Resender, number int64
 			return err
 		}
 		endpoint = l.Endpoint
-		return r.Resend(ctx, tx, l)
+		if err := r.Resend(ctx, tx, l); err != nil {
+			return err
+		}
+		return s.audit.Add(ctx, tx, l.changed("dead.retry"))
 	})
 	if err != nil {
 		return fmt.Errorf("retry dead letter %d: %w", number, err)
 	}
 	wake(ctx, r, endpoint)
 	return nil
+}
+
+// changed is the entry of the audit for what was done to l.
+func (l Letter) changed(verb string) audit.Change {
+	return audit.Change{Verb: verb, Target: strconv.FormatInt(l.Number, 10), Before: map[string]any{
+		"endpoint": l.Endpoint, "message_id": l.MessageID, "kind": pg.Storable(l.Kind, mostKind)}}
 }
 
 // Limits of a queue's table, by its constraints.
@@ -90,7 +101,11 @@ func (s *Store) Discard(ctx context.Context, db Beginner, number int64, reason s
 		if err == nil && tag.RowsAffected() == 0 {
 			err = ErrNotFound
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return s.audit.Add(ctx, tx, audit.Change{Verb: "dead.discard", Target: strconv.FormatInt(number, 10),
+			Reason: reason})
 	})
 	if err != nil {
 		return fmt.Errorf("discard dead letter %d: %w", number, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -52,10 +53,13 @@ type Discarded struct {
 }
 
 // Store reads and writes the dead letters of one schema. It has no state and is safe for concurrent use.
-type Store struct{ sql pg.Statements }
+type Store struct {
+	sql   pg.Statements
+	audit *audit.Store
+}
 
 // New returns the store of a schema.
-func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
+func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema), audit.Of(schema)} }
 
 // Queryer is a pool, a connection or a transaction of pgx.
 type Queryer interface {

@@ -1,0 +1,448 @@
+package audit_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/outbox"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+func TestStatements(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgtest.Database(t)
+	pgtest.Statements(t, pool, schema, "statements.sql")
+}
+
+// office is a schema in which an operator changes things.
+type office struct {
+	*testing.T
+	pool   *pgxpool.Pool
+	owner  *pgxpool.Pool // of the tables
+	schema pg.Schema
+	log    *audit.Log
+	op     *operate.Operator
+	store  *scheduler.Store
+	leases *scheduler.Leases
+}
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	t.Parallel()
+	pool, schema := pgtest.Database(t)
+	o := &office{T: t, pool: pool, owner: pgtest.Pool(t), schema: schema}
+	var errs [4]error
+	o.log, errs[0] = audit.New(pool, schema.Name())
+	o.op, errs[1] = operate.New(pool, operate.Options{Schema: schema.Name()})
+	o.store, errs[2] = scheduler.NewStore(pool, scheduler.StoreOptions{Schema: schema.Name()})
+	o.leases, errs[3] = scheduler.NewLeases(pool, schema.Name())
+	o.must(errors.Join(errs[:]...))
+	owner, err := operate.New(o.owner, operate.Options{Schema: schema.Name()})
+	o.must(err)
+	o.must(owner.Queues().Install(t.Context(), "orders", "order"))
+	o.must(owner.Queues().InstallRelay(t.Context(), "abroad", "abroad"))
+	o.exec("INSERT INTO :schema.manifest_group (name) VALUES ('reports')")
+	return o
+}
+
+func (o *office) must(err error) {
+	o.Helper()
+	if err != nil {
+		o.Fatal(err)
+	}
+}
+
+func (o *office) exec(sql string, args ...any) {
+	o.Helper()
+	pgtest.Exec(o, o.owner, o.schema.Render(sql), args...)
+}
+
+func (o *office) entries(f audit.Filter) []audit.Entry {
+	o.Helper()
+	all, err := o.log.List(o.Context(), f)
+	o.must(err)
+	return all
+}
+
+func newID() saga.ID { return saga.ID(uuid.Must(uuid.NewV7())) }
+
+// letter adds a dead letter and returns its number.
+func (o *office) letter(kind string) (number int64) {
+	o.Helper()
+	store, b := deadletter.New(o.schema), &pgx.Batch{}
+	store.QueueLetters(b, []deadletter.Letter{{Endpoint: "orders", MessageID: newID(), Kind: kind,
+		Header: []byte(`{}`), Body: []byte(`{}`), Reason: "attempts", Error: kind}})
+	o.must(o.owner.SendBatch(o.Context(), b).Close())
+	o.must(o.owner.QueryRow(o.Context(), o.schema.Render("SELECT max(id) FROM :schema.dead_letter")).Scan(&number))
+	return number
+}
+
+// run adds a run of the manifest in a state.
+func (o *office) run(state string) saga.ID {
+	o.Helper()
+	id := newID()
+	o.exec(`INSERT INTO :schema.run (id, manifest_id, group_id, origin, state, due, ready)
+		SELECT $1, id, coalesce(group_id, 0), 'manual', $2, clock_timestamp(), clock_timestamp()
+		FROM :schema.manifest WHERE name = 'nightly'`, id, state)
+	return id
+}
+
+func manifest(name string) scheduler.Manifest {
+	return scheduler.Manifest{Name: name, When: scheduler.Every(time.Hour), Group: "reports",
+		Message: saga.Raw{Name: "order", Body: []byte(`{}`)}}
+}
+
+// verb is something that an operator does. It is done twice: once while no entry can be written, and then again.
+type verb struct {
+	name, target string
+	do           func(ctx context.Context) error
+}
+
+// verbs are in an order in which each changes something.
+func (o *office) verbs() []verb {
+	endpoints, limits, letters := o.op.Endpoints(), o.op.Limits(), o.op.DeadLetters()
+	number := func(n int64) string { return fmt.Sprint(n) }
+	retried, edited, discarded := o.letter("a"), o.letter("b"), o.letter("c")
+	waits := newID()
+	o.exec(`INSERT INTO :schema.queue_1 (id, due, kind, header, body) VALUES ($1, now(), 'order', '{}', '{}')`, waits)
+	kept, copies := outbox.New(o.schema), &pgx.Batch{}
+	kept.QueueKeep(copies, []outbox.Kept{{Endpoint: "abroad", ID: newID(), Kind: "abroad", Header: []byte(`{}`),
+		Body: []byte(`{}`), Sent: time.Now()}})
+	o.must(o.owner.SendBatch(o.Context(), copies).Close())
+	o.exec(`INSERT INTO :schema.lease (name, holder, epoch, acquired, renewed, expires)
+		VALUES ('singleton/rates', 'a', 1, now(), now(), now() + interval '1 hour')`)
+	never := saga.ID{}
+	job := deadletter.Job{Action: deadletter.ActionRetry, Filter: deadletter.Filter{Kind: "none"}}
+	return []verb{
+		{"endpoint.pause", "orders", func(ctx context.Context) error { return endpoints.Pause(ctx, "orders", "") }},
+		{"endpoint.resume", "orders", func(ctx context.Context) error { return endpoints.Resume(ctx, "orders") }},
+		{"endpoint.concurrency", "orders",
+			func(ctx context.Context) error { return endpoints.SetConcurrency(ctx, "orders", 3) }},
+		{"endpoint.concurrency", "orders",
+			func(ctx context.Context) error { return endpoints.ResetConcurrency(ctx, "orders") }},
+		{"history.set", "orders", func(ctx context.Context) error {
+			return endpoints.SetHistory(ctx, "orders", history.Options{Level: history.Bodies})
+		}},
+		{"history.keep", "history",
+			func(ctx context.Context) error { return o.op.SetKeep(ctx, "history", time.Hour, 1<<30) }},
+		{"limit.set", "orders", func(ctx context.Context) error { return limits.Set(ctx, "orders", 4) }},
+		{"message.cancel", waits.String(), func(ctx context.Context) error {
+			_, err := o.op.Messages().Cancel(ctx, "orders", waits, "")
+			return err
+		}},
+		{"outbox.replay", "abroad", func(ctx context.Context) error {
+			_, err := o.op.Replay(ctx, operate.ReplayOptions{
+				Filter: outbox.KeptFilter{Endpoint: "abroad", Until: time.Now().Add(time.Hour)}})
+			return err
+		}},
+		{"dead.retry", number(retried),
+			func(ctx context.Context) error { return letters.Retry(ctx, o.pool, o.op, retried) }},
+		{"dead.edit", number(edited), func(ctx context.Context) error {
+			return letters.Edit(ctx, o.pool, o.op, edited, deadletter.Edit{Body: []byte(`1`)})
+		}},
+		{"dead.discard", number(discarded),
+			func(ctx context.Context) error { return letters.Discard(ctx, o.pool, discarded, "") }},
+		{"dead.job", "", func(ctx context.Context) error {
+			_, err := letters.NewJob(ctx, o.pool, job)
+			return err
+		}},
+		{"dead.cancel", "", func(ctx context.Context) error { return letters.CancelJob(ctx, o.pool, o.lastJob()) }},
+		{"manifest.put", "nightly", func(ctx context.Context) error { return o.store.Put(ctx, manifest("nightly")) }},
+		{"manifest.declare", "shop", func(ctx context.Context) error {
+			_, err := o.store.Sync(ctx, "shop", nil, []scheduler.Manifest{manifest("weekly")})
+			return err
+		}},
+		{"manifest.pause", "nightly", func(ctx context.Context) error { return o.store.Pause(ctx, "nightly", "") }},
+		{"manifest.resume", "nightly", func(ctx context.Context) error { return o.store.Resume(ctx, "nightly") }},
+		{"manifest.trigger", "nightly", func(ctx context.Context) error {
+			_, err := o.store.Trigger(ctx, "nightly", nil, scheduler.TriggerOptions{})
+			return err
+		}},
+		{"manifest.backfill", "nightly", func(ctx context.Context) error {
+			_, err := o.store.Backfill(ctx, "nightly",
+				scheduler.Period{From: time.Now().Add(-5 * time.Hour), Until: time.Now()})
+			return err
+		}},
+		{"group.set", "reports", func(ctx context.Context) error {
+			return o.store.SetGroup(ctx, scheduler.Group{Name: "reports", Max: 2})
+		}},
+		{"group.pause", "reports", func(ctx context.Context) error { return o.store.PauseGroup(ctx, "reports", "") }},
+		{"group.resume", "reports", func(ctx context.Context) error { return o.store.ResumeGroup(ctx, "reports") }},
+		{"group.cancel", "reports", func(ctx context.Context) error {
+			_, err := o.store.CancelGroup(ctx, "reports", "")
+			return err
+		}},
+		{"run.cancel", "", func(ctx context.Context) error {
+			if never.IsZero() {
+				never = o.run("queued")
+			}
+			return o.store.Cancel(ctx, never, "")
+		}},
+		{"run.retry", "", func(ctx context.Context) error { return o.store.Retry(ctx, never, "") }},
+		{"lease.resign", "singleton/rates",
+			func(ctx context.Context) error { return o.leases.Resign(ctx, "singleton/rates") }},
+		{"manifest.remove", "nightly", func(ctx context.Context) error { return o.store.Remove(ctx, "nightly") }},
+	}
+}
+
+func (o *office) lastJob() (number int64) {
+	o.must(o.owner.QueryRow(o.Context(), o.schema.Render("SELECT max(id) FROM :schema.dead_letter_job")).Scan(&number))
+	return number
+}
+
+// content returns all rows of the schema but those of the audit.
+func (o *office) content() string {
+	o.Helper()
+	rows, err := o.owner.Query(o.Context(), `SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace($1)
+		AND relkind = 'r' AND relname <> 'audit' ORDER BY relname`, pgx.Identifier{o.schema.Name()}.Sanitize())
+	o.must(err)
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	o.must(err)
+	var all strings.Builder
+	for _, table := range tables {
+		text := ""
+		o.must(o.owner.QueryRow(o.Context(), "SELECT coalesce(string_agg(x::text, E'\\n' ORDER BY x::text), '') FROM "+
+			pgx.Identifier{o.schema.Name(), table}.Sanitize()+" x").Scan(&text))
+		fmt.Fprintf(&all, "%s: %s\n", table, text)
+	}
+	return all.String()
+}
+
+// Whatever an operator changes has one entry, with who did it and why. When the entry cannot be written nothing has
+// changed.
+func TestEveryChangeHasItsEntry(t *testing.T) {
+	o := newOffice(t)
+	ctx := audit.As(t.Context(), audit.Actor{Name: "ann@example.com", From: "10.0.0.7"})
+	ctx = audit.Because(ctx, "the bank is down")
+	for _, v := range o.verbs() {
+		if v.name == "run.cancel" {
+			_ = v.do(canceled(ctx)) // makes the run
+		}
+		o.exec(`CREATE FUNCTION :schema.refuse() RETURNS trigger LANGUAGE plpgsql AS
+			'BEGIN RAISE EXCEPTION ''no entries today''; END'`)
+		o.exec("CREATE TRIGGER refuse BEFORE INSERT ON :schema.audit EXECUTE FUNCTION :schema.refuse()")
+		before := o.content()
+		if err := v.do(ctx); err == nil || !strings.Contains(err.Error(), "no entries today") {
+			t.Errorf("%s without an entry: %v", v.name, err)
+		}
+		if v.name != "manifest.backfill" && o.content() != before {
+			t.Errorf("%s has changed something without an entry", v.name)
+		}
+		o.exec("DROP FUNCTION :schema.refuse() CASCADE")
+		last := o.number()
+		if err := v.do(ctx); err != nil {
+			t.Errorf("%s: %v", v.name, err)
+		}
+		found := o.entries(audit.Filter{Limit: 10})
+		found = slices.DeleteFunc(found, func(e audit.Entry) bool { return e.Number <= last })
+		if len(found) != 1 {
+			t.Errorf("%s has %d entries, want 1: %+v", v.name, len(found), found)
+			continue
+		}
+		e := found[0]
+		if e.Verb != v.name || e.Actor != "ann@example.com" || e.From != "10.0.0.7" || e.Reason != "the bank is down" ||
+			e.Role == "" || e.At.IsZero() || v.target != "" && e.Target != v.target || e.Target == "" {
+			t.Errorf("%s has the entry %+v", v.name, e)
+		}
+	}
+}
+
+// canceled returns a context in which no statement runs.
+func canceled(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
+}
+
+func (o *office) number() (last int64) {
+	o.Helper()
+	o.must(o.owner.QueryRow(o.Context(), o.schema.Render("SELECT coalesce(max(number), 0) FROM :schema.audit")).
+		Scan(&last))
+	return last
+}
+
+// What changes nothing has no entry.
+func TestNoChangeHasNoEntry(t *testing.T) {
+	o := newOffice(t)
+	ctx := t.Context()
+	o.must(o.op.Endpoints().Resume(ctx, "orders"))
+	o.must(o.op.Endpoints().ResetConcurrency(ctx, "orders"))
+	o.must(o.store.Put(ctx, manifest("nightly")))
+	run := o.run("queued")
+	o.must(o.store.Cancel(ctx, run, ""))
+	o.must(o.op.Limits().Set(ctx, "orders", 4))
+	last := o.number()
+	o.must(o.store.Put(ctx, manifest("nightly")))
+	o.must(o.store.Resume(ctx, "nightly"))
+	o.must(o.store.Cancel(ctx, run, ""))
+	o.must(o.op.Limits().Set(ctx, "orders", 4))
+	for name, err := range map[string]error{
+		"pause":   o.op.Endpoints().Pause(ctx, "nobody", "x"),
+		"retry":   o.op.DeadLetters().Retry(ctx, o.pool, o.op, 1),
+		"cancel":  o.store.Cancel(ctx, newID(), ""),
+		"trigger": errors.Join(o.trigger("nightly"), errors.New("it may succeed: nobody acts")),
+	} {
+		if err == nil {
+			t.Errorf("%s succeeded", name)
+		}
+	}
+	if found := o.number(); found != last {
+		t.Errorf("entries of nothing: %+v", o.entries(audit.Filter{Limit: int(found - last)}))
+	}
+}
+
+func (o *office) trigger(name string) error {
+	_, err := o.store.Trigger(o.Context(), name, nil, scheduler.TriggerOptions{})
+	return err
+}
+
+// The lists say who paused.
+func TestPausedBy(t *testing.T) {
+	o := newOffice(t)
+	ctx := audit.As(t.Context(), audit.Actor{Name: "ann"})
+	o.must(o.store.Put(ctx, manifest("nightly")))
+	for _, by := range []string{"ann", ""} { // "" is the role
+		ctx := audit.As(t.Context(), audit.Actor{Name: by})
+		o.must(o.op.Endpoints().Pause(ctx, "orders", "no stock"))
+		o.must(o.store.Pause(ctx, "nightly", "no stock"))
+		o.must(o.store.PauseGroup(ctx, "reports", "no stock"))
+		if by == "" {
+			o.must(o.pool.QueryRow(ctx, "SELECT session_user").Scan(&by))
+		}
+		set, err := o.op.Endpoints().List(ctx)
+		o.must(err)
+		at := slices.IndexFunc(set, func(s operate.EndpointSettings) bool { return s.Endpoint == "orders" })
+		m, err := o.store.Manifest(ctx, "nightly")
+		o.must(err)
+		g, err := o.store.GroupOf(ctx, "reports")
+		o.must(err)
+		if set[at].PausedBy != by || m.Paused.By != by || m.Group.By != by || g.PausedBy != by {
+			t.Errorf("paused by %q, %q, %q and %q, want %q", set[at].PausedBy, m.Paused.By, m.Group.By, g.PausedBy, by)
+		}
+		if why := strings.Join(m.Waits(), " "); strings.Count(why, " by "+by+" (no stock)") != 2 {
+			t.Errorf("it says %q", why)
+		}
+	}
+	o.must(o.op.Endpoints().Resume(ctx, "orders"))
+	set, err := o.op.Endpoints().List(ctx)
+	o.must(err)
+	if i := slices.IndexFunc(set, func(s operate.EndpointSettings) bool { return s.PausedBy != "" }); i >= 0 {
+		t.Errorf("%+v", set[i])
+	}
+}
+
+func TestEntriesAreFound(t *testing.T) {
+	o := newOffice(t)
+	ann, bob := audit.As(t.Context(), audit.Actor{Name: "ann"}), audit.As(t.Context(), audit.Actor{Name: "bob"})
+	o.must(o.op.Endpoints().Pause(ann, "orders", "first"))
+	o.must(o.op.Limits().Set(bob, "orders", 4))
+	o.must(o.op.Endpoints().Resume(bob, "orders"))
+	o.exec(`INSERT INTO :schema.audit (at, actor, role, origin, verb, target, reason)
+		VALUES (now() - interval '3 days', '', 'dba', 'psql', 'endpoint.pause', 'mails', 'old')`)
+	for want, f := range map[string]audit.Filter{
+		"endpoint.pause mails, endpoint.resume orders, limit.set orders, endpoint.pause orders": {},
+		"endpoint.resume orders, limit.set orders":                                              {By: "bob"},
+		"endpoint.pause mails": {By: "dba"},
+		"endpoint.pause mails, endpoint.resume orders, endpoint.pause orders": {Verb: "endpoint"},
+		"endpoint.resume orders": {Verb: "endpoint.resume"},
+		"":                       {Verb: "end"},
+		"endpoint.resume orders, limit.set orders, endpoint.pause orders": {Target: "orders"},
+		"endpoint.pause mails, endpoint.resume orders":                    {Limit: 2},
+		"limit.set orders, endpoint.pause orders":                         {Before: 3},
+	} {
+		o.check(f, want)
+	}
+	o.check(audit.Filter{Until: time.Now().Add(-time.Hour)}, "endpoint.pause mails")
+	o.check(audit.Filter{Since: time.Now().Add(-time.Hour), Limit: 1}, "endpoint.resume orders")
+	if _, err := o.log.List(t.Context(), audit.Filter{Limit: 10_001}); err == nil {
+		t.Error("a page of 10,001 was read")
+	}
+}
+
+func (o *office) check(f audit.Filter, want string) {
+	o.Helper()
+	var told []string
+	for _, e := range o.entries(f) {
+		told = append(told, e.Verb+" "+e.Target)
+	}
+	if got := strings.Join(told, ", "); got != want {
+		o.Errorf("%+v finds %s, want %s", f, got, want)
+	}
+}
+
+// An entry has what was changed, before and after; text that Postgres cannot store, and what is too long, is replaced.
+func TestEntryTellsWhatChanged(t *testing.T) {
+	o := newOffice(t)
+	ctx := audit.As(t.Context(), audit.Actor{Name: "ann\x00" + strings.Repeat("é", 300), From: "\xff"})
+	o.must(o.op.Limits().Set(ctx, "orders", 4))
+	o.must(o.op.Limits().Set(ctx, "orders", 5))
+	e := o.entries(audit.Filter{Limit: 1})[0]
+	if string(e.Before) != `{"limit":4,"operated":true}` || string(e.After) != `{"limit":5,"operated":true}` {
+		t.Errorf("from %s to %s", e.Before, e.After)
+	}
+	if len(e.Actor) > 200 || !strings.HasPrefix(e.Actor, "ann\uFFFD") || e.From != "\uFFFD" || e.By() != e.Actor {
+		t.Errorf("%+v", e)
+	}
+	store := audit.Of(o.schema)
+	big := strings.Repeat("x", 70_000)
+	o.must(pgx.BeginFunc(ctx, o.pool, func(tx pgx.Tx) error {
+		return store.Add(ctx, tx, audit.Change{Verb: "saga.repair", Target: big, After: big})
+	}))
+	e = o.entries(audit.Filter{Limit: 1})[0]
+	var after map[string]int
+	if err := json.Unmarshal(e.After, &after); err != nil || after["bytes"] != 70_002 || len(e.Target) != 200 {
+		t.Errorf("%.100s, %v, and a target of %d bytes", e.After, err, len(e.Target))
+	}
+}
+
+// A DBA who calls the function has an entry, too: with the role, and the program of the connection.
+func TestSQLFunctionHasItsEntry(t *testing.T) {
+	o := newOffice(t)
+	o.exec("SELECT :schema.set_limit('orders', 3)")
+	o.exec("SELECT :schema.set_limit('orders', 7, true)") // a program declares it
+	all := o.entries(audit.Filter{})
+	role := ""
+	o.must(o.owner.QueryRow(t.Context(), "SELECT session_user").Scan(&role))
+	if len(all) != 1 || all[0].Verb != "limit.set" || all[0].Actor != "" || all[0].By() != role {
+		t.Errorf("%+v", all)
+	}
+	if err := o.page(); err == nil {
+		t.Error("the limit of an endpoint that is not there was set")
+	}
+	o.must(o.op.Limits().Reset(audit.Because(t.Context(), "as declared"), "orders"))
+	if e := o.entries(audit.Filter{Limit: 1})[0]; e.Verb != "limit.reset" || e.Reason != "as declared" {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestOldEntriesGo(t *testing.T) {
+	o := newOffice(t)
+	store := audit.Of(o.schema)
+	o.exec(`INSERT INTO :schema.audit (at, actor, origin, verb, target, reason)
+		SELECT now() - d * interval '100 days', '', '', 'x', 'x', '' FROM generate_series(0, 9) d`)
+	n, err := store.Prune(t.Context(), o.pool, audit.Kept, 4)
+	o.must(err)
+	m, err := store.Prune(t.Context(), o.pool, audit.Kept, 100)
+	o.must(err)
+	if left := len(o.entries(audit.Filter{})); n != 4 || m != 2 || left != 4 {
+		t.Errorf("%d and %d were deleted, %d are left: want 4, 2 and 4", n, m, left)
+	}
+}

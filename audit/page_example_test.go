@@ -1,0 +1,19 @@
+package audit_test
+
+import (
+	"context"
+
+	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/operate"
+)
+
+func page(ctx context.Context, operator *operate.Operator) error {
+	// page actor
+	ctx = audit.As(ctx, audit.Actor{Name: "ann@example.com", From: "10.0.0.7"})
+	ctx = audit.Because(ctx, "the bank is down")
+	return operator.Limits().Set(ctx, "payments", 2)
+	// end
+}
+
+// What the page says is a program that runs.
+func (o *office) page() error { return page(o.Context(), o.op) }

@@ -1,0 +1,200 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed statements.sql
+var statements string
+
+// Kept is how long an entry stays at least.
+const Kept = 400 * 24 * time.Hour
+
+// Change is what is done to one thing.
+type Change struct {
+	Verb   string // such as endpoint.pause
+	Target string // such as the name of the endpoint
+	Reason string // "" is that of the context
+	// Before and After are what was changed, in a form that encoding/json can write; nil if there is nothing to tell
+	Before, After any
+}
+
+// Execer is a transaction of pgx.
+type Execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// Store has the statements of one schema. It is safe for concurrent use.
+type Store struct{ sql pg.Statements }
+
+// Of returns the store of a schema.
+func Of(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
+
+// Add writes the entry of a change in its transaction, with the actor of ctx. A change whose Before is its After has
+// none.
+func (s *Store) Add(ctx context.Context, tx Execer, c Change) error {
+	if err := s.add(ctx, tx, c); err != nil {
+		return fmt.Errorf("audit of %s %.80q: %w", c.Verb, c.Target, pgerr.Explain(err))
+	}
+	return nil
+}
+
+func (s *Store) add(ctx context.Context, tx Execer, c Change) error {
+	before, err := encode(c.Before)
+	if err != nil {
+		return err
+	}
+	after, err := encode(c.After)
+	if err != nil {
+		return err
+	}
+	if before != nil && bytes.Equal(before, after) {
+		return nil
+	}
+	if c.Reason == "" {
+		c.Reason = reasonOf(ctx)
+	}
+	a := ActorOf(ctx)
+	_, err = tx.Exec(ctx, s.sql.Get("add"), a.Name, a.From, pg.Storable(c.Verb, mostName),
+		pg.Storable(c.Target, mostName), pg.Storable(c.Reason, mostReason), before, after)
+	return err
+}
+
+// Tell tells the SQL functions that tx will call who acts, and why. Those that change something for an operator, as
+// set_limit does, write the entry themselves, because others may call them too.
+func (s *Store) Tell(ctx context.Context, tx Execer) error {
+	a := ActorOf(ctx)
+	if _, err := tx.Exec(ctx, s.sql.Get("tell"), a.Name, a.From, pg.Storable(reasonOf(ctx), mostReason)); err != nil {
+		return fmt.Errorf("audit: tell who acts: %w", pgerr.Explain(err))
+	}
+	return nil
+}
+
+// mostValue is how many bytes of what was changed an entry has: the history has the states of instances.
+const mostValue = 64 << 10
+
+func encode(v any) (json.RawMessage, error) {
+	if v == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(v)
+	if err == nil && len(text) > mostValue {
+		return json.Marshal(map[string]int{"bytes": len(text)})
+	}
+	return text, err
+}
+
+// Prune deletes at most limit entries that are older than olderThan by the database's clock, and returns how many.
+func (s *Store) Prune(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
+	tag, err := db.Exec(ctx, s.sql.Get("prune"), pg.Planned, olderThan.Seconds(), limit)
+	if err != nil {
+		return 0, fmt.Errorf("prune the audit: %w", err)
+	}
+	return tag.RowsAffected(), nil
+}
+
+// Entry is one change.
+type Entry struct {
+	Number int64
+	At     time.Time // by the database's clock
+	Actor  string    // as the program has said, "" if it has not
+	Role   string    // of the database
+	From   string
+	Verb   string
+	Target string
+	Reason string
+	Before json.RawMessage // nil if there was nothing to tell
+	After  json.RawMessage
+}
+
+// By is the actor, or the role of the database if there is none.
+func (e Entry) By() string {
+	if e.Actor != "" {
+		return e.Actor
+	}
+	return e.Role
+}
+
+// Filter chooses entries. Fields that are zero choose all.
+type Filter struct {
+	By     string // the actor, or the role if there is none
+	Verb   string // such as endpoint.pause, or endpoint for all of its kind
+	Target string
+	Since  time.Time
+	Until  time.Time // exclusive
+	Before int64     // the number of the last entry of the page before
+	Limit  int       // entries; 0 is 100, at most MostPage
+}
+
+// MostPage is how many entries a page has at most.
+const MostPage = 10_000
+
+const standardPage = 100
+
+// Log reads the audit of one schema. It is safe for concurrent use.
+type Log struct {
+	pool  *pg.Pool
+	store *Store
+}
+
+// New makes a Log for a schema; "" is "edda". It does not use the pool yet.
+func New(pool *pgxpool.Pool, schema string) (*Log, error) {
+	s, err := pg.ParseSchema(schema)
+	if err != nil {
+		return nil, fmt.Errorf("new audit log: %w", err)
+	}
+	return &Log{pg.Committed(pool), Of(s)}, nil
+}
+
+// List returns entries, the newest first. The pool's role needs SELECT.
+func (l *Log) List(ctx context.Context, f Filter) ([]Entry, error) {
+	if f.Limit == 0 {
+		f.Limit = standardPage
+	}
+	if f.Limit < 0 || f.Limit > MostPage || f.Before < 0 {
+		return nil, fmt.Errorf("list the audit: Limit %d, Before %d: want up to %d, and a number of an entry", f.Limit,
+			f.Before, MostPage)
+	}
+	rows, err := l.pool.Query(ctx, l.store.sql.Get("list"), pg.Planned, f.Before, moment(f.Since), moment(f.Until),
+		pg.Storable(f.By, mostName), pg.Storable(f.Verb, mostName), pg.Storable(f.Target, mostName), f.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("list the audit: %w", pgerr.Explain(err))
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Entry, err error) {
+		err = row.Scan(&e.Number, &e.At, &e.Actor, &e.Role, &e.From, &e.Verb, &e.Target, &e.Reason, &e.Before, &e.After)
+		e.At, e.Before, e.After = e.At.UTC(), compact(e.Before), compact(e.After)
+		return e, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the audit: %w", pgerr.Explain(err))
+	}
+	return all, nil
+}
+
+// compact returns JSON without the spaces that SQL functions put into it.
+func compact(text json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if text == nil || json.Compact(&b, text) != nil {
+		return text
+	}
+	return b.Bytes()
+}
+
+// moment is null for the zero time.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+
+	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/operate"
+	"github.com/spf13/cobra"
+)
+
+// acting returns a context in which the user of this machine acts, for the reason of the flag.
+func (t *tool) acting(ctx context.Context) context.Context {
+	return audit.Because(audit.As(ctx, audit.Actor{Name: actorName()}), t.reason)
+}
+
+// actorName is the user of this machine, and the machine.
+func actorName() string {
+	name := os.Getenv("USER")
+	if u, err := user.Current(); name == "" && err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
+	}
+	return name
+}
+
+func (t *tool) auditCommand() *cobra.Command {
+	var f audit.Filter
+	since, until := "", ""
+	c := &cobra.Command{
+		Use: "audit", Short: "Show who changed what, and why",
+		Long: `Show what operators have changed, the newest first: by this command, by programs that call package
+operate, and by SQL. BY is the actor that the program named, $USER and the host for this command, or the role of the
+database. CHANGE has what differs; --json has all of it. Entries are kept for 400 days.`,
+		Example: `  edda audit
+  edda audit --target orders --since 24h
+  edda audit --verb endpoint --by ann@laptop`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := checkTimes(c, "since", since, "until", until); err != nil {
+				return err
+			}
+			if f.Limit < 1 || f.Limit > audit.MostPage {
+				return usage(c, fmt.Errorf("--limit is %d, want 1 to %d", f.Limit, audit.MostPage))
+			}
+			if f.Before < 0 {
+				return usage(c, fmt.Errorf("--after is %d, want the number of an entry", f.Before))
+			}
+			return t.operate(c, func(ctx context.Context, _ *operate.Operator) (view.View, error) {
+				now, err := t.now(ctx)
+				if err != nil {
+					return view.View{}, err
+				}
+				if since != "" {
+					f.Since, _ = timeOf(since, now) // it has been checked
+				}
+				if until != "" {
+					f.Until, _ = timeOf(until, now)
+				}
+				log, err := audit.New(t.pool, t.schemaName())
+				if err != nil {
+					return view.View{}, err
+				}
+				all, err := log.List(ctx, f)
+				return listed(view.Audit(all, f.Limit), "Nothing was changed."), err
+			})
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.By, "by", "", "only what this actor did, or this role if there was no actor")
+	flags.StringVar(&f.Verb, "verb", "", "only this verb, like endpoint.pause, or all verbs of a thing, like endpoint")
+	flags.StringVar(&f.Target, "target", "", "only what was done to this")
+	flags.StringVar(&since, "since", "", "only what was done then or later: 2026-11-21T10:00:00Z, or 2h for two "+
+		"hours ago")
+	flags.StringVar(&until, "until", "", "only what was done earlier than that")
+	flags.Int64Var(&f.Before, "after", 0, "continue after this entry, with older ones: the end of the page before")
+	flags.IntVar(&f.Limit, "limit", 100, "entries")
+	return c
+}

@@ -1,0 +1,73 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/edda-go/edda/audit"
+)
+
+// Audit is a page of entries, the newest first; it is full if it has limit of them.
+func Audit(all []audit.Entry, limit int) List {
+	next := ""
+	if len(all) >= limit {
+		next = wide(all[len(all)-1].Number)
+	}
+	return listOf("entries", "NUMBER|AT|BY|VERB|TARGET|CHANGE|REASON", all, auditRow).before(next)
+}
+
+func auditRow(e audit.Entry) Row {
+	return Row{
+		JSON: Object{"number", e.Number, "at", e.At, "by", e.By(), "actor", e.Actor, "role", e.Role, "from", e.From,
+			"verb", e.Verb, "target", e.Target, "reason", e.Reason, "before", e.Before, "after", e.After},
+		Cells: []string{wide(e.Number), Moment(e.At), e.By(), e.Verb, e.Target,
+			Shortened(changeText(e.Before, e.After), 60), Shortened(e.Reason, 60)},
+	}
+}
+
+// changeText says which values have changed. A moment says only that it is there.
+func changeText(before, after json.RawMessage) string {
+	was, is := membersOf(before), membersOf(after)
+	if after == nil {
+		is = was
+	}
+	var told []string
+	names := slices.Sorted(maps.Keys(is))
+	for name := range was {
+		if _, there := is[name]; !there {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		old, now := was[name], is[name]
+		switch {
+		case bytes.Equal(old, now) && after != nil || strings.HasSuffix(name, "_at"):
+		case now == nil:
+			told = append(told, name+" gone")
+		case old == nil || after == nil:
+			told = append(told, name+" "+plain(now))
+		default:
+			told = append(told, name+" "+plain(old)+" → "+plain(now))
+		}
+	}
+	return strings.Join(told, ", ")
+}
+
+// membersOf are those of a JSON object; none of another value.
+func membersOf(text json.RawMessage) (members map[string]json.RawMessage) {
+	_ = json.Unmarshal(text, &members)
+	return members
+}
+
+// plain is a JSON value without the quotes of a string.
+func plain(value json.RawMessage) string {
+	text := ""
+	if json.Unmarshal(value, &text) == nil {
+		return text
+	}
+	return string(value)
+}
