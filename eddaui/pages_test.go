@@ -10,7 +10,9 @@ import (
 
 	"github.com/edda-go/edda/eddaui"
 	"github.com/edda-go/edda/internal/demo/world"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // lists are the pages that need no name.
@@ -41,10 +43,11 @@ func TestPagesOfAShop(t *testing.T) {
 	looks := serve(t, pool, schema, eddaui.Options{})
 	t.Run("are as the golden files have them", func(t *testing.T) { goldenShop(t, all, shop) })
 	t.Run("have no dead link", func(t *testing.T) { noDeadLink(t, all) })
-	t.Run("hide bodies and states", func(t *testing.T) { hidden(t, looks) })
+	t.Run("hide bodies and states", func(t *testing.T) { hidden(t, looks, all, shop) })
 	t.Run("escape what came from anywhere", func(t *testing.T) { escaped(t, all) })
 	t.Run("print what the command prints", func(t *testing.T) { asCommand(t, all) })
 	t.Run("find what there is", func(t *testing.T) { finds(t, all, shop) })
+	t.Run("need the rights of a reader", func(t *testing.T) { asReader(t, pool, schema) })
 	t.Run("follow what happens", func(t *testing.T) { follows(t, all, shop) })
 }
 
@@ -102,9 +105,9 @@ func noDeadLink(t *testing.T, s *site) {
 }
 
 // secrets are values of bodies and states of the shop.
-var secrets = []string{"customer 12", "ring twice", "4111 ", "27182812", "next door"}
+var secrets = []string{"customer 12", "ring twice", "4111 ", "27182812", "27182801", "next door"}
 
-func hidden(t *testing.T, s *site) {
+func hidden(t *testing.T, s, all *site, shop *world.Shop) {
 	s = s.with(t)
 	seen := 0
 	look := func(path, body string) {
@@ -119,12 +122,16 @@ func hidden(t *testing.T, s *site) {
 	}
 	s.crawl("/", look)
 	for _, path := range []string{
-		"/sagas/order/2026-0012", "/sagas/order/2026-0012.json", "/sagas/order/2026-0012?from=1&to=3", "/dead/1.json",
+		"/sagas/order/2026-0012", "/sagas/order/2026-0012.json", "/sagas/order/2026-0012?from=1&to=3",
+		"/dead/1.json", "/messages/" + shop.First.String(), "/messages/" + shop.First.String() + ".json",
 	} {
 		look(path, s.get(path))
 	}
 	if page := s.get("/sagas/order/2026-0012"); !strings.Contains(page, "changed: Notes") {
 		t.Error("the names of the fields that have changed are not shown")
+	}
+	if page := all.with(t).get("/messages/" + shop.First.String()); !strings.Contains(page, "27182801") {
+		t.Error("the body is not shown to somebody who may see it")
 	}
 	if seen == 0 {
 		t.Error("no page says that bodies are hidden")
@@ -189,4 +196,17 @@ func finds(t *testing.T, s *site, shop *world.Shop) {
 			t.Errorf("finding %q leads to %s with %d, want %s", query, got, a.status, want)
 		}
 	}
+}
+
+// A role that may read sees every page.
+func asReader(t *testing.T, pool *pgxpool.Pool, schema string) {
+	config := pool.Config().Copy()
+	pgtest.Become(config, pgtest.Reader(t, pool, schema))
+	reader, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reader.Close)
+	serve(t, reader, schema, eddaui.Options{Authorize: allow(eddaui.Look | eddaui.Bodies)}).crawl("/",
+		func(string, string) {})
 }

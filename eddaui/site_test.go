@@ -1,6 +1,7 @@
 package eddaui_test
 
 import (
+	"context"
 	"flag"
 	"io"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/edda-go/edda/eddaui"
 	"github.com/edda-go/edda/internal/demo/world"
@@ -90,7 +92,9 @@ type answer struct {
 
 func (s *site) do(method, path string, headers ...string) answer {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.server.URL+prefix+path, nil)
+	ctx, cancel := context.WithTimeout(s.t.Context(), pgdev.Patience(20*time.Second)) // a stream has no end
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, s.server.URL+prefix+path, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -3,13 +3,19 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"html"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/edda-go/edda/eddaui"
+	story "github.com/edda-go/edda/internal/demo/world"
 	"github.com/edda-go/edda/internal/pgdev"
 )
 
@@ -61,6 +67,66 @@ func TestUIRefusesToBeOpenToAll(t *testing.T) {
 			streams{in: strings.NewReader(""), out: io.Discard, err: &complaints})
 		if code != exitUsage {
 			t.Errorf("%s ends with %d: %s", args, code, complaints.String())
+		}
+	}
+}
+
+var inAShell = regexp.MustCompile(`In a shell: <code>edda ([^<]+)</code>`)
+
+// The command at the foot of a page runs, and prints what the page has as JSON.
+func TestPagesPrintWhatTheirCommandsPrint(t *testing.T) {
+	w := migrated(t)
+	shop, err := story.Seed(t.Context(), w.pool, w.schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shop.Close(); err != nil { // so that nothing changes between the two
+		t.Fatal(err)
+	}
+	ui, err := eddaui.New(w.pool, eddaui.Options{Schema: w.schema,
+		Authorize: func(*http.Request) (eddaui.Actor, error) {
+			return eddaui.Actor{May: eddaui.Look | eddaui.Bodies}, nil
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ui.Close)
+	get := func(path string) string {
+		t.Helper()
+		answer := httptest.NewRecorder()
+		ui.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+		if answer.Code != http.StatusOK {
+			t.Fatalf("%s is %d: %s", path, answer.Code, answer.Body)
+		}
+		return answer.Body.String()
+	}
+	parsed := func(what, text string) (fields map[string]any) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(text), &fields); err != nil {
+			t.Fatalf("%s: %v\n%s", what, err, text)
+		}
+		return fields
+	}
+	for path, same := range map[string]bool{
+		"/now": false, "/sagas": true, "/sagas/order": true, "/sagas/order/2026-0003": true, "/dead": true,
+		"/sagas/order/2026-0012": true, "/dead/1": true, "/endpoints/payments": true, "/manifests": true,
+		"/manifests/night%2Fsettle": true, "/limits": true, "/messages/" + shop.First.String(): true,
+		"/conversations/" + shop.Labels.String(): true, "/border": false,
+	} {
+		found := inAShell.FindStringSubmatch(get(path))
+		if found == nil {
+			t.Errorf("%s names no command", path)
+			continue
+		}
+		said := w.edda(append(strings.Fields(html.UnescapeString(found[1])), "--json")...)
+		if said.code != exitDone {
+			t.Errorf("%s: edda %s ends with %d: %s", path, found[1], said.code, said.err)
+		}
+		page := parsed(path, get(path+".json"))
+		for name, value := range parsed("edda "+found[1], said.out) {
+			if same && !reflect.DeepEqual(page[name], value) {
+				t.Errorf("%s: %s is\n%v\nand the command says\n%v", path, name, page[name], value)
+			}
 		}
 	}
 }

@@ -22,7 +22,7 @@ func pages(s *shop) map[string]string {
 		"lives": "sagas/order/2026-0003", "dead": "dead", "letter": "dead/1", "endpoint": "endpoints/payments",
 		"retrying": "endpoints/erp", "conversation": s.tree, "message": strings.Replace(s.tree, "conversations",
 			"messages", 1), "schedules": "manifests", "limits": "limits", "border": "border", "processes": "processes",
-		"find": "find?q=nothing+of+this+name", "missing": "dead/9999",
+		"find": "find?q=nothing+of+this+name", "missing": "dead/9999", "manifest": "manifests/night%2Fsettle",
 	}
 }
 

@@ -130,7 +130,10 @@ func TestTheTokenWorksOnce(t *testing.T) {
 	if code, _, _ := ann.get(base+"/?token="+token, nil); code != http.StatusOK {
 		t.Errorf("the address again, in the browser that has the cookie, is %d", code)
 	}
-	code, _, _ = ann.get(base+"/", func(r *http.Request) { r.Host = "evil.example" })
+	code, _, _ = eve.get(base+"/", func(r *http.Request) { // a browser that believes to be elsewhere sends it, too
+		r.Host = "evil.example"
+		r.Header.Set("Cookie", strings.Split(cookie, ";")[0])
+	})
 	if code != http.StatusForbidden {
 		t.Errorf("under the name of another site it is %d", code)
 	}

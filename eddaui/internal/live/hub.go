@@ -25,6 +25,7 @@ type Options struct {
 	Beat     time.Duration // between signs of life on a stream; 0 is 15 seconds
 	Slowest  time.Duration // a browser that does not read for so long is cut; 0 is 10 seconds
 	Patience time.Duration // of one read; 0 is 10 seconds
+	Longest  time.Duration // of a stream, after which the browser has to ask again; 0 is 10 minutes
 }
 
 // Hub has the loops, and the streams that they serve. Safe for concurrent use.
@@ -44,6 +45,7 @@ func New(o Options) *Hub {
 	o.Most = or(o.Most, 1000)
 	o.Pace, o.Beat = or(o.Pace, time.Second), or(o.Beat, 15*time.Second)
 	o.Slowest, o.Patience = or(o.Slowest, 10*time.Second), or(o.Patience, 10*time.Second)
+	o.Longest = or(o.Longest, 10*time.Minute)
 	h := &Hub{o: o, loops: map[string]*loop{}}
 	//nolint:forbidigo // loops live until Close, and serve many requests
 	h.ctx, h.cancel = context.WithCancel(context.Background())

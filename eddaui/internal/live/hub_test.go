@@ -241,3 +241,23 @@ func TestSignsOfLifeAndTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// A stream ends after a while, so that a right that was taken away ends too.
+func TestAStreamDoesNotLastForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, n := New(Options{}), atomic.Int64{}
+		_, leave := watch(h, "now", "/", counted(&n))
+		wait(10*time.Minute - time.Second)
+		if h.Streams() != 1 {
+			t.Error("the stream has ended early")
+		}
+		wait(2 * time.Second)
+		synctest.Wait()
+		if h.Streams() != 0 {
+			t.Error("the stream goes on")
+		}
+		leave()
+		h.Close()
+	})
+}

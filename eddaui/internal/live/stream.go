@@ -38,7 +38,7 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, kind, key string, re
 	}
 	defer h.leave(v)
 	v.out = w
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := context.WithTimeout(r.Context(), h.o.Longest)
 	defer cancel()
 	defer context.AfterFunc(h.ctx, cancel)() //nolint:contextcheck // a stream ends with the hub, too
 	if err := v.follow(ctx); err != nil && ctx.Err() == nil {

@@ -157,7 +157,8 @@ func (s *Source) Letter(ctx context.Context, a Ask) (Page, error) {
 			"discarded, or there never was one.", number))
 	}
 	l := &letterPage{
-		Head: head("dead", fmt.Sprintf("Dead letter %d", number), fmt.Sprintf("edda dead show %d", number)),
+		Head: head("dead", fmt.Sprintf("Dead letter %d", number),
+			withBody(a, fmt.Sprintf("edda dead show %d", number))),
 		Size: len(found.Body),
 	}
 	if l.Headers, err = found.Headers(); err != nil {
@@ -169,7 +170,6 @@ func (s *Source) Letter(ctx context.Context, a Ask) (Page, error) {
 	}
 	l.Letter, l.shown = found, view.Letter(found, a.Bodies).JSON
 	if a.Bodies {
-		l.Command += " --body"
 		l.Body, l.Cut = cut(found.Body)
 	}
 	return l, nil

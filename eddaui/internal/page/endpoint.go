@@ -96,7 +96,7 @@ func (s *Source) Endpoint(ctx context.Context, a Ask) (Page, error) {
 	for _, m := range messages {
 		e.Messages = append(e.Messages, queued(&m))
 	}
-	e.shown = append(e.shown, "messages", view.Peeked(messages, 0, false).View().JSON[1])
+	e.shown = append(e.shown, view.Peeked(messages, 0, false).View().JSON...)
 	return e, nil
 }
 

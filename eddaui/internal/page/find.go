@@ -50,13 +50,13 @@ func (s *Source) Find(ctx context.Context, a Ask) (Page, error) {
 	if len(query) > mostQuery {
 		return nil, wrong("The text is too long to be a name, a key or an id.")
 	}
-	f := &Find{Head: head("find", "Find", "edda find "+words.Quoted(query)), Query: query, Found: []match{}}
+	f := &Find{Head: head("find", "Find", ""), Query: query, Found: []match{}}
 	if query == "" {
-		f.Command = "edda find ID"
 		return f, nil
 	}
 	looks := []func(context.Context, *Source, *Find) error{findName, findManifest, findKey}
 	if id, err := saga.ParseID(query); err == nil {
+		f.Command = "edda find " + query
 		looks = []func(context.Context, *Source, *Find) error{
 			func(ctx context.Context, s *Source, f *Find) error { return findID(ctx, s, f, id) }, findKey,
 		}

@@ -26,6 +26,7 @@ type sagasPage struct {
 	More   bool           `json:"more"`
 	Period time.Duration  `json:"-"`
 	known  map[string]int // rows by name
+	shown  view.Object
 }
 
 // sagaRow is a saga in numbers of the last day.
@@ -53,8 +54,8 @@ type instanceRow struct {
 	Over     bool      `json:"completed"` // it has completed, and its saga remembers it
 }
 
-// JSON is the page itself.
-func (p *sagasPage) JSON() any { return p }
+// JSON is what the command prints, and the sagas.
+func (p *sagasPage) JSON() any { return append(slices.Clone(p.shown), "sagas", p.Sagas) }
 
 // Sagas reads the sagas that are known: by their definitions, by what they did in a day, or by living instances.
 func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
@@ -86,6 +87,7 @@ func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 	for _, l := range listed {
 		p.row(l.Instance.Saga)
 	}
+	p.shown = view.Instances(listed, 0).View().JSON
 	p.Living, p.More = instanceRows(listed), len(listed) == persistence.DefaultLimit
 	slices.SortFunc(p.Sagas, func(a, b sagaRow) int { return cmp.Compare(a.Name, b.Name) })
 	return p, nil
@@ -126,6 +128,8 @@ type instancesPage struct {
 	Living []instanceRow `json:"instances"`
 	After  string        `json:"next"` // the key behind which there may be more, "" at the end
 	Ended  []lifeShown   `json:"ended"`
+
+	shown view.Object
 }
 
 // lifeShown is a life that has ended.
@@ -145,8 +149,8 @@ func lifeRow(l history.Life) lifeShown {
 	return lifeShown{l.ID, l.Saga, l.Key, l.Began, l.Ended, l.Outcome}
 }
 
-// JSON is the page itself.
-func (p *instancesPage) JSON() any { return p }
+// JSON is what the command prints, and the lives that have ended.
+func (p *instancesPage) JSON() any { return append(slices.Clone(p.shown), "ended", p.Ended) }
 
 // endedShown is how many ended lives a list has.
 const endedShown = 25
@@ -165,6 +169,7 @@ func (s *Source) Instances(ctx context.Context, a Ask) (Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.shown = view.Instances(listed, 0).View().JSON
 	if p.Living = instanceRows(listed); len(listed) == persistence.DefaultLimit {
 		p.After = listed[len(listed)-1].Instance.Key
 	}

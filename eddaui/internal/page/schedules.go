@@ -85,7 +85,8 @@ func (s *Source) Manifest(ctx context.Context, a Ask) (Page, error) {
 		return nil, faultOf(err, fmt.Sprintf("There is no manifest %s.", view.Escape(view.Shortened(name, 130))))
 	}
 	p := &manifestPage{
-		Head: head("schedules", name, "edda manifest show "+words.Quoted(name)), Manifest: m, Waits: m.Waits(),
+		Head:     head("schedules", name, withBody(a, "edda manifest show "+words.Quoted(name))),
+		Manifest: m, Waits: m.Waits(),
 	}
 	if m.Body = s.body(m.Kind, m.Body); a.Bodies {
 		p.Body, _ = cut(m.Body)
@@ -123,7 +124,7 @@ func (s *Source) Run(ctx context.Context, a Ask) (Page, error) {
 	if err != nil {
 		return nil, faultOf(err, fmt.Sprintf("There is no run %s; runs that ended long ago are deleted.", id))
 	}
-	p := &runPage{Head: head("schedules", "Run of "+r.Manifest, "edda run show "+id.String()), Run: r}
+	p := &runPage{Head: head("schedules", "Run of "+r.Manifest, withBody(a, "edda run show "+id.String())), Run: r}
 	if r.Body = s.body(r.Kind, r.Body); a.Bodies {
 		p.Body, _ = cut(r.Body)
 	}

@@ -55,6 +55,14 @@ func head(section, title, command string) Head {
 	return Head{Title: title, Section: section, Command: command, Now: time.Now()}
 }
 
+// withBody is a command that also prints the body, if that may be seen.
+func withBody(a Ask, command string) string {
+	if a.Bodies {
+		return command + " --body"
+	}
+	return command
+}
+
 // About is the head itself, for pages that embed it.
 func (h Head) About() Head { return h }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -27,13 +28,14 @@ type Shop struct {
 	Labels saga.ID // the message from which the labels of a batch follow
 	First  saga.ID // the message that placed the first order
 
-	pool  *pgxpool.Pool
-	stops map[string]func() error
+	pool   *pgxpool.Pool
+	schema string
+	stops  map[string]func() error
 }
 
 // Seed tells the story of the shop. The schema has been migrated.
 func Seed(ctx context.Context, pool *pgxpool.Pool, schema string) (s *Shop, err error) {
-	s = &Shop{pool: pool, stops: map[string]func() error{}}
+	s = &Shop{pool: pool, schema: schema, stops: map[string]func() error{}}
 	s.Bus, err = bus.New(pool, bus.Options{
 		Schema: schema, AutoInstall: true, Logger: slog.New(slog.DiscardHandler),
 		History: history.Options{Level: history.Bodies},
@@ -176,7 +178,37 @@ func (s *Shop) notes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.until(ctx, "notes are taken", is(4))
+	if err := s.until(ctx, "notes are taken", is(4)); err != nil {
+		return err
+	}
+	return s.office(ctx)
+}
+
+// office is what no message belongs to: schedules, a limit, a relay.
+func (s *Shop) office(ctx context.Context) error {
+	store, err := scheduler.NewStore(s.pool, scheduler.StoreOptions{Schema: s.schema})
+	if err != nil {
+		return err
+	}
+	for _, m := range []scheduler.Manifest{
+		{Name: "night/settle", When: scheduler.Cron("0 3 * * *", "Europe/Berlin"),
+			Message: printBatch{Batch: 2, Labels: 1}},
+		{Name: "hourly/rates", When: scheduler.Every(time.Hour), Message: printBatch{Batch: 3, Labels: 1}},
+	} {
+		if err := store.Put(ctx, m); err != nil {
+			return err
+		}
+	}
+	if err := store.Pause(ctx, "hourly/rates", "the bank sends none on Thursdays"); err != nil {
+		return err
+	}
+	if _, err := store.Trigger(ctx, "night/settle", nil, scheduler.TriggerOptions{}); err != nil {
+		return err
+	}
+	if err := s.Op.Limits().Set(ctx, "mails", 4); err != nil {
+		return err
+	}
+	return s.Op.Queues().InstallRelay(ctx, "shop.events", "order.shipped")
 }
 
 // placeInOrder places an order whose stock is reserved after it is paid.
