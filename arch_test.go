@@ -32,7 +32,7 @@ var layers = [][]string{
 	{"internal/delivery"},
 	{"internal/step", "internal/aftercommit", "internal/historian"},
 	{"outbox", "internal/batch", "internal/leased", "internal/partition", "internal/firing", "internal/watch"},
-	{"history/whereabouts"},
+	{"history/whereabouts", "operate/instances"},
 	{"bus", "limit", "operate", "scheduler"},
 	{"bus/watermill", "scheduler/remote", "internal/timetable", "internal/view"},
 	{""},

@@ -19,6 +19,7 @@ func TestPagesShowTheExamples(t *testing.T) {
 		"docs/guide/items.md":            {"persistence/items_example_test.go"},
 		"docs/guide/history.md":          {"history/whereabouts/page_example_test.go", "bus/history_secret_test.go"},
 		"docs/operate/audit.md":          {"audit/page_example_test.go"},
+		"docs/operate/repairs.md":        {"operate/instances/page_example_test.go"},
 		"docs/guide/tracing.md":          {"eddaotel/page_example_test.go", "eddaotel/collector/demo_test.go"},
 	} {
 		showsParts(t, page, files...)

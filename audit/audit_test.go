@@ -15,6 +15,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -40,6 +41,9 @@ type office struct {
 	schema pg.Schema
 	log    *audit.Log
 	op     *operate.Operator
+
+	instances *instances.Operator
+
 	store  *scheduler.Store
 	leases *scheduler.Leases
 }
@@ -49,11 +53,12 @@ func newOffice(t *testing.T) *office {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
 	o := &office{T: t, pool: pool, owner: pgtest.Pool(t), schema: schema}
-	var errs [4]error
+	var errs [5]error
 	o.log, errs[0] = audit.New(pool, schema.Name())
 	o.op, errs[1] = operate.New(pool, operate.Options{Schema: schema.Name()})
 	o.store, errs[2] = scheduler.NewStore(pool, scheduler.StoreOptions{Schema: schema.Name()})
 	o.leases, errs[3] = scheduler.NewLeases(pool, schema.Name())
+	o.instances, errs[4] = instances.New(pool, instances.Options{Schema: schema.Name()})
 	o.must(errors.Join(errs[:]...))
 	owner, err := operate.New(o.owner, operate.Options{Schema: schema.Name()})
 	o.must(err)
@@ -129,6 +134,8 @@ func (o *office) verbs() []verb {
 	o.must(o.owner.SendBatch(o.Context(), copies).Close())
 	o.exec(`INSERT INTO :schema.lease (name, holder, epoch, acquired, renewed, expires)
 		VALUES ('singleton/rates', 'a', 1, now(), now(), now() + interval '1 hour')`)
+	o.exec(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
+		VALUES ($1, 'order', '7', 1, 1, '{"n":1}')`, newID())
 	never := saga.ID{}
 	job := deadletter.Job{Action: deadletter.ActionRetry, Filter: deadletter.Filter{Kind: "none"}}
 	return []verb{
@@ -197,6 +204,15 @@ func (o *office) verbs() []verb {
 			return o.store.Cancel(ctx, never, "")
 		}},
 		{"run.retry", "", func(ctx context.Context) error { return o.store.Retry(ctx, never, "") }},
+		{"saga.repair", "order/7", func(ctx context.Context) error {
+			_, err := o.instances.Repair(ctx,
+				instances.Repair{Saga: "order", Key: "7", Version: 1, State: []byte(`{}`)})
+			return err
+		}},
+		{"saga.end", "order/7", func(ctx context.Context) error {
+			_, err := o.instances.End(ctx, instances.End{Saga: "order", Key: "7"})
+			return err
+		}},
 		{"lease.resign", "singleton/rates",
 			func(ctx context.Context) error { return o.leases.Resign(ctx, "singleton/rates") }},
 		{"manifest.remove", "nightly", func(ctx context.Context) error { return o.store.Remove(ctx, "nightly") }},

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,7 +81,7 @@ func (t letters) runEdit(c *cobra.Command, e *editing, args []string) error {
 	case byHand:
 		e.edit.Body, err = t.byHand(ctx, e, l)
 	case e.body != "":
-		e.edit.Body, err = t.bodyFrom(e.body)
+		e.edit.Body, err = t.readFile(e.body, "the new body")
 	}
 	if err != nil {
 		return err
@@ -117,20 +116,6 @@ func (e *editing) read(c *cobra.Command) error {
 		e.edit.ID = saga.ID(id)
 	}
 	return nil
-}
-
-func (t letters) bodyFrom(file string) (body []byte, err error) {
-	if file != "-" {
-		body, err = os.ReadFile(file)
-	} else if t.in == nil {
-		err = errors.New("there is no standard input")
-	} else {
-		body, err = io.ReadAll(io.LimitReader(t.in, deadletter.MaxBody+1))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the new body: %w", err)
-	}
-	return append([]byte{}, body...), nil
 }
 
 var errUnchanged = errors.New("nothing was changed; \"edda dead retry\" sends " +

@@ -11,6 +11,7 @@ import (
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/scheduler"
@@ -32,6 +33,8 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `queue peek` | `next`":         messageOf(operate.QueuedMessage{Faulty: errTest}, true),
 		"| `queue show` | `messages`":     foundOf(operate.FoundMessage{}, true),
 		"| `saga show` | `saga`":          instanceOf(persistence.Listed{Faulty: errTest}),
+		"| `saga repair` | `saga`":        Repaired(instances.Repair{}, instances.Repaired{Version: 1}).JSON,
+		"| `saga end` | `saga`":           Ended(instances.End{}, instances.Ended{}).JSON,
 		"| `dead group` | `next`":         letterGroupRow(deadletter.Group{}).JSON,
 		"| `dead jobs` | `jobs`":          jobOf(deadletter.Job{}),
 		"| `endpoint list` | `endpoints`": endpointRow(operate.EndpointSettings{}).JSON,

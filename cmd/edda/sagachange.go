@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/persistence"
+	"github.com/spf13/cobra"
+)
+
+// mostInput is how many bytes are read of a file: more than any body or state may have.
+const mostInput = 2 << 20
+
+// readFile reads a file, or the standard input for "-". Of a larger one it reads more than is allowed anywhere.
+func (t *tool) readFile(file, what string) (text []byte, err error) {
+	if file != "-" {
+		text, err = os.ReadFile(file)
+	} else if t.in == nil {
+		err = errors.New("there is no standard input")
+	} else {
+		text, err = io.ReadAll(io.LimitReader(t.in, mostInput))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", what, err)
+	}
+	return append([]byte{}, text...), nil
+}
+
+// confirm asks the person at the terminal. Without one, --yes says so.
+func (t *tool) confirm(c *cobra.Command, yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	if !t.terminal || t.in == nil {
+		return usage(c, errors.New("nothing was changed: add --yes to do it"))
+	}
+	_, _ = fmt.Fprintf(t.err, "%s [y/N] ", view.Escape(question))
+	answer, _ := bufio.NewReader(t.in).ReadString('\n')
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return errors.New("nothing was changed")
+	}
+	return nil
+}
+
+// changing is an instance that a command is about to change, and who changes it.
+type changing struct {
+	op     *instances.Operator
+	before persistence.Listed
+}
+
+// change finds an instance and asks, and then does something with it and prints the result. preview returns what is
+// shown before, and the question.
+func (t sagas) change(c *cobra.Command, args []string, yes bool, preview func(i changing) (told, question string),
+	do func(ctx context.Context, i changing) (view.View, error)) error {
+	timeout := t.timeout
+	if t.terminal && !yes {
+		timeout = t.unbounded(c) // a person reads and answers
+	}
+	ctx, op, err := t.openWithin(c.Context(), timeout)
+	if err != nil {
+		return err
+	}
+	i := changing{}
+	if i.op, err = instances.New(t.pool, instances.Options{Schema: t.schemaName()}); err != nil {
+		return err
+	}
+	if i.before, err = living(ctx, op, args[0], args[1]); err != nil {
+		return causeOf(ctx, err)
+	}
+	told, question := preview(i)
+	if !yes {
+		_, _ = fmt.Fprintln(t.err, view.Escape(told))
+	}
+	if err := t.confirm(c, yes, question); err != nil {
+		return err
+	}
+	v, err := do(ctx, i)
+	if err != nil {
+		return causeOf(ctx, err)
+	}
+	return t.print(v)
+}
+
+// living reads an instance.
+func living(ctx context.Context, op *operate.Operator, name, key string) (persistence.Listed, error) {
+	l, ok, err := op.Sagas().Show(ctx, name, key)
+	if err == nil && !ok {
+		err = fmt.Errorf("show saga %s/%s: no instance of this key is alive: %w", name, key, errNotFound)
+	}
+	return l, err
+}
+
+func (t sagas) repair() *cobra.Command {
+	reason, file, version, yes := "", "", int64(0), false
+	c := because("reason", &reason, &cobra.Command{
+		Use: "repair SAGA KEY --version N --state FILE --reason TEXT", Short: "Replace the state of an instance",
+		Long: `Replace the state of an instance with JSON from a file, or from the standard input for "-". --version
+is the version that the new state was made of: if the instance has another one by now nothing is changed. The difference
+is printed, and a person at a terminal is asked; otherwise --yes does it.
+
+A handler that has the instance in hand is waited for. The version grows by one, the history shows the repair, and the
+audit has the state before and after. The command does not know the type of the state: a program that does checks it
+with instances.Operator.Repair. Exit code 3: there is no instance of this key.`,
+		Example: `  edda saga show order 2026-0007 --json | jq .state > state.json
+  edda saga repair order 2026-0007 --version 3 --state state.json --reason "the total was lost"`,
+		Args: arguments(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if version < 1 || file == "" {
+				return usage(c, errors.New("--version and --state are required: \"edda saga show\" has both"))
+			}
+			state, err := t.readFile(file, "the new state")
+			if err != nil {
+				return err
+			}
+			r := instances.Repair{Saga: args[0], Key: args[1], Version: version, State: state, Reason: reason}
+			return t.change(c, args, yes, func(i changing) (string, string) {
+				return "The state changes: " + diffOf(i.before.Instance.State, state),
+					fmt.Sprintf("Repair %s %s?", args[0], args[1])
+			}, func(ctx context.Context, i changing) (view.View, error) {
+				done, err := i.op.Repair(ctx, r)
+				return view.Repaired(r, done), err
+			})
+		},
+	})
+	c.Flags().Int64Var(&version, "version", 0, "the version that the new state was made of")
+	c.Flags().StringVar(&file, "state", "", `file with the new state, JSON; "-" is the standard input`)
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return c
+}
+
+// diffOf is what differs between two states, for people.
+func diffOf(before, after []byte) string {
+	if diff := history.Diff(before, after); diff != "" {
+		return diff
+	}
+	return "nothing differs"
+}
+
+func (t sagas) end() *cobra.Command {
+	reason, version, yes := "", int64(0), false
+	c := because("reason", &reason, &cobra.Command{
+		Use: "end SAGA KEY --reason TEXT", Short: "End an instance without its handlers",
+		Long: `End an instance as if it had completed, without its handlers: its row is deleted with its timeouts, and
+its key may start anew. No saga is told, and what is on its way to the instance finds none. A run of a manifest that the
+instance was started for is cancelled. A person at a terminal is asked; otherwise --yes does it. The history shows it as
+stopped. With --version an instance that has another version by now is left alone.`,
+		Example: `  edda saga end order 2026-0007 --reason "an order of the load test"`,
+		Args:    arguments(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			e := instances.End{Saga: args[0], Key: args[1], Version: version, Reason: reason}
+			return t.change(c, args, yes, func(i changing) (string, string) {
+				return fmt.Sprintf("It has version %d, and %d timeouts wait. State: %s", i.before.Instance.Version,
+						len(i.before.Instance.Pending), view.Body(i.before.Instance.State)),
+					fmt.Sprintf("End %s %s? Nothing brings it back.", args[0], args[1])
+			}, func(ctx context.Context, i changing) (view.View, error) {
+				done, err := i.op.End(ctx, e)
+				return view.Ended(e, done), err
+			})
+		},
+	})
+	c.Flags().Int64Var(&version, "version", 0, "end it only if it has this version; 0 is any")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return c
+}

@@ -1,0 +1,36 @@
+package view
+
+import (
+	"encoding/json"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/saga"
+)
+
+// Repaired is what a repair has done to an instance.
+func Repaired(r instances.Repair, done instances.Repaired) View {
+	if done.Version == 0 {
+		return View{}
+	}
+	diff := history.Diff(done.Before, done.After)
+	return View{
+		JSON: Object{"saga", r.Saga, "key", r.Key, "id", done.ID, "version", done.Version, "before",
+			json.RawMessage(done.Before), "after", json.RawMessage(done.After), "diff", diff},
+		Parts: []Part{linef("%s %s is repaired, and has version %d: %s", r.Saga, r.Key, done.Version, diff)},
+	}
+}
+
+// Ended is what the end of an instance by an operator has done.
+func Ended(e instances.End, done instances.Ended) View {
+	return View{
+		JSON: Object{"saga", e.Saga, "key", e.Key, "id", done.ID, "version", done.Version, "timeouts",
+			objects(done.Timeouts, timeoutOf), "state", json.RawMessage(done.State)},
+		Parts: []Part{linef("%s %s has ended at version %d, and %d timeouts are cancelled.", e.Saga, e.Key,
+			done.Version, len(done.Timeouts))},
+	}
+}
+
+func timeoutOf(p saga.Pending) Object {
+	return Object{"name", p.Name, "kind", p.Kind, "due", p.Due.UTC(), "id", p.ID}
+}
