@@ -136,6 +136,8 @@ func (o *office) verbs() []verb {
 		VALUES ('singleton/rates', 'a', 1, now(), now(), now() + interval '1 hour')`)
 	o.exec(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
 		VALUES ($1, 'order', '7', 1, 1, '{"n":1}')`, newID())
+	o.exec(`INSERT INTO :schema.dead_letter_job (action, state, endpoint, kind, error_group, reason, plan, last)
+		VALUES ('retry', 'paused', '', '', '', '', '{1}', 0)`)
 	never := saga.ID{}
 	job := deadletter.Job{Action: deadletter.ActionRetry, Filter: deadletter.Filter{Kind: "none"}}
 	return []verb{
@@ -172,6 +174,11 @@ func (o *office) verbs() []verb {
 			return err
 		}},
 		{"dead.cancel", "", func(ctx context.Context) error { return letters.CancelJob(ctx, o.pool, o.lastJob()) }},
+		{"dead.resume", "job 1", func(ctx context.Context) error { return letters.ResumeJob(ctx, o.pool, 1) }},
+		{"dead.undo", "job 1", func(ctx context.Context) error {
+			_, err := letters.UndoJob(ctx, o.pool, 1)
+			return err
+		}},
 		{"manifest.put", "nightly", func(ctx context.Context) error { return o.store.Put(ctx, manifest("nightly")) }},
 		{"manifest.declare", "shop", func(ctx context.Context) error {
 			_, err := o.store.Sync(ctx, "shop", nil, []scheduler.Manifest{manifest("weekly")})

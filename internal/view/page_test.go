@@ -37,6 +37,7 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `saga end` | `saga`":           Ended(instances.End{}, instances.Ended{}).JSON,
 		"| `dead group` | `next`":         letterGroupRow(deadletter.Group{}).JSON,
 		"| `dead jobs` | `jobs`":          jobOf(deadletter.Job{}),
+		"| `dead undo` | `job`":           Undone(1, deadletter.Undone{}).JSON,
 		"| `endpoint list` | `endpoints`": endpointRow(operate.EndpointSettings{}).JSON,
 		"| `dead show` | `number`":        letterOf(deadletter.Letter{}),
 		"| `manifest show` | `manifest`":  manifestOf(scheduler.ManifestInfo{}),
