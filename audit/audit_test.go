@@ -134,8 +134,12 @@ func (o *office) verbs() []verb {
 	o.must(o.owner.SendBatch(o.Context(), copies).Close())
 	o.exec(`INSERT INTO :schema.lease (name, holder, epoch, acquired, renewed, expires)
 		VALUES ('singleton/rates', 'a', 1, now(), now(), now() + interval '1 hour')`)
-	o.exec(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
-		VALUES ($1, 'order', '7', 1, 1, '{"n":1}')`, newID())
+	late := instances.Timeout{Saga: "order", Key: "7", Name: "late"}
+	o.exec(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state, timeouts)
+		VALUES ($1, 'order', '7', 1, 1, '{"n":1}', '[{"name":"late","kind":"order","due":"2099-01-01T00:00:00Z",
+			"id":"0198c0de-0000-7000-8000-000000000008"}]')`, newID())
+	o.exec(`INSERT INTO :schema.queue_1 (id, due, kind, header, body) VALUES
+		('0198c0de-0000-7000-8000-000000000008', '2099-01-01T00:00:00Z', 'order', '{}', '{}')`)
 	o.exec(`INSERT INTO :schema.dead_letter_job (action, state, endpoint, kind, error_group, reason, plan, last)
 		VALUES ('retry', 'paused', '', '', '', '', '{1}', 0)`)
 	never := saga.ID{}
@@ -214,6 +218,18 @@ func (o *office) verbs() []verb {
 		{"saga.repair", "order/7", func(ctx context.Context) error {
 			_, err := o.instances.Repair(ctx,
 				instances.Repair{Saga: "order", Key: "7", Version: 1, State: []byte(`{}`)})
+			return err
+		}},
+		{"timeout.move", "order/7", func(ctx context.Context) error {
+			_, err := o.instances.MoveTimeout(ctx, late, time.Now().Add(time.Hour))
+			return err
+		}},
+		{"timeout.fire", "order/7", func(ctx context.Context) error {
+			_, err := o.instances.FireTimeout(ctx, late)
+			return err
+		}},
+		{"timeout.cancel", "order/7", func(ctx context.Context) error {
+			_, err := o.instances.CancelTimeout(ctx, late)
 			return err
 		}},
 		{"saga.end", "order/7", func(ctx context.Context) error {

@@ -172,6 +172,9 @@ nobody runs, or that has paused itself, goes on with --resume. Jobs that have en
   edda dead jobs --resume 8`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if resume != 0 && cancel != 0 {
+				return usage(c, errors.New("give --cancel or --resume"))
+			}
 			if resume != 0 {
 				return t.goOn(c, resume)
 			}
@@ -189,7 +192,6 @@ nobody runs, or that has paused itself, goes on with --resume. Jobs that have en
 	c.Flags().Int64Var(&cancel, "cancel", 0, "end the job of this number early; what it has done stays done")
 	c.Flags().Int64Var(&resume, "resume", 0, "continue the job of this number, and run it to its end")
 	c.Flags().IntVar(&limit, "limit", deadletter.DefaultLimit, "jobs, at most 200")
-	c.MarkFlagsMutuallyExclusive("cancel", "resume")
 	return c
 }
 

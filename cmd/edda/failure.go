@@ -70,6 +70,7 @@ func (t *tool) say(line string) { _, _ = fmt.Fprintln(t.err, line) }
 func isNotFound(err error) bool {
 	return errors.Is(err, errNotFound) || errors.Is(err, deadletter.ErrNotFound) ||
 		errors.Is(err, deadletter.ErrNoJob) || errors.Is(err, instances.ErrNotFound) ||
+		errors.Is(err, instances.ErrNoTimeout) ||
 		errors.Is(err, operate.ErrNotFound) || errors.Is(err, operate.ErrNotInstalled) ||
 		errors.Is(err, operate.ErrNoLimit) ||
 		errors.Is(err, scheduler.ErrNoManifest) || errors.Is(err, scheduler.ErrNoGroup) ||

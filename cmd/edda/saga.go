@@ -15,13 +15,13 @@ import (
 
 func (t sagas) commands() *cobra.Command {
 	c := &cobra.Command{
-		Use: "saga", Short: "Show living saga instances, repair them, and end them",
+		Use: "saga", Short: "Show living saga instances, repair and end them, and move their timeouts",
 		Example: `  edda saga list order --prefix 2026-
   edda saga show order 2026-0007
   edda saga repair order 2026-0007 --version 3 --state fixed.json --reason "the total was lost"`,
 		RunE: group,
 	}
-	c.AddCommand(t.list(), t.show(), t.repair(), t.end())
+	c.AddCommand(t.list(), t.show(), t.repair(), t.end(), t.retime())
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/view"
@@ -170,4 +171,67 @@ stopped. With --version an instance that has another version by now is left alon
 	c.Flags().Int64Var(&version, "version", 0, "end it only if it has this version; 0 is any")
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return c
+}
+
+func (t sagas) retime() *cobra.Command {
+	at, fire, cancel, version := "", false, false, int64(0)
+	c := &cobra.Command{
+		Use: "timeout SAGA KEY NAME", Short: "Fire, move or cancel a pending timeout of an instance",
+		Long: `Fire, move or cancel a pending timeout of an instance. NAME is the name that the saga gave it, else its
+kind, if only one of the kind is pending, else its id. "edda saga show" has all. A timeout that a worker has in hand at
+this moment is neither fired nor moved; one that is cancelled meanwhile does nothing.`,
+		Example: `  edda saga timeout order 2026-0007 payment-due --fire
+  edda saga timeout order 2026-0007 payment-due --at 2026-12-01T10:00:00Z
+  edda saga timeout order 2026-0007 payment-due --at 2h
+  edda saga timeout order 2026-0007 payment-due --cancel --reason "it was paid in cash"`,
+		Args: arguments(cobra.ExactArgs(3)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if given := [3]bool{fire, at != "", cancel}; given != [3]bool{true} && given != [3]bool{1: true} &&
+				given != [3]bool{2: true} {
+				return usage(c, errors.New("give --fire, --at or --cancel"))
+			}
+			if _, err := comingTime(at, time.Time{}); at != "" && err != nil {
+				return usage(c, fmt.Errorf("--at %s: %w", view.Escape(at), err))
+			}
+			of := instances.Timeout{Saga: args[0], Key: args[1], Name: args[2], Version: version}
+			return t.operate(c, func(ctx context.Context, _ *operate.Operator) (view.View, error) {
+				op, err := instances.New(t.pool, instances.Options{Schema: t.schemaName()})
+				if err != nil {
+					return view.View{}, err
+				}
+				switch {
+				case fire:
+					p, err := op.FireTimeout(ctx, of)
+					return view.Timeout(of, "fired", p), err
+				case cancel:
+					p, err := op.CancelTimeout(ctx, of)
+					return view.Timeout(of, "cancelled", p), err
+				}
+				now, err := t.now(ctx)
+				if err != nil {
+					return view.View{}, err
+				}
+				due, _ := comingTime(at, now) // it has been checked
+				p, err := op.MoveTimeout(ctx, of, due)
+				return view.Timeout(of, "moved", p), err
+			})
+		},
+	}
+	c.Flags().BoolVar(&fire, "fire", false, "make it due now")
+	c.Flags().StringVar(&at, "at", "", "make it due then: 2026-12-01T10:00:00Z, or 2h for in two hours")
+	c.Flags().BoolVar(&cancel, "cancel", false, "cancel it")
+	c.Flags().Int64Var(&version, "version", 0, "only if the instance has this version; 0 is any")
+	return c
+}
+
+// comingTime reads a time, or how long it is after now.
+func comingTime(text string, now time.Time) (time.Time, error) {
+	if d, err := time.ParseDuration(strings.TrimSpace(text)); err == nil {
+		return now.Add(d), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, errors.New("want a time like 2026-12-01T10:00:00Z, or how long it is until then, like 90m")
+	}
+	return at, nil
 }

@@ -96,3 +96,33 @@ func TestSagaEnd(t *testing.T) {
 	says(t, w.want(exitDone, "history", "ended", "order", "--outcome", "stopped").out, "stopped")
 	w.want(exitNotFound, append(end, "--yes")...)
 }
+
+func TestSagaTimeout(t *testing.T) {
+	w := living7(t)
+	w.prints(w.want(exitDone, "saga", "timeout", "order", "7", "due", "--at", "2098-01-01T00:00:00Z").out,
+		`| Timeout due of order 7 is due at TIME.`)
+	if n := w.count(`SELECT count(*) FROM edda.queue_1 WHERE due = '2098-01-01T00:00:00Z'`); n != 1 {
+		t.Error("it was not moved")
+	}
+	w.want(exitDone, "saga", "timeout", "order", "7", "due", "--at", "2h")
+	w.prints(w.want(exitDone, "saga", "timeout", "order", "7", "due", "--fire").out,
+		`| Timeout due of order 7 is fired.`)
+	if n := w.count(`SELECT count(*) FROM edda.queue_1 WHERE due <= now()`); n != 1 {
+		t.Error("it was not fired")
+	}
+	var done struct {
+		Did     string
+		Timeout timeoutJSON
+	}
+	w.decode(&done, "saga", "timeout", "order", "7", "0198c0de-0000-7000-8000-000000000009", "--cancel", "--json")
+	if done.Did != "cancelled" || done.Timeout.Kind != "order.late" ||
+		w.count(`SELECT count(*) FROM edda.queue_1`) != 1 {
+		t.Errorf("%+v", done)
+	}
+	w.want(exitNotFound, "saga", "timeout", "order", "7", "none", "--fire")
+	w.want(exitNotFound, "saga", "timeout", "order", "8", "due", "--fire")
+	w.exec(`UPDATE edda.queue_1 SET due = due + interval '1 minute', attempt = 1`)
+	says(t, w.want(exitFailed, "saga", "timeout", "order", "7", "due", "--fire").err, "is being handled")
+	w.want(exitUsage, "saga", "timeout", "order", "7", "due")
+	w.want(exitUsage, "saga", "timeout", "order", "7", "due", "--at", "tomorrow")
+}

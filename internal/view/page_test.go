@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )
 
@@ -35,6 +36,7 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `saga show` | `saga`":          instanceOf(persistence.Listed{Faulty: errTest}),
 		"| `saga repair` | `saga`":        Repaired(instances.Repair{}, instances.Repaired{Version: 1}).JSON,
 		"| `saga end` | `saga`":           Ended(instances.End{}, instances.Ended{}).JSON,
+		"| `saga timeout` | `saga`":       Timeout(instances.Timeout{}, "fired", saga.Pending{}).JSON,
 		"| `dead group` | `next`":         letterGroupRow(deadletter.Group{}).JSON,
 		"| `dead jobs` | `jobs`":          jobOf(deadletter.Job{}),
 		"| `dead undo` | `job`":           Undone(1, deadletter.Undone{}).JSON,

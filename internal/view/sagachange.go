@@ -34,3 +34,12 @@ func Ended(e instances.End, done instances.Ended) View {
 func timeoutOf(p saga.Pending) Object {
 	return Object{"name", p.Name, "kind", p.Kind, "due", p.Due.UTC(), "id", p.ID}
 }
+
+// Timeout is what was done to a timeout: fired, moved or cancelled.
+func Timeout(of instances.Timeout, done string, p saga.Pending) View {
+	text := linef("Timeout %s of %s %s is %s.", of.Name, of.Saga, of.Key, done)
+	if done == "moved" {
+		text = linef("Timeout %s of %s %s is due at %s.", of.Name, of.Saga, of.Key, Moment(p.Due))
+	}
+	return View{JSON: Object{"saga", of.Saga, "key", of.Key, "did", done, "timeout", timeoutOf(p)}, Parts: []Part{text}}
+}

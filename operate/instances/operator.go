@@ -81,6 +81,7 @@ type change struct {
 	role   string
 	def    *saga.Definition // nil: not known
 	reason string
+	woken  *queue.Queue // that has a message which is due earlier than before
 }
 
 // target names an instance, and what is known of it.
