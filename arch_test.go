@@ -32,7 +32,7 @@ var layers = [][]string{
 	{"internal/delivery"},
 	{"internal/step", "internal/aftercommit", "internal/historian"},
 	{"outbox", "internal/batch", "internal/leased", "internal/partition", "internal/firing", "internal/watch"},
-	{"history/whereabouts", "operate/instances"},
+	{"history/whereabouts", "operate/instances", "operate/messages"},
 	{"bus", "limit", "operate", "scheduler"},
 	{"bus/watermill", "scheduler/remote", "internal/timetable", "internal/view"},
 	{""},

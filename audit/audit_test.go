@@ -16,6 +16,7 @@ import (
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -43,6 +44,7 @@ type office struct {
 	op     *operate.Operator
 
 	instances *instances.Operator
+	messages  *messages.Operator
 
 	store  *scheduler.Store
 	leases *scheduler.Leases
@@ -53,12 +55,13 @@ func newOffice(t *testing.T) *office {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
 	o := &office{T: t, pool: pool, owner: pgtest.Pool(t), schema: schema}
-	var errs [5]error
+	var errs [6]error
 	o.log, errs[0] = audit.New(pool, schema.Name())
 	o.op, errs[1] = operate.New(pool, operate.Options{Schema: schema.Name()})
 	o.store, errs[2] = scheduler.NewStore(pool, scheduler.StoreOptions{Schema: schema.Name()})
 	o.leases, errs[3] = scheduler.NewLeases(pool, schema.Name())
 	o.instances, errs[4] = instances.New(pool, instances.Options{Schema: schema.Name()})
+	o.messages, errs[5] = messages.New(pool, schema.Name())
 	o.must(errors.Join(errs[:]...))
 	owner, err := operate.New(o.owner, operate.Options{Schema: schema.Name()})
 	o.must(err)
@@ -159,6 +162,10 @@ func (o *office) verbs() []verb {
 		{"limit.set", "orders", func(ctx context.Context) error { return limits.Set(ctx, "orders", 4) }},
 		{"message.cancel", waits.String(), func(ctx context.Context) error {
 			_, err := o.op.Messages().Cancel(ctx, "orders", waits, "")
+			return err
+		}},
+		{"message.send", "", func(ctx context.Context) error {
+			_, err := o.messages.Send(ctx, messages.Message{Kind: "order", Body: []byte(`{}`)})
 			return err
 		}},
 		{"outbox.replay", "abroad", func(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -36,6 +37,7 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `saga show` | `saga`":          instanceOf(persistence.Listed{Faulty: errTest}),
 		"| `saga repair` | `saga`":        Repaired(instances.Repair{}, instances.Repaired{Version: 1}).JSON,
 		"| `saga end` | `saga`":           Ended(instances.End{}, instances.Ended{}).JSON,
+		"| `send` | `message`":            Sent(messages.Sent{}).JSON,
 		"| `saga timeout` | `saga`":       Timeout(instances.Timeout{}, "fired", saga.Pending{}).JSON,
 		"| `dead group` | `next`":         letterGroupRow(deadletter.Group{}).JSON,
 		"| `dead jobs` | `jobs`":          jobOf(deadletter.Job{}),
