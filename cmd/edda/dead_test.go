@@ -218,3 +218,39 @@ func TestEdit(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, out.String(), complaint.String())
 	}
 }
+
+// One change is shown on a few letters, and then applied to all, with numbers as they were written.
+func TestEditMany(t *testing.T) {
+	w := morgue(t, 5)
+	w.exec(`UPDATE edda.dead_letter SET body = '{"N":12345678901234567890,"old":1,"in":{"a":1,"b":2}}'
+		WHERE endpoint = 'orders'`)
+	w.exec(`UPDATE edda.dead_letter SET body = 'no JSON' WHERE id = 3`)
+	edit := []string{"dead", "edit", "--endpoint", "orders", "--patch",
+		w.file(`{"old":null,"new":"x","in":{"a":7}}`)}
+	s := w.want(exitUsage, append(edit, "--preview", "3")...)
+	w.prints(s.out, `
+		| dead letter 1: in.a: 1 → 7, +new: "x", -old
+		| dead letter 2: in.a: 1 → 7, +new: "x", -old
+		| dead letter 3: its body cannot be changed: it is not JSON`)
+	says(t, s.err, "5 dead letters are chosen, and nothing was changed")
+	says(t, w.want(exitFailed, append(edit, "--yes", "--reason", "renamed")...).err, "1 could not be retried",
+		"it is not JSON")
+	if n := w.count(`SELECT count(*) FROM edda.queue_1 WHERE convert_from(body, 'UTF8')::jsonb =
+		'{"N":12345678901234567890,"new":"x","in":{"a":7,"b":2}}'`); n != 4 {
+		t.Errorf("%d bodies are changed, want 4", n)
+	}
+	if n := w.count(`SELECT count(*) FROM edda.dead_letter_edit WHERE reason = 'renamed'`); n != 4 {
+		t.Errorf("%d old letters are kept, want 4", n)
+	}
+	says(t, w.want(exitFailed, "dead", "undo", "1").err, "it has changed its letters")
+	says(t, w.want(exitFailed, "dead", "edit", "--all", "--patch", w.file(`[1]`), "--preview", "0", "--yes").err,
+		"Patch is not a JSON object")
+	for command, complaint := range map[string]string{
+		"edit":                           "give the number of a dead letter, or a filter and --patch",
+		"edit 1 --all":                   "give the number of a dead letter, or a filter and --patch",
+		"edit 1 --patch -":               "leave out the number",
+		"edit --all --patch - --set a=b": "leave out the other changes",
+	} {
+		says(t, w.want(exitUsage, append([]string{"dead"}, strings.Fields(command)...)...).err, complaint)
+	}
+}

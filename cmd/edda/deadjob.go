@@ -137,7 +137,7 @@ func (t letters) runJob(ctx context.Context, op *operate.Operator, number int64,
 			return causeOf(ctx, err)
 		}
 	}
-	j, err := letters.RunJob(ctx, t.pool, op, number, func(j deadletter.Job) {
+	j, err := letters.RunJob(ctx, t.pool, patching{op}, number, func(j deadletter.Job) {
 		if time.Since(said) >= tellEvery {
 			said = time.Now()
 			t.say(fmt.Sprintf("Job %d has ended %d dead letters so far; when it is interrupted, %s.", number, j.Ended,

@@ -126,6 +126,7 @@ type jobJSON struct {
 	To      string    `json:"to"`
 	Plan    []int     `json:"plan"`
 	Stage   int       `json:"stage"`
+	Patch   any       `json:"patch"`
 	Filter  string    `json:"filter"`
 	Rate    float64   `json:"rate"`
 	Created time.Time `json:"created"`

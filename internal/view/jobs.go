@@ -1,10 +1,12 @@
 package view
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 
@@ -31,7 +33,7 @@ func Job(j deadletter.Job) View {
 func jobOf(j deadletter.Job) Object {
 	return Object{"job", j.Number, "action", j.Action, "state", j.State, "ended", j.Ended, "kept", j.Kept, "undone",
 		j.Undone, "error", j.Error, "filter", filterText(j.Filter), "rate", j.Rate, "to", j.To, "plan",
-		append([]int{}, j.Plan...), "stage", j.Stage, "created", j.Created, "changed", j.Changed}
+		append([]int{}, j.Plan...), "stage", j.Stage, "patch", patchOf(j), "created", j.Created, "changed", j.Changed}
 }
 
 // Undone is what was taken back of a job.
@@ -64,4 +66,33 @@ func filterText(f deadletter.Filter) string {
 		return "--all"
 	}
 	return strings.Join(parts, " ")
+}
+
+// patchOf is the patch of a job as JSON, nil if it has none.
+func patchOf(j deadletter.Job) any {
+	if j.Patch == nil {
+		return nil
+	}
+	return json.RawMessage(j.Patch)
+}
+
+// Previews are dead letters as a patch would make them.
+func Previews(all []deadletter.Preview) View {
+	v := View{JSON: Object{"previews", objects(all, func(p deadletter.Preview) Object {
+		if p.Err != nil {
+			return Object{"number", p.Letter.Number, "diff", "", "error", p.Err.Error()}
+		}
+		return Object{"number", p.Letter.Number, "diff", history.Diff(p.Letter.Body, p.Body), "error", ""}
+	})}}
+	for _, p := range all {
+		switch diff := history.Diff(p.Letter.Body, p.Body); {
+		case p.Err != nil:
+			v.Parts = append(v.Parts, linef("%v", p.Err))
+		case diff == "":
+			v.Parts = append(v.Parts, linef("dead letter %d: nothing differs", p.Letter.Number))
+		default:
+			v.Parts = append(v.Parts, linef("dead letter %d: %s", p.Letter.Number, diff))
+		}
+	}
+	return v
 }

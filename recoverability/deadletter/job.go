@@ -2,6 +2,7 @@ package deadletter
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -42,7 +43,7 @@ type Job struct {
 	Action Action
 	Filter Filter  // After and Limit are not used
 	Rate   float64 // letters a second, over all processes that run the job; 0 is no limit
-	Reason string  // of ActionDiscard, for the record
+	Reason string  // of ActionDiscard and of a Patch, for the record
 
 	// To is the endpoint that a retry sends the letters to, "" sends each to where it died.
 	To string
@@ -51,6 +52,9 @@ type Job struct {
 	// seconds have passed. If more than a tenth of them have died again the job is paused; ResumeJob continues it with
 	// the first stage. Nil sends all at once.
 	Plan []int
+	// Patch is a JSON merge patch (RFC 7396) that a retry applies to the body of each letter; nil changes none. What
+	// the letters were is kept as for Edit. RunJob needs a Patcher. Letters that it cannot be applied to are kept.
+	Patch []byte
 
 	State   JobState
 	Ended   int64     // letters that it has retried or discarded
@@ -64,8 +68,8 @@ type Job struct {
 	Changed time.Time
 }
 
-// NewJob stores a job for RunJob. It uses only Action, Filter, Rate, Reason, To and Plan of j. If the endpoint To has
-// no queue, the error is ErrUndeliverable.
+// NewJob stores a job for RunJob. It uses only Action, Filter, Rate, Reason, To, Plan and Patch of j. If the endpoint
+// To has no queue, the error is ErrUndeliverable.
 func (s *Store) NewJob(ctx context.Context, db Beginner, j Job) (number int64, err error) {
 	if err = j.check(); err == nil {
 		err = pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) (err error) {
@@ -93,7 +97,7 @@ func (s *Store) newJob(ctx context.Context, tx pgx.Tx, j Job) (number int64, err
 	from, before := j.Filter.period()
 	rows, err := tx.Query(ctx, s.sql.Get("new_job"), pg.Planned, string(j.Action), Storable(j.Filter.Endpoint),
 		Storable(j.Filter.Kind),
-		Storable(j.Filter.Group), id, from, before, Storable(j.Reason), rate, j.To, j.Plan)
+		Storable(j.Filter.Group), id, from, before, Storable(j.Reason), rate, j.To, j.Plan, j.Patch)
 	if err != nil {
 		return 0, err
 	}
@@ -106,6 +110,9 @@ func (s *Store) newJob(ctx context.Context, tx pgx.Tx, j Job) (number int64, err
 		if value != "" {
 			after[name] = Storable(value)
 		}
+	}
+	if j.Patch != nil {
+		after["patch"] = json.RawMessage(j.Patch)
 	}
 	if j.Plan != nil {
 		after["plan"] = j.Plan
@@ -140,8 +147,11 @@ func (j Job) check() error {
 	if j.Action == ActionDiscard && j.Reason == "" {
 		faults = append(faults, errors.New("a job that discards needs a Reason"))
 	}
-	if j.Action != ActionRetry && (j.To != "" || j.Plan != nil) {
-		faults = append(faults, errors.New("only a job that retries has To or a Plan"))
+	if j.Action != ActionRetry && (j.To != "" || j.Plan != nil || j.Patch != nil) {
+		faults = append(faults, errors.New("only a job that retries has To or a Plan, or a Patch"))
+	}
+	if object := map[string]json.RawMessage(nil); j.Patch != nil && json.Unmarshal(j.Patch, &object) != nil {
+		faults = append(faults, errors.New("Patch is not a JSON object"))
 	}
 	faults = append(faults, checkPlan(j.Plan)...)
 	if math.IsNaN(j.Rate) || j.Rate < 0 || j.Rate > mostRate || j.Rate > 0 && j.Rate < 1/mostRate {
@@ -209,7 +219,7 @@ func scanJob(row pgx.CollectableRow) (j Job, err error) {
 	err = row.Scan(&j.Number, &j.Action, &j.State, &j.Filter.Endpoint, &j.Filter.Kind, &j.Filter.Group, &id, &from,
 		&before,
 		&j.Reason, &rate, &j.Mark, &j.Last, &j.Ended, &j.Kept, &j.Error, &j.Created, &j.Changed, &j.To, &j.Plan,
-		&j.Stage, &j.Undone)
+		&j.Stage, &j.Undone, &j.Patch)
 	if err != nil {
 		return Job{}, err
 	}

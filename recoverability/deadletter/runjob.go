@@ -146,7 +146,7 @@ func (st *step) end(ctx context.Context, tx pgx.Tx, chosen []candidate) error {
 			stays, err = st.retry(ctx, tx, chosen)
 			return err
 		})
-		if !errors.Is(err, ErrUndeliverable) && !errors.Is(err, saga.ErrTooLarge) {
+		if !errors.Is(err, ErrUndeliverable) && !errors.Is(err, saga.ErrTooLarge) && !errors.Is(err, errPatch) {
 			return err
 		}
 		// Letters that cannot be retried must not block the others: the step starts again without them.
@@ -170,6 +170,9 @@ func (st *step) retry(ctx context.Context, tx pgx.Tx, chosen []candidate) (stays
 			return func(c candidate) bool { return c.number == l.Number },
 				fmt.Errorf("dead letter %d: %w", l.Number, err)
 		}
+	}
+	if stays, err := st.change(ctx, tx, taken); err != nil {
+		return stays, err
 	}
 	from := make(map[int64]string, len(taken))
 	for n := range taken {

@@ -134,20 +134,21 @@ SELECT endpoint, message_id, kind, '', '', $2 FROM gone;
 -- name: new_job
 -- The job ends with the last letter of now.
 INSERT INTO :schema.dead_letter_job (action, endpoint, kind, error_group, message_id, died_from, died_before, reason,
-    rate, target, plan, stage, stage_left, last)
+    rate, target, plan, patch, stage, stage_left, last)
 SELECT $1, $2, $3, $4, $5::text::uuid, nullif($6::timestamptz, '-infinity'), nullif($7::timestamptz, 'infinity'), $8,
-    $9::double precision, $10, $11::int[], CASE WHEN $11::int[] IS NULL THEN 0 ELSE 1 END, coalesce(($11::int[])[1], 0),
+    $9::double precision, $10, $11::int[], $12::json, CASE WHEN $11::int[] IS NULL THEN 0 ELSE 1 END,
+       coalesce(($11::int[])[1], 0),
        coalesce((SELECT d.id FROM :schema.dead_letter d ORDER BY d.id DESC LIMIT 1), 0)
 RETURNING id;
 
 -- name: job
 SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark,
-    last, ended, kept, error, created, changed, target, plan, stage, undone
+    last, ended, kept, error, created, changed, target, plan, stage, undone, patch::text
 FROM :schema.dead_letter_job WHERE id = $1;
 
 -- name: jobs
 SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark,
-    last, ended, kept, error, created, changed, target, plan, stage, undone
+    last, ended, kept, error, created, changed, target, plan, stage, undone, patch::text
 FROM :schema.dead_letter_job ORDER BY id DESC LIMIT $1;
 
 -- name: cancel_job
@@ -157,7 +158,7 @@ WHERE id = $1 AND state IN ('open', 'paused');
 -- name: lock_job
 -- Two processes that run one job alternate, step by step.
 SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark,
-    last, ended, kept, error, created, changed, target, plan, stage, undone
+    last, ended, kept, error, created, changed, target, plan, stage, undone, patch::text
 FROM :schema.dead_letter_job WHERE id = $1 FOR NO KEY UPDATE;
 
 -- name: job_wait
@@ -173,7 +174,7 @@ SET mark = $2, ended = ended + $3, kept = kept + $4, error = CASE WHEN $5 = '' T
     stage_sent = CASE WHEN stage > 0 AND stage_left <= $3 THEN clock_timestamp() END
 WHERE id = $1
 RETURNING id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark,
-    last, ended, kept, error, created, changed, target, plan, stage, undone;
+    last, ended, kept, error, created, changed, target, plan, stage, undone, patch::text;
 
 -- name: prune_jobs
 DELETE FROM :schema.dead_letter_job
@@ -243,7 +244,7 @@ WHERE id = $1 AND state = 'paused';
 UPDATE :schema.dead_letter_job
 SET state = CASE WHEN state IN ('open', 'paused') THEN 'cancelled' ELSE state END, changed = clock_timestamp()
 WHERE id = $1
-RETURNING action, ended, undone;
+RETURNING action, ended, undone, patch IS NOT NULL;
 
 -- name: undo
 -- The letters that a job has sent and that nobody has touched since, back to what they were, with their numbers.

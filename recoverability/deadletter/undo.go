@@ -53,7 +53,8 @@ const undoLetters = 100 // of one transaction
 // UndoJob takes back what a job that retries has sent: each message that still waits in its queue, and that nobody has
 // tried yet, is a dead letter again as it was, with its number. A job that is open or paused is cancelled first. It
 // works in steps as RunJob does, so what is interrupted may be called again. What a job has sent is known for 30 days
-// after its end. The error is ErrNoJob if no job that retries has this number.
+// after its end. The error is ErrNoJob if no job that retries has this number. A job
+// with a Patch is not undone.
 func (s *Store) UndoJob(ctx context.Context, db Beginner, number int64) (done Undone, err error) {
 	u := undoing{s, db, number}
 	if err = u.stop(ctx); err == nil {
@@ -78,8 +79,9 @@ func (u *undoing) stop(ctx context.Context) error {
 		var (
 			action        Action
 			ended, undone int64
+			changed       bool
 		)
-		err := tx.QueryRow(ctx, u.sql.Get("stop_job"), u.number).Scan(&action, &ended, &undone)
+		err := tx.QueryRow(ctx, u.sql.Get("stop_job"), u.number).Scan(&action, &ended, &undone, &changed)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return ErrNoJob
@@ -87,6 +89,8 @@ func (u *undoing) stop(ctx context.Context) error {
 			return err
 		case action != ActionRetry:
 			return fmt.Errorf("%w that retries: nothing brings back what was discarded", ErrNoJob)
+		case changed:
+			return errors.New("it has changed its letters, and dead_letter_edit has what they were")
 		}
 		c := jobChange("dead.undo", u.number, "", nil)
 		c.Before = map[string]int64{"ended": ended, "undone": undone}
