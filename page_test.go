@@ -21,6 +21,7 @@ func TestPagesShowTheExamples(t *testing.T) {
 		"docs/operate/audit.md":          {"audit/page_example_test.go"},
 		"docs/operate/vitals.md":         {"operate/vitals/page_example_test.go"},
 		"docs/guide/ui.md":               {"eddaui/page_example_test.go"},
+		"docs/operate/repairs.md":        {"operate/instances/page_example_test.go"},
 		"docs/guide/tracing.md":          {"eddaotel/page_example_test.go", "eddaotel/collector/demo_test.go"},
 	} {
 		showsParts(t, page, files...)

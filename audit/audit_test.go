@@ -15,6 +15,8 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -40,6 +42,10 @@ type office struct {
 	schema pg.Schema
 	log    *audit.Log
 	op     *operate.Operator
+
+	instances *instances.Operator
+	messages  *messages.Operator
+
 	store  *scheduler.Store
 	leases *scheduler.Leases
 }
@@ -49,11 +55,13 @@ func newOffice(t *testing.T) *office {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
 	o := &office{T: t, pool: pool, owner: pgtest.Pool(t), schema: schema}
-	var errs [4]error
+	var errs [6]error
 	o.log, errs[0] = audit.New(pool, schema.Name())
 	o.op, errs[1] = operate.New(pool, operate.Options{Schema: schema.Name()})
 	o.store, errs[2] = scheduler.NewStore(pool, scheduler.StoreOptions{Schema: schema.Name()})
 	o.leases, errs[3] = scheduler.NewLeases(pool, schema.Name())
+	o.instances, errs[4] = instances.New(pool, instances.Options{Schema: schema.Name()})
+	o.messages, errs[5] = messages.New(pool, schema.Name())
 	o.must(errors.Join(errs[:]...))
 	owner, err := operate.New(o.owner, operate.Options{Schema: schema.Name()})
 	o.must(err)
@@ -129,6 +137,14 @@ func (o *office) verbs() []verb {
 	o.must(o.owner.SendBatch(o.Context(), copies).Close())
 	o.exec(`INSERT INTO :schema.lease (name, holder, epoch, acquired, renewed, expires)
 		VALUES ('singleton/rates', 'a', 1, now(), now(), now() + interval '1 hour')`)
+	late := instances.Timeout{Saga: "order", Key: "7", Name: "late"}
+	o.exec(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state, timeouts)
+		VALUES ($1, 'order', '7', 1, 1, '{"n":1}', '[{"name":"late","kind":"order","due":"2099-01-01T00:00:00Z",
+			"id":"0198c0de-0000-7000-8000-000000000008"}]')`, newID())
+	o.exec(`INSERT INTO :schema.queue_1 (id, due, kind, header, body) VALUES
+		('0198c0de-0000-7000-8000-000000000008', '2099-01-01T00:00:00Z', 'order', '{}', '{}')`)
+	o.exec(`INSERT INTO :schema.dead_letter_job (action, state, endpoint, kind, error_group, reason, plan, last)
+		VALUES ('retry', 'paused', '', '', '', '', '{1}', 0)`)
 	never := saga.ID{}
 	job := deadletter.Job{Action: deadletter.ActionRetry, Filter: deadletter.Filter{Kind: "none"}}
 	return []verb{
@@ -148,6 +164,10 @@ func (o *office) verbs() []verb {
 			_, err := o.op.Messages().Cancel(ctx, "orders", waits, "")
 			return err
 		}},
+		{"message.send", "", func(ctx context.Context) error {
+			_, err := o.messages.Send(ctx, messages.Message{Kind: "order", Body: []byte(`{}`)})
+			return err
+		}},
 		{"outbox.replay", "abroad", func(ctx context.Context) error {
 			_, err := o.op.Replay(ctx, operate.ReplayOptions{
 				Filter: outbox.KeptFilter{Endpoint: "abroad", Until: time.Now().Add(time.Hour)}})
@@ -165,6 +185,11 @@ func (o *office) verbs() []verb {
 			return err
 		}},
 		{"dead.cancel", "", func(ctx context.Context) error { return letters.CancelJob(ctx, o.pool, o.lastJob()) }},
+		{"dead.resume", "job 1", func(ctx context.Context) error { return letters.ResumeJob(ctx, o.pool, 1) }},
+		{"dead.undo", "job 1", func(ctx context.Context) error {
+			_, err := letters.UndoJob(ctx, o.pool, 1)
+			return err
+		}},
 		{"manifest.put", "nightly", func(ctx context.Context) error { return o.store.Put(ctx, manifest("nightly")) }},
 		{"manifest.declare", "shop", func(ctx context.Context) error {
 			_, err := o.store.Sync(ctx, "shop", nil, []scheduler.Manifest{manifest("weekly")})
@@ -197,6 +222,27 @@ func (o *office) verbs() []verb {
 			return o.store.Cancel(ctx, never, "")
 		}},
 		{"run.retry", "", func(ctx context.Context) error { return o.store.Retry(ctx, never, "") }},
+		{"saga.repair", "order/7", func(ctx context.Context) error {
+			_, err := o.instances.Repair(ctx,
+				instances.Repair{Saga: "order", Key: "7", Version: 1, State: []byte(`{}`)})
+			return err
+		}},
+		{"timeout.move", "order/7", func(ctx context.Context) error {
+			_, err := o.instances.MoveTimeout(ctx, late, time.Now().Add(time.Hour))
+			return err
+		}},
+		{"timeout.fire", "order/7", func(ctx context.Context) error {
+			_, err := o.instances.FireTimeout(ctx, late)
+			return err
+		}},
+		{"timeout.cancel", "order/7", func(ctx context.Context) error {
+			_, err := o.instances.CancelTimeout(ctx, late)
+			return err
+		}},
+		{"saga.end", "order/7", func(ctx context.Context) error {
+			_, err := o.instances.End(ctx, instances.End{Saga: "order", Key: "7"})
+			return err
+		}},
 		{"lease.resign", "singleton/rates",
 			func(ctx context.Context) error { return o.leases.Resign(ctx, "singleton/rates") }},
 		{"manifest.remove", "nightly", func(ctx context.Context) error { return o.store.Remove(ctx, "nightly") }},

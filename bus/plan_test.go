@@ -36,7 +36,7 @@ func TestStatementsPrepareAndAreUsed(t *testing.T) {
 	w.listener()
 	var files []string
 	for _, pattern := range []string{"*.go", "../internal/*/*.go", "../outbox/*.go", "../operate/*.go",
-		"../history/*/*.go"} {
+		"../operate/*/*.go", "../history/*/*.go"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -101,6 +101,8 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 		"move":            {empty: []string{"{}", "0"}, full: []string{`{"(0,1)","(0,2)"}`, "2"}, most: 2},
 		"collapse":        {empty: []string{"10"}, full: []string{"10"}, most: 10},
 		"delete_timeouts": {empty: []string{dues, ids}, full: []string{dues, ids}, most: 2},
+		"retime": {empty: []string{"now", nobody, "now"},
+			full: []string{"2026-01-01 00:00:07+00", nobody, "now"}, most: 1},
 		"claim": {empty: []string{"10", "1000", nobody, "1000", "true"},
 			full: []string{"10", "1000", nobody, "1000", "true"}, most: 10},
 		"extend": {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody, "now"},

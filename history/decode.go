@@ -58,6 +58,7 @@ type Version struct {
 	State     []byte  // nil if it is not kept, or cannot be built any more
 	Before    []byte  // the state of the version before that is known, nil as State
 	Entries   []Entry // what its messages did
+	By        string  // of what an operator has done: the actor, or the role
 
 	state   stateForm
 	changed []byte
@@ -125,6 +126,11 @@ func decodePage(b []byte, want wanted) (c content, err error) {
 	}
 	if d.failed {
 		return content{}, errPage
+	}
+	for n := range c.versions {
+		if c.versions[n].Change.byOperator() {
+			c.versions[n].By = c.host
+		}
 	}
 	for n := range c.changes {
 		c.changes[n].key = nil // it would keep the bytes of the page

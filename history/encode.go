@@ -10,7 +10,7 @@ import (
 
 // The format of a page: the number of the format, the page's time, the host, and then one record after another. A
 // record begins with its tag. Numbers are varints, and times are microseconds before the time of the page. A name that
-// occurs again is the number of its first occurrence.
+// occurs again is the number of its first occurrence. A page of what an operator did has the operator as its host.
 const (
 	format = 1
 

@@ -73,10 +73,10 @@ func (o Options) Or(general Options) Options {
 var Default = Options{Level: States, Sample: 1}
 
 // Keeps reports whether o keeps a message that is handled.
-func (o Options) Keeps(info *saga.Info) bool { return o.Level > Off && o.Samples(conversationOf(info)) }
+func (o Options) Keeps(info *saga.Info) bool { return o.Level > Off && o.samples(conversationOf(info)) }
 
-// Samples reports whether o keeps a conversation.
-func (o Options) Samples(conversation saga.ID) bool {
+// samples reports whether o keeps a conversation.
+func (o Options) samples(conversation saga.ID) bool {
 	if o.Sample == 0 || o.Sample >= 1 {
 		return true
 	}

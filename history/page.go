@@ -32,6 +32,7 @@ type life struct {
 	id        saga.ID
 	saga, key string
 	page      saga.ID // that tells of the last version
+	outcome   Outcome
 }
 
 // origin is what is the same for all transactions of a page.
@@ -51,11 +52,11 @@ func (p *Page) On() bool { return p != nil && p.options.Level > Off }
 // Keeps reports whether a step of this message is kept if it succeeds.
 func (p *Page) Keeps(info *saga.Info) bool { return p != nil && p.options.Keeps(info) }
 
-// KeepsStates reports whether states are kept.
-func (p *Page) KeepsStates() bool { return p.options.Level >= States }
+// keepsStates reports whether states are kept.
+func (p *Page) keepsStates() bool { return p.options.Level >= States }
 
 // KeepsState reports whether the state after a change is kept.
-func (p *Page) KeepsState(k ChangeKind) bool { return p.KeepsStates() && k != Unchanged }
+func (p *Page) KeepsState(k ChangeKind) bool { return p.keepsStates() && k != Unchanged }
 
 // KeepsBodies reports whether bodies are kept.
 func (p *Page) KeepsBodies() bool { return p.options.Level >= Bodies }
@@ -71,7 +72,7 @@ func (p *Page) ID() saga.ID {
 	if p.id.IsZero() {
 		p.id = p.newID()
 		p.id[15] &^= 1
-		if p.KeepsStates() && !p.sampled() {
+		if p.keepsStates() && !p.sampled() {
 			p.id[15] |= 1
 		}
 	}
@@ -110,9 +111,15 @@ const (
 	Unchanged // its messages changed nothing
 	Ended     // it has completed
 	BeganAndEnded
+
+	// What an operator has done. Such a version has no messages, and By is the operator.
+	Repaired // its state was replaced
+	Retimed  // its pending timeouts were changed
+	Stopped  // it was ended without its handlers
 )
 
-var changeKinds = [...]string{"attempted", "began", "changed", "unchanged", "ended", "began and ended"}
+var changeKinds = [...]string{"attempted", "began", "changed", "unchanged", "ended", "began and ended", "repaired",
+	"retimed", "stopped"}
 
 func (k ChangeKind) String() string {
 	if int(k) < len(changeKinds) {
@@ -122,13 +129,19 @@ func (k ChangeKind) String() string {
 }
 
 // over reports whether the instance lives no longer.
-func (k ChangeKind) over() bool { return k == Ended || k == BeganAndEnded }
+func (k ChangeKind) over() bool { return k == Ended || k == BeganAndEnded || k == Stopped }
+
+// byOperator reports whether no message made the change.
+func (k ChangeKind) byOperator() bool { return k >= Repaired }
 
 // Outcome is how a life ended.
 type Outcome string
 
 // The outcomes.
-const Completed Outcome = "completed"
+const (
+	Completed Outcome = "completed"
+	stopped   Outcome = "stopped" // by an operator
+)
 
 // AddChange adds a change, and returns the number by which the messages of the page name it.
 func (p *Page) AddChange(c *Change) int {
@@ -138,6 +151,9 @@ func (p *Page) AddChange(c *Change) int {
 	}
 	if c.Kind.over() {
 		p.AddEnd(c.ID, c.Saga, c.Key, p.ID())
+	}
+	if c.Kind == Stopped {
+		p.lives[len(p.lives)-1].outcome = stopped
 	}
 	e := &p.out
 	e.byte(tagChange)
@@ -215,7 +231,7 @@ func common(a, b []byte) (head, tail int) {
 
 // AddEnd adds an instance that has ended. page tells of its last version that is in one.
 func (p *Page) AddEnd(id saga.ID, name, key string, page saga.ID) {
-	p.lives = append(p.lives, life{id, name, key, page})
+	p.lives = append(p.lives, life{id, name, key, page, Completed})
 }
 
 // Attempt is one message of the transaction, and what became of it.
@@ -351,7 +367,7 @@ func (p *Page) Queue(b *pgx.Batch) {
 	if !p.On() {
 		return
 	}
-	if p.count > 0 {
+	if p.count+p.changes > 0 {
 		first, last := pg.UUIDs(), pg.UUIDs()
 		from, until := p.rangesOfIDs()
 		for n := range from {
@@ -371,7 +387,7 @@ func (p *Page) queueLives(b *pgx.Batch) {
 		iid.UUID(l.id)
 		name.Text(l.saga)
 		key.Text(l.key)
-		outcome.Text(string(Completed))
+		outcome.Text(string(l.outcome))
 		page.UUID(l.page)
 	}
 	b.Queue(p.store.sql.Get("add_lives"), iid, name, key, outcome, page)

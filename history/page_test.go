@@ -11,6 +11,7 @@ import (
 	"github.com/edda-go/edda/saga"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
 	"pgregory.net/rapid"
 )
 
@@ -342,7 +343,7 @@ func TestSampleKeepsItsPart(t *testing.T) {
 		for i := range n {
 			id := at(int64(i/100), byte(i))
 			id[14] = byte(i >> 8)
-			if (Options{Level: Steps, Sample: sample}).Samples(id) {
+			if (Options{Level: Steps, Sample: sample}).samples(id) {
 				kept++
 			}
 		}
@@ -350,7 +351,7 @@ func TestSampleKeepsItsPart(t *testing.T) {
 			t.Errorf("%v of %v are kept", part, sample)
 		}
 	}
-	if !(Options{}).Samples(at(1, 1)) || !(Options{Sample: 1}).Samples(at(1, 1)) {
+	if !(Options{}).samples(at(1, 1)) || !(Options{Sample: 1}).samples(at(1, 1)) {
 		t.Error("all are to be kept")
 	}
 }
@@ -368,5 +369,23 @@ func TestVersionsStayInOrder(t *testing.T) {
 	}
 	if want := "0@0 1@1 0@3 2@5 3@4 0@9 "; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// A page of what an operator has done has no messages, and says who it was.
+func TestPageOfAnOperator(t *testing.T) {
+	for _, kind := range []ChangeKind{Repaired, Retimed, Stopped} {
+		p := newPage(Options{Level: States, Sample: 0.5})
+		p.AddChange(&Change{ID: at(1, 1), Saga: "order", Key: "7", Version: 4, Kind: kind, Previous: at(0, 9),
+			State: []byte(`{"n":4}`)})
+		c := read(t, p)
+		v := c.versions[0]
+		if v.By != "a/1" || v.Change != kind || string(v.State) != `{"n":4}` || len(c.entries) != 0 {
+			t.Errorf("%s: %+v", kind, v)
+		}
+		pipeline := &pgx.Batch{}
+		if p.Queue(pipeline); pipeline.Len() == 0 || pipeline.Len() == 2 != (kind == Stopped) {
+			t.Errorf("%s: %d statements", kind, pipeline.Len())
+		}
 	}
 }

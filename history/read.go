@@ -12,13 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Queryer is a pool, a connection or a transaction of pgx.
-type Queryer interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
 // pages reads what is wanted of pages by their ids. A page that is not there any more is left out.
-func (s *Store) pages(ctx context.Context, q Queryer, ids []saga.ID, want wanted) (map[saga.ID]content, error) {
+func (s *Store) pages(ctx context.Context, q pg.Queryer, ids []saga.ID, want wanted) (map[saga.ID]content, error) {
 	found := make(map[saga.ID]content, len(ids))
 	for some := range slices.Chunk(ids, pagesAtOnce) {
 		raw := make([][16]byte, len(some))
@@ -71,7 +66,7 @@ const mostOfOne = 200
 
 // find returns what is wanted of the pages that may tell of the ids, in the order of time. Of one id the newest
 // mostOfOne are read.
-func (s *Store) find(ctx context.Context, q Queryer, ids []saga.ID, want wanted) ([]content, error) {
+func (s *Store) find(ctx context.Context, q pg.Queryer, ids []saga.ID, want wanted) ([]content, error) {
 	from, until := make([][16]byte, len(ids)), make([][16]byte, len(ids))
 	for n, id := range ids {
 		from[n], until[n] = id, lastOfRange(id)
@@ -125,13 +120,13 @@ func lastOfRange(id saga.ID) (last [16]byte) {
 }
 
 // Message returns the attempts of a message that history has, in the order of time.
-func (s *Store) Message(ctx context.Context, q Queryer, id saga.ID) ([]Entry, error) {
+func (s *Store) Message(ctx context.Context, q pg.Queryer, id saga.ID) ([]Entry, error) {
 	found, err := s.Messages(ctx, q, id)
 	return found[id], err
 }
 
 // Messages returns the attempts of some messages that history has, of each in the order of time.
-func (s *Store) Messages(ctx context.Context, q Queryer, ids ...saga.ID) (map[saga.ID][]Entry, error) {
+func (s *Store) Messages(ctx context.Context, q pg.Queryer, ids ...saga.ID) (map[saga.ID][]Entry, error) {
 	pages, err := s.find(ctx, q, ids, messages(ids))
 	if err != nil {
 		return nil, err
@@ -162,7 +157,7 @@ type Followed struct {
 }
 
 // Conversation returns what followed from one message, that of the id: most messages at most.
-func (s *Store) Conversation(ctx context.Context, q Queryer, id saga.ID, most int) (f Followed, err error) {
+func (s *Store) Conversation(ctx context.Context, q pg.Queryer, id saga.ID, most int) (f Followed, err error) {
 	known := map[saga.ID]bool{id: true}
 	sent := map[saga.ID]Message{}
 	for level := []saga.ID{id}; len(level) > 0; {
@@ -209,12 +204,12 @@ type Life struct {
 }
 
 // Lives returns the lives of a key that have ended, the newest first, most of them at most.
-func (s *Store) Lives(ctx context.Context, q Queryer, name, key string, most int) ([]Life, error) {
+func (s *Store) Lives(ctx context.Context, q pg.Queryer, name, key string, most int) ([]Life, error) {
 	return s.lives(ctx, q, s.sql.Get("lives"), name, key, most)
 }
 
 // LifeOf returns the life of an instance that has ended; ok is false if history knows of none.
-func (s *Store) LifeOf(ctx context.Context, q Queryer, id saga.ID) (life Life, ok bool, err error) {
+func (s *Store) LifeOf(ctx context.Context, q pg.Queryer, id saga.ID) (life Life, ok bool, err error) {
 	found, err := s.lives(ctx, q, s.sql.Get("life"), [16]byte(id))
 	if err != nil || len(found) == 0 {
 		return Life{}, false, err
@@ -237,7 +232,7 @@ type EndedOf struct {
 }
 
 // Ended returns lives that have ended, the newest first.
-func (s *Store) Ended(ctx context.Context, q Queryer, of EndedOf) ([]Life, error) {
+func (s *Store) Ended(ctx context.Context, q pg.Queryer, of EndedOf) ([]Life, error) {
 	before := of.Before
 	if before.Ended.IsZero() {
 		before = EndedBefore{Ended: time.Now().Add(100 * 365 * 24 * time.Hour)}
@@ -245,7 +240,7 @@ func (s *Store) Ended(ctx context.Context, q Queryer, of EndedOf) ([]Life, error
 	return s.lives(ctx, q, s.sql.Get("ended"), of.Saga, string(of.Outcome), before.Ended, [16]byte(before.ID), of.Most)
 }
 
-func (s *Store) lives(ctx context.Context, q Queryer, sql string, args ...any) ([]Life, error) {
+func (s *Store) lives(ctx context.Context, q pg.Queryer, sql string, args ...any) ([]Life, error) {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read lives from the history: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -13,14 +14,14 @@ import (
 //
 // from is Life.Page of an instance that has ended, and what persistence.Store.LastPage returns of one that lives.
 func (s *Store) Timeline(
-	ctx context.Context, q Queryer, instance, from saga.ID, most int,
+	ctx context.Context, q pg.Queryer, instance, from saga.ID, most int,
 ) (timeline []Version, before saga.ID, err error) {
 	return s.part(ctx, q, part{instance: instance, from: from, most: most, newest: true})
 }
 
 // Earlier continues a Timeline: from is the before of the part that follows.
 func (s *Store) Earlier(
-	ctx context.Context, q Queryer, instance, from saga.ID, most int,
+	ctx context.Context, q pg.Queryer, instance, from saga.ID, most int,
 ) (timeline []Version, before saga.ID, err error) {
 	return s.part(ctx, q, part{instance: instance, from: from, most: most})
 }
@@ -32,7 +33,7 @@ type part struct {
 	newest         bool // from is the page of the last version
 }
 
-func (s *Store) part(ctx context.Context, q Queryer, p part) (timeline []Version, before saga.ID, err error) {
+func (s *Store) part(ctx context.Context, q pg.Queryer, p part) (timeline []Version, before saga.ID, err error) {
 	most := p.most
 	walked, err := s.walk(ctx, q, p.instance, p.from, most)
 	if err != nil {
@@ -75,7 +76,9 @@ func merge(versions, others []Version) (timeline []Version) {
 
 // walk follows the versions of an instance from page to page, the newest first: most of them and the one before, and
 // then as many as it takes to build the state of that.
-func (s *Store) walk(ctx context.Context, q Queryer, instance, from saga.ID, most int) (walked []Version, err error) {
+func (s *Store) walk(
+	ctx context.Context, q pg.Queryer, instance, from saga.ID, most int,
+) (walked []Version, err error) {
 	for at := from; !at.IsZero(); {
 		pages, err := s.pages(ctx, q, []saga.ID{at}, wanted{instance: instance})
 		if err != nil {
@@ -108,7 +111,7 @@ func (c *content) entriesOf(place int) (entries []Entry) {
 }
 
 // others returns what pages tell of an instance whose row does not name them.
-func (s *Store) others(ctx context.Context, q Queryer, instance saga.ID) (found []Version, err error) {
+func (s *Store) others(ctx context.Context, q pg.Queryer, instance saga.ID) (found []Version, err error) {
 	pages, err := s.find(ctx, q, []saga.ID{instance}, wanted{instance: instance})
 	if err != nil {
 		return nil, err

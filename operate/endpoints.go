@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -52,18 +54,49 @@ func (e Endpoints) List(ctx context.Context) ([]EndpointSettings, error) {
 // Pause stops an endpoint in all processes, whether they run now or start later: they take no message, and let the
 // batches in hand finish. Messages go on arriving. The pause lasts until Resume. The reason is for people. Processes
 // that listen follow at once, others within their Poll. Pausing a paused endpoint changes only the reason.
+//
+// A partitioned endpoint is paused as a whole: its distributor and all of its partitions, in one transaction. The name
+// of a partition, such as orders.p3, pauses that one alone.
 func (e Endpoints) Pause(ctx context.Context, name, reason string) error {
 	reason = deadletter.Storable(reason)
-	c := audit.Change{Verb: "endpoint.pause", Target: name, Reason: reason}
-	return e.change(ctx, "pause", c, func(tx pgx.Tx) (int, error) {
+	names, err := e.whole(ctx, name)
+	if err != nil {
+		return fmt.Errorf("pause endpoint %.80q: %w", name, pgerr.Explain(err))
+	}
+	c := audit.Change{Verb: "endpoint.pause", Reason: reason}
+	return e.changeAll(ctx, "pause", names, c, func(tx pgx.Tx, name string) (int, error) {
 		return e.o.settings.Pause(ctx, tx, name, reason, audit.ActorOf(ctx).Name)
 	})
 }
 
-// Resume ends the pause of an endpoint. It does nothing if the endpoint is not paused.
+// Resume ends the pause of an endpoint, of a partitioned one with those of its partitions. It does nothing if the
+// endpoint is not paused.
 func (e Endpoints) Resume(ctx context.Context, name string) error {
-	return e.change(ctx, "resume", audit.Change{Verb: "endpoint.resume", Target: name},
-		func(tx pgx.Tx) (int, error) { return e.o.settings.Resume(ctx, tx, name) })
+	names, err := e.whole(ctx, name)
+	if err != nil {
+		return fmt.Errorf("resume endpoint %.80q: %w", name, pgerr.Explain(err))
+	}
+	return e.changeAll(ctx, "resume", names, audit.Change{Verb: "endpoint.resume"},
+		func(tx pgx.Tx, name string) (int, error) { return e.o.settings.Resume(ctx, tx, name) })
+}
+
+// whole returns the names of an endpoint and of its partitions, always in the same order: those who pause and resume
+// lock the rows in it.
+func (e Endpoints) whole(ctx context.Context, name string) (names []string, err error) {
+	names = []string{name}
+	number, err := e.o.routes.PartitionNumber(ctx, name)
+	if err != nil || number == "" {
+		return names, err
+	}
+	known, err := e.o.routes.Reload(ctx, e.o.pool)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range known.Partitions(name, 0) {
+		names = append(names, q.Endpoint)
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // SetConcurrency makes n the number of workers that each process of an endpoint has, in place of
@@ -111,18 +144,35 @@ var errRelay = errors.New("it is a relay, which always relays one batch at a tim
 func (e Endpoints) change(
 	ctx context.Context, doing string, c audit.Change, set func(tx pgx.Tx) (queue int, err error),
 ) error {
-	queue := 0
-	err := e.o.inAudit(ctx, &c, func(tx pgx.Tx) error {
-		before, err := e.o.settings.State(ctx, tx, c.Target)
-		if err == nil {
-			queue, err = set(tx)
+	return e.changeAll(ctx, doing, []string{c.Target}, c, func(tx pgx.Tx, _ string) (int, error) { return set(tx) })
+}
+
+// changeAll is change for several endpoints, each with an entry of its own, in one transaction.
+func (e Endpoints) changeAll(ctx context.Context, doing string, names []string, c audit.Change,
+	set func(tx pgx.Tx, name string) (queue int, err error)) error {
+	var notes []string
+	err := pgx.BeginTxFunc(ctx, e.o.pool, pg.ReadCommitted, func(tx pgx.Tx) error {
+		for _, name := range names {
+			c.Target = name
+			before, err := e.o.settings.State(ctx, tx, name)
+			if err != nil {
+				return err
+			}
+			queue, err := set(tx, name)
+			if err != nil {
+				return err
+			}
+			after, err := e.o.settings.State(ctx, tx, name)
+			if err != nil {
+				return err
+			}
+			c.Before, c.After = before, after
+			if err := e.o.audit.Add(ctx, tx, c); err != nil {
+				return err
+			}
+			notes = append(notes, settings.Prefix+strconv.Itoa(queue))
 		}
-		if err != nil {
-			return err
-		}
-		after, err := e.o.settings.State(ctx, tx, c.Target)
-		c.Before, c.After = before, after
-		return err
+		return nil
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = fmt.Errorf("%w: its name is misspelt, or it has never run here", ErrNotInstalled)
@@ -130,6 +180,6 @@ func (e Endpoints) change(
 	if err != nil {
 		return fmt.Errorf("%s endpoint %.80q: %w", doing, c.Target, pgerr.Explain(err))
 	}
-	e.o.notify(ctx, settings.Prefix+strconv.Itoa(queue))
+	e.o.notify(ctx, notes...)
 	return nil
 }

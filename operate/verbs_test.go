@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/operate"
@@ -121,6 +122,59 @@ func TestEndpointsArePausedAndGivenWorkers(t *testing.T) {
 	if err := e.SetConcurrency(t.Context(), "tasks", 0); err == nil {
 		t.Error("no workers at all were accepted")
 	}
+}
+
+// A partitioned endpoint is paused and resumed as a whole, each of its parts with an entry.
+func TestPartitionedEndpointIsPausedAsAWhole(t *testing.T) {
+	t.Parallel()
+	o, pool, schema := installed(t)
+	owner, err := operate.New(pgtest.Pool(t), operate.Options{Schema: schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Queues().Install(t.Context(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, pgtest.Pool(t), `INSERT INTO "`+schema+`".settings VALUES ('partitions/orders', '2')`)
+	for _, name := range []string{"orders.p0", "orders.p1", "orders.px"} {
+		if err := owner.Queues().Install(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log, err := audit.New(pool, schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(paused string, entries int) {
+		t.Helper()
+		all, err := o.Endpoints().List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, e := range all {
+			if e.Paused {
+				got += e.Endpoint + " "
+			}
+		}
+		written, err := log.List(t.Context(), audit.Filter{Verb: "endpoint"})
+		if err != nil || got != paused || len(written) != entries {
+			t.Errorf("paused are %q with %d entries, %v; want %q with %d", got, len(written), err, paused, entries)
+		}
+	}
+	e := o.Endpoints()
+	if err := e.Pause(t.Context(), "orders", "closed"); err != nil {
+		t.Fatal(err)
+	}
+	check("orders orders.p0 orders.p1 ", 3)
+	if err := errors.Join(e.Resume(t.Context(), "orders"), e.Resume(t.Context(), "orders")); err != nil {
+		t.Fatal(err)
+	}
+	check("", 6)
+	if err := e.Pause(t.Context(), "orders.p1", ""); err != nil {
+		t.Fatal(err)
+	}
+	check("orders.p1 ", 7)
 }
 
 func only(t *testing.T, o *operate.Operator) operate.EndpointSettings {

@@ -26,7 +26,7 @@ one fails for good, its run is dead (edda run list --state dead).`,
   edda dead discard 19 --reason "test data of the load test"`,
 		RunE: group,
 	}
-	c.AddCommand(t.list(), t.group(), t.show(), t.retry(), t.edit(), t.discard(), t.jobs())
+	c.AddCommand(t.list(), t.group(), t.show(), t.retry(), t.edit(), t.discard(), t.jobs(), t.undo())
 	return c
 }
 
@@ -112,9 +112,15 @@ no attempts counted. Workers are woken when that is committed.
 
 With numbers each letter is a transaction of its own: if one fails, the others are retried, and the exit code is 1.
 With a filter, or --all, it is a job: the letters up to the newest one of now, at --rate letters a second. A
-job that is interrupted, or killed, goes on with --resume, and retries no letter twice.`,
+job that is interrupted, or killed, goes on with --resume, and retries no letter twice.
+
+With --canary the job goes in stages of 1, 5, 25, 125, 625 and then 3,125 letters. After each it waits until its
+messages were handled, or have died again, or 30 seconds have passed; when more than a tenth have died again it stops
+itself, and says of what. "edda dead undo" takes back what no worker has taken yet.`,
 		Example: `  edda dead retry 17 18 19
   edda dead retry --group 373371abe806 --rate 10 --yes
+  edda dead retry --group 373371abe806 --canary --yes
+  edda dead retry 17 --to orders-new
   edda dead retry --endpoint orders --since 2h --yes
   edda dead retry --resume 7`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -126,10 +132,11 @@ job that is interrupted, or killed, goes on with --resume, and retries no letter
 				return t.endMany(c, m, "")
 			}
 			return t.endLetters(c, args, "retried",
-				func(l ending) error { return l.store.Retry(l.ctx, t.pool, l.bus, l.number) })
+				func(l ending) error { return l.store.RetryTo(l.ctx, t.pool, l.bus, l.number, m.to) })
 		},
 	}
 	m.add(c)
+	m.addRetry(c)
 	return c
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -73,9 +74,9 @@ func TestRetryAndDiscardByFilter(t *testing.T) {
 		t.Errorf("%+v", done)
 	}
 	w.prints(w.want(exitDone, "dead", "jobs", "--limit", "2").out, `
-		| JOB ACTION STATE ENDED KEPT RATE CREATED CHANGED FILTER
-		| 3 discard done 125 0 - TIME TIME --all
-		| 2 retry done 125 125 - TIME TIME --all`)
+		| JOB ACTION STATE ENDED KEPT UNDONE RATE CREATED CHANGED FILTER
+		| 3 discard done 125 0 0 - TIME TIME --all
+		| 2 retry done 125 125 0 - TIME TIME --all`)
 	if n := w.count(`SELECT count(*) FROM edda.dead_letter`) + 1000*w.count(
 		`SELECT count(*) FROM edda.discarded WHERE reason = 'a test'`); n != 125_000 {
 		t.Errorf("dead letters and 1,000 times the discarded: %d", n)
@@ -107,6 +108,51 @@ func TestInterruptedRetryGoesOn(t *testing.T) {
 	w.want(exitNotFound, "dead", "jobs", "--cancel", "1")
 }
 
+// A canary that meets its end stops, is undone, and goes on when it is told to.
+func TestCanaryAndUndo(t *testing.T) {
+	w := morgue(t, 10)
+	done := make(chan said)
+	go func() { done <- w.eddaIn(t.Context(), "dead", "retry", "--endpoint", "orders", "--canary", "--yes") }()
+	for w.count(`SELECT count(*) FROM edda.queue_1`) == 0 {
+	}
+	w.exec(`WITH gone AS (DELETE FROM edda.queue_1 RETURNING *)
+		INSERT INTO edda.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error)
+		SELECT 'orders', id, kind, header, body, 1, 0, 'permanent', 'still no stock' FROM gone`)
+	s := <-done
+	if s.code != exitFailed {
+		t.Errorf("%+v", s)
+	}
+	says(t, s.out, "Job 1 is paused: 1 dead letters were retried.")
+	says(t, s.err, "1 of 1 messages of stage 1 died again: still no stock", `"edda dead undo 1"`,
+		`"edda dead jobs --resume 1"`)
+	go func() { done <- w.eddaIn(t.Context(), "dead", "jobs", "--resume", "1") }()
+	for w.count(`SELECT count(*) FROM edda.dead_letter_job WHERE state = 'done'`) == 0 {
+		w.exec(`DELETE FROM edda.queue_1 WHERE (SELECT ended FROM edda.dead_letter_job) IN (2, 7)`)
+	}
+	s = <-done
+	says(t, s.out, "Job 1 is done: 10 dead letters were retried.")
+	w.exec(`DELETE FROM edda.dead_letter`)
+	w.exec(`INSERT INTO edda.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error)
+		SELECT 'orders', gen_random_uuid(), 'k', '{}', '{}', 1, 0, 'permanent', 'x' FROM generate_series(1, 3)`)
+	w.exec(`DELETE FROM edda.queue_1`)
+	says(t, w.want(exitFailed, "dead", "retry", "--all", "--to", "nowhere", "--yes").err, "there is no endpoint",
+		"nowhere")
+	w.want(exitDone, "dead", "retry", "--all", "--to", "billing", "--yes")
+	w.exec(`UPDATE edda.queue_2 SET attempt = 1 WHERE id = (SELECT min(id::text)::uuid FROM edda.queue_2)`)
+	w.prints(w.want(exitDone, "dead", "undo", "2").out,
+		`| 2 messages of job 2 are dead letters again; 1 were handled meanwhile, or are in hand.`)
+	if n := w.count(`SELECT count(*) FROM edda.dead_letter WHERE endpoint = 'orders'`); n != 2 {
+		t.Errorf("%d letters of orders are back, want 2", n)
+	}
+	number := strconv.Itoa(w.count(`SELECT min(id) FROM edda.dead_letter`))
+	w.want(exitDone, "dead", "retry", number, "--to", "billing")
+	if n := w.count(`SELECT count(*) FROM edda.queue_2`); n != 2 {
+		t.Errorf("%d messages are in the queue of billing, want 2", n)
+	}
+	w.want(exitNotFound, "dead", "undo", "9")
+	w.want(exitNotFound, "dead", "jobs", "--resume", "9")
+}
+
 func TestDeadCommandLinesThatAreWrong(t *testing.T) {
 	w := migrated(t)
 	for command, complaint := range map[string]string{
@@ -116,6 +162,9 @@ func TestDeadCommandLinesThatAreWrong(t *testing.T) {
 		"retry --resume -1":        "not the number of a job",
 		"retry --all --kind a":     "--all chooses every",
 		"retry --since yesterday":  "want a time like",
+		"retry 1 --canary":         "--canary is for a new job",
+		"retry --resume 1 --to a":  "--to is not for one that is resumed",
+		"undo seven":               "not the number of a job",
 		"list --until -1h":         "in the future",
 		"list --message 7":         "--message 7",
 		"edit 1 --set tenant":      "want NAME=VALUE",
@@ -167,5 +216,41 @@ func TestEdit(t *testing.T) {
 		streams{in: strings.NewReader("\xff"), out: &out, err: &complaint})
 	if code != exitDone || w.count(`SELECT count(*) FROM edda.queue_2 WHERE body = '\xff'`) != 1 {
 		t.Errorf("exit code %d: %s%s", code, out.String(), complaint.String())
+	}
+}
+
+// One change is shown on a few letters, and then applied to all, with numbers as they were written.
+func TestEditMany(t *testing.T) {
+	w := morgue(t, 5)
+	w.exec(`UPDATE edda.dead_letter SET body = '{"N":12345678901234567890,"old":1,"in":{"a":1,"b":2}}'
+		WHERE endpoint = 'orders'`)
+	w.exec(`UPDATE edda.dead_letter SET body = 'no JSON' WHERE id = 3`)
+	edit := []string{"dead", "edit", "--endpoint", "orders", "--patch",
+		w.file(`{"old":null,"new":"x","in":{"a":7}}`)}
+	s := w.want(exitUsage, append(edit, "--preview", "3")...)
+	w.prints(s.out, `
+		| dead letter 1: in.a: 1 → 7, +new: "x", -old
+		| dead letter 2: in.a: 1 → 7, +new: "x", -old
+		| dead letter 3: its body cannot be changed: it is not JSON`)
+	says(t, s.err, "5 dead letters are chosen, and nothing was changed")
+	says(t, w.want(exitFailed, append(edit, "--yes", "--reason", "renamed")...).err, "1 could not be retried",
+		"it is not JSON")
+	if n := w.count(`SELECT count(*) FROM edda.queue_1 WHERE convert_from(body, 'UTF8')::jsonb =
+		'{"N":12345678901234567890,"new":"x","in":{"a":7,"b":2}}'`); n != 4 {
+		t.Errorf("%d bodies are changed, want 4", n)
+	}
+	if n := w.count(`SELECT count(*) FROM edda.dead_letter_edit WHERE reason = 'renamed'`); n != 4 {
+		t.Errorf("%d old letters are kept, want 4", n)
+	}
+	says(t, w.want(exitFailed, "dead", "undo", "1").err, "it has changed its letters")
+	says(t, w.want(exitFailed, "dead", "edit", "--all", "--patch", w.file(`[1]`), "--preview", "0", "--yes").err,
+		"Patch is not a JSON object")
+	for command, complaint := range map[string]string{
+		"edit":                           "give the number of a dead letter, or a filter and --patch",
+		"edit 1 --all":                   "give the number of a dead letter, or a filter and --patch",
+		"edit 1 --patch -":               "leave out the number",
+		"edit --all --patch - --set a=b": "leave out the other changes",
+	} {
+		says(t, w.want(exitUsage, append([]string{"dead"}, strings.Fields(command)...)...).err, complaint)
 	}
 }

@@ -7,15 +7,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 )
@@ -28,24 +29,47 @@ type editing struct {
 	set    []string
 	raw    bool
 	newID  bool
+	many   many   // with a patch
+	patch  string // a file; "-" is the standard input
+	show   int    // letters of the preview
 }
 
 func (t letters) edit() *cobra.Command {
-	e := &editing{}
+	e := &editing{many: many{action: deadletter.ActionRetry}}
 	c := &cobra.Command{
-		Use: "edit NUMBER", Short: "Change a dead letter's body or headers, and retry it",
+		Use: "edit [NUMBER]", Short: "Change a dead letter's body or headers, and retry it",
 		Long: `Change a dead letter's body or headers, and retry it, in one transaction. What it was before is kept in
 the table dead_letter_edit, where nothing removes it. The message keeps its id unless --new-id is given.
 
 Without --body, --set, --remove and --new-id the body is opened in an editor: $VISUAL, else $EDITOR, else vi. JSON is
 set in for that and packed again; if nothing is changed, the letter stays as it was. A body must be JSON unless
---raw is given.`,
+--raw is given.
+
+With --patch and a filter, or --all, one change is applied to many: a JSON merge patch (RFC 7396), in which null removes
+a member. Without --yes some letters are shown as they would be, and nothing is changed. With it a job changes and
+retries them, at --rate letters a second; --canary and --to are as with retry. Letters that are no JSON are kept.`,
 		Example: `  edda dead edit 17
   edda dead edit 17 --body fixed.json --reason "the total was a text"
-  edda dead edit 17 --set tenant=acme --remove trace`,
-		Args: arguments(cobra.ExactArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error { return t.runEdit(c, e, args) },
+  edda dead edit 17 --set tenant=acme --remove trace
+  edda dead edit --group 373371abe806 --patch fix.json --preview 3
+  edda dead edit --group 373371abe806 --patch fix.json --yes`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if e.patch != "" {
+				return t.editMany(c, e, args)
+			}
+			if e.many.given() || e.many.all || len(args) == 0 {
+				return usage(c, errors.New("give the number of a dead letter, or a filter and --patch"))
+			}
+			return t.runEdit(c, e, args)
+		},
 	}
+	e.many.add(c)
+	e.many.addRetry(c)
+	_ = c.Flags().MarkHidden("resume") // "edda dead jobs --resume" does it
+	c.Flags().StringVar(&e.patch, "patch", "", `file with a JSON merge patch for the bodies of many; "-" is the `+
+		"standard input")
+	c.Flags().IntVar(&e.show, "preview", 3, "letters that are shown as the patch would make them")
 	c.Flags().StringVar(&e.body, "body", "", `file with the new body; "-" is the standard input`)
 	c.Flags().StringVar(&e.editor, "editor", "", "command to edit with (default $VISUAL, else $EDITOR, else vi)")
 	c.Flags().StringArrayVar(&e.set, "set", nil, "header to add or to change, as NAME=VALUE; may be given again")
@@ -82,7 +106,7 @@ func (t letters) runEdit(c *cobra.Command, e *editing, args []string) error {
 	case byHand:
 		e.edit.Body, err = t.byHand(ctx, e, l)
 	case e.body != "":
-		e.edit.Body, err = t.bodyFrom(e.body)
+		e.edit.Body, err = t.readFile(e.body, "the new body")
 	}
 	if err != nil {
 		return err
@@ -117,20 +141,6 @@ func (e *editing) read(c *cobra.Command) error {
 		e.edit.ID = saga.ID(id)
 	}
 	return nil
-}
-
-func (t letters) bodyFrom(file string) (body []byte, err error) {
-	if file != "-" {
-		body, err = os.ReadFile(file)
-	} else if t.in == nil {
-		err = errors.New("there is no standard input")
-	} else {
-		body, err = io.ReadAll(io.LimitReader(t.in, deadletter.MaxBody+1))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the new body: %w", err)
-	}
-	return append([]byte{}, body...), nil
 }
 
 var errUnchanged = errors.New("nothing was changed; \"edda dead retry\" sends " +
@@ -169,4 +179,61 @@ func (t letters) byHand(ctx context.Context, e *editing, l deadletter.Letter) ([
 		return edited, nil // the store says that it is no JSON
 	}
 	return packed.Bytes(), nil
+}
+
+// patching resends letters, and changes their bodies.
+type patching struct{ *operate.Operator }
+
+// Patch applies a JSON merge patch. Numbers stay as they are written.
+func (patching) Patch(body, patch []byte) ([]byte, error) { return jsonpatch.MergePatch(body, patch) }
+
+// editMany shows what a patch would make of the letters of a filter, or makes a job of that and runs it.
+func (t letters) editMany(c *cobra.Command, e *editing, args []string) error {
+	m := &e.many
+	if e.body != "" || len(e.set)+len(e.edit.Remove) > 0 || e.newID || e.raw || m.resume != 0 {
+		return usage(c, errors.New("--patch changes bodies of many, and nothing else: leave out the other changes"))
+	}
+	if _, err := m.isJob(c, args); err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		return usage(c, errors.New("--patch is for the letters of a filter: leave out the number"))
+	}
+	patch, err := t.readFile(e.patch, "the patch")
+	if err != nil {
+		return err
+	}
+	ctx, op, err := t.openWithin(c.Context(), t.unbounded(c))
+	if err != nil {
+		return err
+	}
+	j := deadletter.Job{Action: m.action, Rate: m.rate, Reason: e.edit.Reason, To: m.to, Patch: patch}
+	if m.canary {
+		j.Plan = stages
+	}
+	if err := t.preview(ctx, op, e, patch); err != nil {
+		return err
+	}
+	number, err := t.newJob(ctx, c, m, op.DeadLetters(), j)
+	if err != nil {
+		return err
+	}
+	return t.runJob(ctx, op, number, m.action)
+}
+
+// preview prints what a patch would make of some letters, unless the patch is to be applied.
+func (t letters) preview(ctx context.Context, op *operate.Operator, e *editing, patch []byte) error {
+	if e.many.yes || e.show < 1 {
+		return nil
+	}
+	f, err := e.many.read(ctx, t)
+	if err != nil {
+		return err
+	}
+	f.Limit = e.show
+	shown, err := op.DeadLetters().Preview(ctx, t.pool, patching{op}, f, patch)
+	if err != nil {
+		return causeOf(ctx, err)
+	}
+	return t.print(view.Previews(shown))
 }

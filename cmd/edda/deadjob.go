@@ -24,6 +24,8 @@ type many struct {
 	yes    bool
 	rate   float64
 	resume int64
+	to     string // of a retry, as is canary
+	canary bool
 }
 
 func (m *many) add(c *cobra.Command) {
@@ -34,6 +36,16 @@ func (m *many) add(c *cobra.Command) {
 	c.Flags().Float64Var(&m.rate, "rate", 0, "letters a second; 0 is no bound")
 	c.Flags().Int64Var(&m.resume, "resume", 0, "continue the job of this number, which was interrupted")
 }
+
+// addRetry adds the flags that only a retry has.
+func (m *many) addRetry(c *cobra.Command) {
+	c.Flags().StringVar(&m.to, "to", "", "send them to this endpoint, in place of that in which each died")
+	c.Flags().BoolVar(&m.canary, "canary", false, "with a filter: go in stages of 1, 5, 25, 125 and so on, and stop "+
+		"when more than a tenth of one dies again")
+}
+
+// stages are those of a canary. The last holds for all that follow.
+var stages = []int{1, 5, 25, 125, 625, 3125}
 
 // isJob reports whether a command line has a filter, or numbers if it has none.
 func (m *many) isJob(c *cobra.Command, numbers []string) (bool, error) {
@@ -48,6 +60,9 @@ func (m *many) isJob(c *cobra.Command, numbers []string) (bool, error) {
 		return false, usage(c, errors.New("give numbers of dead letters, or a filter"))
 	case m.given() && m.all:
 		return false, usage(c, errors.New("--all chooses every dead letter: leave out the numbers and the filter"))
+	case m.canary && !filter, m.to != "" && m.resume > 0:
+		return false, usage(c, errors.New("--canary is for a new job, which a filter or --all makes, and --to is not "+
+			"for one that is resumed"))
 	case !filter && m.resume == 0 && len(numbers) == 0:
 		return false, usage(c, errors.New("give numbers of dead letters, or a filter such as --group, or --all"))
 	}
@@ -62,12 +77,24 @@ func (t letters) endMany(c *cobra.Command, m *many, reason string) error {
 	}
 	number := m.resume
 	if number == 0 {
-		if number, err = t.newJob(ctx, c, m, op.DeadLetters(),
-			deadletter.Job{Action: m.action, Rate: m.rate, Reason: reason}); err != nil {
+		j := deadletter.Job{Action: m.action, Rate: m.rate, Reason: reason, To: m.to}
+		if m.canary {
+			j.Plan = stages
+		}
+		if number, err = t.newJob(ctx, c, m, op.DeadLetters(), j); err != nil {
 			return err
 		}
 	}
 	return t.runJob(ctx, op, number, m.action)
+}
+
+// goOn continues a job that was interrupted, or that has paused itself.
+func (t letters) goOn(c *cobra.Command, number int64) error {
+	ctx, op, err := t.openWithin(c.Context(), t.unbounded(c))
+	if err != nil {
+		return err
+	}
+	return t.runJob(ctx, op, number, "")
 }
 
 func (t letters) newJob(ctx context.Context, c *cobra.Command, m *many, letters *deadletter.Store,
@@ -93,7 +120,8 @@ func (t letters) newJob(ctx context.Context, c *cobra.Command, m *many, letters 
 
 const tellEvery = 2 * time.Second
 
-// runJob runs a job to its end and prints how it ended. While it runs, it prints its progress and how to continue it.
+// runJob runs a job to its end and prints how it ended. While it runs, it prints its progress and how to continue it. A
+// job that is paused is resumed. An action of "" is any.
 func (t letters) runJob(ctx context.Context, op *operate.Operator, number int64, action deadletter.Action) error {
 	letters, said := op.DeadLetters(), time.Now()
 	before, err := letters.Job(ctx, t.pool, number)
@@ -101,10 +129,15 @@ func (t letters) runJob(ctx context.Context, op *operate.Operator, number int64,
 		return causeOf(ctx, err)
 	}
 	goOn := fmt.Sprintf(`"edda dead %s --resume %d" continues it`, before.Action, number)
-	if before.Action != action {
+	if action != "" && before.Action != action {
 		return fmt.Errorf("job %d does not %s its letters: %s", number, action, goOn)
 	}
-	j, err := letters.RunJob(ctx, t.pool, op, number, func(j deadletter.Job) {
+	if before.State == deadletter.JobPaused {
+		if err := letters.ResumeJob(ctx, pg.Committed(t.pool), number); err != nil {
+			return causeOf(ctx, err)
+		}
+	}
+	j, err := letters.RunJob(ctx, t.pool, patching{op}, number, func(j deadletter.Job) {
 		if time.Since(said) >= tellEvery {
 			said = time.Now()
 			t.say(fmt.Sprintf("Job %d has ended %d dead letters so far; when it is interrupted, %s.", number, j.Ended,
@@ -116,6 +149,11 @@ func (t letters) runJob(ctx context.Context, op *operate.Operator, number int64,
 		return causeOf(ctx, err)
 	}
 	printErr := t.print(view.Job(j))
+	if j.State == deadletter.JobPaused {
+		return errors.Join(printErr, fmt.Errorf("job %d has stopped itself: %s\n\"edda dead undo %d\" takes back what "+
+			"still waits, and \"edda dead jobs --resume %d\" goes on with its first stage", number, j.Error, number,
+			number))
+	}
 	if j.Kept > 0 {
 		return errors.Join(printErr, fmt.Errorf("%d could not be retried and are dead letters as before; the last: %s",
 			j.Kept, j.Error))
@@ -124,16 +162,22 @@ func (t letters) runJob(ctx context.Context, op *operate.Operator, number int64,
 }
 
 func (t letters) jobs() *cobra.Command {
-	cancel, limit := int64(0), 0
+	cancel, resume, limit := int64(0), int64(0), 0
 	c := &cobra.Command{
 		Use: "jobs", Short: "Show the jobs that retry or discard many dead letters; --cancel ends one",
 		Long: `Show the jobs that retry or discard many dead letters, the newest first. A job that is open and that
-nobody runs can be continued with "edda dead retry --resume N" or "edda dead discard --resume N". Jobs that
-have ended are kept for 30 days.`,
+nobody runs, or that has paused itself, goes on with --resume. Jobs that have ended are kept for 30 days.`,
 		Example: `  edda dead jobs
-  edda dead jobs --cancel 7`,
+  edda dead jobs --cancel 7
+  edda dead jobs --resume 8`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if resume != 0 && cancel != 0 {
+				return usage(c, errors.New("give --cancel or --resume"))
+			}
+			if resume != 0 {
+				return t.goOn(c, resume)
+			}
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				if cancel != 0 {
 					if err := op.DeadLetters().CancelJob(ctx, pg.Committed(t.pool), cancel); err != nil {
@@ -146,8 +190,36 @@ have ended are kept for 30 days.`,
 		},
 	}
 	c.Flags().Int64Var(&cancel, "cancel", 0, "end the job of this number early; what it has done stays done")
+	c.Flags().Int64Var(&resume, "resume", 0, "continue the job of this number, and run it to its end")
 	c.Flags().IntVar(&limit, "limit", deadletter.DefaultLimit, "jobs, at most 200")
 	return c
+}
+
+func (t letters) undo() *cobra.Command {
+	return &cobra.Command{
+		Use: "undo JOB", Short: "Take back what a job has retried, and nobody has handled yet",
+		Long: `Take back what a job has retried: each message that still waits in its queue, and that nobody has tried
+yet, is a dead letter again as it was, with its number. How many were handled meanwhile is printed. A job that is open
+or paused is cancelled first. What is interrupted may be run again. What a job has sent is known for 30 days.`,
+		Example: `  edda dead undo 7`,
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			number, err := strconv.ParseInt(args[0], 10, 64)
+			if err != nil || number < 1 {
+				return usage(c, fmt.Errorf("%s is not the number of a job: \"edda dead jobs\" shows them",
+					view.Escape(args[0])))
+			}
+			ctx, op, err := t.openWithin(c.Context(), t.unbounded(c))
+			if err != nil {
+				return err
+			}
+			done, err := op.DeadLetters().UndoJob(ctx, t.pool, number)
+			if err != nil {
+				return causeOf(ctx, err)
+			}
+			return t.print(view.Undone(number, done))
+		},
+	}
 }
 
 // letterFlags choose dead letters on a command line.

@@ -106,7 +106,8 @@ func (t endpoints) pause() *cobra.Command {
 	c := &cobra.Command{
 		Use: "pause ENDPOINT", Short: "Stop an endpoint in all processes until it is resumed",
 		Long: `Stop an endpoint in all processes until it is resumed. Batches in hand finish, no other begins, and
-messages go on arriving. The pause holds for programs that start later too.`,
+messages go on arriving. The pause holds for programs that start later too. A partitioned endpoint is paused as a whole,
+with its partitions; the name of a partition, like orders.p3, pauses that one.`,
 		Example: `  edda endpoint pause orders --reason "the card service is down until 14:00"`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -121,7 +122,7 @@ messages go on arriving. The pause holds for programs that start later too.`,
 
 func (t endpoints) resume() *cobra.Command {
 	return &cobra.Command{
-		Use: "resume ENDPOINT", Short: "End the pause of an endpoint",
+		Use: "resume ENDPOINT", Short: "End the pause of an endpoint, and those of its partitions",
 		Example: `  edda endpoint resume orders`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -240,7 +240,7 @@ func (t histories) ended() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&outcome, "outcome", "", "only those that ended so: completed")
+	c.Flags().StringVar(&outcome, "outcome", "", "only those that ended so: completed, or stopped by an operator")
 	c.Flags().StringVar(&after, "after", "", "continue after this one, given as ENDED/INSTANCE: the end of the page "+
 		"before")
 	c.Flags().IntVar(&limit, "limit", 50, "instances, at most 200")

@@ -121,7 +121,12 @@ type jobJSON struct {
 	State   string    `json:"state"`
 	Ended   int64     `json:"ended"`
 	Kept    int64     `json:"kept"`
+	Undone  int64     `json:"undone"`
 	Error   string    `json:"error"`
+	To      string    `json:"to"`
+	Plan    []int     `json:"plan"`
+	Stage   int       `json:"stage"`
+	Patch   any       `json:"patch"`
 	Filter  string    `json:"filter"`
 	Rate    float64   `json:"rate"`
 	Created time.Time `json:"created"`

@@ -63,8 +63,8 @@ func (t *tool) root() *cobra.Command {
 	root.AddCommand(migrating{t}.commands(), queues{t}.commands(), endpoints{t}.commands(), limits{t}.commands(),
 		leases{t}.commands(), sagas{t}.commands(), letters{t}.commands(), border{t}.outboxCommands(),
 		border{t}.inboxCommands(), histories{t}.commands(), manifests{t}.commands(), groups{t}.commands(),
-		runs{t}.commands(), histories{t}.findCommand(), t.adviseCommand(), t.vitalsCommand(), t.auditCommand(),
-		t.uiCommand(), t.versionCommand())
+		runs{t}.commands(), histories{t}.findCommand(), t.sendCommand(), t.adviseCommand(), t.vitalsCommand(),
+		t.auditCommand(), t.uiCommand(), t.versionCommand())
 	return root
 }
 

@@ -15,16 +15,17 @@ import (
 
 func (t sagas) commands() *cobra.Command {
 	c := &cobra.Command{
-		Use: "saga", Short: "Show living saga instances",
+		Use: "saga", Short: "Show living saga instances, repair and end them, and move their timeouts",
 		Example: `  edda saga list order --prefix 2026-
-  edda saga show order 2026-0007`,
+  edda saga show order 2026-0007
+  edda saga repair order 2026-0007 --version 3 --state fixed.json --reason "the total was lost"`,
 		RunE: group,
 	}
-	c.AddCommand(t.list(), t.show())
+	c.AddCommand(t.list(), t.show(), t.repair(), t.end(), t.retime())
 	return c
 }
 
-// sagas has the commands that look at saga instances.
+// sagas has the commands for saga instances.
 type sagas struct{ *tool }
 
 func (t sagas) list() *cobra.Command {

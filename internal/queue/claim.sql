@@ -100,3 +100,11 @@ UPDATE :queue q SET cancelled = $2 WHERE q.id = $1 AND q.owner IS NOT NULL;
 -- name: is_there
 SELECT EXISTS (SELECT FROM :queue q WHERE q.id = $1) OR EXISTS (SELECT FROM :schema.parked p WHERE p.queue = $2
     AND p.id = $1);
+
+-- name: retime
+-- An operator moves a timeout that nobody has in hand and that was not tried: its due is still that which its instance
+-- knows. A time that has passed is now.
+WITH found AS MATERIALIZED (
+    SELECT m.ctid AS tid FROM :queue m WHERE m.due = $1 AND m.id = $2 FOR UPDATE SKIP LOCKED)
+UPDATE :queue q SET due = greatest($3::timestamptz, clock_timestamp())
+FROM found f WHERE q.ctid = f.tid RETURNING q.due;

@@ -127,3 +127,23 @@ func TestWhatIsNoJSONIsAnError(t *testing.T) {
 		t.Errorf("it became %q", got)
 	}
 }
+
+// A masked text shows where the secrets of its type are.
+func TestMaskLikeAText(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][3]string{
+		{`{"a":"[secret]","b":1}`, `{"a":"x","b":2}`, `{"a":"[secret]","b":2}`},
+		{`{"l":[{"a":1},{"a":"[secret]","d":1},{"b":"[secret]","d":1}]}`, `{"l":[{"a":7,"b":8,"c":9}]}`,
+			`{"l":[{"a":"[secret]","b":"[secret]","c":9}]}`},
+		{`{"m":{"x":"[secret]"}}`, `{"m":{"y":"k","z":1}}`, `{"m":{"y":"[secret]","z":"[secret]"}}`},
+		{`"[secret]"`, `{"y":"k"}`, `"[secret]"`},
+		{`{"a":1}`, `{"a":"x"}`, `{"a":"x"}`},
+		{`[secret]`, `{"a":"x"}`, `{"a":"x"}`},
+		{`[["[secret]"],[1]]`, `[[2],[3]]`, `[["[secret]"],["[secret]"]]`},
+	} {
+		got, err := Like([]byte(c[0])).Apply([]byte(c[1]))
+		if err != nil || string(got) != c[2] {
+			t.Errorf("like %s: %s, %v, want %s", c[0], got, err, c[2])
+		}
+	}
+}

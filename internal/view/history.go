@@ -56,6 +56,9 @@ func versionOf(v history.Version) Object {
 
 func stateOf(v history.Version) Object {
 	o := Object{"version", v.Version, "change", v.Change.String(), "at", v.At, "page", v.Page}
+	if v.By != "" {
+		o = append(o, "by", v.By)
+	}
 	if json.Valid(v.State) {
 		return append(o, "state", json.RawMessage(v.State))
 	}
@@ -116,6 +119,9 @@ func versionRows(v history.Version) (rows [][]string) {
 		state = strings.TrimSuffix("ended, "+state, ", ")
 	case history.BeganAndEnded:
 		state = strings.TrimSpace("began and ended " + state)
+	case history.Repaired, history.Retimed, history.Stopped:
+		state = strings.TrimSuffix(v.Change.String()+": "+state, ": ")
+		return [][]string{{number, Moment(v.At), "by " + cmp.Or(v.By, "an operator"), state, " "}}
 	}
 	for n, e := range v.Entries {
 		outs := outTexts(e)

@@ -1,22 +1,25 @@
 package view
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 
 // Jobs are those that retry or discard many dead letters.
 func Jobs(all []deadletter.Job) List {
-	return listOf("jobs", "JOB|ACTION|STATE|ENDED|KEPT|RATE|CREATED|CHANGED|FILTER", all, func(j deadletter.Job) Row {
+	const columns = "JOB|ACTION|STATE|ENDED|KEPT|UNDONE|RATE|CREATED|CHANGED|FILTER"
+	return listOf("jobs", columns, all, func(j deadletter.Job) Row {
 		rate := ""
 		if j.Rate > 0 {
 			rate = strconv.FormatFloat(j.Rate, 'g', -1, 64)
 		}
 		return Row{JSON: jobOf(j), Cells: []string{wide(j.Number), string(j.Action), string(j.State), wide(j.Ended),
-			wide(j.Kept), rate, Moment(j.Created), Moment(j.Changed), filterText(j.Filter)}}
+			wide(j.Kept), wide(j.Undone), rate, Moment(j.Created), Moment(j.Changed), filterText(j.Filter)}}
 	})
 }
 
@@ -28,8 +31,16 @@ func Job(j deadletter.Job) View {
 }
 
 func jobOf(j deadletter.Job) Object {
-	return Object{"job", j.Number, "action", j.Action, "state", j.State, "ended", j.Ended, "kept", j.Kept, "error",
-		j.Error, "filter", filterText(j.Filter), "rate", j.Rate, "created", j.Created, "changed", j.Changed}
+	return Object{"job", j.Number, "action", j.Action, "state", j.State, "ended", j.Ended, "kept", j.Kept, "undone",
+		j.Undone, "error", j.Error, "filter", filterText(j.Filter), "rate", j.Rate, "to", j.To, "plan",
+		append([]int{}, j.Plan...), "stage", j.Stage, "patch", patchOf(j), "created", j.Created, "changed", j.Changed}
+}
+
+// Undone is what was taken back of a job.
+func Undone(job int64, done deadletter.Undone) View {
+	return View{JSON: Object{"job", job, "returned", done.Returned, "handled", done.Handled}, Parts: []Part{linef(
+		"%d messages of job %d are dead letters again; %d were handled meanwhile, or are in hand.", done.Returned, job,
+		done.Handled)}}
 }
 
 // filterText is a filter as it stands on a command line.
@@ -55,4 +66,33 @@ func filterText(f deadletter.Filter) string {
 		return "--all"
 	}
 	return strings.Join(parts, " ")
+}
+
+// patchOf is the patch of a job as JSON, nil if it has none.
+func patchOf(j deadletter.Job) any {
+	if j.Patch == nil {
+		return nil
+	}
+	return json.RawMessage(j.Patch)
+}
+
+// Previews are dead letters as a patch would make them.
+func Previews(all []deadletter.Preview) View {
+	v := View{JSON: Object{"previews", objects(all, func(p deadletter.Preview) Object {
+		if p.Err != nil {
+			return Object{"number", p.Letter.Number, "diff", "", "error", p.Err.Error()}
+		}
+		return Object{"number", p.Letter.Number, "diff", history.Diff(p.Letter.Body, p.Body), "error", ""}
+	})}}
+	for _, p := range all {
+		switch diff := history.Diff(p.Letter.Body, p.Body); {
+		case p.Err != nil:
+			v.Parts = append(v.Parts, linef("%v", p.Err))
+		case diff == "":
+			v.Parts = append(v.Parts, linef("dead letter %d: nothing differs", p.Letter.Number))
+		default:
+			v.Parts = append(v.Parts, linef("dead letter %d: %s", p.Letter.Number, diff))
+		}
+	}
+	return v
 }

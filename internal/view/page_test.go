@@ -12,9 +12,12 @@ import (
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )
 
@@ -34,8 +37,13 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `queue peek` | `next`":         messageOf(operate.QueuedMessage{Faulty: errTest}, true),
 		"| `queue show` | `messages`":     foundOf(operate.FoundMessage{}, true),
 		"| `saga show` | `saga`":          instanceOf(persistence.Listed{Faulty: errTest}),
+		"| `saga repair` | `saga`":        Repaired(instances.Repair{}, instances.Repaired{Version: 1}).JSON,
+		"| `saga end` | `saga`":           Ended(instances.End{}, instances.Ended{}).JSON,
+		"| `send` | `message`":            Sent(messages.Sent{}).JSON,
+		"| `saga timeout` | `saga`":       Timeout(instances.Timeout{}, "fired", saga.Pending{}).JSON,
 		"| `dead group` | `next`":         letterGroupRow(deadletter.Group{}).JSON,
 		"| `dead jobs` | `jobs`":          jobOf(deadletter.Job{}),
+		"| `dead undo` | `job`":           Undone(1, deadletter.Undone{}).JSON,
 		"| `endpoint list` | `endpoints`": endpointRow(operate.EndpointSettings{}).JSON,
 		"| `dead show` | `number`":        letterOf(deadletter.Letter{}),
 		"| `manifest show` | `manifest`":  manifestOf(scheduler.ManifestInfo{}),

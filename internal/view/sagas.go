@@ -38,9 +38,7 @@ func firstDue(pending []saga.Pending) (first time.Time) {
 
 func instanceOf(l persistence.Listed) Object {
 	i, originator := l.Instance, any(nil)
-	timeouts := objects(i.Pending, func(p saga.Pending) Object {
-		return Object{"name", p.Name, "kind", p.Kind, "due", p.Due.UTC(), "id", p.ID}
-	})
+	timeouts := objects(i.Pending, timeoutOf)
 	if i.Originator != (saga.Originator{}) {
 		originator = Object{"endpoint", i.Originator.Endpoint, "message", i.Originator.MessageID}
 	}

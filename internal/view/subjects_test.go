@@ -112,6 +112,20 @@ func TestTimelineHasARowForEachOutcome(t *testing.T) {
 	}
 }
 
+// What an operator has done stands in the timeline, although no message did it.
+func TestTimelineShowsAnOperator(t *testing.T) {
+	t.Parallel()
+	v := history.Version{Version: 3, Change: history.Repaired, At: someTime, By: "ann", Before: []byte(`{"n":1}`),
+		State: []byte(`{"n":2}`)}
+	if got := strings.Join(versionRows(v)[0], "|"); got != "3|2026-11-21 10:00:00.000Z|by ann|repaired: n: 1 → 2| " {
+		t.Error(got)
+	}
+	v.Change, v.State, v.By = history.Stopped, nil, ""
+	if got := strings.Join(versionRows(v)[0], "|"); got != "3|2026-11-21 10:00:00.000Z|by an operator|stopped| " {
+		t.Error(got)
+	}
+}
+
 // A deep tree stays on the screen.
 func TestDeepTreesNameTheirLevel(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,8 @@ GRANT INSERT, UPDATE, DELETE ON :schema.saga, :schema.record, :schema.discarded,
     :schema.slot, :schema.ticket,
     :schema.saga_counter, :schema.dead_letter_job, :schema.session, :schema.in_flight, :schema.suspect,
     :schema.manifest_group, :schema.manifest, :schema.run, :schema.run_attempt TO :role;
-GRANT INSERT, DELETE ON :schema.subscription, :schema.dead_letter, :schema.saga_item, :schema.audit TO :role;
+GRANT INSERT, DELETE ON :schema.subscription, :schema.dead_letter, :schema.dead_letter_sent, :schema.saga_item,
+    :schema.audit TO :role;
 GRANT INSERT, UPDATE, DELETE ON :schema.parked TO :role; -- UPDATE for its row locks
 -- A row that was deleted and came back would begin its epochs anew.
 GRANT INSERT, UPDATE ON :schema.lease, :schema.concurrency_limit, :schema.endpoint_setting TO :role;
@@ -41,6 +42,8 @@ GRANT EXECUTE ON FUNCTION :schema.expect(boolean, text), :schema.create_queue(te
     :schema.rotate_ring(text), :schema.ring_tables(text, int), :schema.ring_bytes(text, int),
     :schema.adjust_slots(text), :schema.set_limit(text, int, boolean),
         :schema.is_queued(int, timestamptz, uuid), :schema.queue_depths(int[], bigint),
+    :schema.queues_of(text), :schema.still_queued(text, uuid[], timestamptz),
+        :schema.unsend(text, uuid, timestamptz, timestamptz),
     :schema.session_died(uuid, boolean), :schema.manifest_live(boolean, timestamptz, timestamptz, int),
         :schema.manifest_lock(bigint[]),
     :schema.run_check(uuid[], int[], text), :schema.run_beat(uuid[], int[]), :schema.run_rest(uuid[], int[]),
@@ -79,7 +82,7 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 -- name: tables
 :schema.migration, :schema.settings, :schema.queue, :schema.subscription, :schema.subscription_generation,
     :schema.saga, :schema.record, :schema.dead_letter, :schema.dead_letter_job, :schema.dead_letter_edit,
-    :schema.saga_item, :schema.discarded, :schema.sent_id,
+    :schema.dead_letter_sent, :schema.saga_item, :schema.discarded, :schema.sent_id,
     :schema.lane, :schema.parked, :schema.lease, :schema.concurrency_limit, :schema.slot, :schema.ticket,
         :schema.saga_counter,
     :schema.audit, :schema.endpoint_setting, :schema.session, :schema.in_flight, :schema.suspect,

@@ -2,6 +2,7 @@ package deadletter
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -26,9 +28,10 @@ const (
 // JobState is the state of a job.
 type JobState string
 
-// The states of jobs. A job that is not running is open, too.
+// The states of jobs. A job that is not running is open, too. A paused one has stopped itself, see Job.Plan.
 const (
 	JobOpen      JobState = "open"
+	JobPaused    JobState = "paused"
 	JobDone      JobState = "done"
 	JobCancelled JobState = "cancelled"
 )
@@ -40,19 +43,33 @@ type Job struct {
 	Action Action
 	Filter Filter  // After and Limit are not used
 	Rate   float64 // letters a second, over all processes that run the job; 0 is no limit
-	Reason string  // of ActionDiscard, for the record
+	Reason string  // of ActionDiscard and of a Patch, for the record
+
+	// To is the endpoint that a retry sends the letters to, "" sends each to where it died.
+	To string
+	// Plan makes a retry a canary: it is how many letters each stage sends, and the last number holds for all stages
+	// that follow. After a stage the job waits until each message of it has left the queue, or has died again, or 30
+	// seconds have passed. If more than a tenth of them have died again the job is paused; ResumeJob continues it with
+	// the first stage. Nil sends all at once.
+	Plan []int
+	// Patch is a JSON merge patch (RFC 7396) that a retry applies to the body of each letter; nil changes none. What
+	// the letters were is kept as for Edit. RunJob needs a Patcher. Letters that it cannot be applied to are kept.
+	Patch []byte
 
 	State   JobState
 	Ended   int64     // letters that it has retried or discarded
 	Kept    int64     // letters that it could not retry, which stay dead letters
-	Error   string    // why the last of them could not be retried
+	Undone  int64     // letters that UndoJob took back
+	Stage   int       // of a Plan, from 1
+	Error   string    // why the last of them could not be retried, or why the job is paused
 	Mark    int64     // the job has dealt with every letter up to this number
 	Last    int64     // the last number of the job
 	Created time.Time // by the database's clock, as is Changed
 	Changed time.Time
 }
 
-// NewJob stores a job for RunJob. It uses only Action, Filter, Rate and Reason of j.
+// NewJob stores a job for RunJob. It uses only Action, Filter, Rate, Reason, To, Plan and Patch of j. If the endpoint
+// To has no queue, the error is ErrUndeliverable.
 func (s *Store) NewJob(ctx context.Context, db Beginner, j Job) (number int64, err error) {
 	if err = j.check(); err == nil {
 		err = pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) (err error) {
@@ -74,10 +91,13 @@ func (s *Store) newJob(ctx context.Context, tx pgx.Tx, j Job) (number int64, err
 	if j.Rate > 0 {
 		rate = j.Rate
 	}
+	if err := isInstalled(ctx, tx, s.sql.Get("queue_of"), j.To); err != nil {
+		return 0, err
+	}
 	from, before := j.Filter.period()
 	rows, err := tx.Query(ctx, s.sql.Get("new_job"), pg.Planned, string(j.Action), Storable(j.Filter.Endpoint),
 		Storable(j.Filter.Kind),
-		Storable(j.Filter.Group), id, from, before, Storable(j.Reason), rate)
+		Storable(j.Filter.Group), id, from, before, Storable(j.Reason), rate, j.To, j.Plan, j.Patch)
 	if err != nil {
 		return 0, err
 	}
@@ -86,12 +106,30 @@ func (s *Store) newJob(ctx context.Context, tx pgx.Tx, j Job) (number int64, err
 	}
 	after := map[string]any{"action": j.Action}
 	for name, value := range map[string]string{"endpoint": j.Filter.Endpoint, "kind": j.Filter.Kind,
-		"group": j.Filter.Group} {
+		"group": j.Filter.Group, "to": j.To} {
 		if value != "" {
 			after[name] = Storable(value)
 		}
 	}
+	if j.Patch != nil {
+		after["patch"] = json.RawMessage(j.Patch)
+	}
+	if j.Plan != nil {
+		after["plan"] = j.Plan
+	}
 	return number, s.audit.Add(ctx, tx, jobChange("dead.job", number, j.Reason, after))
+}
+
+// isInstalled returns ErrUndeliverable if an endpoint has no queue.
+func isInstalled(ctx context.Context, tx pgx.Tx, queueOf, endpoint string) error {
+	if endpoint == "" {
+		return nil
+	}
+	_, err := tx.Exec(ctx, queueOf, Storable(endpoint))
+	if pgerr.Code(err) == "ED002" {
+		return fmt.Errorf("%w: there is no endpoint %.80q; run it once, or install it", ErrUndeliverable, endpoint)
+	}
+	return err
 }
 
 func jobChange(verb string, number int64, reason string, after any) audit.Change {
@@ -109,6 +147,13 @@ func (j Job) check() error {
 	if j.Action == ActionDiscard && j.Reason == "" {
 		faults = append(faults, errors.New("a job that discards needs a Reason"))
 	}
+	if j.Action != ActionRetry && (j.To != "" || j.Plan != nil || j.Patch != nil) {
+		faults = append(faults, errors.New("only a job that retries has To or a Plan, or a Patch"))
+	}
+	if object := map[string]json.RawMessage(nil); j.Patch != nil && json.Unmarshal(j.Patch, &object) != nil {
+		faults = append(faults, errors.New("Patch is not a JSON object"))
+	}
+	faults = append(faults, checkPlan(j.Plan)...)
 	if math.IsNaN(j.Rate) || j.Rate < 0 || j.Rate > mostRate || j.Rate > 0 && j.Rate < 1/mostRate {
 		faults = append(faults, fmt.Errorf("Rate is %v, want 0 for no limit, or up to %v letters a second", j.Rate,
 			float64(mostRate)))
@@ -138,8 +183,8 @@ func (s *Store) Jobs(ctx context.Context, q Queryer, limit int) ([]Job, error) {
 		Filter{Limit: limit}.limit())
 }
 
-// CancelJob cancels a job. Letters that it has ended stay ended, and RunJob returns after the step in hand. The error
-// is ErrNoJob if no open job has this number.
+// CancelJob cancels a job that is open or paused. Letters that it has ended stay ended, and RunJob returns after the
+// step in hand. The error is ErrNoJob if no such job has this number.
 func (s *Store) CancelJob(ctx context.Context, db Beginner, number int64) error {
 	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, s.sql.Get("cancel_job"), number)
@@ -173,7 +218,8 @@ func scanJob(row pgx.CollectableRow) (j Job, err error) {
 	)
 	err = row.Scan(&j.Number, &j.Action, &j.State, &j.Filter.Endpoint, &j.Filter.Kind, &j.Filter.Group, &id, &from,
 		&before,
-		&j.Reason, &rate, &j.Mark, &j.Last, &j.Ended, &j.Kept, &j.Error, &j.Created, &j.Changed)
+		&j.Reason, &rate, &j.Mark, &j.Last, &j.Ended, &j.Kept, &j.Error, &j.Created, &j.Changed, &j.To, &j.Plan,
+		&j.Stage, &j.Undone, &j.Patch)
 	if err != nil {
 		return Job{}, err
 	}

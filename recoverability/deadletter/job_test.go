@@ -187,6 +187,16 @@ func TestJobsAndPeopleEndEachLetterOnce(t *testing.T) {
 // The program is killed before and after each of its statements, and another goes on: each letter is sent again once.
 func TestJobSurvivesEveryCut(t *testing.T) {
 	t.Parallel()
+	for name, job := range map[string]deadletter.Job{
+		"rate":   {Action: deadletter.ActionRetry, Rate: 30}, // steps of three
+		"canary": {Action: deadletter.ActionRetry, Plan: []int{2, 3}},
+	} {
+		t.Run(name, func(t *testing.T) { survivesEveryCut(t, job) })
+	}
+}
+
+func survivesEveryCut(t *testing.T, job deadletter.Job) {
+	t.Parallel()
 	proxy, dsn := pgtest.Proxy(t)
 	attempt := func(o *office, number int64) error {
 		conn, err := pgx.Connect(t.Context(), dsn)
@@ -198,7 +208,6 @@ func TestJobSurvivesEveryCut(t *testing.T) {
 		return err
 	}
 	const letters = 7
-	job := deadletter.Job{Action: deadletter.ActionRetry, Rate: 30} // steps of three
 	proxy.Set()
 	clean := newOffice(t, numbered(letters, "orders", "stock")...)
 	if err := attempt(clean, clean.job(job)); err != nil {
@@ -293,8 +302,8 @@ func TestJobIsCancelled(t *testing.T) {
 		jobs[0].State != deadletter.JobOpen || jobs[0].Number != number {
 		t.Errorf("%+v, %v", jobs, err)
 	}
-	if n, err := o.store.PruneJobs(t.Context(), o.pool, 0, 10); err != nil || n != 1 {
-		t.Errorf("%d jobs were pruned, %v; want the one that has ended", n, err)
+	if n, err := o.store.PruneJobs(t.Context(), o.pool, 0, 10); err != nil || n != 2 {
+		t.Errorf("%d rows were pruned, %v; want the job that has ended, and the letter that it sent", n, err)
 	}
 }
 
@@ -303,9 +312,13 @@ func TestJobsThatMakeNoSenseAreRefused(t *testing.T) {
 	o := newOffice(t)
 	for want, j := range map[string]deadletter.Job{
 		`Action is "send"`: {Action: "send"}, "Rate is -1": {Action: deadletter.ActionRetry, Rate: -1},
-		"Rate is NaN":    {Action: deadletter.ActionRetry, Rate: math.NaN()},
-		"Rate is 1e-09":  {Action: deadletter.ActionRetry, Rate: 1e-9},
-		"needs a Reason": {Action: deadletter.ActionDiscard},
+		"Rate is NaN":         {Action: deadletter.ActionRetry, Rate: math.NaN()},
+		"Rate is 1e-09":       {Action: deadletter.ActionRetry, Rate: 1e-9},
+		"needs a Reason":      {Action: deadletter.ActionDiscard},
+		"has To or a Plan":    {Action: deadletter.ActionDiscard, Reason: "x", To: "stock"},
+		"Plan has 0 stages":   {Action: deadletter.ActionRetry, Plan: []int{}},
+		"a stage of Plan has": {Action: deadletter.ActionRetry, Plan: []int{1, 0}},
+		"no endpoint":         {Action: deadletter.ActionRetry, To: "nowhere"},
 		"the year 0": {Action: deadletter.ActionRetry,
 			Filter: deadletter.Filter{DiedBefore: time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)}},
 	} {

@@ -39,7 +39,7 @@ func TestListsAndRetriesDoNotReadTheWholeTable(t *testing.T) {
 			"letters_of":     {"{" + message + "}"},
 			"list_discarded": {"0", "", "50", "", ""}, "list_edited": {"0", "", "50"},
 			"prune_discarded": {"2592000", "1000"},
-			"new_job":         {"retry", "", "", "", message, always, never, "", "1"},
+			"new_job":         {"retry", "", "", "", message, always, never, "", "1", "", "{1,5}", "{}"},
 		},
 	}.Check(t, pool, schema)
 	pool, schema = pgtest.Database(t) // anew: the server may have counted what was rolled back in the other

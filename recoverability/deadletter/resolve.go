@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -35,7 +36,12 @@ func wake(ctx context.Context, r Resender, endpoints ...string) {
 // same time one succeeds and the others get ErrNotFound; if the first fails, another one succeeds. A letter from
 // another system may be larger than a queue allows (16 MiB, or a header of 2 MiB): the error is saga.ErrTooLarge.
 func (s *Store) Retry(ctx context.Context, db Beginner, r Resender, number int64) error {
-	endpoint := ""
+	return s.RetryTo(ctx, db, r, number, "")
+}
+
+// RetryTo is Retry to another endpoint than that in which the letter died; "" is that one. If the endpoint has no queue
+// the error is ErrUndeliverable.
+func (s *Store) RetryTo(ctx context.Context, db Beginner, r Resender, number int64, endpoint string) error {
 	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
 		l, err := s.takeOne(ctx, tx, number)
 		if err != nil {
@@ -44,11 +50,16 @@ func (s *Store) Retry(ctx context.Context, db Beginner, r Resender, number int64
 		if err := l.fits(); err != nil {
 			return err
 		}
-		endpoint = l.Endpoint
+		c := l.changed("dead.retry")
+		if endpoint != "" && endpoint != l.Endpoint {
+			c.After = map[string]any{"endpoint": Storable(endpoint)}
+		}
+		endpoint = cmp.Or(endpoint, l.Endpoint)
+		l.Endpoint = endpoint
 		if err := r.Resend(ctx, tx, l); err != nil {
 			return err
 		}
-		return s.audit.Add(ctx, tx, l.changed("dead.retry"))
+		return s.audit.Add(ctx, tx, c)
 	})
 	if err != nil {
 		return fmt.Errorf("retry dead letter %d: %w", number, err)
@@ -113,14 +124,17 @@ func (s *Store) Discard(ctx context.Context, db Beginner, number int64, reason s
 	return nil
 }
 
-// PruneJobs deletes at most limit jobs that ended more than olderThan ago by the database's clock, and returns how
-// many.
-func (s *Store) PruneJobs(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
-	tag, err := db.Exec(ctx, s.sql.Get("prune_jobs"), pg.Planned, olderThan.Seconds(), limit)
-	if err != nil {
-		return 0, fmt.Errorf("prune jobs of dead letters: %w", err)
+// PruneJobs deletes at most limit jobs that ended more than olderThan ago by the database's clock, and at most limit of
+// the letters that such jobs have sent, and returns how many rows that are.
+func (s *Store) PruneJobs(ctx context.Context, db Execer, olderThan time.Duration, limit int) (n int64, err error) {
+	for _, sql := range []string{s.sql.Get("prune_sent"), s.sql.Get("prune_jobs")} {
+		tag, err := db.Exec(ctx, sql, pg.Planned, olderThan.Seconds(), limit)
+		if err != nil {
+			return n, fmt.Errorf("prune jobs of dead letters: %w", err)
+		}
+		n += tag.RowsAffected()
 	}
-	return tag.RowsAffected(), nil
+	return n, nil
 }
 
 // Prune deletes at most limit rows of discarded that are older than olderThan by the database's clock, and returns how

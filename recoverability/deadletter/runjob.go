@@ -21,7 +21,8 @@ import (
 // continues where the last step ended. Several processes may run the same job; each letter ends once, and the rate
 // holds for all of them together.
 //
-// If progress is not nil, it is called after each step. RunJob returns when the job is done or cancelled, and with an
+// If progress is not nil, it is called after each step. RunJob returns when the job is done, cancelled or paused, and
+// with an
 // error when ctx ends, when no job has this number (ErrNoJob), or when the connection is lost; the next call continues.
 func (s *Store) RunJob(ctx context.Context, db Beginner, r Resender, number int64, progress func(Job)) (Job, error) {
 	for {
@@ -68,10 +69,14 @@ type step struct {
 	kept    int64
 	fault   string
 	touched []string // endpoints that got messages
+	left    int      // letters that the stage still has to send
 }
 
 func (st *step) run(ctx context.Context, tx pgx.Tx, number int64) error {
 	if err := st.begin(ctx, tx, number); err != nil || st.job.State != JobOpen || st.wait > 0 {
+		return err
+	}
+	if err := st.judge(ctx, tx); err != nil || st.job.State != JobOpen || st.wait > 0 {
 		return err
 	}
 	chosen, mark, err := st.choose(ctx, tx)
@@ -111,6 +116,9 @@ func (st *step) choose(ctx context.Context, tx pgx.Tx) (chosen []candidate, mark
 	if j := st.job; j.Rate > 0 {
 		most = int(max(1, min(j.Rate/stepsPer, stepLetters)))
 	}
+	if st.job.Plan != nil {
+		most = min(most, st.left)
+	}
 	w := walk{filter: st.job.Filter, after: st.job.Mark, last: st.job.Last, most: most, rows: stepRows}
 	found, err := st.store.walk(ctx, tx, w)
 	if err != nil {
@@ -138,7 +146,7 @@ func (st *step) end(ctx context.Context, tx pgx.Tx, chosen []candidate) error {
 			stays, err = st.retry(ctx, tx, chosen)
 			return err
 		})
-		if !errors.Is(err, ErrUndeliverable) && !errors.Is(err, saga.ErrTooLarge) {
+		if !errors.Is(err, ErrUndeliverable) && !errors.Is(err, saga.ErrTooLarge) && !errors.Is(err, errPatch) {
 			return err
 		}
 		// Letters that cannot be retried must not block the others: the step starts again without them.
@@ -163,6 +171,14 @@ func (st *step) retry(ctx context.Context, tx pgx.Tx, chosen []candidate) (stays
 				fmt.Errorf("dead letter %d: %w", l.Number, err)
 		}
 	}
+	if stays, err := st.change(ctx, tx, taken); err != nil {
+		return stays, err
+	}
+	from := make(map[int64]string, len(taken))
+	for n := range taken {
+		l := &taken[n]
+		from[l.Number], l.Endpoint = l.Endpoint, cmp.Or(st.job.To, l.Endpoint)
+	}
 	slices.SortFunc(taken, func(a, b Letter) int {
 		return cmp.Or(strings.Compare(a.Endpoint, b.Endpoint), cmp.Compare(a.Number, b.Number))
 	})
@@ -175,7 +191,10 @@ func (st *step) retry(ctx context.Context, tx pgx.Tx, chosen []candidate) (stays
 		}
 		if err := st.resend.Resend(ctx, tx, taken[:end]...); err != nil {
 			st.ended, st.touched = 0, nil
-			return func(c candidate) bool { return c.endpoint == endpoint }, err
+			return func(c candidate) bool { return cmp.Or(st.job.To, c.endpoint) == endpoint }, err
+		}
+		if err := st.keepSent(ctx, tx, taken[:end], from); err != nil {
+			return nil, err
 		}
 		st.touched = append(st.touched, endpoint)
 		taken = taken[end:]

@@ -134,29 +134,31 @@ SELECT endpoint, message_id, kind, '', '', $2 FROM gone;
 -- name: new_job
 -- The job ends with the last letter of now.
 INSERT INTO :schema.dead_letter_job (action, endpoint, kind, error_group, message_id, died_from, died_before, reason,
-    rate, last)
+    rate, target, plan, patch, stage, stage_left, last)
 SELECT $1, $2, $3, $4, $5::text::uuid, nullif($6::timestamptz, '-infinity'), nullif($7::timestamptz, 'infinity'), $8,
-    $9::double precision,
+    $9::double precision, $10, $11::int[], $12::json, CASE WHEN $11::int[] IS NULL THEN 0 ELSE 1 END,
+       coalesce(($11::int[])[1], 0),
        coalesce((SELECT d.id FROM :schema.dead_letter d ORDER BY d.id DESC LIMIT 1), 0)
 RETURNING id;
 
 -- name: job
 SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark,
-    last, ended, kept, error, created, changed
+    last, ended, kept, error, created, changed, target, plan, stage, undone, patch::text
 FROM :schema.dead_letter_job WHERE id = $1;
 
 -- name: jobs
 SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark,
-    last, ended, kept, error, created, changed
+    last, ended, kept, error, created, changed, target, plan, stage, undone, patch::text
 FROM :schema.dead_letter_job ORDER BY id DESC LIMIT $1;
 
 -- name: cancel_job
-UPDATE :schema.dead_letter_job SET state = 'cancelled', changed = clock_timestamp() WHERE id = $1 AND state = 'open';
+UPDATE :schema.dead_letter_job SET state = 'cancelled', changed = clock_timestamp()
+WHERE id = $1 AND state IN ('open', 'paused');
 
 -- name: lock_job
 -- Two processes that run one job alternate, step by step.
 SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark,
-    last, ended, kept, error, created, changed
+    last, ended, kept, error, created, changed, target, plan, stage, undone, patch::text
 FROM :schema.dead_letter_job WHERE id = $1 FOR NO KEY UPDATE;
 
 -- name: job_wait
@@ -168,17 +170,104 @@ SELECT extract(epoch FROM due - clock_timestamp())::double precision FROM :schem
 UPDATE :schema.dead_letter_job
 SET mark = $2, ended = ended + $3, kept = kept + $4, error = CASE WHEN $5 = '' THEN error ELSE $5 END,
     due = greatest(due, clock_timestamp()) + $6 * interval '1 second', changed = clock_timestamp(),
-    state = CASE WHEN $2 >= last THEN 'done' ELSE state END
+    state = CASE WHEN $2 >= last THEN 'done' ELSE state END, stage_left = greatest(stage_left - $3, 0),
+    stage_sent = CASE WHEN stage > 0 AND stage_left <= $3 THEN clock_timestamp() END
 WHERE id = $1
 RETURNING id, action, state, endpoint, kind, error_group, message_id::text, died_from, died_before, reason, rate, mark,
-    last, ended, kept, error, created, changed;
+    last, ended, kept, error, created, changed, target, plan, stage, undone, patch::text;
 
 -- name: prune_jobs
 DELETE FROM :schema.dead_letter_job
 WHERE id = ANY (ARRAY(
     SELECT j.id FROM :schema.dead_letter_job j
-    WHERE j.state <> 'open' AND j.changed < now() - make_interval(secs => $1)
+    WHERE j.state IN ('done', 'cancelled') AND j.changed < now() - make_interval(secs => $1)
+        AND NOT EXISTS (SELECT FROM :schema.dead_letter_sent s WHERE s.job = j.id)
     ORDER BY j.id LIMIT $2 FOR UPDATE SKIP LOCKED));
+
+-- name: prune_sent
+DELETE FROM :schema.dead_letter_sent
+WHERE ctid = ANY (ARRAY(
+    SELECT s.ctid FROM :schema.dead_letter_job j JOIN :schema.dead_letter_sent s ON s.job = j.id
+    WHERE j.state IN ('done', 'cancelled') AND j.changed < now() - make_interval(secs => $1)
+    LIMIT $2));
+
+-- name: queue_of
+SELECT :schema.command_queue('', $1);
+
+-- name: keep_sent
+-- The messages of a step were due after its transaction began, each a microsecond after the one before it.
+INSERT INTO :schema.dead_letter_sent (job, letter, endpoint, target, message_id, attempts, conflicts, reason, error,
+    sent, first_failed, died, error_group, since, until)
+SELECT $1, u.letter, u.endpoint, u.target, u.id::uuid, u.attempts, u.conflicts, u.reason, u.error, u.sent,
+    u.first_failed, u.died, u.error_group, now(), clock_timestamp() + interval '10 milliseconds'
+FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::int[], $7::int[], $8::text[], $9::text[],
+            $10::timestamptz[], $11::timestamptz[], $12::timestamptz[], $13::text[])
+     u(letter, endpoint, target, id, attempts, conflicts, reason, error, sent, first_failed, died, error_group);
+
+-- name: stage
+SELECT stage_left, extract(epoch FROM clock_timestamp() - stage_sent)::double precision
+FROM :schema.dead_letter_job WHERE id = $1;
+
+-- name: fates
+-- What became of the letters that a stage has sent: how many there are, how many still wait or are in hand, how many
+-- have died again, and of what the last of these died.
+WITH stage AS MATERIALIZED (
+    SELECT s.target, s.message_id, s.since
+    FROM :schema.dead_letter_job j JOIN :schema.dead_letter_sent s ON s.job = j.id AND s.letter > j.stage_mark
+    WHERE j.id = $1),
+dead AS MATERIALIZED (
+    SELECT d.id, d.error FROM stage s CROSS JOIN LATERAL (
+        SELECT x.id, x.error FROM :schema.dead_letter x WHERE x.message_id = s.message_id AND x.died >= s.since
+        ORDER BY x.id DESC LIMIT 1) d)
+SELECT (SELECT count(*) FROM stage),
+       (SELECT coalesce(sum(cardinality(:schema.still_queued(t.target, t.ids, t.since))), 0)
+        FROM (SELECT s.target, array_agg(s.message_id) AS ids, min(s.since) AS since FROM stage s GROUP BY s.target) t),
+       (SELECT count(*) FROM dead), coalesce((SELECT d.error FROM dead d ORDER BY d.id DESC LIMIT 1), '');
+
+-- name: next_stage
+UPDATE :schema.dead_letter_job
+SET stage = stage + 1, stage_left = plan[least(stage + 1, cardinality(plan))], stage_mark = mark, stage_sent = NULL,
+    changed = clock_timestamp()
+WHERE id = $1;
+
+-- name: pause_job
+UPDATE :schema.dead_letter_job SET state = 'paused', error = $2, changed = clock_timestamp() WHERE id = $1;
+
+-- name: resume_job
+UPDATE :schema.dead_letter_job
+SET state = 'open', error = '', stage = 1, stage_left = plan[1], stage_mark = mark, stage_sent = NULL,
+    changed = clock_timestamp()
+WHERE id = $1 AND state = 'paused';
+
+-- name: stop_job
+-- A job that is undone sends no more.
+UPDATE :schema.dead_letter_job
+SET state = CASE WHEN state IN ('open', 'paused') THEN 'cancelled' ELSE state END, changed = clock_timestamp()
+WHERE id = $1
+RETURNING action, ended, undone, patch IS NOT NULL;
+
+-- name: undo
+-- The letters that a job has sent and that nobody has touched since, back to what they were, with their numbers.
+WITH chosen AS MATERIALIZED (
+    SELECT s.* FROM :schema.dead_letter_sent s WHERE s.job = $1 AND s.letter > $2 ORDER BY s.letter LIMIT $3),
+back AS MATERIALIZED (
+    SELECT c.*, u.kind, u.header, u.body FROM chosen c
+    CROSS JOIN LATERAL :schema.unsend(c.target, c.message_id, c.since, c.until) u),
+restored AS (
+    INSERT INTO :schema.dead_letter (id, endpoint, message_id, kind, header, body, attempts, conflicts, reason, error,
+        sent, first_failed, died, error_group)
+    OVERRIDING SYSTEM VALUE
+    SELECT b.letter, b.endpoint, b.message_id, b.kind, b.header, b.body, b.attempts, b.conflicts, b.reason, b.error,
+        b.sent, b.first_failed, b.died, b.error_group
+    FROM back b RETURNING 1),
+gone AS (
+    DELETE FROM :schema.dead_letter_sent s WHERE s.job = $1 AND s.letter IN (SELECT b.letter FROM back b) RETURNING 1),
+counted AS (
+    UPDATE :schema.dead_letter_job j
+    SET undone = j.undone + (SELECT count(*) FROM restored), changed = clock_timestamp()
+    WHERE j.id = $1 RETURNING 1)
+SELECT (SELECT count(*) FROM chosen), coalesce((SELECT max(c.letter) FROM chosen c), 0),
+       (SELECT count(*) FROM restored), (SELECT count(*) FROM gone), (SELECT count(*) FROM counted);
 
 -- name: keep_edited
 INSERT INTO :schema.dead_letter_edit (letter, endpoint, message_id, sent_as, kind, header, body, reason)

@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/persistence"
+	"github.com/spf13/cobra"
+)
+
+// mostInput is how many bytes are read of a file: more than any body or state may have.
+const mostInput = 2 << 20
+
+// readFile reads a file, or the standard input for "-". Of a larger one it reads more than is allowed anywhere.
+func (t *tool) readFile(file, what string) (text []byte, err error) {
+	if file != "-" {
+		text, err = os.ReadFile(file)
+	} else if t.in == nil {
+		err = errors.New("there is no standard input")
+	} else {
+		text, err = io.ReadAll(io.LimitReader(t.in, mostInput))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", what, err)
+	}
+	return append([]byte{}, text...), nil
+}
+
+// confirm asks the person at the terminal. Without one, --yes says so.
+func (t *tool) confirm(c *cobra.Command, yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	if !t.terminal || t.in == nil {
+		return usage(c, errors.New("nothing was changed: add --yes to do it"))
+	}
+	_, _ = fmt.Fprintf(t.err, "%s [y/N] ", view.Escape(question))
+	answer, _ := bufio.NewReader(t.in).ReadString('\n')
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return errors.New("nothing was changed")
+	}
+	return nil
+}
+
+// changing is an instance that a command is about to change, and who changes it.
+type changing struct {
+	op     *instances.Operator
+	before persistence.Listed
+}
+
+// change finds an instance and asks, and then does something with it and prints the result. preview returns what is
+// shown before, and the question.
+func (t sagas) change(c *cobra.Command, args []string, yes bool, preview func(i changing) (told, question string),
+	do func(ctx context.Context, i changing) (view.View, error)) error {
+	timeout := t.timeout
+	if t.terminal && !yes {
+		timeout = t.unbounded(c) // a person reads and answers
+	}
+	ctx, op, err := t.openWithin(c.Context(), timeout)
+	if err != nil {
+		return err
+	}
+	i := changing{}
+	if i.op, err = instances.New(t.pool, instances.Options{Schema: t.schemaName()}); err != nil {
+		return err
+	}
+	if i.before, err = living(ctx, op, args[0], args[1]); err != nil {
+		return causeOf(ctx, err)
+	}
+	told, question := preview(i)
+	if !yes {
+		_, _ = fmt.Fprintln(t.err, view.Escape(told))
+	}
+	if err := t.confirm(c, yes, question); err != nil {
+		return err
+	}
+	v, err := do(ctx, i)
+	if err != nil {
+		return causeOf(ctx, err)
+	}
+	return t.print(v)
+}
+
+// living reads an instance.
+func living(ctx context.Context, op *operate.Operator, name, key string) (persistence.Listed, error) {
+	l, ok, err := op.Sagas().Show(ctx, name, key)
+	if err == nil && !ok {
+		err = fmt.Errorf("show saga %s/%s: no instance of this key is alive: %w", name, key, errNotFound)
+	}
+	return l, err
+}
+
+func (t sagas) repair() *cobra.Command {
+	reason, file, version, yes := "", "", int64(0), false
+	c := because("reason", &reason, &cobra.Command{
+		Use: "repair SAGA KEY --version N --state FILE --reason TEXT", Short: "Replace the state of an instance",
+		Long: `Replace the state of an instance with JSON from a file, or from the standard input for "-". --version
+is the version that the new state was made of: if the instance has another one by now nothing is changed. The difference
+is printed, and a person at a terminal is asked; otherwise --yes does it.
+
+A handler that has the instance in hand is waited for. The version grows by one, the history shows the repair, and the
+audit has the state before and after. The command does not know the type of the state: a program that does checks it
+with instances.Operator.Repair. Exit code 3: there is no instance of this key.`,
+		Example: `  edda saga show order 2026-0007 --json | jq .state > state.json
+  edda saga repair order 2026-0007 --version 3 --state state.json --reason "the total was lost"`,
+		Args: arguments(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if version < 1 || file == "" {
+				return usage(c, errors.New("--version and --state are required: \"edda saga show\" has both"))
+			}
+			state, err := t.readFile(file, "the new state")
+			if err != nil {
+				return err
+			}
+			r := instances.Repair{Saga: args[0], Key: args[1], Version: version, State: state, Reason: reason}
+			return t.change(c, args, yes, func(i changing) (string, string) {
+				return "The state changes: " + diffOf(i.before.Instance.State, state),
+					fmt.Sprintf("Repair %s %s?", args[0], args[1])
+			}, func(ctx context.Context, i changing) (view.View, error) {
+				done, err := i.op.Repair(ctx, r)
+				return view.Repaired(r, done), err
+			})
+		},
+	})
+	c.Flags().Int64Var(&version, "version", 0, "the version that the new state was made of")
+	c.Flags().StringVar(&file, "state", "", `file with the new state, JSON; "-" is the standard input`)
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return c
+}
+
+// diffOf is what differs between two states, for people.
+func diffOf(before, after []byte) string {
+	if diff := history.Diff(before, after); diff != "" {
+		return diff
+	}
+	return "nothing differs"
+}
+
+func (t sagas) end() *cobra.Command {
+	reason, version, yes := "", int64(0), false
+	c := because("reason", &reason, &cobra.Command{
+		Use: "end SAGA KEY --reason TEXT", Short: "End an instance without its handlers",
+		Long: `End an instance as if it had completed, without its handlers: its row is deleted with its timeouts, and
+its key may start anew. No saga is told, and what is on its way to the instance finds none. A run of a manifest that the
+instance was started for is cancelled. A person at a terminal is asked; otherwise --yes does it. The history shows it as
+stopped. With --version an instance that has another version by now is left alone.`,
+		Example: `  edda saga end order 2026-0007 --reason "an order of the load test"`,
+		Args:    arguments(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			e := instances.End{Saga: args[0], Key: args[1], Version: version, Reason: reason}
+			return t.change(c, args, yes, func(i changing) (string, string) {
+				return fmt.Sprintf("It has version %d, and %d timeouts wait. State: %s", i.before.Instance.Version,
+						len(i.before.Instance.Pending), view.Body(i.before.Instance.State)),
+					fmt.Sprintf("End %s %s? Nothing brings it back.", args[0], args[1])
+			}, func(ctx context.Context, i changing) (view.View, error) {
+				done, err := i.op.End(ctx, e)
+				return view.Ended(e, done), err
+			})
+		},
+	})
+	c.Flags().Int64Var(&version, "version", 0, "end it only if it has this version; 0 is any")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return c
+}
+
+func (t sagas) retime() *cobra.Command {
+	at, fire, cancel, version := "", false, false, int64(0)
+	c := &cobra.Command{
+		Use: "timeout SAGA KEY NAME", Short: "Fire, move or cancel a pending timeout of an instance",
+		Long: `Fire, move or cancel a pending timeout of an instance. NAME is the name that the saga gave it, else its
+kind, if only one of the kind is pending, else its id. "edda saga show" has all. A timeout that a worker has in hand at
+this moment is neither fired nor moved; one that is cancelled meanwhile does nothing.`,
+		Example: `  edda saga timeout order 2026-0007 payment-due --fire
+  edda saga timeout order 2026-0007 payment-due --at 2026-12-01T10:00:00Z
+  edda saga timeout order 2026-0007 payment-due --at 2h
+  edda saga timeout order 2026-0007 payment-due --cancel --reason "it was paid in cash"`,
+		Args: arguments(cobra.ExactArgs(3)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if given := [3]bool{fire, at != "", cancel}; given != [3]bool{true} && given != [3]bool{1: true} &&
+				given != [3]bool{2: true} {
+				return usage(c, errors.New("give --fire, --at or --cancel"))
+			}
+			if _, err := comingTime(at, time.Time{}); at != "" && err != nil {
+				return usage(c, fmt.Errorf("--at %s: %w", view.Escape(at), err))
+			}
+			of := instances.Timeout{Saga: args[0], Key: args[1], Name: args[2], Version: version}
+			return t.operate(c, func(ctx context.Context, _ *operate.Operator) (view.View, error) {
+				op, err := instances.New(t.pool, instances.Options{Schema: t.schemaName()})
+				if err != nil {
+					return view.View{}, err
+				}
+				switch {
+				case fire:
+					p, err := op.FireTimeout(ctx, of)
+					return view.Timeout(of, "fired", p), err
+				case cancel:
+					p, err := op.CancelTimeout(ctx, of)
+					return view.Timeout(of, "cancelled", p), err
+				}
+				now, err := t.now(ctx)
+				if err != nil {
+					return view.View{}, err
+				}
+				due, _ := comingTime(at, now) // it has been checked
+				p, err := op.MoveTimeout(ctx, of, due)
+				return view.Timeout(of, "moved", p), err
+			})
+		},
+	}
+	c.Flags().BoolVar(&fire, "fire", false, "make it due now")
+	c.Flags().StringVar(&at, "at", "", "make it due then: 2026-12-01T10:00:00Z, or 2h for in two hours")
+	c.Flags().BoolVar(&cancel, "cancel", false, "cancel it")
+	c.Flags().Int64Var(&version, "version", 0, "only if the instance has this version; 0 is any")
+	return c
+}
+
+// comingTime reads a time, or how long it is after now.
+func comingTime(text string, now time.Time) (time.Time, error) {
+	if d, err := time.ParseDuration(strings.TrimSpace(text)); err == nil {
+		return now.Add(d), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, errors.New("want a time like 2026-12-01T10:00:00Z, or how long it is until then, like 90m")
+	}
+	return at, nil
+}

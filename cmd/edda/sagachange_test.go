@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/internal/pgdev"
+)
+
+// living7 is a world in which order 7 lives at version 3.
+func living7(t *testing.T) *world {
+	t.Helper()
+	w := migrated(t)
+	w.want(exitDone, "migrate", "install", "orders")
+	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state, timeouts) VALUES
+		('0198c0de-0000-7000-8000-000000000007', 'order', '7', 3, 1, '{"N":1}', '[{"name":"due","kind":"order.late",
+			"due":"2099-01-01T00:00:00Z","id":"0198c0de-0000-7000-8000-000000000008"},
+			{"kind":"order.late","due":"2099-01-02T00:00:00Z","id":"0198c0de-0000-7000-8000-000000000009"}]')`)
+	w.exec(`INSERT INTO edda.queue_1 (due, id, kind, header, body) VALUES
+		('2099-01-01T00:00:00Z', '0198c0de-0000-7000-8000-000000000008', 'order.late', '{}', '{}'),
+		('2099-01-02T00:00:00Z', '0198c0de-0000-7000-8000-000000000009', 'order.late', '{}', '{}')`)
+	return w
+}
+
+// at runs the program with a person at the terminal, who types text.
+func (w *world) at(text string, args ...string) said {
+	w.t.Helper()
+	var out, complaint bytes.Buffer
+	code := run(w.t.Context(), append(args, "--database", pgdev.DSN(w.t), "--schema", w.schema),
+		streams{in: strings.NewReader(text), out: &out, err: &complaint, terminal: true})
+	return said{code, out.String(), complaint.String()}
+}
+
+func (w *world) file(text string) string {
+	w.t.Helper()
+	name := filepath.Join(w.t.TempDir(), "file")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return name
+}
+
+func TestSagaRepair(t *testing.T) {
+	w := living7(t)
+	repair := []string{"saga", "repair", "order", "7", "--version", "3", "--state", w.file(`{"N":2}`), "--reason",
+		"lost"}
+	says(t, w.want(exitUsage, repair...).err, "The state changes: N: 1 → 2", "nothing was changed: add --yes")
+	s := w.at("n\n", repair...)
+	says(t, s.err, "Repair order 7? [y/N]", "nothing was changed")
+	if n := w.count(`SELECT version FROM edda.saga`); s.code != exitFailed || n != 3 {
+		t.Errorf("a person said no: exit code %d, version %d", s.code, n)
+	}
+	w.prints(w.at("yes\n", repair...).out, `| order 7 is repaired, and has version 4: N: 1 → 2`)
+	says(t, w.want(exitFailed, append(repair, "--yes")...).err, "the instance has moved on: it has version 4, not 3")
+	var done struct {
+		Version int
+		Before  map[string]int
+		After   map[string]int
+	}
+	w.decode(&done, "saga", "repair", "order", "7", "--version", "4", "--state", w.file(`{"N":5}`), "--yes", "--json",
+		"--reason", "again")
+	if done.Version != 5 || done.Before["N"] != 2 || done.After["N"] != 5 {
+		t.Errorf("%+v", done)
+	}
+	w.prints(w.want(exitDone, "history", "show", "order", "7").out, `
+		| order 7, which lives since TIME
+		| instance ID
+		| VERSION TIME IN STATE OUT
+		| 4 TIME by ACTOR repaired: {"N":2}
+		| 5 TIME by ACTOR repaired: N: 2 → 5`)
+	says(t, w.want(exitDone, "audit", "--verb", "saga").out, "order/7", "version 3 → 4", "lost")
+	says(t, w.want(exitUsage, "saga", "repair", "order", "7", "--version", "4", "--state", "x").err,
+		"--reason is missing")
+	says(t, w.want(exitUsage, "saga", "repair", "order", "7", "--reason", "x").err,
+		"--version and --state are required")
+	w.want(exitNotFound, "saga", "repair", "order", "8", "--version", "4", "--state", w.file(`{}`), "--reason", "x",
+		"--yes")
+	says(t, w.at("", "saga", "repair", "order", "7", "--version", "5", "--state", "-", "--reason", "x").err,
+		"nothing was changed")
+}
+
+func TestSagaEnd(t *testing.T) {
+	w := living7(t)
+	end := []string{"saga", "end", "order", "7", "--reason", "a test"}
+	says(t, w.want(exitUsage, end...).err, `It has version 3, and 2 timeouts wait. State: {`, "add --yes")
+	says(t, w.want(exitFailed, append(end, "--yes", "--version", "2")...).err, "it has version 3, not 2")
+	s := w.at("y\n", end...)
+	says(t, s.err, "End order 7? Nothing brings it back.")
+	w.prints(s.out, `| order 7 has ended at version 3, and 2 timeouts are cancelled.`)
+	if n := w.count(`SELECT count(*) FROM edda.saga`) + w.count(`SELECT count(*) FROM edda.queue_1`); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+	says(t, w.want(exitDone, "history", "ended", "order", "--outcome", "stopped").out, "stopped")
+	w.want(exitNotFound, append(end, "--yes")...)
+}
+
+func TestSagaTimeout(t *testing.T) {
+	w := living7(t)
+	w.prints(w.want(exitDone, "saga", "timeout", "order", "7", "due", "--at", "2098-01-01T00:00:00Z").out,
+		`| Timeout due of order 7 is due at TIME.`)
+	if n := w.count(`SELECT count(*) FROM edda.queue_1 WHERE due = '2098-01-01T00:00:00Z'`); n != 1 {
+		t.Error("it was not moved")
+	}
+	w.want(exitDone, "saga", "timeout", "order", "7", "due", "--at", "2h")
+	w.prints(w.want(exitDone, "saga", "timeout", "order", "7", "due", "--fire").out,
+		`| Timeout due of order 7 is fired.`)
+	if n := w.count(`SELECT count(*) FROM edda.queue_1 WHERE due <= now()`); n != 1 {
+		t.Error("it was not fired")
+	}
+	var done struct {
+		Did     string
+		Timeout timeoutJSON
+	}
+	w.decode(&done, "saga", "timeout", "order", "7", "0198c0de-0000-7000-8000-000000000009", "--cancel", "--json")
+	if done.Did != "cancelled" || done.Timeout.Kind != "order.late" ||
+		w.count(`SELECT count(*) FROM edda.queue_1`) != 1 {
+		t.Errorf("%+v", done)
+	}
+	w.want(exitNotFound, "saga", "timeout", "order", "7", "none", "--fire")
+	w.want(exitNotFound, "saga", "timeout", "order", "8", "due", "--fire")
+	w.exec(`UPDATE edda.queue_1 SET due = due + interval '1 minute', attempt = 1`)
+	says(t, w.want(exitFailed, "saga", "timeout", "order", "7", "due", "--fire").err, "is being handled")
+	w.want(exitUsage, "saga", "timeout", "order", "7", "due")
+	w.want(exitUsage, "saga", "timeout", "order", "7", "due", "--at", "tomorrow")
+}

@@ -1,0 +1,102 @@
+package instances_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/saga"
+)
+
+// An instance that is ended is gone with its timeouts, and its key may start again.
+func TestEnd(t *testing.T) {
+	both(t, func(w *world) {
+		stop := w.run()
+		began := w.begin()
+		stop()
+		ctx := audit.Because(w.Context(), "a test order")
+		if _, err := w.op.End(ctx, instances.End{Saga: "order", Key: "7", Version: 9}); !errors.Is(err,
+			instances.ErrVersion) {
+			t.Errorf("another version: %v", err)
+		}
+		done, err := w.op.End(ctx, instances.End{Saga: "order", Key: "7", Version: 1, Definition: w.def})
+		w.must(err)
+		if done.ID != began.ID || done.Version != 1 || len(done.Timeouts) != 2 {
+			t.Errorf("%+v", done)
+		}
+		if n := w.count(`SELECT count(*) FROM edda.queue_1`); n != 0 || w.living().Version != 0 {
+			t.Errorf("%d timeouts wait, and it lives: %+v", n, w.living())
+		}
+		lives, err := w.see.History().Lives(ctx, "order", "7", 5)
+		w.must(err)
+		if len(lives) != 1 || lives[0].Outcome != "stopped" || lives[0].Ended.IsZero() {
+			t.Errorf("%+v", lives)
+		}
+		if v := w.versions(began.ID); len(v) != 2 || v[1].Change != history.Stopped || v[1].By == "" ||
+			v[1].Version != 2 {
+			t.Errorf("%+v", v)
+		}
+		if e := w.entry(); e.Verb != "saga.end" || e.Target != "order/7" || e.Reason != "a test order" ||
+			e.After != nil {
+			t.Errorf("%+v", e)
+		}
+		if _, err := w.op.End(ctx, instances.End{Saga: "order", Key: "7"}); !errors.Is(err, instances.ErrNotFound) {
+			t.Errorf("ended twice: %v", err)
+		}
+		w.run()
+		if again := w.begin(); again.ID == began.ID {
+			t.Error("the key has not started anew")
+		}
+	})
+}
+
+// A handler that has the instance in hand when it is ended has done nothing, or is waited for.
+func TestEndBesideAHandler(t *testing.T) {
+	both(t, func(w *world) {
+		w.run()
+		w.begin()
+		release := w.holds()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := w.op.End(w.Context(), instances.End{Saga: "order", Key: "7"})
+			ended <- err
+		}()
+		release()
+		w.must(<-ended)
+		w.until("the message has met its fate", func() bool {
+			return w.count(`SELECT count(*) FROM edda.queue_1`) == 0
+		})
+		if i := w.living(); i.Version != 0 {
+			t.Errorf("it lives: %+v", i)
+		}
+	})
+}
+
+// The run of a manifest that the instance was started for ends with it.
+func TestEndCancelsItsRun(t *testing.T) {
+	w := newWorld(t, saga.Options{})
+	w.run()
+	owner, run := pgtest.Pool(t), saga.ID{0: 7}
+	for _, sql := range []string{
+		`INSERT INTO edda.manifest (name, definition, retries, kind, body) VALUES ('m', '{}', 2, 'order.place', '{}')`,
+		`INSERT INTO edda.run (id, manifest_id, origin, state, due, ready, attempt)
+			SELECT '07000000-0000-0000-0000-000000000000', id, 'manual', 'active', now(), now(), 1 FROM edda.manifest`,
+		`INSERT INTO edda.run_attempt (run, attempt, message_id)
+			VALUES ('07000000-0000-0000-0000-000000000000', 1, gen_random_uuid())`,
+	} {
+		pgtest.Exec(t, owner, strings.ReplaceAll(sql, "edda.", `"`+w.schema+`".`))
+	}
+	_, err := w.bus.Send(t.Context(), place{Order: "7"}, saga.WithFire(saga.Fire{Manifest: "m", Run: run, Attempt: 1}))
+	w.must(err)
+	w.until("order 7 lives", func() bool { return w.living().Version == 1 })
+	_, err = w.op.End(w.Context(), instances.End{Saga: "order", Key: "7"})
+	w.must(err)
+	if n := w.count(`SELECT count(*) FROM edda.run WHERE id = $1 AND state = 'cancelled'
+		AND error LIKE '%order/7%'`, run); n != 1 {
+		t.Error("its run is not cancelled")
+	}
+}

@@ -1,0 +1,182 @@
+package instances
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/saga"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed instances.sql
+var statements string
+
+// Errors that a caller can act on.
+var (
+	// ErrNotFound says that no instance of the key lives.
+	ErrNotFound = errors.New("no instance of this key is alive")
+	// ErrVersion says that the instance has another version than the caller has seen.
+	ErrVersion = errors.New("the instance has moved on")
+	// ErrRemembered says that the instance has completed, and that its row only remembers it.
+	ErrRemembered = errors.New("the instance has completed, and is only remembered")
+	// ErrState says that a state cannot be one of the saga.
+	ErrState = errors.New("this is no state of the saga")
+)
+
+// Operator changes instances of one schema. It is safe for concurrent use.
+type Operator struct {
+	pool   *pg.Pool
+	schema pg.Schema
+	sql    pg.Statements
+	routes *queue.Router
+
+	sagas   *persistence.Store
+	history *history.Store
+	audit   *audit.Store
+	redact  func(saga string, state []byte) []byte
+}
+
+// Options of an Operator. Every zero is a default.
+type Options struct {
+	Schema string // "" is "edda"
+	// Redact returns what of a state the audit and the history may keep, as bus.Options.Redact does; nil keeps all
+	// that is not known to be secret.
+	Redact func(saga string, state []byte) []byte
+}
+
+// New makes an Operator over pool. It does no I/O. It fails if the schema's name is invalid.
+func New(pool *pgxpool.Pool, o Options) (*Operator, error) {
+	if pool == nil {
+		return nil, errors.New("new operator of instances: the pool is nil")
+	}
+	schema, err := pg.ParseSchema(o.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("new operator of instances: %w", err)
+	}
+	op := &Operator{
+		pool: pg.Committed(pool), schema: schema, sql: pg.Load(statements, schema), sagas: persistence.New(schema),
+		history: history.New(schema), audit: audit.Of(schema), redact: o.Redact,
+	}
+	op.routes = queue.NewRouter(op.pool, schema, nil)
+	return op, nil
+}
+
+// change is one transaction on one instance.
+type change struct {
+	*Operator
+	tx     pgx.Tx
+	row    persistence.Found // locked
+	now    time.Time         // of the transaction
+	role   string
+	def    *saga.Definition // nil: not known
+	reason string
+	woken  *queue.Queue // that has a message which is due earlier than before
+}
+
+// target names an instance, and what is known of it.
+type target struct {
+	saga, key string
+	version   int64 // 0 is any
+	def       *saga.Definition
+	reason    string
+}
+
+// locked calls do in a transaction that has the row of an instance locked.
+func (o *Operator) locked(ctx context.Context, on target, do func(c *change) error) error {
+	err := pgx.BeginTxFunc(ctx, o.pool, pg.ReadCommitted, func(tx pgx.Tx) error {
+		pg.EnsureArrays(tx.Conn().TypeMap())
+		c := &change{Operator: o, tx: tx, def: on.def, reason: on.reason}
+		if err := tx.QueryRow(ctx, o.sql.Get("begin")).Scan(&c.now, &c.role); err != nil {
+			return err
+		}
+		if err := c.lock(ctx, on.saga, on.key); err != nil {
+			return err
+		}
+		switch i := &c.row.Instance; {
+		case c.row.Faulty != nil:
+			return fmt.Errorf("the row cannot be read wholly: %w", c.row.Faulty)
+		case !i.RememberedUntil().IsZero():
+			return fmt.Errorf("%w until %s", ErrRemembered, i.RememberedUntil().UTC().Format("2006-01-02 15:04:05Z"))
+		case on.version != 0 && i.Version != on.version:
+			return fmt.Errorf("%w: it has version %d, not %d; look at it again", ErrVersion, i.Version, on.version)
+		}
+		return do(c)
+	})
+	return pgerr.Explain(err)
+}
+
+// lock locks the row of an instance, and waits for the transaction that has it.
+func (c *change) lock(ctx context.Context, name, key string) error {
+	for {
+		found, err := c.sagas.Load(ctx, c.tx, []persistence.Ref{{Saga: name, Key: key, Lock: true}})
+		if err != nil {
+			return err
+		}
+		switch c.row = found[0]; c.row.Status {
+		case persistence.Loaded:
+			return nil
+		case persistence.Absent:
+			return ErrNotFound
+		}
+		if err := c.sagas.Wait(ctx, c.tx, c.row.Instance.ID); err != nil {
+			return err
+		}
+	}
+}
+
+// save writes the next version of the instance, or deletes it.
+func (c *change) save(ctx context.Context, op persistence.Op, page saga.ID) error {
+	_, err := c.sagas.Save(ctx, c.tx, []persistence.Write{{Op: op, Instance: c.row.Instance, Row: c.row.Row,
+		Page: page}})
+	return err
+}
+
+// name is the instance as the audit names it.
+func (c *change) name() string { return c.row.Instance.Saga + "/" + c.row.Instance.Key }
+
+// note adds an entry of the audit.
+func (c *change) note(ctx context.Context, verb string, before, after any) error {
+	return c.audit.Add(ctx, c.tx, audit.Change{Verb: verb, Target: c.name(), Reason: c.reason, Before: before,
+		After: after})
+}
+
+// by is who acts.
+func (c *change) by(ctx context.Context) string {
+	if name := audit.ActorOf(ctx).Name; name != "" {
+		return name
+	}
+	return c.role
+}
+
+// record writes the page of the history that tells of the change, with what may be kept of the state after it, and
+// returns its id. State is nil if the history keeps no states.
+func (c *change) record(ctx context.Context, kind history.ChangeKind, state []byte) (saga.ID, error) {
+	i := &c.row.Instance
+	keeper := history.Keeper{Store: c.history, Host: c.by(ctx)}
+	page := keeper.NewPage("", newID)
+	// A page of a sample does not claim to have every state: the version after this one is written whole.
+	page.Begin(history.Options{Level: history.States, Sample: sampled}, c.now)
+	page.AddChange(&history.Change{ID: i.ID, Saga: i.Saga, Key: i.Key, Version: i.Version + 1, Kind: kind,
+		Previous: c.row.Row.Page, State: state})
+	pipeline := &pgx.Batch{}
+	page.Queue(pipeline)
+	if err := c.tx.SendBatch(ctx, pipeline).Close(); err != nil {
+		return saga.ID{}, fmt.Errorf("write the history: %w", err)
+	}
+	return page.ID(), nil
+}
+
+const sampled = 0.5
+
+func newID() saga.ID { return saga.ID(uuid.Must(uuid.NewV7())) }

@@ -1,0 +1,158 @@
+package instances_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/secret"
+	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/saga"
+)
+
+func repair(version int64, state string) instances.Repair {
+	return instances.Repair{Saga: "order", Key: "7", Version: version, State: []byte(state), Reason: "lost a message"}
+}
+
+// A repaired state is the next version: handlers go on from it, the history shows it, and the audit says who did it.
+func TestRepair(t *testing.T) {
+	both(t, func(w *world) {
+		w.run()
+		began := w.begin()
+		ctx := audit.As(w.Context(), audit.Actor{Name: "ann"})
+		done, err := w.op.Repair(ctx, repair(1, ` {"N": 40, "Overdue": 0, "Card": "4712"} `))
+		w.must(err)
+		now := w.living()
+		if done.Version != 2 || now.Version != 2 || string(now.State) != `{"N":40,"Overdue":0,"Card":"4712"}` ||
+			string(done.Before) != string(began.State) || string(done.After) != string(now.State) ||
+			len(now.Pending) != 2 || now.StateVersion != 1 || done.ID != began.ID {
+			t.Errorf("%+v makes %+v", done, now)
+		}
+		w.send(change{Order: "7"})
+		w.until("a handler goes on from it", func() bool { return w.living().Version == 3 })
+		if s := w.state(); s.N != 41 || s.Card != "4712" {
+			t.Errorf("%+v", s)
+		}
+		versions := w.versions(began.ID)
+		if len(versions) != 3 || versions[1].Change != history.Repaired || versions[1].By != "ann" ||
+			versions[1].Version != 2 || string(versions[1].State) != `{"Card":"[secret]","N":40,"Overdue":0}` {
+			t.Errorf("%+v", versions)
+		}
+		if diff := history.Diff(versions[2].Before, versions[2].State); diff != "N: 40 → 41" {
+			t.Errorf("the version after it: %s", diff)
+		}
+		e := w.entry()
+		if e.Verb != "saga.repair" || e.Target != "order/7" || e.By() != "ann" || e.Reason != "lost a message" ||
+			strings.Contains(string(e.Before)+string(e.After), "471") ||
+			!strings.Contains(string(e.After), secret.Masked) {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
+func TestRepairIsRefused(t *testing.T) {
+	w := newWorld(t, saga.Options{})
+	stop := w.run()
+	w.begin()
+	stop()
+	w.send(change{Order: "7"})
+	typed, other := repair(1, `{"N":1,"M":2}`), repair(1, `{}`)
+	typed.Definition, other.Definition = w.def, saga.Define[order]("invoice", saga.Options{})
+	nobody := repair(1, `{}`)
+	nobody.Key = "8"
+	deep := strings.Repeat("[", 2000) + strings.Repeat("]", 2000)
+	large := `"` + strings.Repeat("x", persistence.MaxState) + `"`
+	for name, c := range map[string]struct {
+		r    instances.Repair
+		want error
+	}{
+		"another version":              {repair(2, `{}`), instances.ErrVersion},
+		"no version":                   {repair(0, `{}`), nil},
+		"no JSON":                      {repair(1, `{"N":`), instances.ErrState},
+		"nothing":                      {repair(1, ``), instances.ErrState},
+		"null":                         {repair(1, ` null`), instances.ErrState},
+		"no UTF-8":                     {repair(1, "\"\xff\""), instances.ErrState},
+		"deep":                         {repair(1, deep), instances.ErrState},
+		"large":                        {repair(1, large), saga.ErrTooLarge},
+		"a field that is not there":    {typed, instances.ErrState},
+		"the definition of another":    {other, nil},
+		"an instance that is not here": {nobody, instances.ErrNotFound},
+	} {
+		if _, err := w.op.Repair(w.Context(), c.r); err == nil || c.want != nil && !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	if i := w.living(); i.Version != 1 || w.entry().Verb != "" {
+		t.Errorf("it has changed: %+v, %+v", i, w.entry())
+	}
+	good := repair(1, `{"N":5}`)
+	good.Definition = w.def
+	if _, err := w.op.Repair(w.Context(), good); err != nil || string(w.living().State) !=
+		`{"N":5,"Overdue":0,"Card":""}` {
+		t.Errorf("%v, %s", err, w.living().State)
+	}
+}
+
+// What has completed is not repaired, although its row is there.
+func TestRememberedInstanceIsNotChanged(t *testing.T) {
+	w := newWorld(t, saga.Options{Remember: time.Hour})
+	w.run()
+	w.begin()
+	_, err := w.op.Repair(w.Context(), repair(1, `{}`))
+	_, end := w.op.End(w.Context(), instances.End{Saga: "order", Key: "7"})
+	if !errors.Is(err, instances.ErrRemembered) || !errors.Is(end, instances.ErrRemembered) || w.living().Version != 1 {
+		t.Errorf("%v, %v", err, end)
+	}
+}
+
+// A repair beside a handler: one of the two is refused or done again, and none is lost.
+func TestRepairBesideAHandler(t *testing.T) {
+	both(t, func(w *world) {
+		w.run()
+		w.begin()
+		release := w.holds()
+		repaired := make(chan error, 1)
+		go func() {
+			_, err := w.op.Repair(w.Context(), repair(1, `{"N":40}`))
+			repaired <- err
+		}()
+		if w.def.Options().Store == saga.Pessimistic {
+			w.until("the repair waits", func() bool {
+				return w.count(`SELECT count(*) FROM pg_stat_activity WHERE cardinality(pg_blocking_pids(pid)) > 0
+					AND query LIKE '%FOR NO KEY UPDATE%' AND query LIKE '%' || $1 || '%'`, w.schema) > 0
+			})
+			release()
+			if err := <-repaired; !errors.Is(err, instances.ErrVersion) {
+				t.Errorf("after a handler has saved: %v", err)
+			}
+			if s := w.state(); s.N != 1 {
+				t.Errorf("%+v", s)
+			}
+			return
+		}
+		w.must(<-repaired)
+		release()
+		w.until("the handler is called again", func() bool { return w.living().Version == 3 })
+		if s := w.state(); s.N != 41 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Of a saga whose history keeps no states, a repair adds none.
+func TestRepairKeepsNoStateWhereNoneIsKept(t *testing.T) {
+	w := newWorld(t, saga.Options{})
+	w.must(w.see.Endpoints().SetHistory(w.Context(), "orders", history.Options{Level: history.Steps}))
+	w.run()
+	began := w.begin()
+	_, err := w.op.Repair(w.Context(), repair(1, `{"N":40}`))
+	w.must(err)
+	v := w.versions(began.ID)
+	if len(v) != 2 || v[1].Change != history.Repaired || v[1].State != nil {
+		t.Errorf("%+v", v)
+	}
+}

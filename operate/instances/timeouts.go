@@ -1,0 +1,199 @@
+package instances
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+var (
+	// ErrNoTimeout says that an instance has no pending timeout of the name, or several.
+	ErrNoTimeout = errors.New("there is no such timeout")
+	// ErrInHand says that the message of a timeout is not where it was put: a worker has it in hand at this moment, or
+	// has tried it, and it waits for another attempt.
+	ErrInHand = errors.New("the timeout is being handled")
+)
+
+// Timeout names a pending timeout of an instance.
+type Timeout struct {
+	Saga, Key string
+	Name      string // else its kind, if only one of the kind is pending, else its id
+	Version   int64  // that the caller has seen; another one is ErrVersion, and 0 is any
+	Reason    string // "" is that of the context, see audit.Because
+}
+
+// FireTimeout makes a timeout due now, and returns it. Errors of the three methods: ErrNotFound, ErrVersion,
+// ErrRemembered, ErrNoTimeout; of FireTimeout and MoveTimeout also ErrInHand.
+func (o *Operator) FireTimeout(ctx context.Context, t Timeout) (saga.Pending, error) {
+	return o.retime(ctx, t, "fire", func(c *change, p *saga.Pending) error { return c.move(ctx, p, time.Time{}) })
+}
+
+// MoveTimeout makes a timeout due at another time, by the database's clock, and returns it. A time that has passed is
+// now.
+func (o *Operator) MoveTimeout(ctx context.Context, t Timeout, at time.Time) (saga.Pending, error) {
+	if at.Year() < 1 || at.Year() > 9999 || at.IsZero() {
+		return saga.Pending{}, fmt.Errorf("move timeout %.80q: the time is %v", t.Name, at)
+	}
+	return o.retime(ctx, t, "move", func(c *change, p *saga.Pending) error { return c.move(ctx, p, at) })
+}
+
+// CancelTimeout cancels a timeout, and returns what it was. A worker that has it in hand at this moment discards it, or
+// has handled it before.
+func (o *Operator) CancelTimeout(ctx context.Context, t Timeout) (saga.Pending, error) {
+	return o.retime(ctx, t, "cancel", func(c *change, p *saga.Pending) error { return c.dropTimeouts(ctx, *p) })
+}
+
+// retime changes one timeout. A timeout that is cancelled is taken out of the row.
+func (o *Operator) retime(
+	ctx context.Context, t Timeout, verb string, do func(c *change, p *saga.Pending) error,
+) (done saga.Pending, err error) {
+	var woken *queue.Queue
+	err = o.locked(ctx, target{t.Saga, t.Key, t.Version, nil, t.Reason}, func(c *change) error {
+		i := &c.row.Instance
+		at, err := pendingOf(i.Pending, t.Name)
+		if err != nil {
+			return err
+		}
+		i.Pending = slices.Clone(i.Pending)
+		before := toldOf(i.Pending[at])
+		if err := do(c, &i.Pending[at]); err != nil {
+			return err
+		}
+		var after any
+		if done = i.Pending[at]; verb == "cancel" {
+			i.Pending = slices.Delete(i.Pending, at, at+1)
+		} else {
+			after = toldOf(done)
+		}
+		woken = c.woken
+		keeps, err := c.keeps(ctx)
+		if err != nil {
+			return err
+		}
+		page, err := c.record(ctx, history.Retimed, keeps.kept(i.State))
+		if err != nil {
+			return err
+		}
+		if err := c.save(ctx, persistence.Update, page); err != nil {
+			return err
+		}
+		return c.note(ctx, "timeout."+verb, before, after)
+	})
+	if err != nil {
+		return saga.Pending{}, fmt.Errorf("%s timeout %.80q of saga %.80s/%.80q: %w", verb, t.Name, t.Saga, t.Key, err)
+	}
+	if woken != nil {
+		o.wake(ctx, woken)
+	}
+	return done, nil
+}
+
+// wake wakes the workers of a queue. Without it they find the timeout at their next poll, so an error is dropped.
+func (o *Operator) wake(ctx context.Context, q *queue.Queue) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(o.sql.Get("nudge"), o.schema.Channel(), strconv.Itoa(q.ID))
+	_ = o.pool.SendBatch(ctx, pipeline).Close()
+}
+
+// pendingOf finds a timeout by its name, its kind or its id.
+func pendingOf(all []saga.Pending, name string) (at int, err error) {
+	for _, is := range []func(saga.Pending) bool{
+		func(p saga.Pending) bool { return p.Name == name },
+		func(p saga.Pending) bool { return p.Kind == name },
+		func(p saga.Pending) bool { return p.ID.String() == name },
+	} {
+		at := slices.IndexFunc(all, is)
+		if at < 0 || name == "" {
+			continue
+		}
+		if slices.ContainsFunc(all[at+1:], is) {
+			return 0, fmt.Errorf("%w: several are pending of kind %.80s; give the id of one", ErrNoTimeout, name)
+		}
+		return at, nil
+	}
+	return 0, fmt.Errorf("%w: %d others are pending", ErrNoTimeout, len(all))
+}
+
+// toldOf is what the audit tells of a timeout.
+func toldOf(p saga.Pending) map[string]any {
+	told := map[string]any{"kind": p.Kind, "due": p.Due.UTC()}
+	if p.Name != "" {
+		told["name"] = p.Name
+	}
+	return told
+}
+
+// move moves the message of a timeout, wherever it waits, and p with it. The zero time is now.
+func (c *change) move(ctx context.Context, p *saga.Pending, at time.Time) error {
+	known, err := c.queues(ctx)
+	if err != nil {
+		return err
+	}
+	for _, q := range known {
+		var due time.Time
+		err := c.tx.QueryRow(ctx, q.SQL("retime"), p.Due, [16]byte(p.ID), at).Scan(&due)
+		if err == nil {
+			p.Due, c.woken = due.UTC(), q
+			return nil
+		}
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("move it in the queue of %s: %w", q.Endpoint, err)
+		}
+	}
+	return ErrInHand
+}
+
+// queues are all that may have a timeout, and the transaction looks into them by due and id.
+func (c *change) queues(ctx context.Context) (all []*queue.Queue, err error) {
+	known, err := c.routes.SeenBy(ctx, c.tx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.tx.Exec(ctx, c.sql.Get("by_index")); err != nil {
+		return nil, err
+	}
+	for _, number := range slices.Sorted(maps.Keys(known.ByID)) {
+		if q := known.ByID[number]; !q.Relay {
+			all = append(all, q)
+		}
+	}
+	return all, nil
+}
+
+// dropTimeouts deletes the messages of timeouts, wherever they wait. One that a worker has locked stays: its instance
+// does not list it any more, so the worker discards it.
+func (c *change) dropTimeouts(ctx context.Context, gone ...saga.Pending) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	known, err := c.queues(ctx)
+	if err != nil {
+		return err
+	}
+	due, id := pg.Timestamps(), pg.UUIDs()
+	for _, p := range gone {
+		due.Time(p.Due)
+		id.UUID(p.ID)
+	}
+	pipeline := &pgx.Batch{}
+	for _, q := range known {
+		pipeline.Queue(q.SQL("delete_timeouts"), due, id)
+	}
+	if err := c.tx.SendBatch(ctx, pipeline).Close(); err != nil {
+		return fmt.Errorf("delete its timeouts: %w", err)
+	}
+	return nil
+}

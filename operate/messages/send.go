@@ -1,0 +1,164 @@
+package messages
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/internal/dedup"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+//go:embed messages.sql
+var statements string
+
+// Errors that a caller can act on.
+var (
+	// ErrNoRoute says that no endpoint consumes the kind, or that the named endpoint does not exist.
+	ErrNoRoute = queue.ErrNoRoute
+	// ErrAmbiguous says that several endpoints consume the kind.
+	ErrAmbiguous = queue.ErrAmbiguous
+	// ErrNotFound says that no instance of the key lives.
+	ErrNotFound = errors.New("no instance of this key is alive")
+	// ErrConflict says that the ID was used for another message.
+	ErrConflict = dedup.ErrConflict
+)
+
+// Operator sends messages into one schema. It is safe for concurrent use.
+type Operator struct {
+	pool   *pg.Pool
+	schema pg.Schema
+	sql    pg.Statements
+	sagas  *persistence.Store
+	audit  *audit.Store
+}
+
+// New makes an Operator over pool; a schema of "" is "edda". It does no I/O. It fails if the schema's name is invalid.
+func New(pool *pgxpool.Pool, schema string) (*Operator, error) {
+	if pool == nil {
+		return nil, errors.New("new operator of messages: the pool is nil")
+	}
+	s, err := pg.ParseSchema(schema)
+	if err != nil {
+		return nil, fmt.Errorf("new operator of messages: %w", err)
+	}
+	return &Operator{pg.Committed(pool), s, pg.Load(statements, s), persistence.New(s), audit.Of(s)}, nil
+}
+
+// Message is what is sent.
+type Message struct {
+	Kind    string
+	Body    []byte
+	To      string            // the endpoint; "" is that which consumes the kind
+	Headers map[string]string // none may begin with edda-
+	Delay   time.Duration     // until it is due
+	ID      saga.ID           // zero is a new one; a message with an ID is written once in seven days
+	Reason  string            // "" is that of the context, see audit.Because
+
+	// Saga and Key name the living instance that the message is for, if it is for one: a handler of an answer gets it,
+	// and another handler in place of the instance of the message's key. Saga is "" otherwise. An answer has no
+	// consumer of its kind, so name the saga's endpoint in To.
+	Saga, Key string
+}
+
+// Sent is what Send has done.
+type Sent struct {
+	ID        saga.ID
+	Duplicate bool // it was sent before, and nothing was written
+}
+
+const ownHeaders = "edda-"
+
+// Send sends a message.
+func (o *Operator) Send(ctx context.Context, m Message) (sent Sent, err error) {
+	header := map[string]string{}
+	for name, value := range m.Headers {
+		if strings.HasPrefix(strings.ToLower(name), ownHeaders) {
+			return sent, fmt.Errorf("send %.80s: header %.80q may only be set by the bus", m.Kind, name)
+		}
+		header[name] = value
+	}
+	err = pgx.BeginTxFunc(ctx, o.pool, pg.ReadCommitted, func(tx pgx.Tx) error {
+		if m.Saga != "" {
+			i, ok, err := o.sagas.Show(ctx, tx, m.Saga, m.Key)
+			if err == nil && (!ok || !i.Instance.RememberedUntil().IsZero()) {
+				err = fmt.Errorf("%w: %.80s/%.80q", ErrNotFound, m.Saga, m.Key)
+			}
+			if err != nil {
+				return err
+			}
+			header["edda-instance"] = i.Instance.ID.String()
+		}
+		if sent, err = o.write(ctx, tx, m, header); err != nil || sent.Duplicate {
+			return err
+		}
+		return o.audit.Add(ctx, tx, audit.Change{Verb: "message.send", Target: sent.ID.String(), Reason: m.Reason,
+			After: toldOf(m)})
+	})
+	if err != nil {
+		return Sent{}, fmt.Errorf("send %.80s: %w", m.Kind, explain(err))
+	}
+	return sent, nil
+}
+
+func (o *Operator) write(ctx context.Context, tx pgx.Tx, m Message, header map[string]string) (sent Sent, err error) {
+	text, err := json.Marshal(header)
+	if err != nil {
+		return sent, err
+	}
+	var id, to, after any
+	if !m.ID.IsZero() {
+		id = [16]byte(m.ID)
+	}
+	if m.To != "" {
+		to = m.To
+	}
+	if m.Delay > 0 {
+		after = pg.Micros(m.Delay)
+	}
+	err = tx.QueryRow(ctx, o.sql.Get("send"), pg.Planned, m.Kind, pg.NonNil(m.Body), string(text), to, id, after).
+		Scan((*[16]byte)(&sent.ID), &sent.Duplicate)
+	if err == nil && !sent.Duplicate {
+		_, err = tx.Exec(ctx, o.sql.Get("wake"), pg.Planned, o.schema.Channel(), m.Kind, to)
+	}
+	return sent, err
+}
+
+// toldOf is what the audit tells of a message.
+func toldOf(m Message) map[string]any {
+	told := map[string]any{"kind": pg.Storable(m.Kind, 200), "bytes": len(m.Body)}
+	if m.To != "" {
+		told["to"] = pg.Storable(m.To, 200)
+	}
+	if m.Saga != "" {
+		told["instance"] = m.Saga + "/" + m.Key
+	}
+	if m.Delay > 0 {
+		told["delay"] = m.Delay.String()
+	}
+	return told
+}
+
+// explain gives the errors of the function send their names, and says what to do.
+func explain(err error) error {
+	switch pgerr.Code(err) {
+	case "ED002":
+		return fmt.Errorf("%w: run the endpoint that handles it once, or install it, or name one", ErrNoRoute)
+	case "ED003":
+		return fmt.Errorf("%w: name one: %w", ErrAmbiguous, err)
+	case "ED004":
+		return fmt.Errorf("%w: %w", ErrConflict, err)
+	}
+	return pgerr.Explain(err)
+}

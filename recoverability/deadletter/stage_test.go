@@ -1,0 +1,189 @@
+package deadletter_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// shop is an office with queues, to which an operator retries.
+type shop struct {
+	*office
+	op    *operate.Operator
+	owner *pgxpool.Pool // of the tables
+}
+
+func newShop(t *testing.T, letters ...deadletter.Letter) *shop {
+	t.Helper()
+	s := &shop{office: newOffice(t, letters...), owner: pgtest.Pool(t)}
+	owner, err := operate.New(s.owner, operate.Options{Schema: s.schema.Name()})
+	if err == nil {
+		err = owner.Queues().Install(t.Context(), "orders") // queue 1
+	}
+	if err == nil {
+		err = owner.Queues().Install(t.Context(), "stock") // queue 2
+	}
+	if err == nil {
+		s.op, err = operate.New(s.pool, operate.Options{Schema: s.schema.Name()})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *shop) exec(sql string, args ...any) int64 {
+	s.Helper()
+	return pgtest.Exec(s, s.pool, s.schema.Render(sql), args...)
+}
+
+// handle takes what waits in orders. Of it as many die again as there are of these numbers.
+func (s *shop) handle(die int) {
+	s.Helper()
+	s.exec(`WITH gone AS (DELETE FROM :schema.queue_1 RETURNING id, kind, header, body),
+		numbered AS (SELECT *, row_number() OVER (ORDER BY id) AS n FROM gone)
+		INSERT INTO :schema.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error)
+		SELECT 'orders', id, kind, header, body, 1, 0, 'permanent', 'no article ' || n
+		FROM numbered WHERE n <= $1`, die)
+}
+
+// canary runs a job and handles each of its stages as soon as it has been sent; die says how many of it die again. It
+// returns the sizes of the stages.
+func (s *shop) canary(number int64, die func(size int) int) (sizes []int, j deadletter.Job) {
+	s.Helper()
+	at := int64(0)
+	j, err := s.store.RunJob(s.Context(), s.pool, s.op, number, func(j deadletter.Job) {
+		if waits := s.count("SELECT count(*) FROM :schema.queue_1"); waits > 0 &&
+			(s.count("SELECT count(*) FROM :schema.dead_letter_job WHERE stage_sent IS NOT NULL") > 0 ||
+				j.State == deadletter.JobDone) {
+			sizes = append(sizes, int(j.Ended-at))
+			at = j.Ended
+			s.handle(die(waits))
+		}
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return sizes, j
+}
+
+func TestCanaryGoesInStages(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, numbered(300, "orders")...)
+	number := s.job(deadletter.Job{Action: deadletter.ActionRetry, Plan: []int{1, 5, 120}})
+	sizes, j := s.canary(number, func(size int) int { return size / 10 })
+	if !slices.Equal(sizes, []int{1, 5, 120, 120, 54}) || j.State != deadletter.JobDone || j.Ended != 300 ||
+		j.Stage != 5 {
+		t.Errorf("stages of %v, %+v", sizes, j)
+	}
+	if n := s.count("SELECT count(*) FROM :schema.dead_letter"); n != 29 {
+		t.Errorf("%d letters died again, want 29", n)
+	}
+}
+
+// A stage of which more than a tenth dies again is the last one until somebody resumes the job.
+func TestCanaryStopsItself(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, numbered(300, "orders")...)
+	number := s.job(deadletter.Job{Action: deadletter.ActionRetry, Plan: []int{1, 20, 100}})
+	sizes, j := s.canary(number, func(size int) int { return min(size/20*3, 3) })
+	why := "3 of 20 messages of stage 2 died again: no article 3"
+	if !slices.Equal(sizes, []int{1, 20}) || j.State != deadletter.JobPaused || j.Ended != 21 || j.Error != why {
+		t.Errorf("stages of %v, %+v", sizes, j)
+	}
+	if again := s.run(number); again.State != deadletter.JobPaused || again.Ended != 21 {
+		t.Errorf("run while it is paused: %+v", again)
+	}
+	if err := s.store.ResumeJob(t.Context(), s.pool, number); err != nil {
+		t.Fatal(err)
+	}
+	sizes, j = s.canary(number, func(int) int { return 0 })
+	if !slices.Equal(sizes[1:], []int{20, 100, 100, 58}) || sizes[0] != 22 || j.State != deadletter.JobDone ||
+		j.Error != "" {
+		t.Errorf("stages of %v, %+v", sizes, j)
+	}
+	if err := s.store.ResumeJob(t.Context(), s.pool, number); !errors.Is(err, deadletter.ErrNoJob) {
+		t.Errorf("a job that is done was resumed: %v", err)
+	}
+}
+
+// A stage waits for messages that are in hand, wait for a retry or are parked, up to half a minute.
+func TestCanaryWaitsForFates(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, numbered(4, "orders")...)
+	number := s.job(deadletter.Job{Action: deadletter.ActionRetry, Plan: []int{2}})
+	s.first(number)
+	for _, hinder := range []string{
+		"UPDATE :schema.queue_1 SET due = now() + interval '1 hour', attempt = 1",
+		`WITH gone AS (DELETE FROM :schema.queue_1 RETURNING *)
+			INSERT INTO :schema.parked (queue, key, due, id, sent, attempt, conflict, kind, header, body)
+			SELECT 1, 'k', due, id, sent, attempt, conflict, kind, header, body FROM gone`,
+	} {
+		s.exec(hinder)
+		if got := s.look(number); got != 1 {
+			t.Errorf("after %s: stage %d", hinder, got)
+		}
+	}
+	s.exec("UPDATE :schema.dead_letter_job SET stage_sent = stage_sent - interval '31 seconds'")
+	if j := s.run(number); j.State != deadletter.JobDone || j.Stage != 2 {
+		t.Errorf("after half a minute: %+v", j)
+	}
+}
+
+// run runs a job.
+func (s *shop) run(number int64) deadletter.Job {
+	s.Helper()
+	j, err := s.store.RunJob(s.Context(), s.pool, s.op, number, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return j
+}
+
+// first runs one step of a job.
+func (s *shop) first(number int64) (first deadletter.Job) {
+	s.Helper()
+	ctx, stop := context.WithCancel(s.Context())
+	defer stop()
+	_, err := s.store.RunJob(ctx, s.pool, s.op, number, func(j deadletter.Job) { first = j; stop() })
+	if !errors.Is(err, context.Canceled) {
+		s.Fatal(err)
+	}
+	return first
+}
+
+// begins is a pool that tells before each transaction how many there were.
+type begins struct {
+	*pgxpool.Pool
+	tell func(before int)
+	n    *int
+}
+
+func (b begins) BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error) {
+	b.tell(*b.n)
+	*b.n++
+	return b.Pool.BeginTx(ctx, o)
+}
+
+// look lets a run of a job look at its stage twice, and returns the number of the stage.
+func (s *shop) look(number int64) int {
+	s.Helper()
+	ctx, stop := context.WithCancel(s.Context())
+	defer stop()
+	pool := begins{s.pool, func(before int) {
+		if before == 2 {
+			stop()
+		}
+	}, new(int)}
+	if _, err := s.store.RunJob(ctx, pool, s.op, number, nil); !errors.Is(err, context.Canceled) {
+		s.Error(err)
+	}
+	return s.count("SELECT stage FROM :schema.dead_letter_job")
+}

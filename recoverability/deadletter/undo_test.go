@@ -1,0 +1,123 @@
+package deadletter_test
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+)
+
+func (s *shop) undo(number int64) deadletter.Undone {
+	s.Helper()
+	done, err := s.store.UndoJob(s.Context(), s.pool, number)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return done
+}
+
+// letters are all, with their bodies.
+func (s *shop) letters() (all []deadletter.Letter) {
+	s.Helper()
+	for _, l := range list(s.T, s.pool, s.store, deadletter.Filter{Limit: 200}) {
+		l, err := s.store.Show(s.Context(), s.pool, l.Number)
+		if err != nil {
+			s.Fatal(err)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// What waits untouched is a dead letter again, as it was; the rest stays where it is.
+func TestUndo(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, numbered(120, "orders", "stock")...)
+	before := s.letters()
+	for _, to := range []string{"", "stock"} {
+		number := s.job(deadletter.Job{Action: deadletter.ActionRetry, To: to})
+		if j := s.run(number); j.Ended != 120 || j.To != to {
+			t.Errorf("%+v", j)
+		}
+		if done := s.undo(number); done != (deadletter.Undone{Returned: 120}) {
+			t.Errorf("sent to %q: %+v", to, done)
+		}
+		if diff := cmp.Diff(before, s.letters()); diff != "" {
+			t.Errorf("sent to %q and back: %s", to, diff)
+		}
+		n := s.count(`SELECT (SELECT count(*) FROM :schema.queue_1) + (SELECT count(*) FROM :schema.queue_2)`)
+		if n > 0 {
+			t.Errorf("%d messages are in both places", n)
+		}
+		j, err := s.store.Job(t.Context(), s.pool, number)
+		if again := s.undo(number); err != nil || j.Undone != 120 || again != (deadletter.Undone{}) {
+			t.Errorf("%+v, %v; once more: %+v", j, err, again)
+		}
+	}
+}
+
+func TestUndoLeavesWhatWasTouched(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, numbered(7, "orders")...)
+	number := s.job(deadletter.Job{Action: deadletter.ActionRetry})
+	s.run(number)
+	touched := func(n int, sql string) {
+		s.exec(sql + ` WHERE id = (SELECT id FROM :schema.queue_1 ORDER BY id OFFSET ` + strconv.Itoa(n) + ` LIMIT 1)`)
+	}
+	touched(0, `UPDATE :schema.queue_1 SET attempt = 1, first_failed = now()`)
+	touched(1, `UPDATE :schema.queue_1 SET claim = 1, owner = gen_random_uuid(), was_due = due,
+		due = now() + interval '1 minute'`)
+	touched(2, `UPDATE :schema.queue_1 SET conflict = 2`)
+	touched(3, `DELETE FROM :schema.queue_1`)
+	// a worker has one in hand
+	tx, err := s.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err == nil {
+		_, err = tx.Exec(t.Context(), s.schema.Render(`SELECT FROM :schema.queue_1 ORDER BY id DESC LIMIT 1
+			FOR UPDATE`))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := s.undo(number)
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if done != (deadletter.Undone{Returned: 2, Handled: 5}) {
+		t.Errorf("%+v", done)
+	}
+	if dead, waits := len(s.letters()), s.count("SELECT count(*) FROM :schema.queue_1"); dead != 2 || waits != 4 {
+		t.Errorf("%d are dead, %d wait", dead, waits)
+	}
+	if done = s.undo(number); done != (deadletter.Undone{Returned: 1, Handled: 4}) { // what the worker gave back
+		t.Errorf("once more: %+v", done)
+	}
+}
+
+// Undo finds what a distributor has moved to a partition, ends a job that is open, and refuses what it cannot bring
+// back.
+func TestUndoOfOtherJobs(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, numbered(3, "orders")...)
+	number := s.job(deadletter.Job{Action: deadletter.ActionRetry, Plan: []int{2}})
+	if _, err := s.owner.Exec(t.Context(), s.schema.Render(`SELECT :schema.create_queue('orders.p0')`)); err != nil {
+		t.Fatal(err)
+	}
+	j := s.first(number)
+	s.exec(`WITH gone AS (DELETE FROM :schema.queue_1 RETURNING *)
+		INSERT INTO :schema.queue_3 SELECT * FROM gone`)
+	if done := s.undo(number); j.Ended != 2 || done.Returned != 2 {
+		t.Errorf("%+v, %+v", j, done)
+	}
+	if j, err := s.store.Job(t.Context(), s.pool, number); err != nil || j.State != deadletter.JobCancelled {
+		t.Errorf("%+v, %v", j, err)
+	}
+	number = s.job(deadletter.Job{Action: deadletter.ActionDiscard, Reason: "x"})
+	for _, n := range []int64{number, 99} {
+		if _, err := s.store.UndoJob(t.Context(), s.pool, n); !errors.Is(err, deadletter.ErrNoJob) {
+			t.Errorf("undo of job %d: %v", n, err)
+		}
+	}
+}
