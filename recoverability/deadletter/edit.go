@@ -69,9 +69,9 @@ func (s *Store) Edit(ctx context.Context, db Beginner, r Resender, number int64,
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, s.sql.Get("keep_edited"), pg.Planned, number, old.Endpoint, old.MessageID.String(),
-			now.MessageID.String(), old.Kind, pg.NonNil(old.Header), pg.NonNil(old.Body),
-			Storable(e.Reason)); err != nil {
+		pipeline := &pgx.Batch{}
+		old.queueEdited(s.sql, pipeline, now.MessageID, e.Reason)
+		if err := tx.SendBatch(ctx, pipeline).Close(); err != nil {
 			return err
 		}
 		if err := now.fits(); err != nil {
@@ -90,6 +90,12 @@ func (s *Store) Edit(ctx context.Context, db Beginner, r Resender, number int64,
 	}
 	wake(ctx, r, endpoint)
 	return nil
+}
+
+// queueEdited queues the record of what l was before an edit.
+func (l Letter) queueEdited(sql pg.Statements, b *pgx.Batch, sentAs saga.ID, reason string) {
+	b.Queue(sql.Get("keep_edited"), l.Number, l.Endpoint, l.MessageID.String(), sentAs.String(), l.Kind,
+		pg.NonNil(l.Header), pg.NonNil(l.Body), Storable(reason))
 }
 
 func (e Edit) check() error {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -85,8 +84,7 @@ func (st *step) change(ctx context.Context, tx pgx.Tx, letters []Letter) (stays 
 			faulty[l.Number], err = true, fault
 			continue
 		}
-		pipeline.Queue(st.store.sql.Get("keep_edited"), l.Number, l.Endpoint, l.MessageID.String(),
-			l.MessageID.String(), l.Kind, pg.NonNil(l.Header), pg.NonNil(l.Body), Storable(st.job.Reason))
+		l.queueEdited(st.store.sql, pipeline, l.MessageID, st.job.Reason)
 		l.Body = body
 	}
 	if err != nil {
