@@ -8,6 +8,7 @@ import (
 
 	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/secret"
 	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/persistence"
@@ -121,9 +122,12 @@ func TestRepairBesideAHandler(t *testing.T) {
 			repaired <- err
 		}()
 		if w.def.Options().Store == saga.Pessimistic {
-			w.until("the repair waits", func() bool {
-				return w.count(`SELECT count(*) FROM pg_stat_activity WHERE cardinality(pg_blocking_pids(pid)) > 0
-					AND query LIKE '%FOR NO KEY UPDATE%' AND query LIKE '%' || $1 || '%'`, w.schema) > 0
+			owner := pgtest.Pool(w) // sees what the sessions of all roles do
+			w.until("the repair waits", func() (waits bool) {
+				w.must(owner.QueryRow(w.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+					WHERE cardinality(pg_blocking_pids(pid)) > 0
+					AND query LIKE '%FOR NO KEY UPDATE%' AND query LIKE '%' || $1 || '%')`, w.schema).Scan(&waits))
+				return waits
 			})
 			release()
 			if err := <-repaired; !errors.Is(err, instances.ErrVersion) {
