@@ -1,8 +1,10 @@
 // Package audit records who changed what, when and why.
 //
-// Whatever an operator changes, by the command, by a page or by a program that calls operate, deadletter or scheduler,
-// is an [Entry], written in the transaction of the change: there is no change without an entry, and no entry without a
-// change. A program says who acts by the context:
+// Whatever an operator changes, by the command or by a program that calls operate, deadletter or scheduler, is an
+// [Entry], written in the transaction of the change: neither is there without the other. Exceptions are migrations, the
+// installation of endpoints, and a Trigger without an actor, because programs trigger too.
+//
+// A program says who acts by the context:
 //
 //	ctx = audit.As(ctx, audit.Actor{Name: "ann@example.com", From: "10.0.0.7"})
 //	ctx = audit.Because(ctx, "the bank is down")

@@ -35,7 +35,7 @@ type Actor struct {
 
 type actorKey struct{}
 
-// ActorOf returns the actor of a request that a UI serves; the zero Actor of any other.
+// actorOf returns the actor of a request that a UI serves; the zero Actor of any other.
 func actorOf(ctx context.Context) Actor {
 	a, _ := ctx.Value(actorKey{}).(Actor)
 	return a
@@ -61,7 +61,7 @@ func (u *UI) authorized(next http.Handler) http.Handler {
 	})
 }
 
-// needs lets an actor through who has the rights to do something.
+// needs lets a request through if its actor has one of the rights.
 func (u *UI) needs(may May, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if actorOf(r.Context()).May&may == 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/pgdev"
 )
 
-// An action runs for somebody who has its right, who asks by POST, and from this site.
+// An action runs only if the request is a POST from this site, and its actor has the right.
 func TestActionsNeedTheirRight(t *testing.T) {
 	t.Parallel()
 	may, did := Look, 0

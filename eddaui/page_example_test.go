@@ -15,7 +15,7 @@ import (
 // Orders is a saga of the program.
 var Orders = world.Orders
 
-// session says who has a session in the program.
+// session returns the user of a request, as the program knows its sessions.
 func session(r *http.Request) (string, error) {
 	if name := r.Header.Get("X-Session"); name != "" {
 		return name, nil

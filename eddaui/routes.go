@@ -44,8 +44,8 @@ type action struct {
 	do      http.HandlerFunc
 }
 
-// routes is the whole UI. An action is POST, from this site, by somebody who has the right; every other POST is
-// refused, so that none is open because it was forgotten here.
+// routes is the whole UI. An action is a POST from this site whose actor has the right. Every other POST is refused, so
+// that none is open because it was forgotten here.
 func (u *UI) routes(actions []action) http.Handler {
 	mux := http.NewServeMux()
 	for _, p := range pages {

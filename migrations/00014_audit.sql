@@ -14,7 +14,7 @@ CREATE TABLE :schema.audit (
 CREATE INDEX audit_at_idx ON :schema.audit (at);
 CREATE INDEX audit_target_idx ON :schema.audit (target, number);
 
--- Who has paused it: the actor of the last pause.
+-- The actor of the pause; '' while there is none.
 ALTER TABLE :schema.endpoint_setting ADD COLUMN paused_by text NOT NULL DEFAULT '';
 ALTER TABLE :schema.manifest ADD COLUMN paused_by text NOT NULL DEFAULT '';
 ALTER TABLE :schema.manifest_group ADD COLUMN paused_by text NOT NULL DEFAULT '';

@@ -34,18 +34,14 @@ type access struct {
 	proxies []netip.Prefix    // that may set it
 }
 
-const (
-	cookieName = "edda_ui"
-	everything = eddaui.Retry | eddaui.Edit | eddaui.Discard | eddaui.Pause | eddaui.Limit | eddaui.Schedule |
-		eddaui.Send | eddaui.Repair | eddaui.Admin
-)
+const cookieName = "edda_ui"
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 func newAccess(o Options) (*access, error) {
 	a := &access{may: eddaui.Look | eddaui.Bodies}
 	if !o.ReadOnly {
-		a.may |= everything
+		a.may = ^eddaui.May(0) // all rights, also those to come
 	}
 	host, _, err := net.SplitHostPort(o.Listen)
 	if err != nil {

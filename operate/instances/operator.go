@@ -135,10 +135,14 @@ func (c *change) lock(ctx context.Context, name, key string) error {
 	}
 }
 
-// save writes the next version of the instance, or deletes it.
+// save writes the next version of the instance, or deletes it. The row is locked, so a save that is lost would be a
+// fault of Edda's own.
 func (c *change) save(ctx context.Context, op persistence.Op, page saga.ID) error {
-	_, err := c.sagas.Save(ctx, c.tx, []persistence.Write{{Op: op, Instance: c.row.Instance, Row: c.row.Row,
+	saved, err := c.sagas.Save(ctx, c.tx, []persistence.Write{{Op: op, Instance: c.row.Instance, Row: c.row.Row,
 		Page: page}})
+	if err == nil && !saved[0] {
+		err = fmt.Errorf("%w, although its row was locked", ErrVersion)
+	}
 	return err
 }
 

@@ -162,7 +162,7 @@ func TestStandbyIsNamed(t *testing.T) {
 	w.want(v, vitals.Bad, `application "replica"`, "hot_standby_feedback = off")
 }
 
-// A role without pg_monitor sees who is there, and not what they do.
+// A role without pg_monitor sees the sessions of other roles, and not what they do.
 func TestRoleWithoutMonitor(t *testing.T) {
 	w := newWorldOf(t, func(w *world) string { return pgtest.Runtime(t, w.owner, w.schema.Name()) })
 	conn := w.session("application_name=report", "BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 'secret'")

@@ -22,8 +22,8 @@ import (
 // holds for all of them together.
 //
 // If progress is not nil, it is called after each step. RunJob returns when the job is done, cancelled or paused, and
-// with an
-// error when ctx ends, when no job has this number (ErrNoJob), or when the connection is lost; the next call continues.
+// with an error when ctx ends, when no job has this number (ErrNoJob), or when the connection is lost; the next call
+// continues.
 func (s *Store) RunJob(ctx context.Context, db Beginner, r Resender, number int64, progress func(Job)) (Job, error) {
 	for {
 		st := step{store: s, resend: r}

@@ -11,7 +11,8 @@ import (
 
 const (
 	stageWait  = 30 * time.Second       // for the fates of a stage
-	stageLook  = 200 * time.Millisecond // between two looks
+	stageLook  = 200 * time.Millisecond // between two looks, at least
+	stageRest  = 9                      // and so many times as long as a look took: it reads what is due later
 	mostStages = 100                    // of a plan
 	mostStage  = 1_000_000              // letters of one
 	mostDead   = 10                     // one of so many messages may die again
@@ -41,7 +42,7 @@ func (st *step) judge(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	var sent, waiting, dead int
-	why := ""
+	why, began := "", time.Now()
 	err = tx.QueryRow(ctx, st.store.sql.Get("fates"), pg.Planned, st.job.Number).Scan(&sent, &waiting, &dead, &why)
 	switch {
 	case err != nil:
@@ -52,7 +53,7 @@ func (st *step) judge(ctx context.Context, tx pgx.Tx) error {
 		_, err = tx.Exec(ctx, st.store.sql.Get("pause_job"), st.job.Number, why)
 		return err
 	case waiting > 0 && *waited < stageWait.Seconds():
-		st.wait = stageLook
+		st.wait = max(stageLook, stageRest*time.Since(began))
 		return nil
 	}
 	if _, err := tx.Exec(ctx, st.store.sql.Get("next_stage"), st.job.Number); err != nil {

@@ -53,8 +53,7 @@ const undoLetters = 100 // of one transaction
 // UndoJob takes back what a job that retries has sent: each message that still waits in its queue, and that nobody has
 // tried yet, is a dead letter again as it was, with its number. A job that is open or paused is cancelled first. It
 // works in steps as RunJob does, so what is interrupted may be called again. What a job has sent is known for 30 days
-// after its end. The error is ErrNoJob if no job that retries has this number. A job
-// with a Patch is not undone.
+// after its end. The error is ErrNoJob if no job that retries has this number. A job with a Patch is not undone.
 func (s *Store) UndoJob(ctx context.Context, db Beginner, number int64) (done Undone, err error) {
 	u := undoing{s, db, number}
 	if err = u.stop(ctx); err == nil {
