@@ -272,10 +272,19 @@ func (o *office) content() string {
 	return all.String()
 }
 
-// Whatever an operator changes has one entry, with who did it and why. When the entry cannot be written nothing has
-// changed.
+// Whatever an operator changes has one entry, with who did it and why, in the transaction of the change. When the entry
+// cannot be written nothing has changed.
 func TestEveryChangeHasItsEntry(t *testing.T) {
 	o := newOffice(t)
+	// A transaction that has written nothing has no id yet.
+	o.exec(`CREATE FUNCTION :schema.beside_a_change() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
+		IF pg_current_xact_id_if_assigned() IS NULL THEN
+			RAISE EXCEPTION 'the entry is alone in its transaction';
+		END IF;
+		RETURN new;
+		END$$`)
+	o.exec(`CREATE TRIGGER beside_a_change BEFORE INSERT ON :schema.audit FOR EACH ROW
+		EXECUTE FUNCTION :schema.beside_a_change()`)
 	ctx := audit.As(t.Context(), audit.Actor{Name: "ann@example.com", From: "10.0.0.7"})
 	ctx = audit.Because(ctx, "the bank is down")
 	for _, v := range o.verbs() {
