@@ -93,6 +93,9 @@ type Options struct {
 	Logger *slog.Logger // nil is slog.Default()
 	// called after the commit that makes the event true; must not block. A panic is logged, and the process continues
 	Events func(Event)
+	// Rare gets what Events gets, except Handled. A program that counts failures and batches does not pay for an event
+	// of each message.
+	Rare   func(Event)
 	Wakeup Wakeup
 
 	// Middleware returns the middleware that is outside of all others of an endpoint, nil for none; see Use. It is
@@ -188,7 +191,8 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 	}
 	b.outage = pg.NewOutage(b.log)
 	b.calm = b.outage.Logger(b.log)
-	b.hooks.events, b.hooks.middleware = o.Events, o.Middleware
+	b.hooks.Receivers = hook.Receivers{Events: o.Events, Rare: o.Rare, Log: b.log}
+	b.hooks.middleware = o.Middleware
 	b.hooks.Hooks = hook.Hooks{Outgoing: o.Outgoing, Around: hook.Guard(o.Around, b.log)}
 	if err := b.prepare(o.Routes); err != nil {
 		return nil, fmt.Errorf("new bus: %w", err)

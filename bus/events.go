@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/edda-go/edda/event"
@@ -38,25 +37,12 @@ type (
 	RelayHeld      = event.RelayHeld
 )
 
-// emit calls Options.Events with e. It recovers a panic, which would crash this process and then the next one.
-func (b *Bus) emit(e Event) {
-	if b.hooks.events == nil {
-		return
-	}
-	defer func() {
-		if v := recover(); v != nil {
-			b.hooks.panics.Log(v, b.log, "edda: Options.Events panicked", "event", fmt.Sprintf("%T", e))
-		}
-	}()
-	b.hooks.events(e)
-}
+func (b *Bus) emit(e Event) { b.hooks.Emit(e) }
 
 // hooks are the functions of Options that the bus calls.
 type hooks struct {
 	hook.Hooks
-	events func(Event)
-	panics hook.Panics // of events
-
+	hook.Receivers
 	middleware func(endpoint string) Middleware
 }
 
@@ -82,7 +68,7 @@ func (e *Endpoint) finished(ctx context.Context, done *delivery.Effects) (failin
 	}
 	e.memory.Forget(done.In.Gone)
 	aftercommit.Log(ctx, done)
-	if e.bus.hooks.events != nil {
+	if e.bus.hooks.Any() {
 		emitEnds(e.bus, done)
 	}
 	r := batch.ReportOf(done, nil)
@@ -115,7 +101,7 @@ func (e *Endpoint) pace(r batch.Report) {
 
 // emitEnds emits the fates of the messages of a transaction.
 func emitEnds(b *Bus, e *delivery.Effects) {
-	aftercommit.Emit(e, b.emit)
+	aftercommit.Emit(e, &b.hooks.Receivers)
 	r := batch.ReportOf(e, nil)
 	b.emit(BatchDone{Endpoint: e.In.To.Name, Taken: r.Taken, Handled: r.Consumed, Left: r.Taken - r.Handled,
 		Took: time.Since(e.In.Begun)})

@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -105,5 +106,38 @@ func TestEventsAndLogHaveLegibleKinds(t *testing.T) {
 	}
 	if text := log.String(); len(text) > 4000 || !strings.Contains(text, `order.pl\xe4ce`) {
 		t.Errorf("the log has %d bytes: %.4000s", len(text), text)
+	}
+}
+
+// A bus with nothing but Rare has the events of failures and batches.
+func TestRareEvents(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.queueOf("notes")
+	events := make(chan bus.Event, 100)
+	b := w.newBus(bus.Options{Schema: w.schema, Logger: slog.New(slog.DiscardHandler),
+		Rare: func(e bus.Event) { events <- e }})
+	e, err := bus.NewEndpoint(b, "notes", bus.EndpointOptions{},
+		bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, n note) error {
+			if n.Text == "bad" {
+				return saga.Permanent(errors.New("no such shelf"))
+			}
+			return nil
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.run(e)
+	w.send(note{Text: "good"}, saga.To("notes"))
+	w.send(note{Text: "bad"}, saga.To("notes"))
+	handled, dead := 0, 0
+	for handled < 1 || dead < 1 {
+		switch e := (<-events).(type) {
+		case bus.Handled:
+			t.Errorf("Rare got %v", e)
+		case bus.BatchDone:
+			handled += e.Handled
+		case bus.DeadLettered:
+			dead++
+		}
 	}
 }

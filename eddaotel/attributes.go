@@ -39,6 +39,15 @@ const (
 var system = semconv.MessagingSystemKey.String("edda")
 
 // operation are the attributes that every span has.
+func (t *Tracing) operation(name string, of attribute.KeyValue, destination string) []attribute.KeyValue {
+	all := operation(name, of, destination)
+	if t.options.ClientID != "" {
+		all = append(all, semconv.MessagingClientID(t.options.ClientID))
+	}
+	return all
+}
+
+// operation are the attributes that a span and a measurement have.
 func operation(name string, of attribute.KeyValue, destination string) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		system, semconv.MessagingOperationName(name), of, semconv.MessagingDestinationName(destination),

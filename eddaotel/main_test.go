@@ -73,7 +73,7 @@ func (s *telescope) bus() *memory.Bus {
 	s.Helper()
 	hooks := bus.Options{}
 	s.Bus(&hooks)
-	b, err := memory.New(memory.Options{Start: noon, Logger: slog.New(slog.DiscardHandler), Events: hooks.Events,
+	b, err := memory.New(memory.Options{Start: noon, Logger: slog.New(slog.DiscardHandler), Rare: hooks.Rare,
 		Outgoing: hooks.Outgoing, Around: hooks.Around, Middleware: hooks.Middleware})
 	if err != nil {
 		s.Fatal(err)

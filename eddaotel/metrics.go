@@ -130,7 +130,7 @@ func (m *metrics) operated(ctx context.Context, name string, tx *event.Transacti
 	m.operation.Record(ctx, took.Seconds(), metric.WithAttributes(all...))
 }
 
-// Observe is for Events of bus.Options: it counts dead letters and conflicts, and measures batches.
+// Observe is for Rare of bus.Options, or for Events: it counts dead letters and conflicts, and measures batches.
 func (t *Tracing) Observe(e bus.Event) {
 	//nolint:forbidigo // an event has no context
 	ctx := context.Background()

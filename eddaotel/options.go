@@ -17,6 +17,13 @@ type Options struct {
 	// Creates makes a span for each message that a handler sends. Without it such a message carries the context of the
 	// handler's span.
 	Creates bool
+	// Root is the part of the messages without a context, from 0 to 1, whose calls begin a trace with FollowCreator.
+	// What their handlers send belongs to it. All messages of a conversation, and all attempts of one, are decided about
+	// alike; the sampler of the TracerProvider is asked too.
+	Root float64
+	// ClientID is messaging.client.id of every span; "" leaves it out. The resource of a TracerProvider says as much if
+	// it has service.instance.id.
+	ClientID string
 	// Key puts the keys of saga instances into the spans. They are often personal data.
 	Key bool
 }
@@ -37,7 +44,7 @@ type Sampled uint8
 
 const (
 	// FollowCreator makes a span if the context that the message carries is sampled. A message without a context has
-	// none.
+	// none, unless Root says otherwise.
 	FollowCreator Sampled = iota
 	AskSampler            // leaves it to the sampler of the TracerProvider
 )

@@ -64,6 +64,34 @@ process books
 `)
 }
 
+// Root gives a part of the conversations that come without a context a trace; the others have no span at all.
+func TestRoot(t *testing.T) {
+	low, high := saga.ID{8: 0x80, 9: 0x0f}, saga.ID{8: 0x80, 9: 0x10} // of 53 bits just below a half, and a half
+	for _, c := range []struct {
+		root float64
+		id   saga.ID
+		want bool
+	}{
+		{0, saga.ID{8: 0x80}, false}, {0.5, low, true}, {0.5, high, false}, {1, saga.ID{8: 0xff, 15: 0xff}, true},
+	} {
+		s := newTelescope(t, eddaotel.Options{Root: c.root, ClientID: "van 7"})
+		d := &saga.Delivery{Info: saga.Info{ID: saga.ID{15: 1}, ConversationID: c.id, Kind: "placed", Attempt: 1}}
+		handler := s.Use("books")(func(context.Context, *saga.Delivery) error { return nil })
+		if err := handler(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		spans := s.exporter.GetSpans()
+		if got := len(spans) == 1; got != c.want {
+			t.Errorf("Root %v, conversation %v: %d spans, want one: %t", c.root, c.id, len(spans), c.want)
+		}
+		for _, span := range spans {
+			if id := value(span.Attributes, "messaging.client.id"); id != "van 7" || span.Parent.IsValid() {
+				t.Errorf("Root %v: client id %q, parent %v", c.root, id, span.Parent)
+			}
+		}
+	}
+}
+
 // nothing is a propagator that writes and reads nothing.
 type nothing struct{}
 

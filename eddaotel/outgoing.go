@@ -25,7 +25,7 @@ func (t *Tracing) Outgoing(ctx context.Context, i *saga.Info) {
 	if i.RelatedTo.IsZero() || t.options.Creates && trace.SpanContextFromContext(ctx).IsSampled() {
 		var span trace.Span
 		ctx, span = t.tracer.Start(ctx, name+" "+i.Kind, trace.WithSpanKind(trace.SpanKindProducer),
-			trace.WithAttributes(operation(name, semconv.MessagingOperationTypeCreate, i.Kind)...),
+			trace.WithAttributes(t.operation(name, semconv.MessagingOperationTypeCreate, i.Kind)...),
 			trace.WithAttributes(message(i)...))
 		defer span.End()
 	}

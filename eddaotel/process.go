@@ -2,6 +2,7 @@ package eddaotel
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"runtime/debug"
 	"sync"
@@ -83,7 +84,7 @@ func failed(err error) bool {
 // startProcess starts the span of a call; nil if it is to have none. Then the handler passes on the context that the
 // message carries.
 func (t *Tracing) startProcess(ctx context.Context, endpoint string, i *saga.Info) (context.Context, trace.Span) {
-	if t.options.Sampled == FollowCreator && !t.carries(i) {
+	if t.options.Sampled == FollowCreator && !t.carries(i) && !t.root(i) {
 		return ctx, nil
 	}
 	ambient := trace.SpanFromContext(ctx)
@@ -91,12 +92,12 @@ func (t *Tracing) startProcess(ctx context.Context, endpoint string, i *saga.Inf
 	if ambient.SpanContext().IsValid() { // the span that is active is the parent
 		carried = trace.ContextWithSpan(carried, ambient)
 	}
-	if t.options.Sampled == FollowCreator && !creator.IsSampled() {
+	if t.options.Sampled == FollowCreator && !creator.IsSampled() && (creator.IsValid() || !t.root(i)) {
 		return carried, nil
 	}
 	options := []trace.SpanStartOption{
 		trace.WithSpanKind(trace.SpanKindConsumer),
-		trace.WithAttributes(operation(operationProcess, semconv.MessagingOperationTypeProcess, endpoint)...),
+		trace.WithAttributes(t.operation(operationProcess, semconv.MessagingOperationTypeProcess, endpoint)...),
 		trace.WithAttributes(message(i)...), trace.WithAttributes(attempt.Int(i.Attempt)),
 	}
 	if creator.IsValid() {
@@ -106,6 +107,19 @@ func (t *Tracing) startProcess(ctx context.Context, endpoint string, i *saga.Inf
 		options = append(options, trace.WithNewRoot())
 	}
 	return t.tracer.Start(carried, operationProcess+" "+endpoint, options...)
+}
+
+// root reports whether a message without a context is one of those that begin a trace.
+func (t *Tracing) root(i *saga.Info) bool {
+	if t.options.Root <= 0 {
+		return false
+	}
+	of := i.ConversationID
+	if of.IsZero() {
+		of = i.ID
+	}
+	const bits = 53 // of the random end of an id: so many a float64 has
+	return float64(binary.BigEndian.Uint64(of[8:])&(1<<bits-1)) < t.options.Root*(1<<bits)
 }
 
 const longDelay = 5 * time.Second // after which a message begins a trace of its own

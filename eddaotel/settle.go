@@ -89,7 +89,7 @@ func (t *Tracing) transaction(ctx context.Context, tx *event.Transaction, of spa
 	}
 	options := []trace.SpanStartOption{
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithLinks(of.links...), trace.WithTimestamp(of.begun),
-		trace.WithAttributes(operation(of.name, of.kind, tx.Endpoint)...),
+		trace.WithAttributes(t.operation(of.name, of.kind, tx.Endpoint)...),
 		trace.WithAttributes(work.String(string(tx.Work))),
 	}
 	if len(of.messages) > 1 {

@@ -39,7 +39,7 @@ func (t *Tracing) Bus(o *bus.Options) {
 	o.Outgoing = t.outgoingAfter(o.Outgoing)
 	o.Around = t.aroundOf(o.Around)
 	o.Middleware = t.middlewareOf(o.Middleware)
-	o.Events = event.Tell(o.Events, t.Observe)
+	o.Rare = event.Tell(o.Rare, t.Observe)
 }
 
 func (t *Tracing) outgoingAfter(before func(context.Context, *saga.Info)) func(context.Context, *saga.Info) {

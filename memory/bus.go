@@ -23,6 +23,7 @@ type Options struct {
 	Logger *slog.Logger  // nil is slog.Default()
 	// called after what it tells of has become visible; must not block. A panic is logged, and the process continues
 	Events     func(bus.Event)
+	Rare       func(bus.Event)                      // every event except Handled
 	Middleware func(endpoint string) bus.Middleware // as that of bus.Options
 	// as those of bus.Options; the messages of a Scheduler go out while the bus is locked, so Outgoing must not call it
 	Outgoing func(ctx context.Context, i *saga.Info)
@@ -44,8 +45,7 @@ type Bus struct {
 // hookSet is the functions of Options that the bus calls.
 type hookSet struct {
 	hooks.Hooks
-	events     func(bus.Event)
-	panics     hooks.Panics // of events
+	hooks.Receivers
 	middleware func(endpoint string) bus.Middleware
 }
 
@@ -58,7 +58,8 @@ func New(o Options) (*Bus, error) {
 	if b.log == nil {
 		b.log = slog.Default()
 	}
-	b.hooks.events, b.hooks.middleware = o.Events, o.Middleware
+	b.hooks.Receivers = hooks.Receivers{Events: o.Events, Rare: o.Rare, Log: b.log}
+	b.hooks.middleware = o.Middleware
 	b.hooks.Hooks = hooks.Hooks{Outgoing: o.Outgoing, Around: hooks.Guard(o.Around, b.log)}
 	routes := map[string]string{}
 	for _, r := range o.Routes {
@@ -197,18 +198,7 @@ func (b *Bus) tellPaused(endpoint, reason string) {
 	b.emit(bus.Paused{Endpoint: endpoint, Reason: reason})
 }
 
-// emit calls Options.Events, and recovers its panics.
-func (b *Bus) emit(e bus.Event) {
-	if b.hooks.events == nil {
-		return
-	}
-	defer func() {
-		if v := recover(); v != nil {
-			b.hooks.panics.Log(v, b.log, "edda: Options.Events panicked", "event", fmt.Sprintf("%T", e))
-		}
-	}()
-	b.hooks.events(e)
-}
+func (b *Bus) emit(e bus.Event) { b.hooks.Emit(e) }
 
 // newID makes a UUIDv7.
 func newID() saga.ID {

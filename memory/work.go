@@ -320,7 +320,7 @@ func (w *work) tell(ctx context.Context) {
 	}
 	done := &delivery.Effects{In: w.d}
 	aftercommit.Log(ctx, done)
-	aftercommit.Emit(done, b.emit)
+	aftercommit.Emit(done, &b.hooks.Receivers)
 	handled := 0
 	if m.Fate == delivery.FateDone {
 		handled = 1

@@ -15,14 +15,18 @@ func (rt *Runtime) stamp(ctx context.Context, i *Info) error {
 	if !ok {
 		seen = new(Info)
 	}
+	headers := append(seen.headers[:0], i.headers...)
 	*seen = *i
-	seen.headers, seen.places = slices.Clone(i.headers), maps.Clone(i.places)
+	seen.headers, seen.places = headers, maps.Clone(i.places)
 	if err := callOutgoing(ctx, rt.Outgoing, seen); err != nil {
 		return fmt.Errorf("%s: Outgoing: %w", i.Kind, err)
 	}
 	err := rt.addHeaders(i, seen.headers)
-	*seen = Info{}
-	infos.Put(seen)
+	if cap(seen.headers) <= fewHeaders {
+		clear(seen.headers)
+		*seen = Info{headers: seen.headers[:0]}
+		infos.Put(seen)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: Outgoing: %w", i.Kind, err)
 	}

@@ -3,20 +3,23 @@ package aftercommit
 import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/internal/wire"
 )
 
 // Emit emits the fates of the messages. It is called after the commit.
-func Emit(of *delivery.Effects, emit func(event.Event)) {
-	e := ends{of}
+func Emit(of *delivery.Effects, to *hooks.Receivers) {
+	e, emit, handled := ends{of}, to.Emit, to.WantHandled()
 	for _, a := range e.In.Retried {
 		if a.Of.Fate != delivery.FateLeft { // a step that was lost to a conflict has not happened
 			emit(event.Retried{Endpoint: e.In.To.Name, Info: wire.ShownInfo(a.Info), Err: a.Err})
 		}
 	}
 	for _, m := range e.In.Messages {
-		if about := e.endOf(m); about != nil {
-			emit(about)
+		if m.Fate != delivery.FateDone || handled {
+			if about := e.endOf(m); about != nil {
+				emit(about)
+			}
 		}
 		if m.Conflicted {
 			name, key := m.Instance.Name()

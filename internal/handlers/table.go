@@ -171,22 +171,46 @@ func (h *Table) Around(ctx context.Context, d *saga.Delivery, call Next) error {
 	if len(h.Middleware) == 0 {
 		return call(ctx, d)
 	}
-	own, ok := deliveries.Get().(*saga.Delivery)
+	own, ok := lents.Get().(*lent)
 	if !ok {
-		own = new(saga.Delivery)
+		own = new(lent)
 	}
-	*own = saga.Delivery{Info: d.Info, Body: bytes.Clone(d.Body)}
+	own.Info, own.Body = d.Info, own.copyOf(d.Body)
 	w := wrapped{call: call}
-	err := h.wrap(&w)(ctx, own)
+	err := h.wrap(&w)(ctx, &own.Delivery)
 	if w.ended.Load() { // else it may be in the hands of a goroutine that runs on
-		*own = saga.Delivery{}
-		deliveries.Put(own)
+		own.Delivery = saga.Delivery{}
+		lents.Put(own)
 	}
 	return err
 }
 
-// deliveries are what middleware was given, to be used again. Their bodies are not: a handler may keep them.
-var deliveries sync.Pool
+// lent is what middleware is given. It is used again, and what its bodies lie in is not: a handler may keep them.
+type lent struct {
+	saga.Delivery
+	room []byte // for more bodies
+}
+
+var lents sync.Pool
+
+const (
+	roomBytes = 4096 // a body that is kept keeps so much
+	roomBody  = 1024 // longest body that lies beside others
+)
+
+// copyOf returns a copy of body, which nothing else overlaps.
+func (l *lent) copyOf(body []byte) []byte {
+	if len(body) > roomBody {
+		return bytes.Clone(body)
+	}
+	if len(body) > len(l.room) {
+		l.room = make([]byte, roomBytes)
+	}
+	n := copy(l.room, body)
+	own := l.room[:n:n]
+	l.room = l.room[n:]
+	return own
+}
 
 // wrapped is a call that has middleware around it.
 type wrapped struct {

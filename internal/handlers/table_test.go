@@ -64,6 +64,7 @@ func TestBodyIsNotUsedAgain(t *testing.T) {
 	for n := range byte(10) {
 		err := h.Around(t.Context(), delivery(n), func(_ context.Context, d *saga.Delivery) error {
 			kept = append(kept, d.Body)
+			_ = append(d.Body, 'x')
 			return nil
 		})
 		if err != nil {

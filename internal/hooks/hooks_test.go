@@ -58,3 +58,24 @@ func TestPanicGoesOnUnderAround(t *testing.T) {
 		}()
 	}
 }
+
+// Rare gets every event except Handled, and a receiver that panics takes none from the other.
+func TestReceivers(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		var all, rare []event.Event
+		r := hooks.Receivers{
+			Log: slog.New(slog.DiscardHandler), Rare: func(e event.Event) { rare = append(rare, e) },
+			Events: func(e event.Event) {
+				all = append(all, e)
+				if panics {
+					panic("no such label")
+				}
+			},
+		}
+		r.Emit(event.Handled{})
+		r.Emit(event.BatchDone{})
+		if len(all) != 2 || len(rare) != 1 {
+			t.Errorf("Events has %d and Rare %d, want 2 and 1", len(all), len(rare))
+		}
+	}
+}
