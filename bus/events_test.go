@@ -126,12 +126,15 @@ func TestRareEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.run(e)
+	stop := w.run(e)
 	w.send(note{Text: "good"}, saga.To("notes"))
 	w.send(note{Text: "bad"}, saga.To("notes"))
+	w.untilEmpty("notes")
+	stop() // its worker has emitted the last events
+	close(events)
 	handled, dead := 0, 0
-	for handled < 1 || dead < 1 {
-		switch e := (<-events).(type) {
+	for e := range events {
+		switch e := e.(type) {
 		case bus.Handled:
 			t.Errorf("Rare got %v", e)
 		case bus.BatchDone:
@@ -139,5 +142,8 @@ func TestRareEvents(t *testing.T) {
 		case bus.DeadLettered:
 			dead++
 		}
+	}
+	if handled != 1 || dead != 1 {
+		t.Errorf("%d handled and %d dead, want 1 and 1", handled, dead)
 	}
 }

@@ -18,8 +18,8 @@ type Options struct {
 	// handler's span.
 	Creates bool
 	// Root is the part of the messages without a context, from 0 to 1, whose calls begin a trace with FollowCreator.
-	// What their handlers send belongs to it. All messages of a conversation, and all attempts of one, are decided about
-	// alike; the sampler of the TracerProvider is asked too.
+	// What their handlers send belongs to it. It decides alike about all messages of a conversation, and about all
+	// attempts of a message; the sampler of the TracerProvider is asked too.
 	Root float64
 	// ClientID is messaging.client.id of every span; "" leaves it out. The resource of a TracerProvider says as much if
 	// it has service.instance.id.
