@@ -32,7 +32,7 @@ var layers = [][]string{
 	{"internal/delivery"},
 	{"internal/step", "internal/aftercommit", "internal/historian"},
 	{"outbox", "internal/batch", "internal/leased", "internal/partition", "internal/firing", "internal/watch"},
-	{"history/whereabouts", "operate/vitals", "operate/instances", "operate/messages"},
+	{"history/whereabouts", "operate/vitals", "operate/instances", "operate/messages", "operate/partitions"},
 	{"bus", "limit", "operate", "scheduler"},
 	{"bus/watermill", "scheduler/remote", "internal/timetable", "internal/view"},
 	{"", "eddaui/internal/page", "eddaui/internal/live"},

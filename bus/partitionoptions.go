@@ -27,13 +27,12 @@ type PartitionOptions struct {
 
 const (
 	standardPartitions = 8
-	mostPartitions     = 256
 	stopSlack          = 5 * time.Second // for the work after the last handler of a partition
 )
 
 func (o PartitionOptions) withDefaults(h *handlers.Table, poolSize int) (PartitionOptions, error) {
 	var f option.Faults
-	f.Int("Partitions", &o.Partitions, standardPartitions, 1, mostPartitions)
+	f.Int("Partitions", &o.Partitions, standardPartitions, 1, partition.Most)
 	f.Duration("Lease", &o.Lease, lease.Default, 2*time.Second, time.Hour)
 	e := &o.Endpoint
 	if e.Concurrency > 1 {

@@ -10,12 +10,13 @@ import (
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/partitions"
 	"github.com/spf13/cobra"
 )
 
 func (t endpoints) commands() *cobra.Command {
 	c := &cobra.Command{
-		Use: "endpoint", Short: "Pause and resume endpoints, and set their workers, while they run",
+		Use: "endpoint", Short: "Pause and resume endpoints, set their workers, change their partitions",
 		Long: `Pause and resume endpoints, and set their workers, while they run. What is set is a row of the database:
 it holds for every process of the endpoint, and for those that start later. They follow at once when they listen, else
 within their poll interval.`,
@@ -25,7 +26,7 @@ within their poll interval.`,
   edda endpoint concurrency orders 2`,
 		RunE: group,
 	}
-	c.AddCommand(t.list(), t.pause(), t.resume(), t.concurrency())
+	c.AddCommand(t.list(), t.pause(), t.resume(), t.concurrency(), t.partitions())
 	return c
 }
 
@@ -163,6 +164,42 @@ all. A zero is refused: "edda endpoint pause" stops an endpoint.`,
 		},
 	}
 	c.Flags().BoolVar(&reset, "reset", false, "give every program its own number back")
+	return c
+}
+
+func (t endpoints) partitions() *cobra.Command {
+	none := false
+	c := &cobra.Command{
+		Use: "partitions ENDPOINT (N | --none)", Short: "Change the number of partitions of an endpoint",
+		Long: `Change the number of partitions of an endpoint, as the owner of the schema. Stop all its processes first:
+while one runs this is refused. All that waits in the partitions, timeouts included, goes back to the endpoint's own
+queue. Then set the same number in the program and start it: it moves the messages to their new partitions. With --none
+the endpoint has no partitions any more. If this is interrupted the old number stands; do it again.`,
+		Example: `  edda endpoint partitions orders 16
+  edda endpoint partitions orders --none`,
+		Args: arguments(cobra.RangeArgs(1, 2)),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if none == (len(args) == 2) {
+				return usage(c, errors.New("give a number of partitions, or --none"))
+			}
+			n := 0
+			if !none {
+				if n, err = strconv.Atoi(args[1]); err != nil || n < 1 || n > partitions.Most {
+					return usage(c, fmt.Errorf("%s is not a number of partitions: want 1 to %d, or --none",
+						view.Escape(args[1]), partitions.Most))
+				}
+			}
+			return t.operate(c, func(ctx context.Context, _ *operate.Operator) (view.View, error) {
+				op, err := partitions.New(t.pool, t.schemaName())
+				if err != nil {
+					return view.View{}, err
+				}
+				done, err := op.Set(ctx, args[0], n)
+				return view.Partitions(args[0], done), err
+			})
+		},
+	}
+	c.Flags().BoolVar(&none, "none", false, "make it an endpoint without partitions")
 	return c
 }
 

@@ -5,6 +5,28 @@ import (
 	"testing"
 )
 
+// An endpoint gets partitions, loses them, and says what was done.
+func TestPartitionsOfAnEndpoint(t *testing.T) {
+	w := migrated(t)
+	w.want(exitDone, "migrate", "install", "orders")
+	w.prints(w.want(exitDone, "endpoint", "partitions", "orders", "4").out, `
+		| Endpoint orders has 4 partitions, and had 0.
+		| 0 messages went back to its own queue.`)
+	w.prints(w.want(exitDone, "endpoint", "partitions", "orders", "2", "--json").out, `
+		| {
+		|  "endpoint": "orders",
+		|  "partitions": 2,
+		|  "before": 4,
+		|  "moved": 0
+		| }`)
+	w.prints(w.want(exitDone, "endpoint", "partitions", "orders", "--none").out, `
+		| Endpoint orders has no partitions, and had 2.
+		| 0 messages went back to its own queue.`)
+	for _, bad := range [][]string{{"orders"}, {"orders", "0"}, {"orders", "257"}, {"orders", "3", "--none"}} {
+		w.want(exitUsage, append([]string{"endpoint", "partitions"}, bad...)...)
+	}
+}
+
 func TestEndpoints(t *testing.T) {
 	w := migrated(t)
 	w.prints(w.want(exitDone, "endpoint", "list").out, `| No endpoint is installed in schema "SCHEMA".`)

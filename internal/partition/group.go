@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
@@ -19,6 +20,9 @@ import (
 
 //go:embed partition.sql
 var statements string
+
+// Most is the largest number of partitions of an endpoint.
+const Most = 256
 
 // Group is one partitioned endpoint as the database has it: its queues, its leases and its number of partitions. Safe
 // for concurrent use.
@@ -80,10 +84,19 @@ func (g *Group) storeNumber(ctx context.Context) error {
 	if err := g.checkNumber(ctx); !errors.Is(err, queue.ErrNotInstalled) {
 		return err
 	}
-	if _, err := g.Pool.Exec(ctx, g.sql.Get("set_partitions"), g.Endpoint, strconv.Itoa(g.Partitions)); err != nil {
-		return fmt.Errorf("store the number of partitions: %w", pgerr.Explain(err))
+	if _, err := g.writeNumber(ctx, g.Pool, g.Partitions); err != nil {
+		return err
 	}
 	return g.checkNumber(ctx)
+}
+
+// writeNumber stores a number of partitions if there is none, and reports whether it has.
+func (g *Group) writeNumber(ctx context.Context, db audit.Execer, n int) (stored bool, err error) {
+	tag, err := db.Exec(ctx, g.sql.Get("set_partitions"), g.Endpoint, strconv.Itoa(n))
+	if err != nil {
+		return false, fmt.Errorf("store the number of partitions: %w", pgerr.Explain(err))
+	}
+	return tag.RowsAffected() == 1, nil
 }
 
 // checkNumber compares the number of partitions with the one that is stored.
@@ -97,8 +110,8 @@ func (g *Group) checkNumber(ctx context.Context) error {
 			queue.ErrNotInstalled)
 	case stored != strconv.Itoa(g.Partitions):
 		return fmt.Errorf("%w: %s, and the options say %d: set PartitionOptions.Partitions to %[2]s, or stop all "+
-			"processes of the endpoint, call Partitioned.Collapse and install it anew",
-			ErrOtherNumber, stored, g.Partitions)
+			"processes of the endpoint and run \"edda endpoint partitions %[4]s %[3]d\"",
+			ErrOtherNumber, stored, g.Partitions, g.Endpoint)
 	}
 	return nil
 }
@@ -110,6 +123,42 @@ const (
 
 // Collapse moves everything that waits in the partitions back to the endpoint's own queue, and forgets their number.
 func (g *Group) Collapse(ctx context.Context) (messages int, err error) {
+	return g.renumber(ctx, 0, func(pgx.Tx) error { return nil })
+}
+
+// Renumber makes the group's number of partitions, which may be 0, that of the endpoint: it creates their queues, moves
+// everything that waits in partitions back to the endpoint's own queue, and stores the number in one transaction with
+// what also does.
+func (g *Group) Renumber(ctx context.Context, also func(tx pgx.Tx) error) (messages int, err error) {
+	for n := range g.Partitions {
+		if _, err := g.Routes.Create(ctx, queue.PartitionName(g.Endpoint, n)); err != nil {
+			return 0, err
+		}
+	}
+	return g.renumber(ctx, g.Partitions, also)
+}
+
+func (g *Group) renumber(ctx context.Context, to int, also func(tx pgx.Tx) error) (messages int, err error) {
+	if messages, err = g.collapse(ctx); err != nil {
+		return messages, err
+	}
+	return messages, pgx.BeginTxFunc(ctx, g.Pool, pg.ReadCommitted, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, g.sql.Get("forget_partitions"), g.Endpoint); err != nil {
+			return fmt.Errorf("forget the number of partitions: %w", pgerr.Explain(err))
+		}
+		if to > 0 {
+			if stored, err := g.writeNumber(ctx, tx, to); err != nil {
+				return err
+			} else if !stored {
+				return errors.New("another number of partitions was stored at the same moment")
+			}
+		}
+		return also(tx)
+	})
+}
+
+// collapse moves everything that waits in the partitions back to the endpoint's own queue, while no process runs.
+func (g *Group) collapse(ctx context.Context) (messages int, err error) {
 	if err := g.checkAlone(ctx); err != nil {
 		return 0, err
 	}
@@ -124,14 +173,11 @@ func (g *Group) Collapse(ctx context.Context) (messages int, err error) {
 			}
 		}
 	}
-	if err := g.checkAlone(ctx); err != nil { // one that started meanwhile found the old number
-		return messages, err
-	}
-	if _, err := g.Pool.Exec(ctx, g.sql.Get("forget_partitions"), g.Endpoint); err != nil {
-		return messages, fmt.Errorf("forget the number of partitions: %w", pgerr.Explain(err))
-	}
-	return messages, nil
+	return messages, g.checkAlone(ctx) // a process that started meanwhile found the old number
 }
+
+// ErrRunning says that a process holds a lease of the endpoint.
+var ErrRunning = errors.New("the endpoint is running")
 
 // checkAlone returns an error while a process runs the endpoint.
 func (g *Group) checkAlone(ctx context.Context) error {
@@ -141,8 +187,8 @@ func (g *Group) checkAlone(ctx context.Context) error {
 	}
 	for _, l := range all {
 		if l.Held() {
-			return fmt.Errorf("a process still holds the lease %s: stop all processes of the endpoint, or "+
-				"wait %v if it crashed", l.Name, l.Left.Round(time.Second))
+			return fmt.Errorf("%w: a process still holds the lease %s: stop all processes of the endpoint, or "+
+				"wait %v if it crashed", ErrRunning, l.Name, l.Left.Round(time.Second))
 		}
 	}
 	return nil
