@@ -19,7 +19,7 @@ LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
 
-demo: ## run a shop of sagas for half a minute, with failures, and check every order
+demo: ## run a shop of sagas for half a minute, with failures and its pages, and check every order
 	$(GO) run ./examples/order
 
 test: ## vet and test everything but the benchmarks

@@ -35,8 +35,18 @@ func open(ctx context.Context, s settings, out io.Writer) error {
 		return tradeInMemory(ctx, s, out)
 	}
 	return demo.WithDatabase(ctx, "shop", tablesSQL, func(d *demo.Database) error {
+		pages, err := demo.OpenPages(ctx, s.pages, d.Pool, d.Edda, orders(rules{payWithin: s.payWithin}))
+		if err != nil {
+			return err
+		}
 		begin()
-		return trade(ctx, s, d.Pool, d.Edda, out)
+		_, _ = fmt.Fprintf(out, "Look at it in a browser: %s\n", pages.URL())
+		if err := trade(ctx, s, d.Pool, d.Edda, out); err != nil || !s.stay {
+			return errors.Join(err, pages.Close())
+		}
+		_, _ = fmt.Fprintf(out, "\nThe pages stay until Ctrl-C. Order %s: %ssagas/order/%[1]s\n", toldOrder,
+			pages.URL())
+		return pages.Wait()
 	})
 }
 

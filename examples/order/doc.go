@@ -2,6 +2,7 @@
 // an accounts endpoint beside it, wired with fx.
 //
 //	go run ./examples/order            # as "make demo" does
+//	go run ./examples/order -stay      # and keep its pages open until Ctrl-C
 //	go run ./examples/order -memory    # the same endpoints without a database
 //	go run ./examples/order -h
 //

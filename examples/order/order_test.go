@@ -1,7 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +64,48 @@ func TestProgram(t *testing.T) {
 		if !strings.Contains(told, want) {
 			t.Errorf("the story of order 7 has no %q:\n%s", want, told)
 		}
+	}
+}
+
+// The pages of the shop are open while it runs and, with -stay, when all orders have ended.
+func TestPagesStay(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	printed, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := open(ctx, settings{orders: 20, rate: 20, payWithin: time.Second, within: time.Minute,
+			pages: "127.0.0.1:0", stay: true}, out)
+		_ = out.CloseWithError(err)
+		ended <- err
+	}()
+	url, lines := "", bufio.NewScanner(printed)
+	for lines.Scan() {
+		if _, at, ok := strings.Cut(lines.Text(), "in a browser: "); ok {
+			url = at
+		}
+		if strings.HasPrefix(lines.Text(), "The pages stay until Ctrl-C") {
+			break
+		}
+	}
+	if err := lines.Err(); err != nil || url == "" {
+		t.Fatalf("no address was printed: %v", err)
+	}
+	response, err := http.Get(url + "sagas/order/7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != http.StatusOK || !strings.Contains(string(page), "card.refused") {
+		t.Errorf("the page of order 7: %s\n%s", response.Status, page)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,20 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
-	"time"
 
-	"github.com/edda-go/edda/eddaui"
 	"github.com/edda-go/edda/internal/demo"
 	"github.com/edda-go/edda/internal/demo/world"
-	"github.com/edda-go/edda/internal/run"
-	"github.com/edda-go/edda/saga"
 )
 
 const usage = `Ui shows the pages of Edda over a shop in which much is wrong.
@@ -47,12 +40,6 @@ func start(args []string, out, complaints io.Writer) int {
 }
 
 func open(ctx context.Context, s settings, out io.Writer) error {
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", s.address)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = listener.Close() }() // closed already where a server had it
 	return demo.WithDatabase(ctx, "ui", "", func(d *demo.Database) error {
 		if !s.empty {
 			shop, err := world.Seed(ctx, d.Pool, d.Edda)
@@ -62,41 +49,12 @@ func open(ctx context.Context, s settings, out io.Writer) error {
 			defer func() { _ = shop.Close() }()
 			_, _ = fmt.Fprintf(out, "a conversation: /conversations/%s\n", shop.Labels)
 		}
-		return serve(ctx, d, listener, out)
-	})
-}
-
-// serve serves the pages until ctx ends.
-func serve(ctx context.Context, d *demo.Database, listener net.Listener, out io.Writer) error {
-	//nolint:contextcheck // it connects when the first page is read
-	ui, err := eddaui.New(d.Pool, eddaui.Options{
-		Schema: d.Edda, Sagas: []*saga.Definition{world.Orders},
-		Authorize: func(r *http.Request) (eddaui.Actor, error) {
-			return eddaui.Actor{Name: "visitor", From: r.RemoteAddr, May: eddaui.Look | eddaui.Bodies}, nil
-		},
-	})
-	if err != nil {
-		return err
-	}
-	defer ui.Close()
-	mux := http.NewServeMux()
-	mux.Handle("/edda/", http.StripPrefix("/edda", ui))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	server.RegisterOnShutdown(ui.Close)
-	group := run.NewGroup(ctx)
-	group.Go(func(ctx context.Context) error {
-		<-ctx.Done()
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		return server.Shutdown(ending)
-	})
-	group.Go(func(context.Context) error {
-		_, _ = fmt.Fprintf(out, "in a shell: DATABASE_URL=%s EDDA_SCHEMA=%s edda queue list\n", d.DSN, d.Edda)
-		_, _ = fmt.Fprintf(out, "the pages: http://%s/edda/\n", listener.Addr())
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		pages, err := demo.OpenPages(ctx, s.address, d.Pool, d.Edda, world.Orders)
+		if err != nil {
 			return err
 		}
-		return nil
+		_, _ = fmt.Fprintf(out, "in a shell: DATABASE_URL=%s EDDA_SCHEMA=%s edda queue list\n", d.DSN, d.Edda)
+		_, _ = fmt.Fprintf(out, "the pages: %s\n", pages.URL())
+		return pages.Wait()
 	})
-	return group.Wait()
 }

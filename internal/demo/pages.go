@@ -1,0 +1,74 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/edda-go/edda/eddaui"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Pages serves eddaui over a schema, under /edda/. Visitors may see everything, and change nothing.
+type Pages struct {
+	listener net.Listener
+	group    *run.Group
+}
+
+// OpenPages listens on address, like 127.0.0.1:0, and serves until ctx ends or Close is called.
+func OpenPages(
+	ctx context.Context, address string, pool *pgxpool.Pool, schema string, sagas ...*saga.Definition,
+) (*Pages, error) {
+	//nolint:contextcheck // it connects when the first page is read
+	ui, err := eddaui.New(pool, eddaui.Options{
+		Schema: schema, Sagas: sagas,
+		Authorize: func(r *http.Request) (eddaui.Actor, error) {
+			return eddaui.Actor{Name: "visitor", From: r.RemoteAddr, May: eddaui.Look | eddaui.Bodies}, nil
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		ui.Close()
+		return nil, fmt.Errorf("the pages: %w", err)
+	}
+	p := &Pages{listener: listener, group: run.NewGroup(ctx)}
+	mux := http.NewServeMux()
+	mux.Handle("/edda/", http.StripPrefix("/edda", ui))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server.RegisterOnShutdown(ui.Close)
+	p.group.Go(func(ctx context.Context) error {
+		<-ctx.Done()
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		defer cancel()
+		defer ui.Close()
+		return server.Shutdown(ending)
+	})
+	p.group.Go(func(context.Context) error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	return p, nil
+}
+
+// URL is the address of the first page.
+func (p *Pages) URL() string { return fmt.Sprintf("http://%s/edda/", p.listener.Addr()) }
+
+// Wait returns when the server has ended.
+func (p *Pages) Wait() error { return p.group.Wait() }
+
+// Close ends the server.
+func (p *Pages) Close() error {
+	p.group.Stop()
+	return p.group.Wait()
+}
