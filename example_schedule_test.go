@@ -20,7 +20,7 @@ func Example_schedule() {
 	check(err)
 	books, err := bus.NewEndpoint(b, "books", bus.EndpointOptions{}, bus.HandleTx(settle), bus.HandleTx(readRates))
 	check(err)
-	clock, err := scheduler.New(pool, b, scheduler.Options{Schema: schema, Owner: "shop"},
+	clock, err := scheduler.New(b, scheduler.Options{Owner: "shop"},
 		scheduler.Manifest{
 			Name: "settlement", Message: Settle{Currency: "NOK"},
 			When:    scheduler.Cron("30 2 * * *", "Europe/Oslo"), // each night, also when the clocks change
@@ -28,7 +28,7 @@ func Example_schedule() {
 		},
 		scheduler.Manifest{Name: "rates", When: scheduler.Every(5 * time.Minute), Message: ReadRates{}})
 	check(err)
-	host, err := edda.NewHost(pool, books, clock) // the same on each server
+	host, err := edda.NewHost(books, clock) // the same on each server
 	check(err)
 	check(host.Install(ctx))
 	go func() { ended <- host.Run(ctx) }()

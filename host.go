@@ -28,23 +28,19 @@ type (
 	installer interface {
 		Install(ctx context.Context) error
 	}
-	connector interface{ Connections() int }
-	named     interface{ Name() string }
+	connector interface {
+		Connections() (pool *pgxpool.Pool, more int)
+	}
+	named interface{ Name() string }
 )
 
 // Host runs endpoints and other Runners as one.
-type Host struct {
-	pool    *pgxpool.Pool
-	runners []Runner
-}
+type Host struct{ runners []Runner }
 
-// NewHost returns a Host of runners over pool. It does no I/O. It is an error if the pool or a runner is nil, if a
-// runner is given twice, or if two have the same name.
-func NewHost(pool *pgxpool.Pool, runners ...Runner) (*Host, error) {
+// NewHost returns a Host of runners. It does no I/O. It is an error if a runner is nil, if a runner is given twice, or
+// if two have the same name.
+func NewHost(runners ...Runner) (*Host, error) {
 	var faults []error
-	if pool == nil {
-		faults = append(faults, errors.New("the pool is nil"))
-	}
 	seen := map[string]bool{}
 	for i, r := range runners {
 		if r == nil {
@@ -60,7 +56,7 @@ func NewHost(pool *pgxpool.Pool, runners ...Runner) (*Host, error) {
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("new host: %w", errors.Join(faults...))
 	}
-	return &Host{pool: pool, runners: runners}, nil
+	return &Host{runners}, nil
 }
 
 // Install installs every runner with an Install method: the queues of the endpoints, and their subscriptions. It needs
@@ -91,29 +87,50 @@ func (h *Host) Check(ctx context.Context) error {
 // checkConnections compares the connections of this process with the server's limit, so that a host without enough of
 // them fails at its start.
 func (h *Host) checkConnections(ctx context.Context) error {
-	needed := int(h.pool.Config().MaxConns)
-	terms := []string{fmt.Sprintf("%d of the pool", needed)}
-	listens := false
+	var faults []error
+	for pool, d := range h.demands() {
+		faults = append(faults, d.check(ctx, pool))
+	}
+	return errors.Join(faults...)
+}
+
+// demand is how many connections runners open beside those of their pool.
+type demand struct {
+	more  int
+	terms []string
+}
+
+// demands are those of each pool beside which runners open connections.
+func (h *Host) demands() map[*pgxpool.Pool]*demand {
+	all := map[*pgxpool.Pool]*demand{}
 	for i, r := range h.runners {
 		c, ok := r.(connector)
-		if !ok || c.Connections() == 0 {
+		if !ok {
 			continue
 		}
-		needed += c.Connections()
-		terms = append(terms, fmt.Sprintf("%d of %s", c.Connections(), nameOf(r, i)))
-		listens = true
+		pool, more := c.Connections()
+		if more == 0 {
+			continue
+		}
+		if all[pool] == nil {
+			all[pool] = &demand{}
+		}
+		all[pool].more += more
+		all[pool].terms = append(all[pool].terms, fmt.Sprintf("%d of %s", more, nameOf(r, i)))
 	}
-	if !listens {
-		return nil
-	}
+	return all
+}
+
+func (d *demand) check(ctx context.Context, pool *pgxpool.Pool) error {
 	var allowed int
-	if err := h.pool.QueryRow(ctx, connectionsAllowed).Scan(&allowed); err != nil {
+	if err := pool.QueryRow(ctx, connectionsAllowed).Scan(&allowed); err != nil {
 		return fmt.Errorf("read how many connections the server allows: %w", err)
 	}
-	if needed++; needed > allowed {
-		return fmt.Errorf("the host may open %d connections (%s, and 1 that listens), and the server allows %d: "+
-			"lower Concurrency or the pool's MaxConns (pool_max_conns), or raise max_connections",
-			needed, strings.Join(terms, ", "), allowed)
+	ofPool := int(pool.Config().MaxConns)
+	if needed := ofPool + d.more + 1; needed > allowed {
+		return fmt.Errorf("the host may open %d connections (%d of the pool, %s, and 1 that listens), and the server "+
+			"allows %d: lower Concurrency or the pool's MaxConns (pool_max_conns), or raise max_connections",
+			needed, ofPool, strings.Join(d.terms, ", "), allowed)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (f runnerFunc) Run(ctx context.Context) error { return f(ctx) }
 var (
 	_ = []interface {
 		Check(ctx context.Context) error
-		Connections() int
+		Connections() (pool *pgxpool.Pool, more int)
 		Name() string
 	}{(*bus.Endpoint)(nil), (*bus.Partitioned)(nil), (*bus.Relay)(nil), (*scheduler.Scheduler)(nil),
 		(*scheduler.Singleton)(nil)}
@@ -79,12 +79,13 @@ func TestHostRunsPartitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, err := edda.NewHost(pool, doors)
+	host, err := edda.NewHost(doors)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := host.Check(t.Context()); !errors.Is(err, bus.ErrNotInstalled) || doors.Connections() != 5 {
-		t.Errorf("Check before Install says %v; %d connections", err, doors.Connections())
+	of, more := doors.Connections()
+	if err := host.Check(t.Context()); !errors.Is(err, bus.ErrNotInstalled) || of != pool || more != 5 {
+		t.Errorf("Check before Install says %v; %d connections beside the pool %p, want %p", err, more, of, pool)
 	}
 	if err := host.Install(t.Context()); err != nil {
 		t.Fatal(err)
@@ -113,7 +114,7 @@ func TestHostRunsUntilItsContextEnds(t *testing.T) {
 		opened <- m.Door
 		return nil
 	}))
-	host, err := edda.NewHost(pool, doors, newEndpoint(t, b, "windows", 1, bus.HandleTx(ignore)),
+	host, err := edda.NewHost(doors, newEndpoint(t, b, "windows", 1, bus.HandleTx(ignore)),
 		runnerFunc(func(context.Context) error { return nil }))
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +147,7 @@ func TestHostEndsWhenARunnerFails(t *testing.T) {
 	pool := pgdev.Pool(t)
 	b := newBus(t, pool, true, bus.Options{AutoInstall: true})
 	broken := errors.New("the boiler is out")
-	host, err := edda.NewHost(pool, newEndpoint(t, b, "doors", 1, bus.HandleTx(ignore)),
+	host, err := edda.NewHost(newEndpoint(t, b, "doors", 1, bus.HandleTx(ignore)),
 		runnerFunc(func(context.Context) error { return broken }))
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +162,7 @@ func TestHostChecksBeforeAnythingRuns(t *testing.T) {
 	pool := pgdev.Pool(t)
 	b := newBus(t, pool, false, bus.Options{})
 	ran := false
-	host, err := edda.NewHost(pool, newEndpoint(t, b, "doors", 1, bus.HandleTx(ignore)),
+	host, err := edda.NewHost(newEndpoint(t, b, "doors", 1, bus.HandleTx(ignore)),
 		runnerFunc(func(context.Context) error {
 			ran = true
 			return nil
@@ -187,7 +188,7 @@ func TestHostCountsConnections(t *testing.T) {
 	}
 	defer pool.Close()
 	b := newBus(t, pool, true, bus.Options{AutoInstall: true})
-	host, err := edda.NewHost(pool, newEndpoint(t, b, "doors", 4000, bus.HandleTx(ignore)))
+	host, err := edda.NewHost(newEndpoint(t, b, "doors", 4000, bus.HandleTx(ignore)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func TestHostCountsConnections(t *testing.T) {
 		t.Errorf("Check says %v, want %q in it", err, want)
 	}
 	polling := newBus(t, pool, true, bus.Options{AutoInstall: true, Wakeup: bus.PollOnly})
-	host, err = edda.NewHost(pool, newEndpoint(t, polling, "doors", 4000, bus.HandleTx(ignore)))
+	host, err = edda.NewHost(newEndpoint(t, polling, "doors", 4000, bus.HandleTx(ignore)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,8 +210,8 @@ func TestNewHostNamesFaults(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, pgdev.Pool(t), false, bus.Options{})
 	twin := newEndpoint(t, b, "doors", 1, bus.HandleTx(ignore))
-	_, err := edda.NewHost(nil, twin, twin, nil)
-	for _, want := range []string{"the pool is nil", `"doors" is given twice`, "runner 3 is nil"} {
+	_, err := edda.NewHost(twin, twin, nil)
+	for _, want := range []string{`"doors" is given twice`, "runner 3 is nil"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("NewHost says %v, want %q in it", err, want)
 		}

@@ -107,7 +107,7 @@ func (f firing) Work(ctx context.Context, w *Worker) error {
 	if err != nil {
 		return err
 	}
-	s, err := scheduler.New(pool, b, scheduler.Options{Schema: w.Schema(), Logger: quiet})
+	s, err := scheduler.New(b, scheduler.Options{Logger: quiet})
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (b *Bus) newBorder() *outbox.Border {
 		Routes: b.routes, Hub: b.hub, Notifier: b.notifier,
 		Leases: b.tables.leases, Letters: b.tables.letters,
 		Process: borderProcess{b}, Runs: b.tables.runs, Settings: b.relaySettings, Log: b.log, Outage: b.outage,
-		Events: b.emit, Hooks: b.hooks.Hooks, AutoInstall: b.autoInstall, PollOnly: b.wakeup == PollOnly,
+		Events: b.hooks.Emit, Hooks: b.hooks.Hooks, AutoInstall: b.autoInstall, PollOnly: b.wakeup == PollOnly,
 	})
 }
 

@@ -154,6 +154,9 @@ func Route[M saga.Message](endpoint string) Routing {
 	return Routing{Kind: zero.Kind(), Endpoint: endpoint}
 }
 
+// Database returns the pool and the schema of the bus, for what runs beside it.
+func (b *Bus) Database() (pool *pgxpool.Pool, schema string) { return b.pool.Pool, b.schema.Name() }
+
 // New makes a Bus over pool. It does no I/O. It fails if the schema or a route has an invalid name, or if the pool uses
 // the simple protocol or caches no descriptions.
 func New(pool *pgxpool.Pool, o Options) (*Bus, error) {

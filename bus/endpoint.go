@@ -27,6 +27,7 @@ import (
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // EndpointOptions of an endpoint. Every zero is a default, and a negative number an error.
@@ -283,14 +284,14 @@ func (e *Endpoint) Check(ctx context.Context) error {
 	return nil
 }
 
-// Connections is how many connections Run opens beside those of the bus's pool: EndpointOptions.Concurrency, one for
-// each worker, or three for a leased endpoint. SetConcurrency does not change it. With PollOnly it is 0, because a
-// pooler's connections are not counted.
-func (e *Endpoint) Connections() int {
+// Connections returns the bus's pool, and how many connections Run opens beside it: EndpointOptions.Concurrency, one
+// for each worker, or three for a leased endpoint. SetConcurrency does not change that. With PollOnly they are 0,
+// because a pooler's connections are not counted.
+func (e *Endpoint) Connections() (pool *pgxpool.Pool, more int) {
 	if e.bus.wakeup == PollOnly {
-		return 0
+		return e.bus.pool.Pool, 0
 	}
-	return e.connections()
+	return e.bus.pool.Pool, e.connections()
 }
 
 // connections is how many Run needs at most.

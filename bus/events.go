@@ -37,8 +37,6 @@ type (
 	RelayHeld      = event.RelayHeld
 )
 
-func (b *Bus) emit(e Event) { b.hooks.Emit(e) }
-
 // hooks are the functions of Options that the bus calls.
 type hooks struct {
 	hook.Hooks
@@ -92,10 +90,10 @@ func (e *Endpoint) pace(r batch.Report) {
 	case trouble.Slowed:
 		e.bus.log.Warn("edda: endpoint slowed down", "endpoint", e.name, "failures", failures, "pause",
 			e.options.BreakerPause, "error", r.Failure)
-		e.bus.emit(Slowed{Endpoint: e.name, Failures: int(failures), Err: r.Failure})
+		e.bus.hooks.Emit(Slowed{Endpoint: e.name, Failures: int(failures), Err: r.Failure})
 	case trouble.Recovered:
 		e.bus.log.Info("edda: endpoint recovered", "endpoint", e.name, "slow_for", slowFor)
-		e.bus.emit(Recovered{Endpoint: e.name, SlowFor: slowFor})
+		e.bus.hooks.Emit(Recovered{Endpoint: e.name, SlowFor: slowFor})
 	}
 }
 
@@ -103,6 +101,6 @@ func (e *Endpoint) pace(r batch.Report) {
 func emitEnds(b *Bus, e *delivery.Effects) {
 	aftercommit.Emit(e, &b.hooks.Receivers)
 	r := batch.ReportOf(e, nil)
-	b.emit(BatchDone{Endpoint: e.In.To.Name, Taken: r.Taken, Handled: r.Consumed, Left: r.Taken - r.Handled,
+	b.hooks.Emit(BatchDone{Endpoint: e.In.To.Name, Taken: r.Taken, Handled: r.Consumed, Left: r.Taken - r.Handled,
 		Took: time.Since(e.In.Begun)})
 }

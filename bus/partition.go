@@ -15,6 +15,7 @@ import (
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Partitioned is an endpoint of several queues. A message goes to the queue of its key, and one process at a time
@@ -116,14 +117,14 @@ func cannotFix(err error) bool {
 // Name returns the endpoint's name.
 func (p *Partitioned) Name() string { return p.name }
 
-// Connections returns how many connections Run opens at most beside those of the bus's pool, when this process has all
-// partitions: one for each, one for the distributor and one for the leases. With PollOnly it is 0, see
+// Connections returns the bus's pool, and how many connections Run opens at most beside it when this process has all
+// partitions: one for each, one for the distributor and one for the leases. With PollOnly they are 0, see
 // Endpoint.Connections.
-func (p *Partitioned) Connections() int {
+func (p *Partitioned) Connections() (pool *pgxpool.Pool, more int) {
 	if p.bus.wakeup == PollOnly {
-		return 0
+		return p.bus.pool.Pool, 0
 	}
-	return p.group.Partitions + 2
+	return p.bus.pool.Pool, p.group.Partitions + 2
 }
 
 // Holding lists the queues that this process consumes now: of partitions, and the endpoint's own when it is the
@@ -132,26 +133,12 @@ func (p *Partitioned) Holding() []string { return p.consumer.Holding() }
 
 // Install creates the queues, stores the number of partitions, and subscribes the endpoint to its kinds. It needs the
 // right to create tables, and does nothing if the endpoint is installed. It fails if another number of partitions is
-// stored, see Collapse.
+// stored: edda endpoint partitions, or partitions.Operator of operate/partitions, changes it.
 func (p *Partitioned) Install(ctx context.Context) error {
 	if err := p.group.Install(ctx); err != nil {
 		return fmt.Errorf("install partitioned endpoint %s: %w", p.name, err)
 	}
 	return p.distributor.Install(ctx)
-}
-
-// Collapse moves all messages in the partitions, including timeouts, back to the endpoint's own queue, and deletes the
-// stored number of partitions. Then the endpoint can be installed with another number, or run as a plain Endpoint. It
-// returns how many messages it moved.
-//
-// All processes of the endpoint must have stopped: while one of them holds a lease, Collapse fails and changes nothing.
-// It works in small transactions. If it was interrupted, call it again; until it is done the old number stays. It needs
-// the rights of Install.
-func (p *Partitioned) Collapse(ctx context.Context) (messages int, err error) {
-	if messages, err = p.group.Collapse(ctx); err != nil {
-		return messages, fmt.Errorf("collapse the partitions of %s: %w", p.name, err)
-	}
-	return messages, nil
 }
 
 // Check does what Run does before its first message, and nothing else, see Endpoint.Check. It fails if another number

@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/operate/partitions"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -158,8 +159,12 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 	stop = w.runPartitioned(eight)
 	w.start("oracle", bus.EndpointOptions{}, bus.HandleTx(replies))
 	w.wantAtHome(w.untilHandled("chat.answer", talks), "chat", 8)
-	if _, err := eight.Collapse(t.Context()); err == nil || !strings.Contains(err.Error(), "stop all processes") {
-		t.Errorf("Collapse while it runs: %v", err)
+	operator, err := partitions.New(w.owner, w.schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := operator.Set(t.Context(), "chat", 3); !errors.Is(err, partitions.ErrRunning) {
+		t.Errorf("another number while it runs: %v", err)
 	}
 	stop()
 
@@ -173,12 +178,8 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 			t.Errorf("%s with another number: %v", call, err)
 		}
 	}
-	owner := w.partitioned(w.ownersBus(), "chat", soon(3), parts...)
-	if n, err := owner.Collapse(t.Context()); err != nil || n != talks {
-		t.Fatalf("Collapse moved %d messages, %v; want %d", n, err, talks)
-	}
-	if err := owner.Install(t.Context()); err != nil {
-		t.Fatal(err)
+	if c, err := operator.Set(t.Context(), "chat", 3); err != nil || c.Moved != talks {
+		t.Fatalf("%d messages were moved, %v; want %d", c.Moved, err, talks)
 	}
 	w.want(talks, `SELECT count(*) FROM `+w.queue("chat"))
 	w.exec(`UPDATE ` + w.queue("chat") + ` SET due = now()`)

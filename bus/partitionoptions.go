@@ -14,7 +14,7 @@ import (
 // PartitionOptions of a partitioned endpoint. Every zero is a default, and a negative number an error.
 type PartitionOptions struct {
 	// Partitions is the number of queues, and of batches that run at a time in all processes together; 0 is 8, at most
-	// 256. Install stores it, and another number is an error from then on: see Collapse.
+	// 256. Install stores it, and another number is an error from then on: see operate/partitions.
 	Partitions int
 
 	// Lease is how long a crashed process keeps its partitions; 0 is the default lease, 2 s to 1 h. Processes look for

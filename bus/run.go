@@ -65,7 +65,7 @@ func (e *Endpoint) batchNeeds(pool *pg.Pool) batch.Needs {
 	return batch.Needs{
 		To: e.recipient, Pool: pool, Session: b.session, Sagas: b.tables.sagas, Breaker: e.breaker, Alarm: e.alarm,
 		Outage: b.outage, Counts: e.counts, Strategy: e.strategy, Fence: e.fence, Planner: e.planner,
-		PollOnly: b.wakeup == PollOnly, Emit: b.emit, Finished: e.finished,
+		PollOnly: b.wakeup == PollOnly, Emit: b.hooks.Emit, Finished: e.finished,
 		Limit:    e.permits.known(b.tables.limits),
 		Settings: e.settings.Follower, Workers: e.settings.workers,
 		Options: batch.Options{
@@ -87,7 +87,7 @@ func (e *Endpoint) leasedNeeds(pool *pg.Pool) leased.Needs {
 			},
 			Session: b.session, Limit: e.permits.known(b.tables.limits),
 		},
-		Settings: e.settings.Follower, Workers: e.settings.workers, Outage: b.outage, Emit: b.emit,
+		Settings: e.settings.Follower, Workers: e.settings.workers, Outage: b.outage, Emit: b.hooks.Emit,
 		Finished: e.finished,
 	}
 }

@@ -36,9 +36,9 @@ func (b *Bus) newFollower(
 func emitPause(b *Bus, before, now settings.Settings) {
 	switch {
 	case now.Paused && !before.Paused:
-		b.emit(Paused{Endpoint: now.Endpoint, Reason: now.Reason})
+		b.hooks.Emit(Paused{Endpoint: now.Endpoint, Reason: now.Reason})
 	case !now.Paused && before.Paused:
-		b.emit(Resumed{Endpoint: now.Endpoint})
+		b.hooks.Emit(Resumed{Endpoint: now.Endpoint})
 	}
 }
 
@@ -52,7 +52,7 @@ func (s *workerSettings) reportConcurrency(b *Bus, before, now settings.Settings
 		b.log.Warn("edda: concurrency is cut to the pool's MaxConns", "endpoint", now.Endpoint, "wanted",
 			now.Concurrency, "concurrency", s.most)
 	}
-	b.emit(ConcurrencySet{Endpoint: now.Endpoint, Concurrency: s.count(now)})
+	b.hooks.Emit(ConcurrencySet{Endpoint: now.Endpoint, Concurrency: s.count(now)})
 }
 
 // count returns how many workers the endpoint has in this process while it is not paused: at least 1.

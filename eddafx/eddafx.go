@@ -1,7 +1,6 @@
 package eddafx
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,16 +91,15 @@ func Runner(constructor any) fx.Option {
 // Scheduler adds a scheduler of manifests, see scheduler.New, which sends by the bus. What o leaves out of schema,
 // codec and logger is that of the bus.
 func Scheduler(o scheduler.Options, manifests ...scheduler.Manifest) fx.Option {
-	return Runner(func(pool *pgxpool.Pool, b *bus.Bus, s settings) (*scheduler.Scheduler, error) {
+	return Runner(func(b *bus.Bus, s settings) (*scheduler.Scheduler, error) {
 		o := o
-		o.Schema = cmp.Or(o.Schema, s.Schema)
 		if o.Codec == nil {
 			o.Codec = s.Codec
 		}
 		if o.Logger == nil {
 			o.Logger = s.Logger
 		}
-		return scheduler.New(pool, b, o, manifests...)
+		return scheduler.New(b, o, manifests...)
 	})
 }
 
@@ -180,7 +178,7 @@ func host(life fx.Lifecycle, app fx.Shutdowner, p parts) error {
 	if err := errors.Join(faults...); err != nil {
 		return err
 	}
-	h, err := edda.NewHost(p.Pool, all...)
+	h, err := edda.NewHost(all...)
 	if err != nil {
 		return err
 	}

@@ -131,9 +131,8 @@ func (p *onPostgres) endpoint(name string, o bus.EndpointOptions, parts ...bus.P
 }
 
 func (p *onPostgres) scheduler(all ...scheduler.Manifest) (runs, edda.Runner, error) {
-	pool := pgtest.Pool(p.t)
-	s, err := scheduler.New(pool, p.owner, scheduler.Options{
-		Schema: p.schema, Owner: "story", Logger: slog.New(slog.DiscardHandler), Evaluate: 20 * time.Millisecond,
+	s, err := scheduler.New(p.owner, scheduler.Options{
+		Owner: "story", Logger: slog.New(slog.DiscardHandler), Evaluate: 20 * time.Millisecond,
 		Dispatch: 20 * time.Millisecond, Reconcile: 50 * time.Millisecond,
 	}, all...)
 	return s, s, err

@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Forward gives messages to the other side of a border, in order, and returns one error for each: nil if the other side
@@ -93,13 +94,13 @@ func (r *Relay) leaseName() string { return "relay/" + r.name }
 // Name returns the relay's name, and that of its queue.
 func (r *Relay) Name() string { return r.name }
 
-// Connections returns how many connections Run opens beside those of the bus's pool: one for the queue and one for the
-// lease. With PollOnly it is 0, see Endpoint.Connections.
-func (r *Relay) Connections() int {
+// Connections returns the bus's pool, and how many connections Run opens beside it: one for the queue and one for the
+// lease. With PollOnly they are 0, see Endpoint.Connections.
+func (r *Relay) Connections() (pool *pgxpool.Pool, more int) {
 	if r.border.PollOnly {
-		return 0
+		return r.border.Pool.Pool, 0
 	}
-	return 2 // looks and finishes share one
+	return r.border.Pool.Pool, 2 // looks and finishes share one
 }
 
 // Holding reports whether this process is the one that relays now. It is for metrics; the answer may be out of date

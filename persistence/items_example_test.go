@@ -158,7 +158,7 @@ func TestSurveyOfThePage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, err := edda.NewHost(owner, append(runners, press)...)
+	host, err := edda.NewHost(append(runners, press)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,8 +39,7 @@ func newDatabase(t *testing.T, s scenario) *database {
 	if d.store, err = scheduler.NewStore(d.pool, scheduler.StoreOptions{Schema: d.schema.Name()}); err != nil {
 		t.Fatal(err)
 	}
-	d.s, err = scheduler.New(d.pool, d, scheduler.Options{Schema: d.schema.Name(),
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	d.s, err = scheduler.New(d, scheduler.Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,6 +50,9 @@ func newDatabase(t *testing.T, s scenario) *database {
 	}
 	return d
 }
+
+// Database is where SendTx would send.
+func (d *database) Database() (pool *pgxpool.Pool, schema string) { return d.pool, d.schema.Name() }
 
 // SendTx notes what is sent.
 func (d *database) SendTx(_ context.Context, _ pgx.Tx, _ saga.Message, o ...saga.SendOption) (saga.Sent, error) {

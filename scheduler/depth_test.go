@@ -9,11 +9,12 @@ import (
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 func TestDepthTellsWhatWaits(t *testing.T) {
 	shelf := newShelf(t)
-	s, err := New(shelf.pool, noSender{}, Options{Schema: shelf.schema.Name()})
+	s, err := New(noSender{shelf}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,9 @@ func TestDepthReadsOpenRunsAlone(t *testing.T) {
 	}.Check(t, pool, schema)
 }
 
-type noSender struct{}
+type noSender struct{ *shelf }
+
+func (s noSender) Database() (pool *pgxpool.Pool, schema string) { return s.pool, s.schema.Name() }
 
 func (noSender) SendTx(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) (saga.Sent, error) {
 	return saga.Sent{}, errors.New("nothing is sent here")

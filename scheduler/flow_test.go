@@ -125,8 +125,8 @@ func (f *flow) story() (text string) {
 
 func (f *flow) scheduler(o scheduler.Options, m ...scheduler.Manifest) *scheduler.Scheduler {
 	f.t.Helper()
-	o.Schema, o.Owner, o.Logger = f.schema.Name(), "test", slog.New(slog.DiscardHandler)
-	s, err := scheduler.New(f.pool, f.bus, o, m...)
+	o.Owner, o.Logger = "test", slog.New(slog.DiscardHandler)
+	s, err := scheduler.New(f.bus, o, m...)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -236,23 +236,19 @@ func TestNewRefusesWhatIsWrong(t *testing.T) {
 	f := openFlow(t, bus.PollOnly)
 	m := scheduler.Manifest{Name: "m", When: scheduler.Every(time.Hour), Message: settle{}}
 	for name, c := range map[string]func() (*scheduler.Scheduler, error){
-		"no pool":   func() (*scheduler.Scheduler, error) { return scheduler.New(nil, f.bus, scheduler.Options{}) },
-		"no sender": func() (*scheduler.Scheduler, error) { return scheduler.New(f.pool, nil, scheduler.Options{}) },
+		"no sender": func() (*scheduler.Scheduler, error) { return scheduler.New(nil, scheduler.Options{}) },
 		"twice": func() (*scheduler.Scheduler, error) {
-			return scheduler.New(f.pool, f.bus, scheduler.Options{Owner: "o"}, m, m)
+			return scheduler.New(f.bus, scheduler.Options{Owner: "o"}, m, m)
 		},
 		"a lease": func() (*scheduler.Scheduler, error) {
-			return scheduler.New(f.pool, f.bus, scheduler.Options{LeaseRenew: time.Hour})
-		},
-		"a schema": func() (*scheduler.Scheduler, error) {
-			return scheduler.New(f.pool, f.bus, scheduler.Options{Schema: "pg_x"})
+			return scheduler.New(f.bus, scheduler.Options{LeaseRenew: time.Hour})
 		},
 		"no owner": func() (*scheduler.Scheduler,
 			error) {
-			return scheduler.New(f.pool, f.bus, scheduler.Options{}, m)
+			return scheduler.New(f.bus, scheduler.Options{}, m)
 		},
 		"never fires": func() (*scheduler.Scheduler, error) {
-			return scheduler.New(f.pool, f.bus, scheduler.Options{Owner: "o"},
+			return scheduler.New(f.bus, scheduler.Options{Owner: "o"},
 				scheduler.Manifest{Name: "m", When: scheduler.Cron("0 0 30 2 *", "UTC"), Message: settle{}})
 		},
 	} {
@@ -267,7 +263,11 @@ func TestNewRefusesWhatIsWrong(t *testing.T) {
 // Run ends with the error that says what to do, and Check says the same before.
 func TestRunTellsOfASchemaThatIsNotMigrated(t *testing.T) {
 	f := openFlow(t, bus.PollOnly)
-	s, err := scheduler.New(f.pool, f.bus, scheduler.Options{Schema: "nothing_here",
+	b, err := bus.New(f.pool, bus.Options{Schema: "nothing_here"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := scheduler.New(b, scheduler.Options{
 		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -281,7 +281,8 @@ func TestRunTellsOfASchemaThatIsNotMigrated(t *testing.T) {
 		t.Log(err)
 	}
 	fine := f.scheduler(scheduler.Options{})
-	if err := fine.Check(t.Context()); err != nil || fine.Connections() != 2 || fine.Name() != "scheduler" {
-		t.Errorf("%v, %d, %s", err, fine.Connections(), fine.Name())
+	pool, more := fine.Connections()
+	if err := fine.Check(t.Context()); err != nil || pool != f.pool || more != 2 || fine.Name() != "scheduler" {
+		t.Errorf("%v, %d, %s", err, more, fine.Name())
 	}
 }

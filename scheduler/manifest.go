@@ -7,12 +7,15 @@ import (
 
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Sender puts messages on a bus, in the caller's transaction. *bus.Bus is one. The options are saga.WithFire, and what
 // a manifest asks for. An error sends nothing; the transaction may be broken after it.
 type Sender interface {
 	SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error)
+	// Database says where it sends; a schema of "" is "edda".
+	Database() (pool *pgxpool.Pool, schema string)
 }
 
 // Transactor is a Sender with transactions of its own: after a commit it wakes the consumers of its messages. *bus.Bus

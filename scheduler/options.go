@@ -11,7 +11,6 @@ import (
 
 // Options of a Scheduler. Every zero is a default, and a negative number is an error.
 type Options struct {
-	Schema string     // "" is "edda"
 	Owner  string     // owner of the manifests: stored ones of the same owner that are not given to New become orphans
 	Groups []Group    // that the manifests may name
 	Codec  saga.Codec // of message bodies, as that of the bus; nil is JSON

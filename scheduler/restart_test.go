@@ -55,8 +55,8 @@ func (w *restartWorld) server(name string) (stop func()) {
 			Timeout: time.Hour,
 		})
 	}
-	s, err := scheduler.New(w.pool, b, scheduler.Options{
-		Schema: w.schema.Name(), Owner: "shop", Holder: name, Logger: log, Evaluate: 50 * time.Millisecond,
+	s, err := scheduler.New(b, scheduler.Options{
+		Owner: "shop", Holder: name, Logger: log, Evaluate: 50 * time.Millisecond,
 		Dispatch:  50 * time.Millisecond,
 		Reconcile: 50 * time.Millisecond, Lease: 15 * time.Second, LeaseRenew: 5 * time.Second,
 		LeaseAcquire: 100 * time.Millisecond,
@@ -172,7 +172,7 @@ func TestSchedulerTellsOfItsLeases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := scheduler.New(w.pool, b, scheduler.Options{Schema: w.schema.Name(), Reconcile: time.Millisecond,
+	s, err := scheduler.New(b, scheduler.Options{Reconcile: time.Millisecond,
 		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -187,8 +187,8 @@ func TestSchedulerTellsOfItsLeases(t *testing.T) {
 			t.Errorf("a Singleton is registered: %s", what)
 		}
 	}
-	if s.Connections() != 3 {
-		t.Errorf("%d connections, want one for each lease and one that listens", s.Connections())
+	if _, more := s.Connections(); more != 3 {
+		t.Errorf("%d connections, want one for each lease and one that listens", more)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ran := make(chan error, 1)

@@ -22,16 +22,18 @@ const LeaseName = firing.LeaseName
 type Scheduler struct {
 	*Store
 	engine     *firing.Engine
+	schema     string // its name
 	options    Options
 	declared   []Manifest
 	singletons singletons
 	running    sync.Mutex // held by Run
 }
 
-// New makes a Scheduler over pool. It does no I/O. The manifests, if there are any, are those of Options.Owner; Run
-// writes them to the database. New fails if an option or a manifest is wrong, naming it.
-func New(pool *pgxpool.Pool, sender Sender, o Options, m ...Manifest) (*Scheduler, error) {
-	s, err := newScheduler(pool, sender, o)
+// New makes a Scheduler that sends by sender, in its database and schema. It does no I/O. The manifests, if there are
+// any, are those of Options.Owner; Run writes them to the database. New fails if an option or a manifest is wrong, and
+// names it.
+func New(sender Sender, o Options, m ...Manifest) (*Scheduler, error) {
+	s, err := newScheduler(sender, o)
 	if err == nil && (o.Owner != "" || len(o.Groups)+len(m) > 0) {
 		s.declared = m
 		_, err = s.declare(o.Owner, o.Groups, m)
@@ -42,16 +44,20 @@ func New(pool *pgxpool.Pool, sender Sender, o Options, m ...Manifest) (*Schedule
 	return s, nil
 }
 
-func newScheduler(pool *pgxpool.Pool, sender Sender, o Options) (s *Scheduler, err error) {
-	if pool == nil || sender == nil {
-		return nil, errors.New("the pool and the Sender must not be nil")
+func newScheduler(sender Sender, o Options) (s *Scheduler, err error) {
+	if sender == nil {
+		return nil, errors.New("the Sender must not be nil")
 	}
-	schema, err := pg.ParseSchema(o.Schema)
+	pool, name := sender.Database()
+	if pool == nil {
+		return nil, errors.New("the Sender has no pool")
+	}
+	schema, err := pg.ParseSchema(name)
 	if err != nil {
 		return nil, err
 	}
-	s = &Scheduler{options: o}
-	if s.Store, err = NewStore(pool, StoreOptions{Schema: o.Schema, Codec: o.Codec}); err != nil {
+	s = &Scheduler{options: o, schema: name}
+	if s.Store, err = NewStore(pool, StoreOptions{Schema: name, Codec: o.Codec}); err != nil {
 		return nil, err
 	}
 	s.engine, err = firing.New(pool, schema, sender, o.engine(s.singletons.heard))
@@ -61,13 +67,13 @@ func newScheduler(pool *pgxpool.Pool, sender Sender, o Options) (s *Scheduler, e
 // Name is "scheduler", for a Host.
 func (s *Scheduler) Name() string { return LeaseName }
 
-// Connections is how many connections Run opens beside those of the pool: one for the lease and for each Singleton, and
-// one that listens.
-func (s *Scheduler) Connections() int {
+// Connections returns the pool, and how many connections Run opens beside it: one for the lease and for each Singleton,
+// and one that listens.
+func (s *Scheduler) Connections() (pool *pgxpool.Pool, more int) {
 	if s.options.PollOnly {
-		return 0 // a pooler's connections are not counted
+		return s.pool.Pool, 0 // a pooler's connections are not counted
 	}
-	return 2 + s.singletons.connections()
+	return s.pool.Pool, 2 + s.singletons.connections()
 }
 
 // Check reports what would keep Run from working: the tables are missing, this role may not use them, or the pool has

@@ -120,13 +120,13 @@ func (s *Singleton) load(schema string) (err error) {
 // Name is the name of the lease.
 func (s *Singleton) Name() string { return s.name }
 
-// Connections is how many connections Run opens beside those of the pool: one that renews, and one that listens. With
-// PollOnly it is 0, because a pooler's connections are not counted.
-func (s *Singleton) Connections() int {
+// Connections returns the pool, and how many connections Run opens beside it: one that renews, and one that listens.
+// With PollOnly they are 0, because a pooler's connections are not counted.
+func (s *Singleton) Connections() (pool *pgxpool.Pool, more int) {
 	if s.options.PollOnly {
-		return 0
+		return s.pool.Pool, 0
 	}
-	return 2
+	return s.pool.Pool, 2
 }
 
 // Check reports whether the schema is there and fits: migrations.ErrNotMigrated, migrations.ErrTooNew, or what kept it

@@ -258,8 +258,11 @@ func TestSingletonOptions(t *testing.T) {
 		}
 	}
 	s, err := scheduler.NewSingleton(pool, "sweep", run, scheduler.SingletonOptions{})
-	if err != nil || s.Name() != "singleton/sweep" || s.Connections() != 2 {
-		t.Errorf("%v, %v", s, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if of, more := s.Connections(); s.Name() != "singleton/sweep" || of != pool || more != 2 {
+		t.Errorf("%s, %d connections", s.Name(), more)
 	}
 	if _, err := scheduler.NewSingleton(pool, "sweep", run,
 		scheduler.SingletonOptions{Lease: 9 * time.Second, Renew: 3 * time.Second}); err != nil {

@@ -14,7 +14,7 @@ import (
 func (s *Scheduler) Singleton(name string, run func(Term) error) error {
 	o := s.options
 	member, err := NewSingleton(s.Store.pool.Pool, name, run,
-		SingletonOptions{Schema: o.Schema, Holder: o.Holder, PollOnly: o.PollOnly, Logger: o.Logger})
+		SingletonOptions{Schema: s.schema, Holder: o.Holder, PollOnly: o.PollOnly, Logger: o.Logger})
 	if err != nil {
 		return err
 	}

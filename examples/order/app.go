@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddafx"
 	"github.com/edda-go/edda/internal/demo"
+	"github.com/edda-go/edda/internal/demo/pages"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -35,18 +36,18 @@ func open(ctx context.Context, s settings, out io.Writer) error {
 		return tradeInMemory(ctx, s, out)
 	}
 	return demo.WithDatabase(ctx, "shop", tablesSQL, func(d *demo.Database) error {
-		pages, err := demo.OpenPages(ctx, s.pages, d.Pool, d.Edda, orders(rules{payWithin: s.payWithin}))
+		site, err := pages.Open(ctx, s.pages, d.Pool, d.Edda, orders(rules{payWithin: s.payWithin}))
 		if err != nil {
 			return err
 		}
 		begin()
-		_, _ = fmt.Fprintf(out, "Look at it in a browser: %s\n", pages.URL())
+		_, _ = fmt.Fprintf(out, "Look at it in a browser: %s\n", site.URL())
 		if err := trade(ctx, s, d.Pool, d.Edda, out); err != nil || !s.stay {
-			return errors.Join(err, pages.Close())
+			return errors.Join(err, site.Close())
 		}
 		_, _ = fmt.Fprintf(out, "\nThe pages stay until Ctrl-C. Order %s: %ssagas/order/%[1]s\n", toldOrder,
-			pages.URL())
-		return pages.Wait()
+			site.URL())
+		return site.Wait()
 	})
 }
 

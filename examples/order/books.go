@@ -27,7 +27,7 @@ type keeper interface{ inMemory() *ledger }
 func handle[M saga.Message](k keeper, f func(*bus.Context, books, M) error) bus.Part {
 	if l := k.inMemory(); l != nil {
 		return bus.Handle(func(ctx *bus.Context, m M) error {
-			var written pages
+			var written leaves
 			if err := f(ctx, &written, m); err != nil {
 				return err
 			}

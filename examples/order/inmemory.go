@@ -55,7 +55,7 @@ func placeInMemory(ctx context.Context, b *memory.Bus, l *ledger, first, last in
 		if _, err := b.Publish(ctx, placedNow(order)); err != nil {
 			return fmt.Errorf("place order %d: %w", order, err)
 		}
-		l.add(pages{{aPlaced, order, cents}})
+		l.add(leaves{{aPlaced, order, cents}})
 	}
 	return nil
 }

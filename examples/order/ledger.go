@@ -21,10 +21,10 @@ type effects struct {
 	outcome string // the first by name
 }
 
-// pages are what one handler has written.
-type pages []entry
+// leaves are what one handler has written.
+type leaves []entry
 
-func (p *pages) write(_ context.Context, e entry) error {
+func (p *leaves) write(_ context.Context, e entry) error {
 	*p = append(*p, e)
 	return nil
 }
@@ -37,7 +37,7 @@ func (onPostgres) inMemory() *ledger { return nil }
 func (l *ledger) inMemory() *ledger { return l }
 
 // add makes what a handler has written count.
-func (l *ledger) add(written pages) {
+func (l *ledger) add(written leaves) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range written {

@@ -134,5 +134,5 @@ func endpoints(d *demo.Database, b *bus.Bus) (*edda.Host, error) {
 		}
 		runners = append(runners, e)
 	}
-	return edda.NewHost(d.Pool, runners...)
+	return edda.NewHost(runners...)
 }

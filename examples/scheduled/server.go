@@ -76,18 +76,18 @@ func (s server) host(pool *pgxpool.Pool) (*edda.Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	clock, err := scheduler.New(pool, b, s.options(log), manifests(s.Night, s.Until)...)
+	clock, err := scheduler.New(b, s.options(log), manifests(s.Night, s.Until)...)
 	if err != nil {
 		return nil, err
 	}
-	return edda.NewHost(pool, desk, far, clock)
+	return edda.NewHost(desk, far, clock)
 }
 
 // options has a lease that is shorter than the default, so that the other server evaluates two seconds after one was
 // killed.
 func (s server) options(log *slog.Logger) scheduler.Options {
 	return scheduler.Options{
-		Schema: demo.EddaSchema(s.Schema), Owner: owner, Groups: groups(), Holder: s.Name, Logger: log,
+		Owner: owner, Groups: groups(), Holder: s.Name, Logger: log,
 		Lease: 2 * time.Second, LeaseRenew: 500 * time.Millisecond, LeaseAcquire: 500 * time.Millisecond,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/edda-go/edda/internal/demo"
+	"github.com/edda-go/edda/internal/demo/pages"
 	"github.com/edda-go/edda/internal/demo/world"
 )
 
@@ -49,12 +50,12 @@ func open(ctx context.Context, s settings, out io.Writer) error {
 			defer func() { _ = shop.Close() }()
 			_, _ = fmt.Fprintf(out, "a conversation: /conversations/%s\n", shop.Labels)
 		}
-		pages, err := demo.OpenPages(ctx, s.address, d.Pool, d.Edda, world.Orders)
+		site, err := pages.Open(ctx, s.address, d.Pool, d.Edda, world.Orders)
 		if err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintf(out, "in a shell: DATABASE_URL=%s EDDA_SCHEMA=%s edda queue list\n", d.DSN, d.Edda)
-		_, _ = fmt.Fprintf(out, "the pages: %s\n", pages.URL())
-		return pages.Wait()
+		_, _ = fmt.Fprintf(out, "the pages: %s\n", site.URL())
+		return site.Wait()
 	})
 }

@@ -38,7 +38,7 @@ func newProgram(d *demo.Database, pause time.Duration, listener net.Listener) (*
 	if p.site, err = newSite(d.Pool, stdlib.OpenDBFromPool(d.Pool), b, log); err != nil {
 		return nil, err
 	}
-	p.host, err = edda.NewHost(d.Pool, append(runners, p)...)
+	p.host, err = edda.NewHost(append(runners, p)...)
 	return p, err
 }
 

@@ -98,7 +98,7 @@ func newTestProgram(t *testing.T, d *demo.Database, pause time.Duration, only []
 			chosen = append(chosen, e)
 		}
 	}
-	if p.host, err = edda.NewHost(d.Pool, chosen...); err != nil {
+	if p.host, err = edda.NewHost(chosen...); err != nil {
 		t.Fatal(err)
 	}
 	return p

@@ -17,6 +17,7 @@ import (
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // mistaken is what a beginner does: Run of one endpoint through b, with what query adds to the connection string.
@@ -111,8 +112,8 @@ func TestListeningBehindAPooler(t *testing.T) {
 		if err := checkOften(t, e); !errors.Is(err, bus.ErrPooler) {
 			t.Errorf("round robin %s: got %v, want bus.ErrPooler", robin, err)
 		}
-		s, err := scheduler.New(openPool(t, b.DSN()+"&default_query_exec_mode=cache_describe"), nobody{},
-			scheduler.Options{Schema: schema})
+		s, err := scheduler.New(nobody{pool: openPool(t, b.DSN()+"&default_query_exec_mode=cache_describe"),
+			schema: schema}, scheduler.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +152,13 @@ func TestChecksShareTwoSessions(t *testing.T) {
 }
 
 // nobody sends what no test fires.
-type nobody struct{ scheduler.Sender }
+type nobody struct {
+	scheduler.Sender
+	pool   *pgxpool.Pool
+	schema string
+}
+
+func (n nobody) Database() (pool *pgxpool.Pool, schema string) { return n.pool, n.schema }
 
 // A pooler that leaves each client its session is as good as none.
 func TestPoolerOfSessions(t *testing.T) {

@@ -26,9 +26,9 @@ func TestScheduler(t *testing.T) {
 			When: scheduler.Every(time.Second), Message: task{Key: "run", N: i}})
 	}
 	for range 2 {
-		o := scheduler.Options{Schema: w.schema, Owner: "test", PollOnly: true, Logger: slog.New(w.log),
+		o := scheduler.Options{Owner: "test", PollOnly: true, Logger: slog.New(w.log),
 			Evaluate: 200 * time.Millisecond, Dispatch: 100 * time.Millisecond}
-		s, err := scheduler.New(w.pool, w.newBus(bus.Options{}), o, manifests...)
+		s, err := scheduler.New(w.newBus(bus.Options{}), o, manifests...)
 		if err == nil {
 			err = s.Check(t.Context())
 		}

@@ -87,14 +87,14 @@ func (s workerSpec) work(ctx context.Context) error {
 		}
 		runners = append(runners, r)
 	}
-	o := scheduler.Options{Schema: s.Schema, Owner: "load", PollOnly: true, Logger: logger,
+	o := scheduler.Options{Owner: "load", PollOnly: true, Logger: logger,
 		Evaluate: 300 * time.Millisecond, Dispatch: 200 * time.Millisecond}
-	sched, err := scheduler.New(pool, b, o, scheduler.Manifest{Name: "often", When: scheduler.Every(time.Second),
+	sched, err := scheduler.New(b, o, scheduler.Manifest{Name: "often", When: scheduler.Every(time.Second),
 		Message: tick{}})
 	if err != nil {
 		return err
 	}
-	host, err := edda.NewHost(pool, append(runners, sched)...)
+	host, err := edda.NewHost(append(runners, sched)...)
 	if err == nil {
 		err = host.Install(ctx)
 	}

@@ -1,4 +1,4 @@
-// Package demo is what the programs of examples share: flags, help, exit codes, a database and its pages.
+// Package demo is what the programs of examples share: flags, help, exit codes and a database.
 //
 // # Promise
 //

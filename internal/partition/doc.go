@@ -7,7 +7,7 @@
 // that is free, and every process computes the same shares from the same ranks.
 //
 // The number of partitions is stored when the endpoint is installed, since messages wait in the partition that it gave
-// their key. Another number is refused until Collapse has moved all of them back to the endpoint's own queue.
+// their key. Another number is refused until Renumber has moved all of them back to the endpoint's own queue.
 //
 // # States of a partition, in one process
 //

@@ -121,11 +121,6 @@ const (
 	collapseEvery = 2 * time.Second // from partitions of a former, larger number
 )
 
-// Collapse moves everything that waits in the partitions back to the endpoint's own queue, and forgets their number.
-func (g *Group) Collapse(ctx context.Context) (messages int, err error) {
-	return g.renumber(ctx, 0, func(pgx.Tx) error { return nil })
-}
-
 // Renumber makes the group's number of partitions, which may be 0, that of the endpoint: it creates their queues, moves
 // everything that waits in partitions back to the endpoint's own queue, and stores the number in one transaction with
 // what also does.
@@ -135,10 +130,6 @@ func (g *Group) Renumber(ctx context.Context, also func(tx pgx.Tx) error) (messa
 			return 0, err
 		}
 	}
-	return g.renumber(ctx, g.Partitions, also)
-}
-
-func (g *Group) renumber(ctx context.Context, to int, also func(tx pgx.Tx) error) (messages int, err error) {
 	if messages, err = g.collapse(ctx); err != nil {
 		return messages, err
 	}
@@ -146,8 +137,8 @@ func (g *Group) renumber(ctx context.Context, to int, also func(tx pgx.Tx) error
 		if _, err := tx.Exec(ctx, g.sql.Get("forget_partitions"), g.Endpoint); err != nil {
 			return fmt.Errorf("forget the number of partitions: %w", pgerr.Explain(err))
 		}
-		if to > 0 {
-			if stored, err := g.writeNumber(ctx, tx, to); err != nil {
+		if g.Partitions > 0 {
+			if stored, err := g.writeNumber(ctx, tx, g.Partitions); err != nil {
 				return err
 			} else if !stored {
 				return errors.New("another number of partitions was stored at the same moment")

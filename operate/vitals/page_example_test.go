@@ -82,7 +82,7 @@ func runWatch(ctx context.Context, stop func(), pool *pgxpool.Pool, schema strin
 	if err != nil {
 		return err
 	}
-	host, err := edda.NewHost(pool, watcher)
+	host, err := edda.NewHost(watcher)
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func open(t *testing.T, lostAfter time.Duration) *world {
 	if err := e.Install(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s, err := scheduler.New(pool, b, scheduler.Options{Schema: schema.Name(), Owner: "shop", Logger: quiet,
+	s, err := scheduler.New(b, scheduler.Options{Owner: "shop", Logger: quiet,
 		Evaluate: 20 * time.Millisecond, Dispatch: 20 * time.Millisecond, Reconcile: 50 * time.Millisecond,
 		LostAfter: lostAfter},
 		scheduler.Manifest{Name: "reports", When: scheduler.OnDemand(), Message: report{"may"}, Retries: 100,

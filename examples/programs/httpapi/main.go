@@ -100,7 +100,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	host, err := edda.NewHost(pool, payments)
+	host, err := edda.NewHost(payments)
 	if err != nil {
 		return err
 	}

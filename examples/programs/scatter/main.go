@@ -147,7 +147,7 @@ func search(ctx context.Context) error {
 		}
 		runners = append(runners, endpoint)
 	}
-	host, err := edda.NewHost(pool, runners...)
+	host, err := edda.NewHost(runners...)
 	if err != nil {
 		return err
 	}

@@ -127,11 +127,11 @@ func run(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	if err != nil {
 		return err
 	}
-	clock, err := scheduler.New(pool, b, scheduler.Options{Schema: schema, Owner: "shop"}, nightly)
+	clock, err := scheduler.New(b, scheduler.Options{Owner: "shop"}, nightly)
 	if err != nil {
 		return err
 	}
-	host, err := edda.NewHost(pool, books, clock)
+	host, err := edda.NewHost(books, clock)
 	if err != nil {
 		return err
 	}

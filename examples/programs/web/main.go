@@ -151,7 +151,7 @@ func serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	host, err := edda.NewHost(pool, endpoint, &web{site: &site{pool: pool, bus: b}, db: stdlib.OpenDBFromPool(pool)})
+	host, err := edda.NewHost(endpoint, &web{site: &site{pool: pool, bus: b}, db: stdlib.OpenDBFromPool(pool)})
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, p message.Pu
 	if err := submits.Install(ctx); err != nil {
 		return err
 	}
-	schedule, err := scheduler.New(pool, b, scheduler.Options{Owner: "shop", Logger: log, LostAfter: lostAfter,
+	schedule, err := scheduler.New(b, scheduler.Options{Owner: "shop", Logger: log, LostAfter: lostAfter,
 		Reconcile: time.Second, Lease: lease, LeaseRenew: time.Second, LeaseAcquire: time.Second}, manifests()...)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, p message.Pu
 	if err != nil {
 		return err
 	}
-	host, err := edda.NewHost(pool, submits, schedule, taker{reports, log, subscribe})
+	host, err := edda.NewHost(submits, schedule, taker{reports, log, subscribe})
 	if err != nil {
 		return err
 	}

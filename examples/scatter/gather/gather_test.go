@@ -192,7 +192,7 @@ func runEndpoints(t *testing.T, d *demo.Database, b *bus.Bus, f func(ctx context
 		}
 		runners = append(runners, e)
 	}
-	host, err := edda.NewHost(d.Pool, runners...)
+	host, err := edda.NewHost(runners...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func New(pool *pgxpool.Pool, pub message.Publisher, sub message.Subscriber, o Op
 	if err != nil {
 		return nil, err
 	}
-	s.host, err = edda.NewHost(pool, orders, page, toPayments, events, answers)
+	s.host, err = edda.NewHost(orders, page, toPayments, events, answers)
 	return s, err
 }
 

@@ -72,7 +72,7 @@ func New(pool *pgxpool.Pool, pub message.Publisher, sub message.Subscriber, o Op
 	if err != nil {
 		return nil, err
 	}
-	s.host, err = edda.NewHost(pool, charging, shipping, commands, events, toOrders)
+	s.host, err = edda.NewHost(charging, shipping, commands, events, toOrders)
 	return s, err
 }
 

@@ -101,7 +101,7 @@ func newListener(s *side) (*bus.Endpoint, error) {
 
 // persist runs them on one host, again when it ends because Postgres was away at a moment when they need it.
 func persist(ctx context.Context, s *side, runners ...edda.Runner) error {
-	host, err := edda.NewHost(s.pool, runners...)
+	host, err := edda.NewHost(runners...)
 	if err == nil {
 		lab.Persist(ctx, lab.Log(slog.LevelWarn), host)
 	}

@@ -167,7 +167,7 @@ func (w worker) engine(ctx context.Context, b *bus.Bus, pool *pgxpool.Pool) erro
 	if err != nil {
 		return err
 	}
-	host, err := edda.NewHost(pool, batches, steps, leases, relay)
+	host, err := edda.NewHost(batches, steps, leases, relay)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (w *Worker) Serve(ctx context.Context, build func(b *bus.Bus, pool *pgxpool
 	if err != nil {
 		return err
 	}
-	host, err := edda.NewHost(pool, runners...)
+	host, err := edda.NewHost(runners...)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (s server) scheduler(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus) (
 		}
 		context.AfterFunc(ctx, pool.Close)
 	}
-	all, err := scheduler.New(pool, b, scheduler.Options{Owner: "chaos", Lease: term, Logger: log}, s.manifests()...)
+	all, err := scheduler.New(b, scheduler.Options{Owner: "chaos", Lease: term, Logger: log}, s.manifests()...)
 	if err != nil || !s.NoLease {
 		return []edda.Runner{all}, err
 	}

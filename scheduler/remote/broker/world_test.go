@@ -123,7 +123,7 @@ func (w *world) schedule(quiet *slog.Logger, lostAfter time.Duration, publisher 
 	if err != nil {
 		w.Fatal(err)
 	}
-	s, err := scheduler.New(w.pool, w.bus, scheduler.Options{Schema: w.schema.Name(), Owner: "shop", Logger: quiet,
+	s, err := scheduler.New(w.bus, scheduler.Options{Owner: "shop", Logger: quiet,
 		Evaluate: 20 * time.Millisecond, Dispatch: 20 * time.Millisecond, Reconcile: 50 * time.Millisecond,
 		LostAfter: lostAfter},
 		scheduler.Manifest{Name: "reports", When: scheduler.OnDemand(), Message: report{"may"}, Retries: 100,

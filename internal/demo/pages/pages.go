@@ -1,4 +1,4 @@
-package demo
+package pages
 
 import (
 	"context"
@@ -14,16 +14,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Pages serves eddaui over a schema, under /edda/. Visitors may see everything, and change nothing.
-type Pages struct {
+// Server serves the pages. Visitors may see everything, and change nothing.
+type Server struct {
 	listener net.Listener
 	group    *run.Group
 }
 
-// OpenPages listens on address, like 127.0.0.1:0, and serves until ctx ends or Close is called.
-func OpenPages(
+// Open listens on address, like 127.0.0.1:0, and serves until ctx ends or Close is called.
+func Open(
 	ctx context.Context, address string, pool *pgxpool.Pool, schema string, sagas ...*saga.Definition,
-) (*Pages, error) {
+) (*Server, error) {
 	//nolint:contextcheck // it connects when the first page is read
 	ui, err := eddaui.New(pool, eddaui.Options{
 		Schema: schema, Sagas: sagas,
@@ -40,35 +40,35 @@ func OpenPages(
 		ui.Close()
 		return nil, fmt.Errorf("the pages: %w", err)
 	}
-	p := &Pages{listener: listener, group: run.NewGroup(ctx)}
+	s := &Server{listener: listener, group: run.NewGroup(ctx)}
 	mux := http.NewServeMux()
 	mux.Handle("/edda/", http.StripPrefix("/edda", ui))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	server.RegisterOnShutdown(ui.Close)
-	p.group.Go(func(ctx context.Context) error {
+	s.group.Go(func(ctx context.Context) error {
 		<-ctx.Done()
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		defer ui.Close()
 		return server.Shutdown(ending)
 	})
-	p.group.Go(func(context.Context) error {
+	s.group.Go(func(context.Context) error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return nil
 	})
-	return p, nil
+	return s, nil
 }
 
 // URL is the address of the first page.
-func (p *Pages) URL() string { return fmt.Sprintf("http://%s/edda/", p.listener.Addr()) }
+func (s *Server) URL() string { return fmt.Sprintf("http://%s/edda/", s.listener.Addr()) }
 
 // Wait returns when the server has ended.
-func (p *Pages) Wait() error { return p.group.Wait() }
+func (s *Server) Wait() error { return s.group.Wait() }
 
 // Close ends the server.
-func (p *Pages) Close() error {
-	p.group.Stop()
-	return p.group.Wait()
+func (s *Server) Close() error {
+	s.group.Stop()
+	return s.group.Wait()
 }

@@ -1,0 +1,2 @@
+// Package pages serves the pages of eddaui for the programs of examples, under /edda/ on an address of this machine.
+package pages
