@@ -39,6 +39,7 @@ var layers = [][]string{
 	{"sagatest", "scheduler/schedulertest", "eddafx", "eddaprom", "bus/watermill/eddacqrs",
 		"scheduler/remote/broker", "memory", "eddaui"},
 	{"internal/uihost"},
+	{"eddadev", "eddatest"},
 	{"cmd", "examples"},
 }
 
@@ -54,8 +55,8 @@ var exceptions = map[string][]string{
 var testTools = []string{"internal/bouncer", "internal/pgdev", "internal/pg/pgtest", "internal/chaos", "internal/demo",
 	"internal/procs", "internal/mutants", "bench"}
 
-// demos start a Postgres of their own, as tests do: nobody links them.
-var demos = []string{"examples"}
+// demos start a Postgres of their own, as tests do: no program in production links them.
+var demos = []string{"examples", "eddadev", "eddatest"}
 
 // pinned is all that a program with sagas and a bus links beyond the standard library.
 var pinned = []string{

@@ -112,11 +112,9 @@ func (e *Endpoint) unparkOnce(ctx context.Context) error {
 	total := 0
 	for moved := unparkRows; moved == unparkRows; total += moved {
 		pipeline := &pgx.Batch{}
-		pipeline.Queue(queue.Begin)
 		pipeline.Queue(queue.Open())
 		pipeline.Queue(e.queue.SQL("unpark"), e.queue.ID,
 			unparkRows).QueryRow(func(row pgx.Row) error { return row.Scan(&moved) })
-		pipeline.Queue("commit")
 		if err := e.bus.pool.SendBatch(ctx, pipeline).Close(); err != nil {
 			return fmt.Errorf("move parked messages: %w", pgerr.Explain(err))
 		}

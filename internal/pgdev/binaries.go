@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // places says where a Postgres may be installed, and how one gets there.
@@ -55,6 +54,9 @@ func rootsAptGet() string {
 // binaries returns the directory of initdb and postgres, installing them when
 // that is the only way left.
 func (p places) binaries(ctx context.Context, log io.Writer) (string, error) {
+	if !startsServers {
+		return "", errNoUnix
+	}
 	if dir, ok := p.find(); ok {
 		return dir, nil
 	}
@@ -71,6 +73,11 @@ func (p places) binaries(ctx context.Context, log io.Writer) (string, error) {
 	return "", errors.Join(errors.New("apt-get installed postgresql, and its binaries are not where Debian puts them"),
 		errNoPostgres)
 }
+
+var errNoUnix = errors.New(`a Postgres is started on Unix alone: set DATABASE_URL to a server whose user may create
+schemas, for example
+    docker run --rm -d -p 5432:5432 -e POSTGRES_HOST_AUTH_METHOD=trust postgres
+    set DATABASE_URL=postgres://postgres@127.0.0.1:5432/postgres?sslmode=disable`)
 
 // errNoPostgres lists the remedies, because its reader ran a test and wants to go on.
 var errNoPostgres = errors.New(`there is no Postgres to use. Any one of these helps:
@@ -138,7 +145,7 @@ func (p places) install(ctx context.Context, log io.Writer, packet string, there
 		return fmt.Errorf("open the lock for apt-get: %w", err)
 	}
 	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+	if err := lockFile(lock); err != nil {
 		return fmt.Errorf("wait for the lock for apt-get: %w", err)
 	}
 	if there() {

@@ -17,17 +17,28 @@ const icuLocale = "en-US"
 // with all schemas in it.
 func ICUDSN(t testing.TB) string {
 	t.Helper()
+	// template1 has a collation of its own, which a copy of it keeps.
+	return newDatabase(t, " TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE '"+icuLocale+"'")
+}
+
+// Database is the connection string of a new database on the shared server. When the test ends, it is dropped with all
+// schemas in it.
+func Database(t testing.TB) string {
+	t.Helper()
+	return newDatabase(t, "")
+}
+
+func newDatabase(t testing.TB, options string) string {
+	t.Helper()
 	shared := DSN(t)
 	name := schemaName(t.Name())
 	quoted := pgx.Identifier{name}.Sanitize()
-	// template1 has a collation of its own, which a copy of it keeps.
-	admin(t.Context(), t, shared, "CREATE DATABASE "+quoted+
-		" TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE '"+icuLocale+"'")
+	admin(t.Context(), t, shared, "CREATE DATABASE "+quoted+options)
 	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { admin(ctx, t, shared, "DROP DATABASE "+quoted+" WITH (FORCE)") })
 	to, err := url.Parse(shared)
 	if err != nil {
-		t.Fatalf("pgdev: the connection string of the shared server is no URL: %v", err)
+		t.Fatalf("pgdev: the connection string of the server is no URL: %v", err)
 	}
 	to.Path = "/" + name
 	return to.String()

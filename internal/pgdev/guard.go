@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -42,13 +41,17 @@ func watch(h home, endSignal string, argv ...string) (*guard, error) {
 	}
 	defer statusEnd.Close()
 
-	cmd := exec.Command("sh", append([]string{"-c", guardScript, "guard.sh", h.dir, endSignal}, argv...)...)
+	remove := h.dir
+	if h.kept {
+		remove = ""
+	}
+	cmd := exec.Command("sh", append([]string{"-c", guardScript, "guard.sh", remove, endSignal}, argv...)...)
 	cmd.Dir = "/" // the unprivileged user may not be allowed to stand where we do
 	cmd.Env = serverEnv(h.dir)
 	cmd.Stdout = statusEnd
 	cmd.Stderr = log
 	// A session of its own: Ctrl-C reaches us, and the guard through the leash.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: h.credential}
+	cmd.SysProcAttr = ownSession(h.credential)
 	leash, err := cmd.StdinPipe()
 	if err != nil {
 		status.Close()

@@ -5,7 +5,7 @@
 # Standard input is a pipe whose other end only the parent holds. A line on it
 # names a signal for the command, or is "keep": leave DIR to the next guard.
 # End of file means that the parent is gone or done, however it went: SIGNAL to
-# the command, and DIR is removed. The command's exit status is written to
+# the command, and DIR is removed unless it is empty. The command's exit status is written to
 # standard output, which closes with it; what the command says goes to standard
 # error, which is its log.
 dir=$1 signal=$2
@@ -33,5 +33,6 @@ wait "$child"
 echo $? 2>/dev/null
 exec >&-
 wait "$reader" && exit 0
+[ -n "$dir" ] || exit 0
 # A grandchild may still be writing its last file: try once more.
 rm -rf "$dir" 2>/dev/null || { sleep 1; rm -rf "$dir"; }

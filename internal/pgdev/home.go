@@ -9,15 +9,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
-// A home is the temporary directory that holds all of a private server: data,
-// socket and log. Postgres refuses to run as root, so root gives the home to an
+// A home is the directory that holds all of a private server: data,
+// socket and log. It is temporary unless it is kept. Postgres refuses to run as root, so root gives the home to an
 // unprivileged user and runs the server as that user.
 type home struct {
 	dir        string
-	credential *syscall.Credential // nil: the server runs as we do
+	credential *credential // nil: the server runs as we do
+	kept       bool        // the directory stays when the server has ended
 }
 
 func (h home) dataDir() string { return filepath.Join(h.dir, "data") }
@@ -45,16 +45,26 @@ func newHome(durable bool) (home, error) {
 	if err != nil {
 		return home{}, fmt.Errorf("make a directory for the server: %w", err)
 	}
-	if credential != nil {
-		if err := os.Chown(dir, int(credential.Uid), int(credential.Gid)); err != nil {
-			return home{}, errors.Join(fmt.Errorf("give %s to the server's user: %w", dir, err), os.RemoveAll(dir))
-		}
+	h := home{dir: dir, credential: credential}
+	if err := h.give(); err != nil {
+		return home{}, errors.Join(err, os.RemoveAll(dir))
 	}
-	return home{dir: dir, credential: credential}, nil
+	return h, nil
+}
+
+// give makes the home one of the server's user.
+func (h home) give() error {
+	if h.credential == nil {
+		return nil
+	}
+	if err := os.Chown(h.dir, int(h.credential.Uid), int(h.credential.Gid)); err != nil {
+		return fmt.Errorf("give %s to the server's user: %w", h.dir, err)
+	}
+	return nil
 }
 
 // serverCredential picks the user that runs the server when we are root.
-func serverCredential() (*syscall.Credential, error) {
+func serverCredential() (*credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
@@ -68,7 +78,7 @@ func serverCredential() (*syscall.Credential, error) {
 		if uidErr != nil || gidErr != nil || uid == 0 {
 			continue
 		}
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+		return &credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 	}
 	return nil, errors.New("postgres refuses to run as root, and there is neither a user postgres nor nobody to " +
 		"run it as")

@@ -107,6 +107,18 @@ func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // create fills the home, starts the server and makes the database. Caller is Start.
 func (s *Server) create(ctx context.Context, o Options) error {
+	if err := s.makeData(ctx, o); err != nil {
+		return err
+	}
+	s.dsn = s.dsnOf("edda")
+	if err := s.launch(ctx); err != nil {
+		return err
+	}
+	return s.createDatabase(ctx, o.Defaults)
+}
+
+// makeData makes the data of a server that has not run, and chooses its port.
+func (s *Server) makeData(ctx context.Context, o Options) error {
 	if err := s.startInitdb(o.Locale); err != nil {
 		return errors.Join(err, os.RemoveAll(s.home.dir))
 	}
@@ -120,14 +132,7 @@ func (s *Server) create(ctx context.Context, o Options) error {
 	if s.port, err = freePort(); err != nil {
 		return err
 	}
-	s.dsn = s.dsnOf("edda")
-	if err := writeSettings(s.home, s.port, o); err != nil {
-		return err
-	}
-	if err := s.launch(ctx); err != nil {
-		return err
-	}
-	return s.createDatabase(ctx, o.Defaults)
+	return writeSettings(s.home, s.port, o)
 }
 
 func (s *Server) startInitdb(locale string) (err error) {
@@ -151,27 +156,43 @@ func freePort() (int, error) {
 	var last error
 	for range 100 {
 		port := 15000 + rand.IntN(15000)
-		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
-		if err == nil {
-			return port, l.Close()
+		if last = listens(port); last == nil {
+			return port, nil
 		}
-		last = err
 	}
 	return 0, fmt.Errorf("find a free port: %w", last)
 }
+
+// listens returns why one cannot listen on a port.
+func listens(port int) error {
+	l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+func isFree(port int) bool { return listens(port) == nil }
 
 // launch starts the server on its home, takes over from the guard before, and
 // waits until it answers.
 func (s *Server) launch(ctx context.Context) error {
 	command := append([]string{"env"}, s.env...) // env becomes the server: the process is the same
-	next, err := watch(s.home, "QUIT", append(command, filepath.Join(s.binDir, "postgres"), "-D", s.home.dataDir())...)
+	command = append(command, filepath.Join(s.binDir, "postgres"), "-D", s.home.dataDir(), "-p", strconv.Itoa(s.port))
+	signal := "QUIT"
+	if s.home.kept {
+		signal = "INT" // its data is read again
+	}
+	next, err := watch(s.home, signal, command...)
 	if err != nil {
 		return err
 	}
 	before := s.guard
 	s.guard = next
-	if err := before.handOver(); err != nil {
-		return fmt.Errorf("take over from the watcher before: %w", err)
+	if before != nil {
+		if err := before.handOver(); err != nil {
+			return fmt.Errorf("take over from the watcher before: %w", err)
+		}
 	}
 	return s.awaitReady(ctx)
 }

@@ -1,0 +1,53 @@
+package eddadev
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// leastConns are enough for a few endpoints.
+const leastConns = 10
+
+// servers are the private servers of this process. They end with it: what is collected ends before.
+var servers struct {
+	mu  sync.Mutex
+	all []*pgdev.Server // guarded by mu
+}
+
+// Connect returns a pool of at least ten connections to the database that DATABASE_URL names, or else to a private
+// Postgres called name: 1 to 20 lower-case letters, digits, hyphens and underscores. It starts an installed Postgres,
+// unless another process has started the one of this name, and keeps its data in the user's cache directory. The caller
+// closes the pool. Connect is safe for concurrent use.
+func Connect(ctx context.Context, name string) (*pgxpool.Pool, error) {
+	dsn, err := DSN(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	config, err := pgxpool.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("read the connection string: %w", err)
+	}
+	config.MaxConns = max(config.MaxConns, leastConns)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("open a pool: %w", err)
+	}
+	return pool, nil
+}
+
+// DSN returns the connection string of the database that Connect connects to.
+func DSN(ctx context.Context, name string) (string, error) {
+	server, err := pgdev.Keep(ctx, name, os.Stderr)
+	if err != nil {
+		return "", fmt.Errorf("a Postgres for development: %w", err)
+	}
+	servers.mu.Lock()
+	defer servers.mu.Unlock()
+	servers.all = append(servers.all, server)
+	return server.DSN(), nil
+}

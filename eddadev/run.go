@@ -1,0 +1,75 @@
+package eddadev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+
+	"github.com/edda-go/edda"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/uihost"
+	"github.com/edda-go/edda/migrations/migrate"
+)
+
+const (
+	// PagesVariable is where the pages listen, like 127.0.0.1:8000; "off" is nowhere. If it is not set they listen on
+	// 127.0.0.1:7433, or on a free port if that is taken.
+	PagesVariable = "EDDA_PAGES"
+
+	standardPages = "127.0.0.1:7433"
+	anyPort       = "127.0.0.1:0"
+	noPages       = "off"
+)
+
+// Run makes the tables of b, installs the runners, serves the pages and runs the runners until ctx ends. It prints the
+// address of the pages to the standard error. It returns nil after a clean end; else the error of migrate.Up, of
+// Host.Install or of Host.Run, or why the pages cannot listen.
+func Run(ctx context.Context, b *bus.Bus, runners ...edda.Runner) error {
+	host, err := edda.NewHost(runners...)
+	if err != nil {
+		return err
+	}
+	pool, schema := b.Database()
+	if err := migrate.Up(ctx, pool, migrate.Options{Schema: schema}); err != nil {
+		return err
+	}
+	if err := host.Install(ctx); err != nil {
+		return err
+	}
+	group := run.NewGroup(ctx)
+	if listen := pagesAddress(ctx); listen != noPages {
+		pages, err := uihost.New(uihost.Options{Schema: schema, Listen: listen, Out: os.Stderr, Log: slog.Default()})
+		if err != nil {
+			return fmt.Errorf("%s: %w", PagesVariable, err)
+		}
+		group.Go(func(ctx context.Context) error { return pages.Serve(ctx, pool) })
+	}
+	group.Go(func(ctx context.Context) error {
+		defer group.Stop() // the pages end with the program
+		return host.Run(ctx)
+	})
+	return group.Wait()
+}
+
+func pagesAddress(ctx context.Context) string {
+	if listen := os.Getenv(PagesVariable); listen != "" {
+		return listen
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", standardPages)
+	if err = errors.Join(err, closed(listener)); err != nil {
+		return anyPort
+	}
+	return standardPages
+}
+
+func closed(l net.Listener) error {
+	if l == nil {
+		return nil
+	}
+	return l.Close()
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"log"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/eddadev"
+	"github.com/edda-go/edda/eddatest"
+)
+
+// The program as README.md shows it: it makes its tables, and an order is paid.
+func TestProgram(t *testing.T) {
+	t.Setenv("DATABASE_URL", eddatest.DSN(t))
+	t.Setenv(eddadev.PagesVariable, "127.0.0.1:0")
+	printed, out := io.Pipe()
+	log.SetOutput(out)
+	defer log.SetOutput(io.Discard)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		err := run(ctx, []string{"7"})
+		_ = out.CloseWithError(err)
+		ended <- err
+	}()
+	lines := bufio.NewScanner(printed)
+	for lines.Scan() && !strings.Contains(lines.Text(), "order 7: 1990 cents are paid") {
+	}
+	if err := lines.Err(); err != nil {
+		t.Errorf("the program did not say that the order is paid: %v", err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, printed) }()
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

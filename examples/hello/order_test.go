@@ -1,0 +1,32 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/sagatest"
+)
+
+func TestOrderIsPaid(t *testing.T) {
+	r := sagatest.New(t, Orders)
+	if err := r.Deliver(PlaceOrder{Order: "7", Cents: 1990}); err != nil {
+		t.Fatal(err)
+	}
+	ask := ChargeCard{Cents: 1990}
+	if sent := r.Sent(); len(sent) != 1 || sent[0] != ask {
+		t.Errorf("the order sent %v, want %v", sent, ask)
+	}
+	if err := r.Reply(ask, CardCharged{}); err != nil || r.Live("7") {
+		t.Errorf("a paid order is not complete: %v", err)
+	}
+}
+
+func TestOrderWithoutMoneyEnds(t *testing.T) {
+	r := sagatest.New(t, Orders)
+	if err := r.Deliver(PlaceOrder{Order: "7"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Advance(time.Minute); err != nil || r.Live("7") { // no test waits
+		t.Errorf("an unpaid order goes on: %v", err)
+	}
+}

@@ -1,0 +1,172 @@
+package pgdev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Keep returns the private server called name, whose data stays when it has ended. It starts the server, or joins the
+// one that another process has started; a server ends with the process that started it. If DATABASE_URL names a server
+// Keep returns that one. name has lower-case letters, digits, hyphens and underscores.
+func Keep(ctx context.Context, name string, log io.Writer) (*Server, error) {
+	if url := os.Getenv("DATABASE_URL"); url != "" {
+		return given(ctx, url)
+	}
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
+	h, err := keptHome(name)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{home: h}
+	if s.joined(ctx) {
+		return s, nil
+	}
+	unlock, err := h.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if s.joined(ctx) { // another process has started it meanwhile
+		return s, nil
+	}
+	if s.binDir, err = machinePlaces().binaries(ctx, log); err != nil {
+		return nil, err
+	}
+	if err := s.reopen(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+// keptHome is a directory of the user's that stays.
+func keptHome(name string) (home, error) {
+	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" || len(name) > mostName {
+		return home{}, fmt.Errorf("the name of a server is %.80q: want 1 to %d lower-case letters, digits, hyphens "+
+			"and underscores", name, mostName)
+	}
+	credential, err := serverCredential()
+	if err != nil {
+		return home{}, err
+	}
+	bases := []string{"/var/tmp"} // where files outlive the machine's next start
+	if dir, err := os.UserCacheDir(); err == nil {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return home{}, fmt.Errorf("make a directory for the server: %w", err)
+		}
+		bases = append([]string{dir}, bases...)
+	}
+	base, err := homeBase(bases, credential != nil)
+	if err != nil {
+		return home{}, err
+	}
+	dir := filepath.Join(base, "edda-pg-"+strconv.Itoa(os.Getuid())+"-"+name)
+	h := home{dir: dir, credential: credential, kept: true}
+	if err := os.Mkdir(h.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return home{}, fmt.Errorf("make a directory for the server: %w", err)
+	}
+	return h, h.give()
+}
+
+const mostName = 20 // the socket of the server has a path of limited length
+
+// lock returns when no other process starts or makes the server.
+func (h home) lock() (unlock func(), err error) {
+	file, err := os.OpenFile(filepath.Join(h.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the lock of the server: %w", err)
+	}
+	if err := lockFile(file); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock the server: %w", err), file.Close())
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+// joined reports whether the server runs already.
+func (s *Server) joined(ctx context.Context) bool {
+	_, port := s.home.postmaster()
+	if port == 0 {
+		return false
+	}
+	s.port = port
+	s.dsn = s.dsnOf("edda")
+	name, err := s.clusterName(ctx)
+	return err == nil && name == s.home.name()
+}
+
+// postmaster returns the process of the server and its port as Postgres has written them, zeros if it has not.
+func (h home) postmaster() (pid, port int) {
+	const pidLine, portLine = 0, 3
+	text, err := os.ReadFile(filepath.Join(h.dataDir(), "postmaster.pid"))
+	if err != nil {
+		return 0, 0
+	}
+	lines := strings.Split(string(text), "\n")
+	if len(lines) <= portLine {
+		return 0, 0
+	}
+	number := func(line int) int {
+		n, err := strconv.Atoi(strings.TrimSpace(lines[line]))
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	return number(pidLine), number(portLine)
+}
+
+const (
+	endsWithin = 20 * time.Second // a server that is shutting down
+	endsEvery  = 20 * time.Millisecond
+)
+
+// awaitEnd waits for a server that is shutting down. It gives up after a while: the file may be an old one, whose
+// number another process has now, and then Postgres says so.
+func (h home) awaitEnd(ctx context.Context) {
+	for end := time.Now().Add(endsWithin); time.Now().Before(end); {
+		pid, _ := h.postmaster()
+		if pid == 0 || !isAlive(pid) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(endsEvery):
+		}
+	}
+}
+
+// reopen starts the server on its data, and makes that if there is none.
+func (s *Server) reopen(ctx context.Context) error {
+	portFile := filepath.Join(s.home.dir, "port")
+	s.home.awaitEnd(ctx)
+	text, err := os.ReadFile(portFile)
+	if err != nil { // it was never made as a whole
+		if err := os.RemoveAll(s.home.dataDir()); err != nil {
+			return fmt.Errorf("remove what is left of a server: %w", err)
+		}
+		o, err := Options{Durable: true}.asAsked()
+		if err == nil {
+			err = s.create(ctx, o)
+		}
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(portFile, []byte(strconv.Itoa(s.port)), 0o600)
+	}
+	if s.port, err = strconv.Atoi(string(text)); err != nil || !isFree(s.port) {
+		if s.port, err = freePort(); err != nil {
+			return err
+		}
+	}
+	s.dsn = s.dsnOf("edda")
+	return s.launch(ctx)
+}

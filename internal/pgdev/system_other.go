@@ -1,0 +1,19 @@
+//go:build !unix
+
+package pgdev
+
+import (
+	"os"
+	"syscall"
+)
+
+// A private server needs the signals and sessions of Unix. Elsewhere DATABASE_URL names one.
+const startsServers = false
+
+type credential struct{ Uid, Gid uint32 }
+
+func ownSession(*credential) *syscall.SysProcAttr { return nil }
+
+func lockFile(*os.File) error { return nil }
+
+func isAlive(int) bool { return false }

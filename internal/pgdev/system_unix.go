@@ -1,0 +1,25 @@
+//go:build unix
+
+package pgdev
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+const startsServers = true
+
+// credential is the user that runs a server.
+type credential = syscall.Credential
+
+// ownSession has a process begin a session, as a user.
+func ownSession(c *credential) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Credential: c}
+}
+
+// lockFile waits until no other process has the file locked. Closing it ends the lock.
+func lockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX) }
+
+// isAlive reports whether a process has this number.
+func isAlive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
