@@ -90,7 +90,7 @@ func anchors(page string) map[string]bool {
 // pages are the Markdown files that describe Edda as a whole.
 func pages(t *testing.T) []string {
 	t.Helper()
-	return append(markdown(t, "docs"), "README.md", "CHANGELOG.md")
+	return append(markdown(t, "docs"), "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 }
 
 // markdown returns the Markdown files under dir.

@@ -9,13 +9,12 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// What stands between "README schedule" and "end" is the code of README.md.
+// What stands between "page schedule" and "end" is the code of docs/guide/scheduler.md.
 
 func Example_schedule() {
 	ctx, pool := openMigratedShop()
 
-	// README schedule
-
+	// page schedule
 	b, err := bus.New(pool, bus.Options{Schema: schema, Events: tellFired})
 	check(err)
 	books, err := bus.NewEndpoint(b, "books", bus.EndpointOptions{}, bus.HandleTx(settle), bus.HandleTx(readRates))

@@ -10,10 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What stands between "README" and "end" is the code of README.md; TestReadmeShowsTheExample compares the two.
+// What stands between "page" and "end" is the code of docs/guide/setup.md.
 
-// README saga
-
+// page saga
 type PlaceOrder struct{ ID, Email string }
 type PaymentDue struct{}
 type Order struct{ Email string } // the state of one order, stored as JSON
@@ -44,8 +43,7 @@ func place(ctx context.Context, b *bus.Bus, tx pgx.Tx, m PlaceOrder) error {
 func Example() {
 	ctx, pool := openShop()
 
-	// README install
-
+	// page install
 	b, err := bus.New(pool, bus.Options{Schema: schema, Events: tell})
 	check(err)
 	orders, err := bus.NewEndpoint(b, "orders", bus.EndpointOptions{Concurrency: 2}, bus.Saga(Orders))
@@ -56,8 +54,7 @@ func Example() {
 
 	// end
 
-	// README send
-
+	// page send
 	check(b.InTx(ctx, func(tx pgx.Tx) error {
 		return place(ctx, b, tx, PlaceOrder{ID: "7", Email: "snorri@example.org"})
 	}))

@@ -20,6 +20,12 @@ type Runner interface {
 	Run(ctx context.Context) error
 }
 
+// RunnerFunc is a function that is a Runner.
+type RunnerFunc func(ctx context.Context) error
+
+// Run calls f.
+func (f RunnerFunc) Run(ctx context.Context) error { return f(ctx) }
+
 // Methods that a Runner may have beside Run. An endpoint has all of them.
 type (
 	checker interface {

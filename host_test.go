@@ -25,11 +25,6 @@ func (knock) Kind() string { return "knock" }
 // ignore is a handler without an effect.
 func ignore(*bus.Context, pgx.Tx, knock) error { return nil }
 
-// runnerFunc is a loop of a user's own.
-type runnerFunc func(ctx context.Context) error
-
-func (f runnerFunc) Run(ctx context.Context) error { return f(ctx) }
-
 // A Host finds out by its methods what a Runner can do, and leaves out what it cannot: here the compiler sees what ours
 // can.
 var (
@@ -115,7 +110,7 @@ func TestHostRunsUntilItsContextEnds(t *testing.T) {
 		return nil
 	}))
 	host, err := edda.NewHost(doors, newEndpoint(t, b, "windows", 1, bus.HandleTx(ignore)),
-		runnerFunc(func(context.Context) error { return nil }))
+		edda.RunnerFunc(func(context.Context) error { return nil }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +143,7 @@ func TestHostEndsWhenARunnerFails(t *testing.T) {
 	b := newBus(t, pool, true, bus.Options{AutoInstall: true})
 	broken := errors.New("the boiler is out")
 	host, err := edda.NewHost(newEndpoint(t, b, "doors", 1, bus.HandleTx(ignore)),
-		runnerFunc(func(context.Context) error { return broken }))
+		edda.RunnerFunc(func(context.Context) error { return broken }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +158,7 @@ func TestHostChecksBeforeAnythingRuns(t *testing.T) {
 	b := newBus(t, pool, false, bus.Options{})
 	ran := false
 	host, err := edda.NewHost(newEndpoint(t, b, "doors", 1, bus.HandleTx(ignore)),
-		runnerFunc(func(context.Context) error {
+		edda.RunnerFunc(func(context.Context) error {
 			ran = true
 			return nil
 		}))

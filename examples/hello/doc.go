@@ -1,4 +1,4 @@
 // Command hello is a first program: a saga that asks a service for money, gets the answer, or gives up after a minute.
 //
-//	go run github.com/edda-go/edda/examples/hello@latest 1 2 3
+//	go run github.com/edda-go/edda/examples/hello@latest
 package main

@@ -2,55 +2,52 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log"
 	"os"
 	"os/signal"
 	"time"
 
+	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddadev"
 	"github.com/edda-go/edda/saga"
 )
 
-// The messages. Each has a kind, and is JSON on its way.
-type (
-	PlaceOrder struct {
-		Order string `json:"order"`
-		Cents int    `json:"cents"`
-	}
-	ChargeCard struct {
-		Cents int `json:"cents"`
-	}
-	CardCharged struct{}
-	PaymentDue  struct{}
-)
+// Messages. Each has a kind, and is JSON on its way.
+type PlaceOrder struct {
+	Order string `json:"order"`
+	Cents int    `json:"cents"`
+}
+type ChargeCard struct {
+	Cents int `json:"cents"`
+}
+type CardCharged struct{}
+type PaymentDue struct{}
 
 func (PlaceOrder) Kind() string  { return "order.place" }
 func (ChargeCard) Kind() string  { return "card.charge" }
 func (CardCharged) Kind() string { return "card.charged" }
 func (PaymentDue) Kind() string  { return "order.payment-due" }
 
-// Order is the state of one order, a row in Postgres.
+// Order is the state of one order: a row in Postgres.
 type Order struct {
 	Cents int `json:"cents"`
 }
 
-// Place begins an order: it asks for the money, and waits for it a minute.
 func (o *Order) Place(ctx *saga.Context, m PlaceOrder) error {
 	o.Cents = m.Cents
 	ctx.Send(ChargeCard{Cents: m.Cents})
-	ctx.Timeout(time.Minute, PaymentDue{})
+	ctx.Timeout(time.Minute, PaymentDue{}) // no restart loses it
 	return nil
 }
 
-// Charged gets the answer of the service.
 func (o *Order) Charged(ctx *saga.Context, _ CardCharged) error {
 	log.Printf("order %s: %d cents are paid", ctx.Key(), o.Cents)
 	ctx.Complete()
 	return nil
 }
 
-// Unpaid is called if the answer does not come.
 func (o *Order) Unpaid(ctx *saga.Context, _ PaymentDue) error {
 	log.Printf("order %s is cancelled", ctx.Key())
 	ctx.Complete()
@@ -63,24 +60,14 @@ var Orders = saga.Define("order", saga.Options{},
 	saga.OnReply((*Order).Charged),
 	saga.OnTimeout((*Order).Unpaid))
 
-// chargeCard is the service. It may call others: no transaction is open meanwhile. It may be called again after a
-// failure, so give ctx.Info().ID to the bank as the key of the payment.
+// chargeCard is a service: no transaction is open while it calls the bank.
 func chargeCard(ctx *bus.Context, _ ChargeCard) error {
 	ctx.Reply(CardCharged{})
 	return nil
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		log.Fatal(err)
-	}
-}
-
-// run runs the shop until ctx ends, and places the orders that are named.
-func run(ctx context.Context, names []string) error {
-	pool, err := eddadev.Connect(ctx, "hello") // DATABASE_URL, or a Postgres that is started
+func run(ctx context.Context) error {
+	pool, err := eddadev.Connect(ctx, "hello") // DATABASE_URL, or a Postgres that it starts
 	if err != nil {
 		return err
 	}
@@ -89,28 +76,22 @@ func run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	orders, err := bus.NewEndpoint(b, "orders", bus.EndpointOptions{}, bus.Saga(Orders))
-	if err != nil {
-		return err
+	orders, err1 := bus.NewEndpoint(b, "orders", bus.EndpointOptions{}, bus.Saga(Orders))
+	payments, err2 := bus.NewEndpoint(b, "payments", bus.EndpointOptions{}, bus.Handle(chargeCard))
+	if err := errors.Join(err1, err2); err != nil {
+		return err // every fault of the definitions, at once
 	}
-	payments, err := bus.NewEndpoint(b, "payments", bus.EndpointOptions{}, bus.Handle(chargeCard))
-	if err != nil {
+	customer := edda.RunnerFunc(func(ctx context.Context) error {
+		_, err := b.Send(ctx, PlaceOrder{Order: time.Now().Format("15:04:05"), Cents: 1990})
 		return err
-	}
-	return eddadev.Run(ctx, b, orders, payments, customer{b, names})
+	})
+	return eddadev.Run(ctx, b, orders, payments, customer)
 }
 
-// customer places orders when the endpoints are there.
-type customer struct {
-	bus    *bus.Bus
-	orders []string
-}
-
-func (c customer) Run(ctx context.Context) error {
-	for _, name := range c.orders {
-		if _, err := c.bus.Send(ctx, PlaceOrder{Order: name, Cents: 1990}); err != nil {
-			return err
-		}
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		log.Fatal(err)
 	}
-	return nil
 }

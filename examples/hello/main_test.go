@@ -22,12 +22,12 @@ func TestProgram(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, []string{"7"})
+		err := run(ctx)
 		_ = out.CloseWithError(err)
 		ended <- err
 	}()
 	lines := bufio.NewScanner(printed)
-	for lines.Scan() && !strings.Contains(lines.Text(), "order 7: 1990 cents are paid") {
+	for lines.Scan() && !strings.Contains(lines.Text(), ": 1990 cents are paid") {
 	}
 	if err := lines.Err(); err != nil {
 		t.Errorf("the program did not say that the order is paid: %v", err)

@@ -7,6 +7,7 @@ import (
 	"github.com/edda-go/edda/sagatest"
 )
 
+// page test
 func TestOrderIsPaid(t *testing.T) {
 	r := sagatest.New(t, Orders)
 	if err := r.Deliver(PlaceOrder{Order: "7", Cents: 1990}); err != nil {
@@ -20,6 +21,8 @@ func TestOrderIsPaid(t *testing.T) {
 		t.Errorf("a paid order is not complete: %v", err)
 	}
 }
+
+// end
 
 func TestOrderWithoutMoneyEnds(t *testing.T) {
 	r := sagatest.New(t, Orders)
