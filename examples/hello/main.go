@@ -30,10 +30,7 @@ func (ChargeCard) Kind() string  { return "card.charge" }
 func (CardCharged) Kind() string { return "card.charged" }
 func (PaymentDue) Kind() string  { return "order.payment-due" }
 
-// Order is the state of one order: a row in Postgres.
-type Order struct {
-	Cents int `json:"cents"`
-}
+type Order struct{ Cents int } // the state of one order: a row in Postgres
 
 func (o *Order) Place(ctx *saga.Context, m PlaceOrder) error {
 	o.Cents = m.Cents
@@ -48,11 +45,7 @@ func (o *Order) Charged(ctx *saga.Context, _ CardCharged) error {
 	return nil
 }
 
-func (o *Order) Unpaid(ctx *saga.Context, _ PaymentDue) error {
-	log.Printf("order %s is cancelled", ctx.Key())
-	ctx.Complete()
-	return nil
-}
+func (o *Order) Unpaid(ctx *saga.Context, _ PaymentDue) error { ctx.Complete(); return nil }
 
 // Orders says which message goes to which method, and to which order.
 var Orders = saga.Define("order", saga.Options{},

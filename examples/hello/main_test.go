@@ -7,9 +7,11 @@ import (
 	"log"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/edda-go/edda/eddadev"
 	"github.com/edda-go/edda/eddatest"
+	"github.com/edda-go/edda/sagatest"
 )
 
 // The program as README.md shows it: it makes its tables, and an order is paid.
@@ -36,5 +38,15 @@ func TestProgram(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+func TestOrderWithoutMoneyEnds(t *testing.T) {
+	r := sagatest.New(t, Orders)
+	if err := r.Deliver(PlaceOrder{Order: "7"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Advance(time.Minute); err != nil || r.Live("7") { // no test waits
+		t.Errorf("an unpaid order goes on: %v", err)
 	}
 }

@@ -2,12 +2,10 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	"github.com/edda-go/edda/sagatest"
 )
 
-// page test
 func TestOrderIsPaid(t *testing.T) {
 	r := sagatest.New(t, Orders)
 	if err := r.Deliver(PlaceOrder{Order: "7", Cents: 1990}); err != nil {
@@ -19,17 +17,5 @@ func TestOrderIsPaid(t *testing.T) {
 	}
 	if err := r.Reply(ask, CardCharged{}); err != nil || r.Live("7") {
 		t.Errorf("a paid order is not complete: %v", err)
-	}
-}
-
-// end
-
-func TestOrderWithoutMoneyEnds(t *testing.T) {
-	r := sagatest.New(t, Orders)
-	if err := r.Deliver(PlaceOrder{Order: "7"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Advance(time.Minute); err != nil || r.Live("7") { // no test waits
-		t.Errorf("an unpaid order goes on: %v", err)
 	}
 }
