@@ -110,6 +110,8 @@ func TestEveryFaultOfADefinitionIsReported(t *testing.T) {
 			saga.StartedBy((func(place, saga.Info) string)(nil), (*order).place)), []string{"the key function is nil"}},
 		"two starts": {saga.Define("order", saga.Options{}, ok, ok),
 			[]string{"kind order.place has two handlers"}},
+		"a named type that is nil": {saga.Define("order", saga.Options{},
+			saga.StartedBy(keyOfPlace(nil), (*order).place)), []string{"the key function is nil"}},
 		"start and handle": {saga.Define("order", saga.Options{}, ok, saga.Handles(byOrder, (*order).place)),
 			[]string{"kind order.place has two handlers"}},
 		"two replies": {saga.Define("order", saga.Options{}, ok, saga.OnReply((*order).stocked),
@@ -222,5 +224,15 @@ func TestDefinitionTellsRuntimesItsKinds(t *testing.T) {
 	if d.Name() != "order" || d.Options().Store != saga.Optimistic || d.Options().StateVersion != 1 ||
 		d.StateType() != reflect.TypeFor[order]() {
 		t.Errorf("%s %v %+v %v", d.Name(), d.Options().Store, d.Options(), d.StateType())
+	}
+}
+
+// keyOfPlace is a key function with a name, as a program has that shares it between sagas.
+type keyOfPlace func(place) string
+
+func TestKeyFunctionOfANamedType(t *testing.T) {
+	d := saga.Define("order", saga.Options{}, saga.StartedBy(keyOfPlace(byOrder), (*order).place))
+	if err := d.Err(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -24,14 +24,14 @@ type handler struct {
 //
 // A message with an instance id, such as an answer, never starts an instance: a late answer does not revive a
 // completed saga. M and K are inferred from the two functions.
-func StartedBy[S any, M Message, K func(M) string | func(M, Info) string](key K, h func(*S, *Context, M) error,
+func StartedBy[S any, M Message, K ~func(M) string | ~func(M, Info) string](key K, h func(*S, *Context, M) error,
 	o ...HandleOption) Part[S] {
 	return part[S](func(d *Definition) { addHandler(d, RoleStart, keyOf[M](key), h, o) })
 }
 
 // Handles handles M on the instance with its key. StartedBy documents the key, IfMissing a message without an
 // instance.
-func Handles[S any, M Message, K func(M) string | func(M, Info) string](key K, h func(*S, *Context, M) error,
+func Handles[S any, M Message, K ~func(M) string | ~func(M, Info) string](key K, h func(*S, *Context, M) error,
 	o ...HandleOption) Part[S] {
 	return part[S](func(d *Definition) { addHandler(d, RoleHandle, keyOf[M](key), h, o) })
 }
@@ -111,8 +111,14 @@ func checkMissing(m Missing) error {
 	return nil
 }
 
-// keyOf gives the two forms of a key function one type. nil stays nil, for the check in register.
+// keyOf gives the two forms of a key function, which may have a named type, one type. nil stays nil, for the check in
+// register.
 func keyOf[M Message](key any) func(any, Info) string {
+	for _, form := range []reflect.Type{reflect.TypeFor[func(M) string](), reflect.TypeFor[func(M, Info) string]()} {
+		if v := reflect.ValueOf(key); v.CanConvert(form) {
+			key = v.Convert(form).Interface()
+		}
+	}
 	switch key := key.(type) {
 	case func(M) string:
 		if key != nil {
