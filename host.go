@@ -41,7 +41,10 @@ type (
 )
 
 // Host runs endpoints and other Runners as one.
-type Host struct{ runners []Runner }
+type Host struct {
+	runners []Runner
+	life    life
+}
 
 // NewHost returns a Host of runners. It does no I/O. It is an error if a runner is nil, if a runner is given twice, or
 // if two have the same name.
@@ -62,7 +65,7 @@ func NewHost(runners ...Runner) (*Host, error) {
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("new host: %w", errors.Join(faults...))
 	}
-	return &Host{runners}, nil
+	return &Host{runners: runners}, nil
 }
 
 // Install installs every runner with an Install method: the queues of the endpoints, and their subscriptions. It needs
@@ -148,15 +151,20 @@ func (d *demand) check(ctx context.Context, pool *pgxpool.Pool) error {
 // It returns nil after a clean end, the faults of Check, or the error of the runner that failed first, which is
 // bus.ErrDrain if handlers had to be cancelled.
 func (h *Host) Run(ctx context.Context) error {
+	h.life.turn(Checking)
+	defer h.life.turn(Ended)
 	if err := h.Check(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
+		h.life.fail()
 		return err
 	}
+	h.life.turn(Running)
+	defer context.AfterFunc(ctx, func() { h.life.turn(Stopping) })()
 	group := run.NewGroup(ctx)
-	for _, r := range h.runners {
-		group.Go(r.Run)
+	for i, r := range h.runners {
+		group.Go(h.life.note(i, r.Run))
 	}
 	return group.Wait()
 }

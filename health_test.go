@@ -1,0 +1,139 @@
+package edda_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/edda-go/edda"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
+)
+
+// probe asks for live or ready, and returns the status and the health.
+func probe(t *testing.T, h *edda.Host, what string) (status int, health struct {
+	Live, Ready bool
+	State       string
+	Database    string
+	Runners     []struct{ Name, State, Error string }
+}) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/health/"+what, nil)
+	edda.HealthHandler(h).ServeHTTP(w, r)
+	if err := json.Unmarshal(w.Body.Bytes(), &health); err != nil {
+		t.Fatalf("%s: %v", w.Body, err)
+	}
+	return w.Code, health
+}
+
+// wantProbes compares the answers to both probes.
+func wantProbes(t *testing.T, h *edda.Host, when string, live, ready int) {
+	t.Helper()
+	for what, want := range map[string]int{"live": live, "ready": ready} {
+		if status, health := probe(t, h, what); status != want {
+			t.Errorf("%s, %s is %d, want %d: %+v", when, what, status, want, health)
+		}
+	}
+}
+
+// A host is live until a runner fails, and ready while it runs and its database answers.
+func TestHealthOfAHost(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	b := newBus(t, pool, true, bus.Options{})
+	doors := newEndpoint(t, b, "doors", 1, bus.HandleTx(ignore))
+	if err := doors.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	running, fails, failed := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	broken := errors.New("no such door")
+	first := edda.RunnerFunc(func(context.Context) error {
+		close(running)
+		<-fails
+		return broken
+	})
+	last := edda.RunnerFunc(func(ctx context.Context) error { // ends after the other has failed
+		<-ctx.Done()
+		<-failed
+		return nil
+	})
+	host, err := edda.NewHost(doors, first, last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ok, down = http.StatusOK, http.StatusServiceUnavailable
+	wantProbes(t, host, "before Run", ok, down)
+	ended := make(chan error, 1)
+	go func() { ended <- host.Run(t.Context()) }()
+	<-running
+	wantProbes(t, host, "while it runs", ok, ok)
+	if _, h := probe(t, host, "ready"); h.State != "running" || len(h.Runners) != 3 || h.Runners[0].Name != `"doors"` ||
+		h.Runners[0].State != "running" {
+		t.Errorf("%+v", h)
+	}
+	close(fails)
+	for host.Health(t.Context()).State == edda.Running {
+	}
+	wantProbes(t, host, "after a runner has failed", down, down)
+	if _, h := probe(t, host, "live"); h.State != "stopping" || h.Runners[1].Error != broken.Error() {
+		t.Errorf("%+v", h)
+	}
+	close(failed)
+	if err := <-ended; !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	wantProbes(t, host, "after Run", down, down)
+}
+
+// A database that does not answer makes a host unready, and a new process would not help.
+func TestHealthWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	pool := pgdev.Pool(t)
+	b := newBus(t, pool, true, bus.Options{})
+	doors := newEndpoint(t, b, "doors", 1, bus.HandleTx(ignore))
+	if err := doors.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	running := make(chan struct{})
+	host, err := edda.NewHost(doors, edda.RunnerFunc(func(ctx context.Context) error {
+		close(running)
+		<-ctx.Done()
+		return ctx.Err()
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- host.Run(ctx) }()
+	<-running
+	away, cancel := context.WithCancel(t.Context())
+	cancel()
+	if h := host.Health(away); !h.Live || h.Ready || h.Database == nil {
+		t.Errorf("%+v", h)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if h := host.Health(t.Context()); h.Live || h.State != edda.Ended || h.Runners[1].Err != nil {
+		t.Errorf("after a clean end: %+v", h)
+	}
+}
+
+func TestProbeThatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	host, err := edda.NewHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	edda.HealthHandler(host).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/health", nil))
+	if w.Code != http.StatusNotFound {
+		t.Errorf("status %d", w.Code)
+	}
+}
