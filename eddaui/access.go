@@ -1,6 +1,7 @@
 package eddaui
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -32,8 +33,8 @@ var anything = []act.Right{
 
 // Actor is who asks.
 type Actor struct {
-	Name string // of a person, for the record
-	From string // where the request came from, for the record
+	Name string // of a person, for the audit; "" is From
+	From string // where the request came from, for the audit; "" is its RemoteAddr
 	May  May
 }
 
@@ -61,6 +62,7 @@ func (u *UI) authorized(next http.Handler) http.Handler {
 			u.refuse(w, r, "You may not look here.")
 			return
 		}
+		a.From = cmp.Or(a.From, r.RemoteAddr)
 		if u.o.ReadOnly {
 			a.May &= Look | Bodies
 		}
@@ -97,7 +99,7 @@ func guarded(next http.Handler) http.Handler {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Referrer-Policy", "same-origin") // with no-referrer a browser hides the origin of a form, also from us
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")

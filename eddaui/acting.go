@@ -1,6 +1,7 @@
 package eddaui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func (u *UI) act(a *act.Action) http.HandlerFunc {
 		actor := actorOf(r.Context())
 		ctx, cancel := context.WithTimeout(r.Context(), actLimit)
 		defer cancel()
-		ctx = audit.As(ctx, audit.Actor{Name: actor.Name, From: actor.From})
+		ctx = audit.As(ctx, audit.Actor{Name: cmp.Or(actor.Name, actor.From), From: actor.From})
 		ctx = audit.Because(ctx, in.Reason())
 		preview, err := a.Look(ctx, u.desk, in)
 		if err == nil && preview != nil {

@@ -19,9 +19,11 @@ import (
 	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/internal/demo/world"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // bits are the rights as they are given to actors.
@@ -49,11 +51,18 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	st := &stage{shop: shop}
-	st.site = serve(t, pool, schema, eddaui.Options{Sagas: []*saga.Definition{world.Orders},
+	config := pool.Config().Copy() // programs have the rights of the runtime role, and so have their pages
+	pgtest.Become(config, pgtest.Runtime(t, pool, schema))
+	runtime, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(runtime.Close)
+	st.site = serve(t, runtime, schema, eddaui.Options{Sagas: []*saga.Definition{world.Orders},
 		Authorize: func(*http.Request) (eddaui.Actor, error) {
 			return eddaui.Actor{Name: "ann@example.com", From: "10.0.0.7", May: st.may}, nil
 		}})
-	var err error
+	st.pool = pool
 	if st.log, err = audit.New(pool, schema); err != nil {
 		t.Fatal(err)
 	}
@@ -284,8 +293,10 @@ func (st *stage) told(d deed, since int64) {
 // ended waits until no job runs.
 func (st *stage) ended() {
 	st.t.Helper()
+	ctx, cancel := context.WithTimeout(st.t.Context(), pgdev.Patience(10*time.Second))
+	defer cancel()
 	for ask[bool](st, "SELECT EXISTS (SELECT FROM :schema.dead_letter_job WHERE state = 'open')") {
-		if st.t.Context().Err() != nil {
+		if ctx.Err() != nil {
 			st.t.Fatal("a job does not end")
 		}
 	}

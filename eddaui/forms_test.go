@@ -21,6 +21,7 @@ import (
 func TestForms(t *testing.T) {
 	t.Parallel()
 	st := newStage(t)
+	st.furnish()
 	for _, of := range []struct {
 		name string
 		test func(*stage)
@@ -32,7 +33,8 @@ func TestForms(t *testing.T) {
 		{"repair only the version that was seen", movedOn}, {"keep what is secret", keptSecrets},
 		{"run a job by the right that it needs", jobNeedsItsRight},
 		{"go on with a job that was interrupted", interrupted},
-		{"are in nobody else's stream", ownStreams}, {"say nothing that is not theirs", toldByNobody}, {"are refused where pages only show things", readOnly},
+		{"are in nobody else's stream", ownStreams}, {"say nothing that is not theirs", toldByNobody},
+		{"are told of who has no name", nameless}, {"are refused where pages only show things", readOnly},
 	} {
 		t.Run(of.name, func(t *testing.T) {
 			all := st.site
@@ -65,8 +67,9 @@ func formsOf(body string) (addresses []string) {
 	return addresses
 }
 
-// Everybody sees the forms that they may send and no others, and each action has a form somewhere.
-func shownByRight(st *stage) {
+// furnish adds what the shop has not, so that each action has something to be done to.
+func (st *stage) furnish() {
+	st.t.Helper()
 	st.exec("INSERT INTO :schema.manifest_group (name) VALUES ('reports'), ('bills')")
 	st.exec("UPDATE :schema.manifest_group SET paused_at = now() WHERE name = 'bills'")
 	st.exec("UPDATE :schema.manifest SET group_id = (SELECT min(id) FROM :schema.manifest_group)")
@@ -80,6 +83,10 @@ func shownByRight(st *stage) {
 	st.run("dead")
 	st.exec("UPDATE :schema.run SET group_id = (SELECT min(id) FROM :schema.manifest_group) WHERE state = 'queued'")
 	st.exec("UPDATE :schema.dead_letter_job SET ended = 1 WHERE id = $1", st.job("paused"))
+}
+
+// Everybody sees the forms that they may send and no others, and each action has a form somewhere.
+func shownByRight(st *stage) {
 	mux, pages := http.NewServeMux(), map[string]string{}
 	for _, a := range act.All() {
 		mux.Handle("POST "+a.Pattern, named(a.Name))
@@ -240,7 +247,7 @@ func boundedForms(st *stage) {
 func typedNumber(st *stage) {
 	_, group := st.letters(1001, "very many")
 	a := st.post("/dead/discard", form("group", group, "reason", "a load test"))
-	if !strings.Contains(a.body, "1,001 dead letters are discarded.") ||
+	if !strings.Contains(a.body, "1,001 dead letters of group "+group+" are discarded.") ||
 		!strings.Contains(a.body, "nothing brings them back") || !strings.Contains(a.body, "Type the number, 1,001,") {
 		st.t.Errorf("it asks %s", mainOf(a.body))
 	}
@@ -288,7 +295,8 @@ func previewed(st *stage) {
 	a := st.post("/dead/edit", form("group", group, "way", "canary", "patch", `{"Template": "shipped", "Order": null}`))
 	text := html.UnescapeString(a.body)
 	for _, want := range []string{
-		"5 dead letters are changed and retried.", "It would be kept: ", `"Template": "x"`, `"Template": "shipped"`,
+		"5 dead letters of group " + group + " are changed and retried.", "It would be kept: ",
+		`"Template": "x"`, `"Template": "shipped"`,
 		"cannot be undone", "edda dead edit --patch FILE --group " + group, "--canary", "--yes",
 	} {
 		if !strings.Contains(text, want) {
@@ -475,6 +483,21 @@ func toldByNobody(st *stage) {
 	page := st.get("/limits?done=limit.set")
 	if !strings.Contains(page, "The limit was set.") || strings.Contains(page, "limits?done") {
 		st.t.Errorf("it is not told, or goes on to be told: %s", mainOf(page))
+	}
+}
+
+// Somebody without a name is in the audit by the address.
+func nameless(st *stage) {
+	ui := serve(st.t, st.pool, st.schema, eddaui.Options{Authorize: func(*http.Request) (eddaui.Actor, error) {
+		return eddaui.Actor{May: everything}, nil
+	}})
+	a := (&stage{site: ui, sql: st.sql}).post("/manifests/night%2Fsettle/trigger", form("reason", "no name"))
+	if a.status != http.StatusSeeOther {
+		st.t.Fatalf("it is %d: %s", a.status, mainOf(a.body))
+	}
+	by := ask[string](st, "SELECT actor || ' from ' || origin FROM :schema.audit WHERE reason = 'no name'")
+	if !strings.HasPrefix(by, "127.0.0.1:") || !strings.Contains(by, " from 127.0.0.1:") {
+		st.t.Errorf("the audit has %s", by)
 	}
 }
 

@@ -191,7 +191,8 @@ var (
 		{regexp.MustCompile(`[^ >]+ \(process \d+\)`), "PROCESS"},
 		{regexp.MustCompile(`process \d+`), "process PID"},
 		{regexp.MustCompile(`\d[\d.]* [kM]?B\b`), "SIZE"},
-		{regexp.MustCompile(`class="cell (held|free)"`), `class="cell"`}, // a worker may just have a batch
+		{regexp.MustCompile(`paused</span> <span class="soft">by [^<]+`), "paused by SOMEBODY"},
+		{regexp.MustCompile(`class="cell (held|free)"`), `class="cell"`}, // of a worker
 		{regexp.MustCompile(`\d+ of \d+ in use`), "IN USE"},
 	}
 	host, _ = os.Hostname()

@@ -12,6 +12,7 @@ func TestForms(t *testing.T) {
 	t.Run("outlive an update", func(t *testing.T) { outliveAnUpdate(t, s) })
 	t.Run("stay whole while somebody is in them", func(t *testing.T) { stayWhole(t, s) })
 	t.Run("are sent without JavaScript", func(t *testing.T) { sentWithoutScript(t, s) })
+	t.Run("are sent without TLS", func(t *testing.T) { sentWithoutTLS(t, s) })
 	t.Run("say once what was done", func(t *testing.T) { toldOnce(t, s) })
 	t.Run("have no barrier", func(t *testing.T) { noBarrier(t, s, readAxe(t)) })
 }
@@ -83,6 +84,15 @@ func sentWithoutScript(t *testing.T, s *shop) {
 	if text := v.text("p.done"); text != "The dead letter was discarded." {
 		t.Errorf("the page says %q", text)
 	}
+}
+
+// Without TLS, and from another machine, a browser says nothing of the site that a request comes from but its origin.
+func sentWithoutTLS(t *testing.T, s *shop) {
+	v := newVisitor(t, s, desk)
+	v.url = strings.Replace(s.url, "127.0.0.1", "shop.example", 1)
+	v.open("limits")
+	v.do("set the limit", chromedp.Click("#limit-set-mails summary", chromedp.ByQuery),
+		chromedp.Click("#limit-set-mails button", chromedp.ByQuery), chromedp.WaitVisible("p.done", chromedp.ByQuery))
 }
 
 // A page that is loaded again, or kept, does not say again what was done.

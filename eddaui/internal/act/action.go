@@ -97,9 +97,6 @@ func (a *Action) Do(ctx context.Context, d *Desk, in Input) (address string, err
 // Page is where the action belongs, relative to the first page.
 func (a *Action) Page(in Input) string { return a.page(in) }
 
-// Command is what does the same in a shell.
-func (a *Action) Command(in Input) string { return a.command(in) }
-
 // Told is the sentence of what was done: name is that of an action, counts are its numbers. It is "" if there is no
 // such action, so that an address says nothing that is not written here.
 func Told(name, counts string) string {

@@ -87,7 +87,9 @@ func lookAtMany(what, final string) func(context.Context, *Desk, Input) (*Previe
 		if err != nil {
 			return nil, err
 		}
-		p.Final = final
+		if p.Final = final; final == "" {
+			p.Says = append(p.Says, "The page of the job takes back what still waits by then.")
+		}
 		f := in.filter()
 		f.Limit = examplesShown
 		letters, err := d.letters().List(ctx, d.Pool, f)
@@ -107,7 +109,7 @@ func (d *Desk) count(ctx context.Context, in *Input, what string) (*Preview, err
 		}
 		in.values["until"] = now.Format(time.RFC3339Nano)
 	}
-	p := &Preview{keep: map[string]string{"until": in.text("until")}}
+	p := &Preview{}
 	var err error
 	if p.Count, err = d.letters().Count(ctx, d.Pool, in.filter()); err != nil {
 		return nil, err
@@ -115,17 +117,29 @@ func (d *Desk) count(ctx context.Context, in *Input, what string) (*Preview, err
 	if p.Count == 0 {
 		return nil, &Refusal{Status: http.StatusNotFound, Text: "Nothing was changed: no such dead letter is left."}
 	}
-	p.Capped = p.Count >= deadletter.CountLimit
 	text := words.Of(p.Count, "dead letter")
-	if p.Capped {
+	if p.Count >= deadletter.CountLimit {
 		text += " or more"
 	}
-	p.Says = []string{text + " " + what + "."}
+	p.Says = []string{text + in.which() + " " + what + "."}
 	if rate := in.number("rate"); rate > 0 {
 		p.Says = append(p.Says, "At "+words.Of(rate, "letter")+" a second that takes "+
 			words.Span(time.Duration(p.Count/rate)*time.Second)+".")
 	}
 	return p, nil
+}
+
+// which says which letters are chosen.
+func (in Input) which() (text string) {
+	for _, name := range []string{"group", "endpoint", "kind"} {
+		if value := in.text(name); value != "" {
+			text += " of " + name + " " + value
+		}
+	}
+	if text == "" {
+		return " of all endpoints"
+	}
+	return text
 }
 
 var retryMany = &Action{

@@ -10,7 +10,6 @@ type Preview struct {
 	Says     []string  // what is going to happen
 	Final    string    // why it cannot be undone, "" if it can
 	Count    int64     // of what it is about
-	Capped   bool      // there are at least so many
 	Examples []Example // the first of them
 
 	keep map[string]string // fields that hold what was looked at
