@@ -35,6 +35,7 @@ var layers = [][]string{
 	{"history/whereabouts", "operate/vitals", "operate/instances", "operate/messages", "operate/partitions"},
 	{"bus", "limit", "operate", "scheduler"},
 	{"bus/watermill", "scheduler/remote", "internal/timetable", "internal/view"},
+	{"eddaui/internal/act"},
 	{"", "eddaui/internal/page", "eddaui/internal/live"},
 	{"sagatest", "scheduler/schedulertest", "eddafx", "eddaprom", "bus/watermill/eddacqrs",
 		"scheduler/remote/broker", "memory", "eddaui"},

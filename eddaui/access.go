@@ -1,8 +1,11 @@
 package eddaui
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+
+	"github.com/edda-go/edda/eddaui/internal/act"
 )
 
 // May is what an actor may do, as bits.
@@ -12,24 +15,26 @@ type May uint16
 const (
 	Look     May = 1 << iota
 	Bodies       // bodies of messages and states of instances are shown
-	Retry        // dead letters and runs are retried
+	Retry        // dead letters and runs are retried, jobs undone, and relayed messages sent again
 	Edit         // dead letters are edited
-	Discard      // dead letters and messages are discarded
+	Discard      // dead letters are discarded, and messages in queues cancelled
 	Pause        // endpoints, manifests and groups are paused and resumed
 	Limit        // limits and numbers of workers are set, leases are resigned
 	Schedule     // manifests are triggered and backfilled, runs are cancelled
-	Send         // messages are sent to instances, timeouts are fired and moved
+	Send         // messages are sent, timeouts of instances fired, moved and cancelled
 	Repair       // instances are repaired and ended
-	Admin        // all that is left
+	Admin        // all that is left: what is kept, and for how long; manifests are removed
 )
 
-// acting are the rights to change something.
-const acting = Retry | Edit | Discard | Pause | Limit | Schedule | Send | Repair | Admin
+// anything are the rights to change something.
+var anything = []act.Right{
+	act.Retry, act.Edit, act.Discard, act.Pause, act.Limit, act.Schedule, act.Send, act.Repair, act.Admin,
+}
 
 // Actor is who asks.
 type Actor struct {
-	Name string // of a person, for the record
-	From string // where the request came from, for the record
+	Name string // of a person, for the audit; "" is From
+	From string // where the request came from, for the audit; "" is its RemoteAddr
 	May  May
 }
 
@@ -57,18 +62,25 @@ func (u *UI) authorized(next http.Handler) http.Handler {
 			u.refuse(w, r, "You may not look here.")
 			return
 		}
+		a.From = cmp.Or(a.From, r.RemoteAddr)
+		if u.o.ReadOnly {
+			a.May &= Look | Bodies
+		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, a)))
 	})
 }
 
 // needs lets a request through if its actor has one of the rights.
-func (u *UI) needs(may May, next http.Handler) http.Handler {
+func (u *UI) needs(rights []act.Right, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if actorOf(r.Context()).May&may == 0 {
-			u.refuse(w, r, "You may not change this.")
-			return
+		switch {
+		case actorOf(r.Context()).May&anyOf(rights) != 0:
+			next.ServeHTTP(w, r)
+		case u.o.ReadOnly:
+			u.refuse(w, r, "These pages only show things: nobody may change anything here.")
+		default:
+			u.refuse(w, r, act.Forbidden(rights...).Text)
 		}
-		next.ServeHTTP(w, r)
 	})
 }
 
@@ -87,7 +99,7 @@ func guarded(next http.Handler) http.Handler {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Referrer-Policy", "same-origin") // with no-referrer a browser hides the origin of a form, also from us
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")

@@ -84,7 +84,7 @@ func TestWhoMayNotLookSeesNothing(t *testing.T) {
 var must = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
 		"connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
-	"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+	"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
 }
 
 func TestHeadersOfEveryAnswer(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/eddaui/internal/live"
 	"github.com/edda-go/edda/eddaui/internal/page"
 	"github.com/edda-go/edda/operate"
@@ -29,6 +31,9 @@ type Options struct {
 	// default_transaction_read_only and a statement_timeout, which New's has by itself unless a pooler refuses them.
 	Reader *pgxpool.Pool
 
+	// ReadOnly takes every right from everybody except to look: there are no buttons, and every POST is refused.
+	ReadOnly bool
+
 	Scheduler *scheduler.Store   // nil: a store that New makes, for what is stored in the schema
 	Sagas     []*saga.Definition // tell what an instance may still get; without them pages show what is stored
 
@@ -46,7 +51,9 @@ type Options struct {
 // UI serves the pages. It is safe for concurrent use.
 type UI struct {
 	o       Options
-	source  *page.Source
+	source  *page.Source // that pages read from
+	desk    *act.Desk    // that actions write with
+	jobs    *act.Jobs
 	hub     *live.Hub
 	look    *look
 	handler http.Handler
@@ -61,7 +68,7 @@ const (
 	readLimit = 10 * time.Second
 )
 
-// New makes a UI over a pool. It does no I/O. Close it.
+// New makes a UI over a pool, with which actions write. It does no I/O. Close it.
 func New(pool *pgxpool.Pool, o Options) (*UI, error) {
 	if pool == nil {
 		return nil, errors.New("new UI: the pool is nil")
@@ -74,7 +81,7 @@ func New(pool *pgxpool.Pool, o Options) (*UI, error) {
 		return nil, fmt.Errorf("new UI: %w", err)
 	}
 	u.hub = live.New(live.Options{Patience: readLimit})
-	u.handler = u.routes(nil)
+	u.handler = u.routes(u.actions())
 	return u, nil
 }
 
@@ -102,18 +109,35 @@ func (u *UI) open(pool *pgxpool.Pool) (err error) {
 	if u.source.Leases, err = scheduler.NewLeases(reader, u.o.Schema); err != nil {
 		return err
 	}
+	if u.source.Audit, err = audit.New(reader, u.o.Schema); err != nil {
+		return err
+	}
 	for _, d := range u.o.Sagas {
 		if err := u.source.Define(d); err != nil {
 			return err
 		}
 	}
-	return nil
+	return u.openDesk(pool)
 }
 
-// Close ends the streams of open pages, and the pool that New has made. Give it to http.Server.RegisterOnShutdown, for
-// Shutdown waits for streams. It may be called more than once.
+// openDesk makes what actions write with, over the pool of the program.
+func (u *UI) openDesk(pool *pgxpool.Pool) (err error) {
+	u.desk, err = act.NewDesk(pool, act.Options{
+		Schema: u.o.Schema, Scheduler: u.o.Scheduler, Redact: u.o.Redact, Definition: u.source.Definition,
+		Body: u.source.Body, State: u.source.State,
+	})
+	if err == nil {
+		u.jobs = act.NewJobs(u.desk, u.log)
+	}
+	return err
+}
+
+// Close ends the streams of open pages, interrupts the jobs of dead letters that were begun here, and closes the pool
+// that New has made. Give it to http.Server.RegisterOnShutdown, for Shutdown waits for streams. It may be called more
+// than once.
 func (u *UI) Close() {
 	u.hub.Close()
+	u.jobs.Close()
 	u.end()
 }
 

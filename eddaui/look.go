@@ -49,7 +49,7 @@ func newLook(trace string) (*look, error) {
 		return nil, err
 	}
 	base, err := template.New("base").Funcs(l.functions(trace)).ParseFS(htmlFiles, "html/layout.html",
-		"html/parts.html")
+		"html/parts.html", "html/forms.html")
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func newLook(trace string) (*look, error) {
 	}
 	for _, file := range files {
 		name := strings.TrimSuffix(path.Base(file), ".html")
-		if name == "layout" || name == "parts" {
+		if name == "layout" || name == "parts" || name == "forms" {
 			continue
 		}
 		if err := l.add(base, name, file); err != nil {

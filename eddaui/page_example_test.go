@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/edda-go/edda/eddaui"
@@ -23,6 +25,56 @@ func session(r *http.Request) (string, error) {
 	return "", errors.New("there is no session")
 }
 
+// rightsOf are the rights of a user.
+func rightsOf(user string) eddaui.May {
+	if user == "ann" {
+		return eddaui.Look | eddaui.Bodies | eddaui.Retry | eddaui.Pause
+	}
+	return eddaui.Look
+}
+
+// page basic
+// withPassword asks for a name and a password before anything is shown.
+func withPassword(next http.Handler, known func(name, password string) bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, password, ok := r.BasicAuth()
+		if !ok || !known(name, password) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="Edda", charset="UTF-8"`)
+			http.Error(w, "a name and a password are needed", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// byPassword is the Authorize behind withPassword.
+func byPassword(r *http.Request) (eddaui.Actor, error) {
+	name, _, _ := r.BasicAuth()
+	return eddaui.Actor{Name: name, From: r.RemoteAddr, May: rightsOf(name)}, nil
+}
+
+// end
+
+// page proxy
+// fromProxy believes a header that a proxy in one of these networks has set, and nobody else.
+func fromProxy(header string, networks ...netip.Prefix) func(*http.Request) (eddaui.Actor, error) {
+	return func(r *http.Request) (eddaui.Actor, error) {
+		at, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err != nil || !slices.ContainsFunc(networks, func(n netip.Prefix) bool {
+			return n.Contains(at.Addr().Unmap())
+		}) {
+			return eddaui.Actor{}, errors.New("the request does not come from a trusted proxy")
+		}
+		users := r.Header.Values(header) // two: somebody has sent one through the proxy
+		if len(users) != 1 || users[0] == "" {
+			return eddaui.Actor{}, errors.New("the proxy does not say who it is")
+		}
+		return eddaui.Actor{Name: users[0], From: r.RemoteAddr, May: rightsOf(users[0])}, nil
+	}
+}
+
+// end
+
 func embed(pool *pgxpool.Pool, mux *http.ServeMux, server *http.Server) error {
 	// page embed
 	ui, err := eddaui.New(pool, eddaui.Options{
@@ -32,7 +84,7 @@ func embed(pool *pgxpool.Pool, mux *http.ServeMux, server *http.Server) error {
 			if err != nil {
 				return eddaui.Actor{}, err // 403, and the reason is in the log
 			}
-			return eddaui.Actor{Name: user, From: r.RemoteAddr, May: eddaui.Look | eddaui.Bodies}, nil
+			return eddaui.Actor{Name: user, From: r.RemoteAddr, May: rightsOf(user)}, nil
 		},
 	})
 	if err != nil {
@@ -62,5 +114,44 @@ func TestPageOfTheGuide(t *testing.T) {
 	}
 	if with, without := ask("ann"), ask(""); with != http.StatusOK || without != http.StatusForbidden {
 		t.Errorf("with a session it is %d, without one %d", with, without)
+	}
+}
+
+// The recipes for proxies let in whom they should, as whom they should.
+func TestRecipesOfTheGuide(t *testing.T) {
+	t.Parallel()
+	known := func(name, password string) bool { return name == "ann" && password == "fjalar" }
+	var seen eddaui.Actor
+	basic := withPassword(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		seen, _ = byPassword(r)
+	}), known)
+	for password, status := range map[string]int{"fjalar": http.StatusOK, "galar": http.StatusUnauthorized} {
+		r, answer := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
+		r.SetBasicAuth("ann", password)
+		basic.ServeHTTP(answer, r)
+		if answer.Code != status || status != http.StatusOK && answer.Header().Get("WWW-Authenticate") == "" {
+			t.Errorf("with the password %s it is %d", password, answer.Code)
+		}
+	}
+	if seen.Name != "ann" || seen.May&eddaui.Pause == 0 {
+		t.Errorf("the actor is %+v", seen)
+	}
+	proxy := fromProxy("X-Forwarded-User", netip.MustParsePrefix("10.0.0.0/24"))
+	for _, c := range []struct {
+		from  string
+		users []string
+		ok    bool
+	}{
+		{"10.0.0.7:4000", []string{"ann"}, true}, {"[::ffff:10.0.0.7]:4000", []string{"ann"}, true},
+		{"10.0.1.7:4000", []string{"ann"}, false}, {"10.0.0.7:4000", nil, false},
+		{"10.0.0.7:4000", []string{""}, false}, {"10.0.0.7:4000", []string{"eve", "ann"}, false},
+		{"@", []string{"ann"}, false},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr, r.Header["X-Forwarded-User"] = c.from, c.users
+		a, err := proxy(r)
+		if (err == nil) != c.ok || c.ok && (a.Name != "ann" || a.May&eddaui.Pause == 0) || !c.ok && a.May != 0 {
+			t.Errorf("from %s as %v: %+v, %v", c.from, c.users, a, err)
+		}
 	}
 }

@@ -78,7 +78,12 @@ var number = regexp.MustCompile(
 	`(dead/|id="l-| class="n">| class="n wide">|soft">|letter |customer-|label |2026-000)\d+\b`)
 
 // noNumbers takes away the numbers of letters, which depend on who died first.
-func noNumbers(body string) string { return number.ReplaceAllString(body, "${1}N") }
+func noNumbers(body string) string {
+	return link.ReplaceAllString(number.ReplaceAllString(body, "${1}N"), "${1}N")
+}
+
+// link is the number of a letter in its link.
+var link = regexp.MustCompile(`(dead/N">)\d+`)
 
 func (s *site) with(t *testing.T) *site {
 	other := *s

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/eddaui/internal/page"
 )
 
@@ -27,6 +28,7 @@ var pages = []route{
 	{"/sagas/{saga}", "instances", (*page.Source).Instances},
 	{"/sagas/{saga}/{key}", "instance", (*page.Source).One},
 	{"/instance", "instance", (*page.Source).One},
+	{"/jobs/{number}", "job", (*page.Source).Job},
 	{"/messages/{id}", "message", (*page.Source).Message},
 	{"/conversations/{id}", "conversation", (*page.Source).Conversation},
 	{"/manifests", "schedules", (*page.Source).Schedules},
@@ -40,7 +42,7 @@ var pages = []route{
 // action is something that changes something.
 type action struct {
 	pattern string
-	may     May // any of these rights is enough
+	rights  []act.Right // one of them is enough
 	do      http.HandlerFunc
 }
 
@@ -52,9 +54,9 @@ func (u *UI) routes(actions []action) http.Handler {
 		mux.Handle("GET "+p.pattern, u.page(p))
 	}
 	for _, a := range actions {
-		mux.Handle("POST "+a.pattern, u.needs(a.may, a.do))
+		mux.Handle("POST "+a.pattern, u.needs(a.rights, a.do))
 	}
-	mux.Handle("POST /", u.needs(acting, http.HandlerFunc(u.noAction)))
+	mux.Handle("POST /", u.needs(anything, http.HandlerFunc(u.noAction)))
 	mux.Handle("GET /", http.HandlerFunc(u.noPage))
 	all := http.NewServeMux()
 	all.Handle("GET /static/", u.look.files())

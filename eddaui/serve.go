@@ -2,6 +2,7 @@ package eddaui
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/eddaui/internal/live"
 	"github.com/edda-go/edda/eddaui/internal/page"
 	"github.com/edda-go/edda/migrations"
@@ -88,7 +90,8 @@ func (u *UI) stream(w http.ResponseWriter, r *http.Request, p route, ask page.As
 	address := *r.URL
 	query := address.Query()
 	query.Del("live")
-	key := address.EscapedPath() + "?" + query.Encode() + " " + strconv.FormatBool(ask.Bodies)
+	may := uint64(actorOf(r.Context()).May) // what they see, and their buttons
+	key := address.EscapedPath() + "?" + query.Encode() + " " + strconv.FormatUint(may, 2)
 	f := frameOf(r, nil)
 	read := func(ctx context.Context) ([]live.Fragment, error) {
 		found, err := u.read(ctx, p, ask)
@@ -109,6 +112,7 @@ type frame struct {
 	Root    string // relative address of the first page: "", "../", …
 	JSON    string // relative address of this page as JSON
 	Live    string // relative address of the stream, "" for a page that does not change by itself
+	Done    string // what was just done, "" if this page does not follow from an action
 	Bodies  bool
 	Actor   Actor
 	Section string
@@ -118,14 +122,27 @@ type frame struct {
 	Page    page.Page
 }
 
+// rootOf is the relative address of the first page.
+func rootOf(r *http.Request) string {
+	return cmp.Or(strings.Repeat("../", strings.Count(r.URL.EscapedPath(), "/")-1), "./")
+}
+
+// Acts reports whether the actor may change anything.
+func (f frame) Acts() bool { return f.Actor.May&anyOf(anything) != 0 }
+
+// Buttons are the forms that the actor may send.
+func (f frame) Buttons(forms []act.Form) (all []act.Form) {
+	for _, form := range forms {
+		if f.Actor.May&anyOf(form.Rights) != 0 {
+			all = append(all, form)
+		}
+	}
+	return all
+}
+
 func frameOf(r *http.Request, found page.Page) frame {
 	path := r.URL.EscapedPath()
-	f := frame{
-		Root: strings.Repeat("../", strings.Count(path, "/")-1), Actor: actorOf(r.Context()), Now: time.Now(),
-	}
-	if f.Root == "" {
-		f.Root = "./"
-	}
+	f := frame{Root: rootOf(r), Actor: actorOf(r.Context()), Now: time.Now()}
 	f.Bodies = f.Actor.May&Bodies != 0
 	last := path[strings.LastIndex(path, "/")+1:]
 	if last == "" {
@@ -133,6 +150,9 @@ func frameOf(r *http.Request, found page.Page) frame {
 	}
 	query := r.URL.Query()
 	query.Del("live")
+	f.Done = act.Told(query.Get("done"), query.Get("counts"))
+	query.Del("done")
+	query.Del("counts")
 	f.JSON = withQuery("./"+last+jsonSuffix, query)
 	query.Set("live", "1")
 	f.Live = withQuery("./"+last, query)

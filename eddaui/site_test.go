@@ -181,6 +181,7 @@ var (
 	}{
 		{regexp.MustCompile(`<time [^>]*>[^<]*</time>`), "<time>"},
 		{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z`), "MOMENT"},
+		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*Z`), "MOMENT"},
 		{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID"},
 		{regexp.MustCompile(`…[0-9a-f]{8}`), "…ID"},
 		{regexp.MustCompile(`v=[0-9a-f]{16}`), "v=SUM"},
@@ -190,6 +191,9 @@ var (
 		{regexp.MustCompile(`[^ >]+ \(process \d+\)`), "PROCESS"},
 		{regexp.MustCompile(`process \d+`), "process PID"},
 		{regexp.MustCompile(`\d[\d.]* [kM]?B\b`), "SIZE"},
+		{regexp.MustCompile(`paused</span> <span class="soft">by [^<]+`), "paused by SOMEBODY"},
+		{regexp.MustCompile(`class="cell (held|free)"`), `class="cell"`}, // of a worker
+		{regexp.MustCompile(`\d+ of \d+ in use`), "IN USE"},
 	}
 	host, _ = os.Hostname()
 	process = regexp.MustCompile(`HOST/[0-9a-f]{12}`)

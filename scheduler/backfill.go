@@ -17,13 +17,15 @@ import (
 type Period struct {
 	From, Until time.Time // due times from From on and before Until, and before the next one of the schedule
 	Max         int       // due times of one call; 0 is 1,000, at most MaxOccurrences
+	DryRun      bool      // write nothing, and return the due times that would be looked at
 }
 
 // Backfilled is the result of a backfill.
 type Backfilled struct {
-	Queued  int       // runs that are new
-	Present int       // due times that have a run already
-	Next    time.Time // the first due time that was not looked at, for the next call; zero if there is none
+	Queued  int         // runs that are new
+	Present int         // due times that have a run already
+	Times   []time.Time // of a DryRun, whether they have a run or not
+	Next    time.Time   // the first due time that was not looked at, for the next call; zero if there is none
 }
 
 const (
@@ -39,13 +41,7 @@ const (
 // It queues in steps. An error comes with what was done; call again to continue. ErrNoManifest if there is none, or it
 // is an orphan.
 func (s *Store) Backfill(ctx context.Context, manifest string, p Period) (done Backfilled, err error) {
-	if p.Max == 0 {
-		p.Max = standardBackfill
-	}
-	if p.Max < 0 || p.Max > MaxOccurrences {
-		return done, fmt.Errorf("backfill manifest %.140q: Max: %d: want 0 to %d", manifest, p.Max, MaxOccurrences)
-	}
-	b, err := s.schedule(ctx, s.pool, manifest)
+	b, err := s.fillable(ctx, manifest, &p)
 	if err == nil {
 		done, err = s.backfill(ctx, b, p)
 	}
@@ -53,6 +49,26 @@ func (s *Store) Backfill(ctx context.Context, manifest string, p Period) (done B
 		return done, fmt.Errorf("backfill manifest %.140q: %w", manifest, err)
 	}
 	return done, nil
+}
+
+// fillable reads the schedule of a manifest, and checks what is to be filled.
+func (s *Store) fillable(ctx context.Context, manifest string, p *Period) (m schedule, err error) {
+	if p.Max == 0 {
+		p.Max = standardBackfill
+	}
+	if p.Max < 0 || p.Max > MaxOccurrences {
+		return m, fmt.Errorf("Max: %d: want 0 to %d", p.Max, MaxOccurrences)
+	}
+	m, err = s.schedule(ctx, s.pool, manifest)
+	switch {
+	case err != nil:
+		return m, err
+	case m.orphaned:
+		return m, fmt.Errorf("it is an orphan: declare it again, or remove it: %w", ErrNoManifest)
+	case p.From.IsZero() || p.Until.IsZero() || !p.From.Before(p.Until):
+		return m, fmt.Errorf("from %v until %v: want two moments, the first before the second", p.From, p.Until)
+	}
+	return m, nil
 }
 
 // schedule is when a manifest is due.
@@ -104,15 +120,13 @@ func (m schedule) times(p Period) (times []time.Time, next time.Time, err error)
 }
 
 func (t tables) backfill(ctx context.Context, m schedule, p Period) (done Backfilled, err error) {
-	switch {
-	case m.orphaned:
-		return done, fmt.Errorf("it is an orphan: declare it again, or remove it: %w", ErrNoManifest)
-	case p.From.IsZero() || p.Until.IsZero() || !p.From.Before(p.Until):
-		return done, fmt.Errorf("from %v until %v: want two moments, the first before the second", p.From, p.Until)
-	}
 	times, next, err := m.times(p)
 	if err != nil {
 		return done, err
+	}
+	if done.Next = next; p.DryRun {
+		done.Times = times
+		return done, nil
 	}
 	for len(times) > 0 {
 		step := times[:min(len(times), backfillStep)]
@@ -133,7 +147,6 @@ func (t tables) backfill(ctx context.Context, m schedule, p Period) (done Backfi
 		done.Queued, done.Present = done.Queued+queued, done.Present+len(step)-queued
 		times = times[len(step):]
 	}
-	done.Next = next
 	return done, nil
 }
 

@@ -438,6 +438,12 @@ func TestBackfill(t *testing.T) {
 	s.exec("INSERT INTO :schema.run (id, manifest_id, origin, state, due, ready, ended) SELECT gen_random_uuid(), " +
 		"id, 'schedule', 'succeeded', '2024-01-03 02:00+00', now(), now() FROM :schema.manifest WHERE name = 'night'")
 	p := Period{From: from, Until: from.AddDate(0, 0, 10)}
+	dry, err := s.Backfill(s.ctx(), "night", Period{From: p.From, Until: p.Until, Max: 4, DryRun: true})
+	if err != nil || len(dry.Times) != 4 || !dry.Times[0].Equal(from.Add(2*time.Hour)) || dry.Queued != 0 ||
+		!dry.Next.Equal(from.Add(98*time.Hour)) {
+		t.Errorf("a dry run is %+v, %v", dry, err)
+	}
+	s.says("a dry run writes nothing", "1", "SELECT count(*) FROM :schema.run")
 	for _, want := range []Backfilled{{Queued: 9, Present: 1}, {Present: 10}} {
 		got, err := s.Backfill(s.ctx(), "night", p)
 		s.must(err)

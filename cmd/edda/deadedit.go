@@ -209,7 +209,7 @@ func (t letters) editMany(c *cobra.Command, e *editing, args []string) error {
 	}
 	j := deadletter.Job{Action: m.action, Rate: m.rate, Reason: e.edit.Reason, To: m.to, Patch: patch}
 	if m.canary {
-		j.Plan = stages
+		j.Plan = deadletter.Canary()
 	}
 	if err := t.preview(ctx, op, e, patch); err != nil {
 		return err

@@ -44,9 +44,6 @@ func (m *many) addRetry(c *cobra.Command) {
 		"when more than a tenth of one dies again")
 }
 
-// stages are those of a canary. The last holds for all that follow.
-var stages = []int{1, 5, 25, 125, 625, 3125}
-
 // isJob reports whether a command line has a filter, or numbers if it has none.
 func (m *many) isJob(c *cobra.Command, numbers []string) (bool, error) {
 	filter := m.given() || m.all
@@ -79,7 +76,7 @@ func (t letters) endMany(c *cobra.Command, m *many, reason string) error {
 	if number == 0 {
 		j := deadletter.Job{Action: m.action, Rate: m.rate, Reason: reason, To: m.to}
 		if m.canary {
-			j.Plan = stages
+			j.Plan = deadletter.Canary()
 		}
 		if number, err = t.newJob(ctx, c, m, op.DeadLetters(), j); err != nil {
 			return err

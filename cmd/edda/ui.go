@@ -12,9 +12,10 @@ func (t *tool) uiCommand() *cobra.Command {
 	o := uihost.Options{}
 	c := &cobra.Command{
 		Use: "ui", Short: "Serve pages that show all of this in a browser",
-		Long: `Serve pages that show endpoints, sagas, messages, dead letters, schedules, limits and processes,
-and follow what happens. They read with at most four connections that cannot write, each statement for ten
-seconds at most.
+		Long: `Serve pages that show endpoints, sagas, messages, dead letters, schedules, limits and processes, and that
+follow what happens. They read with at most four connections that cannot write, each statement for ten seconds at most.
+They have buttons for what the other commands change, with the same entries in the audit; with --read-only they have
+none.
 
 Without --auth the pages are for this machine: the address that is printed has a token that works once, and gives the
 browser a cookie. With --auth basic:FILE they ask for a name and a password; FILE has lines NAME:PASSWORD, and only its
@@ -26,7 +27,8 @@ machine, or in the networks behind an @. Programs embed the same pages: package 
   edda ui --listen 10.0.0.5:7433 --auth header:X-Forwarded-User@10.0.0.0/24`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.Schema, o.Out, o.Log = t.schemaName(), t.out, slog.New(slog.NewTextHandler(t.err, nil))
+			o.Schema, o.Out, o.Actor = t.schemaName(), t.out, actorName()
+			o.Log = slog.New(slog.NewTextHandler(t.err, nil))
 			host, err := uihost.New(o)
 			if err != nil {
 				return usage(c, err)

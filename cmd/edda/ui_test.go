@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"html"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,12 +110,13 @@ func TestPagesPrintWhatTheirCommandsPrint(t *testing.T) {
 		}
 		return fields
 	}
-	for path, same := range map[string]bool{
+	all := map[string]bool{
 		"/now": false, "/sagas": true, "/sagas/order": true, "/sagas/order/2026-0003": true, "/dead": true,
 		"/sagas/order/2026-0012": true, "/dead/1": true, "/endpoints/payments": true, "/manifests": true,
 		"/manifests/night%2Fsettle": true, "/limits": true, "/messages/" + shop.First.String(): true,
 		"/conversations/" + shop.Labels.String(): true, "/border": false,
-	} {
+	}
+	for path, same := range all {
 		found := inAShell.FindStringSubmatch(get(path))
 		if found == nil {
 			t.Errorf("%s names no command", path)
@@ -128,5 +132,77 @@ func TestPagesPrintWhatTheirCommandsPrint(t *testing.T) {
 				t.Errorf("%s: %s is\n%v\nand the command says\n%v", path, name, page[name], value)
 			}
 		}
+	}
+	t.Run("forms", func(t *testing.T) { formsNameCommands(t, w, slices.Sorted(maps.Keys(all))) })
+}
+
+var theSame = regexp.MustCompile(`The same in a shell: <code>edda ([^<]+)</code>`)
+
+// words are the words of a command line, as a shell takes them.
+func words(line string) (all []string) {
+	word, quoted, begun := "", false, false
+	for _, r := range line {
+		switch {
+		case r == '\'':
+			quoted, begun = !quoted, true
+		case r == ' ' && !quoted:
+			if begun {
+				all = append(all, word)
+			}
+			word, begun = "", false
+		default:
+			word, begun = word+string(r), true
+		}
+	}
+	if begun {
+		all = append(all, word)
+	}
+	return all
+}
+
+// The command that a form names is one of this program, with flags and arguments that it takes.
+func formsNameCommands(t *testing.T, w *world, pages []string) {
+	w.exec("INSERT INTO edda.manifest_group (name, paused_at) VALUES ('reports', now()), ('bills', NULL)")
+	w.exec("UPDATE edda.manifest SET group_id = (SELECT max(id) FROM edda.manifest_group)")
+	w.exec(`INSERT INTO edda.lease (name, holder, epoch, acquired, renewed, expires)
+		VALUES ('singleton/rates', 'a', 1, now(), now(), now() + interval '1 hour')`)
+	w.exec("UPDATE edda.concurrency_limit SET declared = 2, operated = true")
+	w.exec(`INSERT INTO edda.outbox (slot, endpoint, relayed, id, sent, kind, header, body)
+		SELECT slot, 'shop.events', now(), gen_random_uuid(), now(), 'order.shipped', '{}', '{}'
+		FROM edda.ring WHERE name = 'outbox'`)
+	w.exec(`INSERT INTO edda.dead_letter_job (action, state, endpoint, kind, error_group, reason, last, ended, plan)
+		VALUES ('retry', 'paused', '', '', 'none', '', 0, 1, '{1}')`)
+	w.exec("UPDATE edda.saga SET key = E'it''s a key' WHERE key = '2026-0012'")
+	ui, err := eddaui.New(w.pool, eddaui.Options{Schema: w.schema,
+		Authorize: func(*http.Request) (eddaui.Actor, error) { return eddaui.Actor{May: ^eddaui.May(0)}, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ui.Close)
+	commands := map[string]bool{}
+	for _, path := range append(pages, "/jobs/1", "/border", "/endpoints/mails", "/sagas/order/2026-0013") {
+		answer := httptest.NewRecorder()
+		ui.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+		for _, m := range theSame.FindAllStringSubmatch(answer.Body.String(), -1) {
+			line := html.UnescapeString(m[1])
+			c, rest, err := (&tool{}).root().Find(words(line))
+			if err == nil && (c.HasSubCommands() || c.RunE == nil) {
+				err = errors.New("it is no command")
+			}
+			if err == nil {
+				err = c.ParseFlags(rest)
+			}
+			if err == nil && c.Args != nil {
+				err = c.Args(c, c.Flags().Args())
+			}
+			if err != nil {
+				t.Errorf("%s: edda %s: %v", path, line, err)
+				continue
+			}
+			commands[c.CommandPath()] = true
+		}
+	}
+	if len(commands) < 25 {
+		t.Errorf("forms name only %d commands: %v", len(commands), slices.Sorted(maps.Keys(commands)))
 	}
 }

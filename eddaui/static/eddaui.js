@@ -18,6 +18,12 @@
     times();
     keys();
     follow();
+    const here = new URL(location.href);
+    if (here.searchParams.has("done")) { // what was done is said once
+      here.searchParams.delete("done");
+      here.searchParams.delete("counts");
+      history.replaceState(null, "", here);
+    }
   });
 
   function themes() {
@@ -157,7 +163,10 @@
           if (before.nodeType === Node.TEXT_NODE && before.nodeValue !== after.nodeValue && before.parentElement.nodeName !== "TIME") {
             changed.add(before.parentElement.closest("td, li, dd"));
           }
-          return true;
+          return before.nodeName !== "FORM" || !busy(before);
+        },
+        beforeNodeRemoved(node) {
+          return !node.querySelectorAll || !Array.from(node.querySelectorAll("form")).some(busy);
         },
       },
     });
@@ -171,6 +180,17 @@
         }
       });
     }
+  }
+
+  // busy reports whether somebody has begun to fill in a form: all of it stays as it is then, what is hidden included.
+  function busy(form) {
+    return form.contains(document.activeElement) || Array.from(form.elements).some(function (e) {
+      if (e.nodeName === "SELECT") {
+        return e.selectedIndex !== Math.max(0, Array.from(e.options).findIndex((o) => o.defaultSelected));
+      }
+      return e.type === "checkbox" ? e.checked !== e.defaultChecked :
+        e.type !== "hidden" && e.defaultValue !== undefined && e.value !== e.defaultValue;
+    });
   }
 
   function keys() {

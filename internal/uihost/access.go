@@ -3,6 +3,7 @@ package uihost
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -22,9 +23,8 @@ import (
 
 // access lets people in, in one of three ways.
 type access struct {
-	may eddaui.May
-
 	// without authentication
+	local   string // the name of who asks
 	mu      sync.Mutex
 	token   string // "" when it has been used
 	session string
@@ -39,10 +39,7 @@ const cookieName = "edda_ui"
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 func newAccess(o Options) (*access, error) {
-	a := &access{may: eddaui.Look | eddaui.Bodies}
-	if !o.ReadOnly {
-		a.may = ^eddaui.May(0) // all rights, also those to come
-	}
+	a := &access{local: cmp.Or(o.Actor, "local")}
 	host, _, err := net.SplitHostPort(o.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("%w: --listen %q: want an address and a port, like 127.0.0.1:7433", ErrUsage, o.Listen)
@@ -135,9 +132,12 @@ var (
 	errProxy   = errors.New("the request does not come from a trusted proxy")
 )
 
+// everything are all rights, also those to come. Options.ReadOnly takes those to change something.
+const everything = ^eddaui.May(0)
+
 // authorize says who asks.
 func (a *access) authorize(r *http.Request) (eddaui.Actor, error) {
-	actor := eddaui.Actor{Name: "local", From: r.RemoteAddr, May: a.may}
+	actor := eddaui.Actor{Name: a.local, From: r.RemoteAddr, May: everything}
 	switch {
 	case a.users != nil:
 		name, password, ok := r.BasicAuth()

@@ -20,6 +20,7 @@ type Options struct {
 	Schema   string
 	Listen   string // address and port; port 0 is a free one
 	Auth     string // "", basic:FILE, or header:NAME with trusted proxies behind an @
+	Actor    string // who asks where nobody says who it is, for the audit; "" is "local"
 	ReadOnly bool   // nobody may change anything
 	Out      io.Writer
 	Log      *slog.Logger
@@ -55,7 +56,8 @@ func (h *Host) Serve(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	defer func() { _ = listener.Close() }() // closed already where a server had it
 	//nolint:contextcheck // it connects when the first page is read
-	ui, err := eddaui.New(pool, eddaui.Options{Schema: o.Schema, Authorize: a.authorize, Log: o.Log})
+	ui, err := eddaui.New(pool, eddaui.Options{Schema: o.Schema, Authorize: a.authorize,
+		ReadOnly: o.ReadOnly, Log: o.Log})
 	if err != nil {
 		return err
 	}

@@ -236,3 +236,22 @@ func TestItEndsWithPagesOpen(t *testing.T) {
 	for lines.Scan() { // to the end of the stream
 	}
 }
+
+// The pages change something for those who were let in, and nothing with ReadOnly.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	for only, want := range map[bool]string{false: "Nothing was changed: ", true: "These pages only show things"} {
+		url, _ := start(t, uihost.Options{ReadOnly: only})
+		base, token, _ := strings.Cut(url, "/?token=")
+		ann := newPerson(t)
+		ann.get(base+"/?token="+token, nil)
+		code, body, _ := ann.get(base+"/endpoints/orders/pause", func(r *http.Request) {
+			r.Method, r.Body = http.MethodPost, io.NopCloser(strings.NewReader("reason=x"))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.Header.Set("Sec-Fetch-Site", "same-origin")
+		})
+		if !strings.Contains(body, want) || (code == http.StatusForbidden) != only {
+			t.Errorf("read-only %v: it is %d: %s", only, code, body)
+		}
+	}
+}

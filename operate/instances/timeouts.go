@@ -183,13 +183,13 @@ func (c *change) dropTimeouts(ctx context.Context, gone ...saga.Pending) error {
 	if err != nil {
 		return err
 	}
-	due, id := pg.Timestamps(), pg.UUIDs()
-	for _, p := range gone {
-		due.Time(p.Due)
-		id.UUID(p.ID)
-	}
 	pipeline := &pgx.Batch{}
 	for _, q := range known {
+		due, id := pg.Timestamps(), pg.UUIDs() // an array is sent once
+		for _, p := range gone {
+			due.Time(p.Due)
+			id.UUID(p.ID)
+		}
 		pipeline.Queue(q.SQL("delete_timeouts"), due, id)
 	}
 	if err := c.tx.SendBatch(ctx, pipeline).Close(); err != nil {

@@ -72,6 +72,7 @@ func newWorld(t *testing.T, o saga.Options) *world {
 	owner, err := operate.New(pgtest.Pool(t), operate.Options{Schema: w.schema})
 	w.must(err)
 	w.must(owner.Queues().Install(t.Context(), "orders", "order.place", "order.change"))
+	w.must(owner.Queues().Install(t.Context(), "parcels")) // a timeout is looked for in all queues
 	w.bus, err = bus.New(pool, bus.Options{Schema: w.schema, Logger: slog.New(slog.DiscardHandler)})
 	w.must(err)
 	w.op, err = instances.New(pool, instances.Options{Schema: w.schema})

@@ -18,6 +18,10 @@ const (
 	mostDead   = 10                     // one of so many messages may die again
 )
 
+// Canary returns the plan of "edda dead retry --canary" and of the pages: 1, 5, 25, 125, 625 letters, and then 3,125 at
+// a time.
+func Canary() []int { return []int{1, 5, 25, 125, 625, 3125} }
+
 func checkPlan(plan []int) (faults []error) {
 	if plan != nil && (len(plan) == 0 || len(plan) > mostStages) {
 		faults = append(faults, fmt.Errorf("Plan has %d stages, want 1 to %d", len(plan), mostStages))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/outbox"
@@ -13,14 +14,21 @@ import (
 type borderPage struct {
 	Head
 	Relays []relay
-	Rings  []operate.Ring
+	Rings  []ring
 }
 
 // relay is a relay with what it has carried last.
 type relay struct {
-	Row  endpointRow
-	Kept []outbox.Kept
-	More bool
+	Row   endpointRow
+	Kept  []outbox.Kept
+	More  bool
+	Forms []act.Form
+}
+
+// ring is what is kept for a time.
+type ring struct {
+	operate.Ring
+	Forms []act.Form
 }
 
 // JSON is the relays as the list of queues has them, and the rings.
@@ -31,7 +39,7 @@ func (p *borderPage) JSON() any {
 		relays = append(relays, append(view.Object{"relay", r.Row}, kept...))
 	}
 	for _, r := range p.Rings {
-		rings = append(rings, view.Ring(r).JSON)
+		rings = append(rings, view.Ring(r.Ring).JSON)
 	}
 	return view.Object{"relays", relays, "rings", rings}
 }
@@ -57,11 +65,16 @@ func (s *Source) Border(ctx context.Context, _ Ask) (Page, error) {
 		for n := range kept.Found {
 			kept.Found[n].Body = nil
 		}
-		p.Relays = append(p.Relays, relay{Row: r, Kept: kept.Found, More: kept.More})
+		p.Relays = append(p.Relays, relay{Row: r, Kept: kept.Found, More: kept.More,
+			Forms: act.Relay(r.Name, !r.Paused.IsZero(), len(kept.Found) > 0)})
 	}
-	if p.Rings, err = s.Op.Rings(ctx); err != nil {
+	rings, err := s.Op.Rings(ctx)
+	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(p.Rings, func(a, b operate.Ring) int { return len(a.Name) - len(b.Name) })
+	slices.SortFunc(rings, func(a, b operate.Ring) int { return len(a.Name) - len(b.Name) })
+	for _, r := range rings {
+		p.Rings = append(p.Rings, ring{r, act.Ring(r)})
+	}
 	return p, nil
 }

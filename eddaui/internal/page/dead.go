@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/eddaui/internal/words"
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -23,6 +26,7 @@ type deadPage struct {
 	Capped         bool
 	After          string // continue after this group
 	Jobs           []deadletter.Job
+	Forms          []act.Form
 
 	shown view.Object
 }
@@ -50,6 +54,9 @@ func (s *Source) Dead(ctx context.Context, a Ask) (Page, error) {
 	for _, g := range groups {
 		d.Count, d.Capped = d.Count+g.Count, d.Capped || g.Capped
 	}
+	if len(groups) > 0 {
+		d.Forms = act.Letters(f.Endpoint, f.Kind)
+	}
 	d.shown = view.LetterGroups(groups, next).View().JSON
 	d.Jobs, err = s.Op.DeadLetters().Jobs(ctx, s.Pool, jobsShown)
 	return d, err
@@ -72,6 +79,7 @@ type groupPage struct {
 	Known   bool // it has letters now
 	Letters []deadletter.Letter
 	After   int64 // continue after this number, 0 at the end
+	Forms   []act.Form
 	shown   view.Object
 }
 
@@ -95,7 +103,7 @@ func (s *Source) Group(ctx context.Context, a Ask) (Page, error) {
 	}
 	g := &groupPage{
 		Head: head("dead", "Group "+name, "edda dead list --group "+words.Quoted(name)), Letters: letters,
-		shown: view.Letters(letters, 0).View().JSON,
+		Forms: act.Group(name), shown: view.Letters(letters, 0).View().JSON,
 	}
 	if len(letters) == deadletter.DefaultLimit {
 		g.After = letters[len(letters)-1].Number
@@ -131,6 +139,7 @@ type letterPage struct {
 	Size    int
 	Cut     int
 	Trace   string
+	Forms   []act.Form
 	shown   view.Object
 }
 
@@ -165,14 +174,24 @@ func (s *Source) Letter(ctx context.Context, a Ask) (Page, error) {
 		l.Faulty = err.Error()
 	}
 	l.Trace = traceOf(l.Headers)
-	if found.Body = s.body(found.Kind, found.Body); !a.Bodies {
+	whole := found.Body
+	if found.Body = s.Body(found.Kind, found.Body); !a.Bodies {
 		found.Body = nil
 	}
+	l.Forms = act.Letter(found, editable(whole, found.Body))
 	l.Letter, l.shown = found, view.Letter(found, a.Bodies).JSON
 	if a.Bodies {
 		l.Body, l.Cut = cut(found.Body)
 	}
 	return l, nil
+}
+
+// editable is a body that a field may begin with: all of it is shown, and a browser sends it back as it is.
+func editable(whole, shown []byte) []byte {
+	if !bytes.Equal(whole, shown) || len(whole) > mostBody || !utf8.Valid(whole) || bytes.ContainsAny(whole, "\x00\r") {
+		return nil
+	}
+	return whole
 }
 
 // ErrorParts are the first line of an error, and the rest.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/eddaui/internal/words"
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/internal/view"
@@ -27,6 +28,7 @@ type endpointPage struct {
 	Groups    []deadletter.Group
 	Messages  []queuedRow
 	More      bool // messages behind those
+	Forms     []act.Form
 
 	shown view.Object
 }
@@ -86,6 +88,7 @@ func (s *Source) Endpoint(ctx context.Context, a Ask) (Page, error) {
 	if err := addSettings(ctx, s, e); err != nil {
 		return nil, err
 	}
+	e.Forms = act.Endpoint(e.Settings, e.Limit)
 	messages, err := s.Op.Messages().Peek(ctx, name, operate.PeekOptions{Limit: headShown + 1, BodyBytes: 1})
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/view"
 
+	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/eddaui/internal/words"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/history/whereabouts"
@@ -30,6 +32,7 @@ type instancePage struct {
 	Faulty  string      `json:"row_error,omitempty"`
 	Until   time.Time   `json:"remembered_until,omitzero"`
 	Compare *compared   `json:"compare,omitempty"`
+	Forms   []act.Form  `json:"-"`
 
 	shown view.Object
 }
@@ -42,6 +45,8 @@ type wait struct {
 	ID    saga.ID   `json:"message"`
 	Text  string    `json:"says"`
 	Due   time.Time `json:"due,omitzero"` // of a timeout
+
+	Forms []act.Form `json:"-"`
 }
 
 // compared is what differs between two versions.
@@ -158,7 +163,7 @@ func addInstance(ctx context.Context, s *Source, a Ask, p *instancePage) error {
 	i := listed.Instance
 	p.Version, p.Changed, p.Until = i.Version, listed.Changed, i.RememberedUntil()
 	if a.Bodies {
-		p.State = s.state(i.Saga, i.State)
+		p.State = s.State(i.Saga, i.State)
 		if n := len(p.Rows); n > 0 && p.Rows[n-1].Version == i.Version && p.Rows[n-1].State != nil {
 			p.State = p.Rows[n-1].State // history has masked what is secret, whether a definition is known here or not
 		}
@@ -166,10 +171,16 @@ func addInstance(ctx context.Context, s *Source, a Ask, p *instancePage) error {
 	if listed.Faulty != nil {
 		p.Faulty = listed.Faulty.Error()
 	}
+	seen := act.Seen{Saga: i.Saga, Key: i.Key, Version: i.Version, Over: !p.Until.IsZero()}
+	if a.Bodies && len(i.State) <= mostBody && history.Diff(p.State, i.State) == "" {
+		seen.State = i.State
+	}
+	p.Forms = act.Instance(seen)
 	pending := slices.Clone(i.Pending)
 	slices.SortFunc(pending, func(a, b saga.Pending) int { return a.Due.Compare(b.Due) })
 	for _, t := range pending {
 		w := wait{State: "timer", Kind: t.Kind, Name: t.Name, ID: t.ID, Due: t.Due.UTC(), Text: "timeout"}
+		w.Forms = act.Timeout(i.Saga, i.Key, cmp.Or(t.Name, t.ID.String()))
 		p.Waits = append(p.Waits, w)
 	}
 	return nil
@@ -241,7 +252,7 @@ func (s *Source) versions(a Ask, timeline []history.Version) []history.Version {
 			v.State, v.Before = nil, nil
 			continue
 		}
-		v.State, v.Before = s.state(v.Saga, v.State), s.state(v.Saga, v.Before)
+		v.State, v.Before = s.State(v.Saga, v.State), s.State(v.Saga, v.Before)
 	}
 	return all
 }

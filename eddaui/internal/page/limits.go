@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/scheduler"
@@ -27,6 +28,7 @@ type limitRow struct {
 	operate.LimitInfo
 	Cells    []string // "held", "draining" or "free"
 	Endpoint string   // whose limit it is, "" for a limit of a program's own
+	Forms    []act.Form
 }
 
 // leaseRow is a lease.
@@ -34,6 +36,7 @@ type leaseRow struct {
 	scheduler.LeaseInfo
 	State string
 	Left  time.Duration // until the term ends, unless it is renewed
+	Forms []act.Form
 }
 
 // mostCells is how many slots are drawn.
@@ -66,7 +69,7 @@ func (s *Source) Limits(ctx context.Context, _ Ask) (Page, error) {
 }
 
 func limited(l operate.LimitInfo) limitRow {
-	out := limitRow{LimitInfo: l}
+	out := limitRow{LimitInfo: l, Forms: act.Limited(l)}
 	if !strings.HasPrefix(l.Name, "named/") {
 		out.Endpoint = l.Name
 	}
@@ -87,7 +90,7 @@ func limited(l operate.LimitInfo) limitRow {
 }
 
 func leased(l scheduler.LeaseInfo) leaseRow {
-	out := leaseRow{LeaseInfo: l, State: "free"}
+	out := leaseRow{LeaseInfo: l, State: "free", Forms: act.Leased(l)}
 	switch {
 	case l.Held && l.Resigning:
 		out.State, out.Left = "resigning", l.Expires.Sub(l.Now)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/eddaui/internal/words"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/history/whereabouts"
@@ -35,6 +36,7 @@ type placed struct {
 	Endpoint string
 	Text     string
 	Letter   int64
+	Forms    []act.Form
 }
 
 // attempted is one attempt of a message.
@@ -74,7 +76,13 @@ func (s *Source) Message(ctx context.Context, a Ask) (Page, error) {
 		return nil, err
 	}
 	for _, place := range m.Places {
-		p.Places = append(p.Places, placed{string(place.State), place.Endpoint, place.Says(), place.Letter})
+		at := placed{
+			State: string(place.State), Endpoint: place.Endpoint, Text: place.Says(), Letter: place.Letter,
+		}
+		if slices.Contains(inQueue, place.State) {
+			at.Forms = act.Message(id, place.Endpoint)
+		}
+		p.Places = append(p.Places, at)
 	}
 	if err := addBody(ctx, s, a, p, &m); err != nil {
 		return nil, err
@@ -82,6 +90,11 @@ func (s *Source) Message(ctx context.Context, a Ask) (Page, error) {
 	mask(s, a, &m)
 	p.shown = view.Trace(m, a.Bodies).JSON
 	return p, nil
+}
+
+// inQueue are the states of a message that can be cancelled.
+var inQueue = []whereabouts.State{
+	whereabouts.Waiting, whereabouts.Delayed, whereabouts.Retrying, whereabouts.Parked, whereabouts.InHand,
 }
 
 func (s *Source) attempts(ctx context.Context, a Ask, m whereabouts.Message) (all []attempted, err error) {
@@ -129,7 +142,7 @@ func addBody(ctx context.Context, s *Source, a Ask, p *messagePage, m *whereabou
 	}
 	p.Trace = traceOf(p.Headers)
 	if a.Bodies {
-		p.Body, p.Cut = cut(s.body(m.Info.Kind, body))
+		p.Body, p.Cut = cut(s.Body(m.Info.Kind, body))
 	}
 	return nil
 }
@@ -171,7 +184,7 @@ func mask(s *Source, a Ask, m *whereabouts.Message) {
 		if !a.Bodies {
 			of.Body = nil
 		}
-		of.Body = s.body(of.Kind, of.Body)
+		of.Body = s.Body(of.Kind, of.Body)
 	}
 	clean(&m.Info)
 	m.Attempts = slices.Clone(m.Attempts)
@@ -256,7 +269,9 @@ const mostDeep = 60
 func (c *conversationPage) node(n *whereabouts.Node, began time.Time, level int) node {
 	out := node{ID: n.ID, Kind: n.Info.Kind, Asked: n.ID == c.Asked}
 	for _, p := range n.Places {
-		out.Places = append(out.Places, placed{string(p.State), p.Endpoint, p.Says(), p.Letter})
+		out.Places = append(out.Places, placed{
+			State: string(p.State), Endpoint: p.Endpoint, Text: p.Says(), Letter: p.Letter,
+		})
 	}
 	for _, e := range n.Attempts {
 		if e.Fate == history.Retried {

@@ -106,10 +106,10 @@ func TestRedactAndSecretsTakeAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range [][2]string{
-		{string(s.state("order", []byte(`{"Card":"4111","N":1}`))), `{"Card":"[secret]","N":1}`},
-		{string(s.state("order", []byte("not JSON 4111"))), ""}, {string(s.state("other", []byte(`"4111"`))), `"4111"`},
-		{string(s.body("order.start", []byte(`{"Pin":"1","Key":"Jane"}`))), `{"Key":"order.start","Pin":"[secret]"}`},
-		{string(s.body("other", []byte(`"Jane"`))), `"other"`}, {string(s.body("other", []byte("Jane"))), "Jane"},
+		{string(s.State("order", []byte(`{"Card":"4111","N":1}`))), `{"Card":"[secret]","N":1}`},
+		{string(s.State("order", []byte("not JSON 4111"))), ""}, {string(s.State("other", []byte(`"4111"`))), `"4111"`},
+		{string(s.Body("order.start", []byte(`{"Pin":"1","Key":"Jane"}`))), `{"Key":"order.start","Pin":"[secret]"}`},
+		{string(s.Body("other", []byte(`"Jane"`))), `"other"`}, {string(s.Body("other", []byte("Jane"))), "Jane"},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("it is %s, want %s", c[0], c[1])

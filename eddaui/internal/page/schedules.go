@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/eddaui/internal/words"
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/saga"
@@ -19,9 +20,15 @@ type schedulesPage struct {
 	Manifests []scheduler.ManifestInfo
 	After     string
 	Counts    scheduler.RunCounts
-	Groups    []scheduler.GroupInfo
+	Groups    []groupRow
 
 	shown view.Object
+}
+
+// groupRow is a group of manifests.
+type groupRow struct {
+	scheduler.GroupInfo
+	Forms []act.Form
 }
 
 // JSON is what the command prints.
@@ -50,7 +57,10 @@ func (s *Source) Schedules(ctx context.Context, a Ask) (Page, error) {
 	if p.Counts, err = s.Scheduler.Counts(ctx); err != nil {
 		return nil, err
 	}
-	p.Groups, err = s.Scheduler.Groups(ctx)
+	groups, err := s.Scheduler.Groups(ctx)
+	for _, g := range groups {
+		p.Groups = append(p.Groups, groupRow{g, act.ManifestGroup(g)})
+	}
 	return p, err
 }
 
@@ -62,6 +72,7 @@ type manifestPage struct {
 	Next     []time.Time
 	Runs     []scheduler.RunInfo
 	Body     []byte
+	Forms    []act.Form
 
 	shown view.Object
 }
@@ -88,8 +99,12 @@ func (s *Source) Manifest(ctx context.Context, a Ask) (Page, error) {
 		Head:     head("schedules", name, withBody(a, "edda manifest show "+words.Quoted(name))),
 		Manifest: m, Waits: m.Waits(),
 	}
-	if m.Body = s.body(m.Kind, m.Body); a.Bodies {
+	whole := m.Body
+	if m.Body = s.Body(m.Kind, m.Body); a.Bodies {
 		p.Body, _ = cut(m.Body)
+		p.Forms = act.Manifest(m, editable(whole, m.Body))
+	} else {
+		p.Forms = act.Manifest(m, nil)
 	}
 	if p.Next, err = s.Scheduler.Next(ctx, name, timesShown); err != nil {
 		return nil, err
@@ -105,8 +120,9 @@ func (s *Source) Manifest(ctx context.Context, a Ask) (Page, error) {
 // runPage is the page of one run.
 type runPage struct {
 	Head
-	Run  scheduler.RunInfo
-	Body []byte
+	Run   scheduler.RunInfo
+	Body  []byte
+	Forms []act.Form
 
 	shown view.Object
 }
@@ -124,8 +140,9 @@ func (s *Source) Run(ctx context.Context, a Ask) (Page, error) {
 	if err != nil {
 		return nil, faultOf(err, fmt.Sprintf("There is no run %s; runs that ended long ago are deleted.", id))
 	}
-	p := &runPage{Head: head("schedules", "Run of "+r.Manifest, withBody(a, "edda run show "+id.String())), Run: r}
-	if r.Body = s.body(r.Kind, r.Body); a.Bodies {
+	p := &runPage{Head: head("schedules", "Run of "+r.Manifest, withBody(a, "edda run show "+id.String())), Run: r,
+		Forms: act.Run(r)}
+	if r.Body = s.Body(r.Kind, r.Body); a.Bodies {
 		p.Body, _ = cut(r.Body)
 	}
 	p.shown = view.Run(r, a.Bodies).JSON

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/secret"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -21,8 +22,9 @@ import (
 type Source struct {
 	Op        *operate.Operator
 	Pool      *pgxpool.Pool
-	Scheduler *scheduler.Store                                        // nil: there are no schedules
-	Leases    *scheduler.Leases                                       // nil: leases are not shown
+	Scheduler *scheduler.Store  // nil: there are no schedules
+	Leases    *scheduler.Leases // nil: leases are not shown
+	Audit     *audit.Log
 	Redact    func(kind string, body json.RawMessage) json.RawMessage // nil: bodies and states as they are
 
 	definitions map[string]*saga.Definition
@@ -80,7 +82,7 @@ func wrong(text string) error   { return Fault{http.StatusBadRequest, text} }
 // faultOf turns the errors of a thing that does not exist into a Fault.
 func faultOf(err error, text string) error {
 	for _, gone := range []error{
-		operate.ErrNotFound, operate.ErrNotInstalled, operate.ErrNoLimit, deadletter.ErrNotFound,
+		operate.ErrNotFound, operate.ErrNotInstalled, operate.ErrNoLimit, deadletter.ErrNotFound, deadletter.ErrNoJob,
 		scheduler.ErrNoManifest, scheduler.ErrNoRun, scheduler.ErrNoGroup,
 	} {
 		if errors.Is(err, gone) {
@@ -90,14 +92,17 @@ func faultOf(err error, text string) error {
 	return err
 }
 
-// body is a body as it may be shown: without what the struct tag edda:"secret" marks in a kind of the definitions, and
+// Definition returns the definition of a saga, nil if it is not known.
+func (s *Source) Definition(name string) *saga.Definition { return s.definitions[name] }
+
+// Body is a body as it may be shown: without what the struct tag edda:"secret" marks in a kind of the definitions, and
 // what Redact takes away.
-func (s *Source) body(kind string, text []byte) []byte {
+func (s *Source) Body(kind string, text []byte) []byte {
 	return s.redacted(kind, s.masks[ofKind(kind)], text)
 }
 
-// state is a state as it may be shown.
-func (s *Source) state(name string, text []byte) []byte {
+// State is a state as it may be shown.
+func (s *Source) State(name string, text []byte) []byte {
 	return s.redacted(name, s.masks[ofSaga(name)], text)
 }
 

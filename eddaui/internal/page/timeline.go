@@ -139,7 +139,7 @@ func (b *builder) rows(timeline []history.Version) []change {
 		}
 		r.Diff = b.diff(v.Saga, v.Before, v.State)
 		if b.ask.Bodies {
-			r.State = b.source.state(v.Saga, v.State)
+			r.State = b.source.State(v.Saga, v.State)
 		}
 		for _, e := range v.Entries {
 			r.In = append(r.In, b.in(&e))
@@ -155,10 +155,10 @@ func (b *builder) diff(name string, before, after []byte) string {
 		return ""
 	}
 	if b.ask.Bodies && before == nil {
-		return filled(b.source.state(name, after))
+		return filled(b.source.State(name, after))
 	}
 	if b.ask.Bodies {
-		return history.Diff(b.source.state(name, before), b.source.state(name, after))
+		return history.Diff(b.source.State(name, before), b.source.State(name, after))
 	}
 	return fieldsOf(before, after)
 }

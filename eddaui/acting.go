@@ -1,0 +1,145 @@
+package eddaui
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/eddaui/internal/act"
+	"github.com/edda-go/edda/eddaui/internal/page"
+)
+
+const (
+	mostForm = 4 << 20 // bytes: a body of 1 MiB grows by its encoding
+	actLimit = 30 * time.Second
+)
+
+// rights are those that actions ask for, as they are given to an actor.
+var rights = map[act.Right]May{
+	act.Retry: Retry, act.Edit: Edit, act.Discard: Discard, act.Pause: Pause, act.Limit: Limit,
+	act.Schedule: Schedule, act.Send: Send, act.Repair: Repair, act.Admin: Admin,
+}
+
+// anyOf are the bits of which one is enough.
+func anyOf(all []act.Right) (may May) {
+	for _, r := range all {
+		may |= rights[r]
+	}
+	return may
+}
+
+// actions are all buttons of the pages.
+func (u *UI) actions() (all []action) {
+	for _, a := range act.All() {
+		all = append(all, action{a.Pattern, a.Rights, u.act(a)})
+	}
+	return all
+}
+
+// actionPage is a form that could not be done as it is, or that has to be agreed to.
+type actionPage struct {
+	page.Head
+	Status  int
+	Text    string // what is wrong, "" if nothing is
+	Now     string // what is there now, "" if that is not to be shown
+	Preview *act.Preview
+	Form    *act.Form // to send again
+	Back    string    // relative to the first page
+}
+
+// JSON is what a program needs to know.
+func (p *actionPage) JSON() any {
+	if p.Preview == nil {
+		return map[string]any{"error": p.Text}
+	}
+	return map[string]any{"agree": p.Preview.Says, "count": p.Preview.Count, "final": p.Preview.Final}
+}
+
+// act does something: it reads the form, shows what is to be agreed to, does it, and leads to the page of the outcome.
+func (u *UI) act(a *act.Action) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		in, ok := u.readForm(w, r, a)
+		if !ok {
+			return
+		}
+		actor := actorOf(r.Context())
+		ctx, cancel := context.WithTimeout(r.Context(), actLimit)
+		defer cancel()
+		ctx = audit.As(ctx, audit.Actor{Name: cmp.Or(actor.Name, actor.From), From: actor.From})
+		ctx = audit.Because(ctx, in.Reason())
+		preview, err := a.Look(ctx, u.desk, in)
+		if err == nil && preview != nil {
+			form := preview.Form()
+			u.showAction(w, r, a, &actionPage{Status: http.StatusOK, Preview: preview, Form: &form, Back: a.Page(in)})
+			return
+		}
+		address := ""
+		if err == nil {
+			address, err = a.Do(ctx, u.desk, in)
+		}
+		if err != nil {
+			u.failAction(w, r, a, in, err)
+			return
+		}
+		w.Header().Set("Location", rootOf(r)+address) // relative, as all links: the prefix is not known
+		w.WriteHeader(http.StatusSeeOther)
+	}
+}
+
+// readForm reads what was sent. If it is not as the action wants it, it has been answered.
+func (u *UI) readForm(w http.ResponseWriter, r *http.Request, a *act.Action) (in act.Input, ok bool) {
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/x-www-form-urlencoded" {
+		u.complain(w, r, http.StatusUnsupportedMediaType, "A form is sent as application/x-www-form-urlencoded.")
+		return in, false
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, mostForm)
+	if err := r.ParseForm(); err != nil {
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			u.complain(w, r, http.StatusRequestEntityTooLarge, fmt.Sprintf(
+				"The form is larger than %d bytes, which is the limit. The command edda has none.", tooLarge.Limit))
+			return in, false
+		}
+		u.complain(w, r, http.StatusBadRequest, "The form cannot be read.")
+		return in, false
+	}
+	in, err := a.Read(r.PathValue, r.PostForm)
+	may := actorOf(r.Context()).May
+	in.May, in.Bodies = func(right act.Right) bool { return may&rights[right] != 0 }, may&Bodies != 0
+	if err != nil {
+		u.failAction(w, r, a, in, err)
+	}
+	return in, err == nil
+}
+
+// failAction says why something was not done.
+func (u *UI) failAction(w http.ResponseWriter, r *http.Request, a *act.Action, in act.Input, err error) {
+	var refusal *act.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		u.showAction(w, r, a, &actionPage{
+			Status: refusal.Status, Text: refusal.Text, Now: refusal.Now, Form: refusal.Form, Back: a.Page(in),
+		})
+	case errors.Is(err, context.DeadlineExceeded) && r.Context().Err() == nil:
+		u.complain(w, r, http.StatusServiceUnavailable, fmt.Sprintf("This took longer than %v and was stopped. What "+
+			"goes in steps, such as an undo, has done some of them, and goes on when it is sent again; nothing else "+
+			"was changed. The command edda waits longer.", actLimit))
+	default:
+		u.fail(w, r, err)
+	}
+}
+
+func (u *UI) showAction(w http.ResponseWriter, r *http.Request, a *act.Action, p *actionPage) {
+	p.Head = page.Head{Title: a.Button, Now: time.Now()}
+	if wantsJSON(r) {
+		u.writeJSON(w, r, p.Status, p.JSON())
+		return
+	}
+	f := frameOf(r, p)
+	f.Live, f.JSON = "", ""
+	u.show(w, r, p.Status, "action", f)
+}

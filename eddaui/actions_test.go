@@ -1,0 +1,333 @@
+package eddaui_test
+
+import (
+	"context"
+	"fmt"
+	"html"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/eddaui"
+	"github.com/edda-go/edda/eddaui/internal/act"
+	"github.com/edda-go/edda/internal/demo/world"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// bits are the rights as they are given to actors.
+var bits = map[act.Right]eddaui.May{
+	act.Retry: eddaui.Retry, act.Edit: eddaui.Edit, act.Discard: eddaui.Discard, act.Pause: eddaui.Pause,
+	act.Limit: eddaui.Limit, act.Schedule: eddaui.Schedule, act.Send: eddaui.Send, act.Repair: eddaui.Repair,
+	act.Admin: eddaui.Admin,
+}
+
+const everything = ^eddaui.May(0)
+
+// stage is a shop that stands still, with pages on which somebody acts who has the rights of may.
+type stage struct {
+	*site
+	may  eddaui.May
+	log  *audit.Log
+	shop *world.Shop
+	sql  pg.Schema
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	pool, schema, shop := newShop(t)
+	if err := shop.Close(); err != nil { // so that nothing changes that nobody has changed
+		t.Fatal(err)
+	}
+	st := &stage{shop: shop}
+	config := pool.Config().Copy() // programs have the rights of the runtime role, and so have their pages
+	pgtest.Become(config, pgtest.Runtime(t, pool, schema))
+	runtime, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(runtime.Close)
+	st.site = serve(t, runtime, schema, eddaui.Options{Sagas: []*saga.Definition{world.Orders},
+		Authorize: func(*http.Request) (eddaui.Actor, error) {
+			return eddaui.Actor{Name: "ann@example.com", From: "10.0.0.7", May: st.may}, nil
+		}})
+	st.pool = pool
+	if st.log, err = audit.New(pool, schema); err != nil {
+		t.Fatal(err)
+	}
+	if st.sql, err = pg.ParseSchema(schema); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+func (st *stage) exec(sql string, args ...any) {
+	st.t.Helper()
+	if _, err := st.pool.Exec(st.t.Context(), st.sql.Render(sql), args...); err != nil {
+		st.t.Fatalf("%s: %v", sql, err)
+	}
+}
+
+func ask[T any](st *stage, sql string, args ...any) (found T) {
+	st.t.Helper()
+	if err := st.pool.QueryRow(st.t.Context(), st.sql.Render(sql), args...).Scan(&found); err != nil {
+		st.t.Fatalf("%s: %v", sql, err)
+	}
+	return found
+}
+
+// content is everything that is stored.
+func (st *stage) content() string {
+	st.t.Helper()
+	rows, err := st.pool.Query(st.t.Context(), `SELECT relname FROM pg_class
+		WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' ORDER BY relname`,
+		pgx.Identifier{st.schema}.Sanitize())
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	var parts []string
+	for _, table := range tables {
+		parts = append(parts, fmt.Sprintf(
+			`SELECT '%s ' || coalesce(md5(string_agg(x::text, E'\n' ORDER BY x::text)), '') AS s FROM %s x`, table,
+			pgx.Identifier{st.schema, table}.Sanitize()))
+	}
+	return ask[string](st, "SELECT string_agg(s, E'\n') FROM ("+strings.Join(parts, " UNION ALL ")+") a")
+}
+
+// post sends a form. It does not follow where it leads.
+func (st *stage) post(path string, form url.Values, headers ...string) answer {
+	st.t.Helper()
+	return st.send(path, strings.NewReader(form.Encode()), append([]string{
+		"Content-Type", "application/x-www-form-urlencoded"}, headers...)...)
+}
+
+func (st *stage) send(path string, body io.Reader, headers ...string) answer {
+	st.t.Helper()
+	ctx, cancel := context.WithTimeout(st.t.Context(), pgdev.Patience(40*time.Second))
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, st.server.URL+prefix+path, body)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	for n := 0; n+1 < len(headers); n += 2 {
+		r.Header.Set(headers[n], headers[n+1])
+	}
+	client := *st.server.Client()
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	got, err := client.Do(r)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	defer func() { _ = got.Body.Close() }()
+	text, err := io.ReadAll(got.Body)
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	return answer{got.StatusCode, got.Header, string(text), got.Request.URL}
+}
+
+var (
+	agreeForm = regexp.MustCompile(`(?s)<form method="post" action="([^"]+)" id="agree">(.*?)</form>`)
+	hiddens   = regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)">`)
+)
+
+// agreement is the form of a page that asks, as a browser would send it. typed is what somebody types.
+func (st *stage) agreement(a answer, typed string) (path string, form url.Values) {
+	st.t.Helper()
+	found := agreeForm.FindStringSubmatch(a.body)
+	if a.status != http.StatusOK || found == nil {
+		st.t.Fatalf("nothing asks for an agreement, it is %d: %s", a.status, mainOf(a.body))
+	}
+	to, err := a.url.Parse(html.UnescapeString(found[1]))
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	form = url.Values{}
+	for _, m := range hiddens.FindAllStringSubmatch(found[2], -1) {
+		form.Set(m[1], html.UnescapeString(m[2]))
+	}
+	if typed != "" {
+		form.Set("confirm", typed)
+	}
+	return strings.TrimPrefix(to.RequestURI(), prefix), form
+}
+
+// deed is an action with what it is done to.
+type deed struct {
+	path   string
+	form   url.Values
+	asks   string // of the number that is asked for, "" if it is done at once
+	verb   string // in the audit
+	target string
+	is     string // SQL that is false before, and true afterwards
+}
+
+// refuses makes sure that nobody does it who may not, and that nothing happens before it is agreed to.
+func (st *stage) refuses(a *act.Action, d deed) {
+	st.t.Helper()
+	before := st.content()
+	unchanged := func(what string, got answer, want ...int) {
+		st.t.Helper()
+		if !slices.Contains(want, got.status) {
+			st.t.Errorf("%s is %d, want %v: %s", what, got.status, want, mainOf(got.body))
+		}
+		if st.content() != before {
+			st.t.Fatalf("%s has changed something", what)
+		}
+	}
+	st.may = everything
+	unchanged("GET", st.do(http.MethodGet, d.path), http.StatusNotFound, http.StatusMethodNotAllowed)
+	unchanged("from another site", st.post(d.path, agreed(d), "Sec-Fetch-Site", "cross-site"), http.StatusForbidden)
+	for _, right := range a.Rights {
+		st.may &^= bits[right]
+	}
+	got := st.post(d.path, agreed(d))
+	unchanged("without its right", got, http.StatusForbidden)
+	if !strings.Contains(got.body, "needs the right "+a.Rights[0].String()) {
+		st.t.Errorf("without its right it says %s", mainOf(got.body))
+	}
+	for field := range d.form {
+		if required(a, field) {
+			form := maps.Clone(d.form)
+			form.Set(field, "")
+			st.may = eddaui.Look | bits[a.Rights[0]]
+			unchanged("without "+field, st.post(d.path, form), http.StatusBadRequest)
+		}
+	}
+}
+
+// agreed is the form with a number that somebody makes up.
+func agreed(d deed) url.Values {
+	form := maps.Clone(d.form)
+	if form == nil {
+		form = url.Values{}
+	}
+	form.Set("count", "1")
+	form.Set("confirm", "yes")
+	return form
+}
+
+// required reports whether the form of an action says that a field has to be filled in.
+func required(a *act.Action, field string) bool {
+	return slices.ContainsFunc(a.Blank().Controls, func(c act.Control) bool { return c.Name == field && c.Must })
+}
+
+// does does it with its right alone, and makes sure that it is done, and told in the audit.
+func (st *stage) does(a *act.Action, d deed) {
+	st.t.Helper()
+	if ask[bool](st, d.is) {
+		st.t.Fatalf("it is done before it is done: %s", d.is)
+	}
+	last := ask[int64](st, "SELECT coalesce(max(number), 0) FROM :schema.audit")
+	st.may = eddaui.Look | bits[a.Rights[0]]
+	got := st.post(d.path, d.form)
+	if d.asks != "" {
+		if ask[bool](st, d.is) || ask[int64](st, "SELECT coalesce(max(number), 0) FROM :schema.audit") != last {
+			st.t.Fatal("it was done before it was agreed to")
+		}
+		path, form := st.agreement(got, "")
+		if form.Get("count") != d.asks {
+			st.t.Errorf("it asks for %s, want %s", form.Get("count"), d.asks)
+		}
+		got = st.post(path, form)
+	}
+	if got.status != http.StatusSeeOther {
+		st.t.Fatalf("it is %d: %s", got.status, mainOf(got.body))
+	}
+	st.ended()
+	if !ask[bool](st, d.is) {
+		st.t.Errorf("it is not done: %s", d.is)
+	}
+	st.led(got, a)
+	st.told(d, last)
+}
+
+// led makes sure that an answer leads to a page of the UI that says what was done.
+func (st *stage) led(got answer, a *act.Action) {
+	st.t.Helper()
+	to, err := got.url.Parse(got.header.Get("Location"))
+	if err != nil || !strings.HasPrefix(to.Path, prefix+"/") || strings.Contains(got.header.Get("Location"), "://") {
+		st.t.Fatalf("it leads to %q, %v", got.header.Get("Location"), err)
+	}
+	page := st.get(strings.TrimPrefix(to.RequestURI(), prefix))
+	told := act.Told(to.Query().Get("done"), to.Query().Get("counts"))
+	if to.Query().Get("done") != a.Name || told == "" ||
+		!strings.Contains(page, `<p class="done" role="status">`+html.EscapeString(told)) {
+		st.t.Errorf("%s says %q, and its page does not", to, told)
+	}
+}
+
+// told makes sure that the audit has one entry since, with who did it and why.
+func (st *stage) told(d deed, since int64) {
+	st.t.Helper()
+	all, err := st.log.List(st.t.Context(), audit.Filter{Limit: 10})
+	if err != nil {
+		st.t.Fatal(err)
+	}
+	all = slices.DeleteFunc(all, func(e audit.Entry) bool { return e.Number <= since })
+	if len(all) != 1 {
+		st.t.Fatalf("the audit has %d entries of it, want 1: %+v", len(all), all)
+	}
+	e := all[0]
+	if e.Verb != d.verb || d.target != "" && e.Target != d.target || e.Actor != "ann@example.com" ||
+		e.From != "10.0.0.7" || e.Reason != "because of the test" {
+		st.t.Errorf("the audit says %+v", e)
+	}
+}
+
+// ended waits until no job runs.
+func (st *stage) ended() {
+	st.t.Helper()
+	ctx, cancel := context.WithTimeout(st.t.Context(), pgdev.Patience(10*time.Second))
+	defer cancel()
+	for ask[bool](st, "SELECT EXISTS (SELECT FROM :schema.dead_letter_job WHERE state = 'open')") {
+		if ctx.Err() != nil {
+			st.t.Fatal("a job does not end")
+		}
+	}
+}
+
+// Each action does what it says with its right, once and told in the audit, and nothing without it.
+func TestEveryAction(t *testing.T) {
+	t.Parallel()
+	st := newStage(t)
+	deeds := st.deeds()
+	for _, a := range act.All() {
+		prepare := deeds[a.Name]
+		if prepare == nil {
+			t.Errorf("action %s is not tested", a.Name)
+			continue
+		}
+		delete(deeds, a.Name)
+		t.Run(a.Name, func(t *testing.T) {
+			all := st.site
+			defer func() { st.site = all }()
+			st.site = all.with(t)
+			d := prepare()
+			if d.form == nil {
+				d.form = url.Values{}
+			}
+			d.form.Set("reason", "because of the test")
+			st.refuses(a, d)
+			st.does(a, d)
+		})
+	}
+	for name := range deeds {
+		t.Errorf("there is no action %s", name)
+	}
+}

@@ -1,0 +1,120 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Right is what an actor needs. Package eddaui has the same as bits, and says what each allows.
+type Right uint8
+
+// The rights to change something.
+const (
+	Retry Right = iota
+	Edit
+	Discard
+	Pause
+	Limit
+	Schedule
+	Send
+	Repair
+	Admin
+)
+
+var rightNames = [...]string{"Retry", "Edit", "Discard", "Pause", "Limit", "Schedule", "Send", "Repair", "Admin"}
+
+func (r Right) String() string { return rightNames[r] }
+
+// Action is something that people can do.
+type Action struct {
+	Name    string // such as endpoint.pause
+	Pattern string // of its address, as http.ServeMux has it
+	Rights  []Right
+	Button  string
+	Says    string // what it does
+
+	fields  []field
+	command func(in Input) string
+	page    func(in Input) string // relative to the first page: where it belongs
+	done    string                // the sentence of what was done, with %d for each number of Done
+	check   func(ctx context.Context, d *Desk, in Input) (*Preview, error)
+	do      func(ctx context.Context, d *Desk, in Input) (Done, error)
+}
+
+// Done is where an action leads to, and the numbers of its sentence.
+type Done struct {
+	Page    string // relative to the first page; "" is where the action belongs
+	Numbers []int64
+}
+
+// All returns all actions.
+func All() []*Action {
+	return slices.Concat(ofEndpoints, ofLetters, ofManyLetters, ofJobs, ofInstances, ofTimeouts, ofMessages,
+		ofManifests, ofGroups, ofRuns, ofLimits, ofBorder)
+}
+
+// Look returns what is to be agreed to before the action is done, nil if there is nothing, or if in agrees.
+func (a *Action) Look(ctx context.Context, d *Desk, in Input) (*Preview, error) {
+	if a.check == nil {
+		return nil, nil
+	}
+	p, err := a.check(ctx, d, in)
+	if err != nil || p.agreed(in) {
+		return nil, refused(err)
+	}
+	p.form = a.again(in, p.keep)
+	return p, nil
+}
+
+// Do does it. It returns the address of the page that shows the outcome, relative to the first page.
+func (a *Action) Do(ctx context.Context, d *Desk, in Input) (address string, err error) {
+	done, err := a.do(ctx, d, in)
+	if err != nil {
+		return "", refused(err)
+	}
+	if done.Page == "" {
+		done.Page = a.page(in)
+	}
+	numbers := make([]string, len(done.Numbers))
+	for n, number := range done.Numbers {
+		numbers[n] = strconv.FormatInt(number, 10)
+	}
+	query := url.Values{"done": {a.Name}}
+	if len(numbers) > 0 {
+		query.Set("counts", strings.Join(numbers, ","))
+	}
+	separator := "?"
+	if strings.Contains(done.Page, "?") {
+		separator = "&"
+	}
+	return done.Page + separator + query.Encode(), nil
+}
+
+// Page is where the action belongs, relative to the first page.
+func (a *Action) Page(in Input) string { return a.page(in) }
+
+// Told is the sentence of what was done: name is that of an action, counts are its numbers. It is "" if there is no
+// such action, so that an address says nothing that is not written here.
+func Told(name, counts string) string {
+	at := slices.IndexFunc(All(), func(a *Action) bool { return a.Name == name })
+	if at < 0 {
+		return ""
+	}
+	var numbers []any
+	for _, text := range strings.FieldsFunc(counts, func(r rune) bool { return r == ',' }) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return ""
+		}
+		numbers = append(numbers, n)
+	}
+	sentence := All()[at].done
+	if strings.Count(sentence, "%d") != len(numbers) {
+		return ""
+	}
+	return fmt.Sprintf(sentence, numbers...)
+}

@@ -1,0 +1,82 @@
+package act
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/operate/messages"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Desk is what actions are done with. It writes.
+type Desk struct {
+	Pool      *pgxpool.Pool
+	Op        *operate.Operator
+	Instances *instances.Operator
+	Messages  *messages.Operator
+	Scheduler *scheduler.Store
+	Leases    *scheduler.Leases
+	Jobs      *Jobs
+
+	o Options
+}
+
+// Options of a Desk.
+type Options struct {
+	Schema     string
+	Scheduler  *scheduler.Store // nil: one over the pool
+	Redact     func(kind string, body json.RawMessage) json.RawMessage
+	Definition func(saga string) *saga.Definition     // nil: not known
+	Body       func(kind string, body []byte) []byte  // as it may be shown
+	State      func(saga string, state []byte) []byte // as it may be shown
+}
+
+// NewDesk makes a Desk over a pool that may write. It does no I/O.
+func NewDesk(pool *pgxpool.Pool, o Options) (d *Desk, err error) {
+	d = &Desk{Pool: pool, Scheduler: o.Scheduler, o: o}
+	if d.Op, err = operate.New(pool, operate.Options{Schema: o.Schema}); err != nil {
+		return nil, err
+	}
+	of := instances.Options{Schema: o.Schema}
+	if o.Redact != nil {
+		of.Redact = func(saga string, state []byte) []byte { return o.Redact(saga, state) }
+	}
+	if d.Instances, err = instances.New(pool, of); err != nil {
+		return nil, err
+	}
+	if d.Messages, err = messages.New(pool, o.Schema); err != nil {
+		return nil, err
+	}
+	if d.Leases, err = scheduler.NewLeases(pool, o.Schema); err != nil {
+		return nil, err
+	}
+	if d.Scheduler == nil {
+		d.Scheduler, err = scheduler.NewStore(pool, scheduler.StoreOptions{Schema: o.Schema})
+	}
+	return d, err
+}
+
+// letters is the store of dead letters.
+func (d *Desk) letters() *deadletter.Store { return d.Op.DeadLetters() }
+
+// now is the database's clock.
+func (d *Desk) now(ctx context.Context) (now time.Time, err error) {
+	if err = d.Pool.QueryRow(ctx, "select clock_timestamp()").Scan(&now); err != nil {
+		return now, fmt.Errorf("read the database's clock: %w", err)
+	}
+	return now.UTC(), nil
+}
+
+// patching resends letters, and changes their bodies.
+type patching struct{ *operate.Operator }
+
+// Patch applies a JSON merge patch. Numbers stay as they are written.
+func (patching) Patch(body, patch []byte) ([]byte, error) { return jsonpatch.MergePatch(body, patch) }

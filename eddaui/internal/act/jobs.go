@@ -1,0 +1,85 @@
+package act
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/edda-go/edda/recoverability/deadletter"
+)
+
+// Job are the forms of a job of dead letters.
+func Job(j deadletter.Job) (forms []Form) {
+	number := values{"number", strconv.FormatInt(j.Number, 10)}
+	switch j.State {
+	case deadletter.JobOpen:
+		forms = append(forms, stopJob.form(number), resumeJob.form(number))
+	case deadletter.JobPaused:
+		forms = append(forms, resumeJob.form(number), stopJob.form(number))
+	case deadletter.JobDone, deadletter.JobCancelled:
+	}
+	if j.Action == deadletter.ActionRetry && j.Patch == nil && j.Ended > j.Undone {
+		forms = append(forms, undoJob.form(number))
+	}
+	return forms
+}
+
+func pageOfJob(in Input) string { return "jobs/" + segment(in.text("number")) }
+
+var stopJob = &Action{
+	Name: "dead.cancel", Pattern: "/jobs/{number}/stop", Rights: []Right{Retry, Edit, Discard}, Button: "Stop",
+	Says: "It ends after the step in hand. What it has done stays done.", fields: []field{of("number"), why},
+	page: pageOfJob, done: "The job was stopped.",
+	command: func(in Input) string { return in.because(shell("edda dead jobs --cancel", in.text("number"))) },
+	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
+		return Done{}, d.letters().CancelJob(ctx, d.Pool, in.number("number"))
+	},
+}
+
+var resumeJob = &Action{
+	Name: "dead.resume", Pattern: "/jobs/{number}/resume", Rights: []Right{Retry, Edit, Discard}, Button: "Go on",
+	Says:   "A job that has stopped itself goes on with its first stage, and one that nobody runs where it was.",
+	fields: []field{of("number"), why}, page: pageOfJob, done: "The job goes on.",
+	command: func(in Input) string { return in.because(shell("edda dead jobs --resume", in.text("number"))) },
+	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
+		j, err := d.letters().Job(ctx, d.Pool, in.number("number"))
+		if err != nil {
+			return Done{}, err
+		}
+		if needs := rightOf(j); !in.May(needs) {
+			return Done{}, Forbidden(needs)
+		}
+		if j.State == deadletter.JobPaused {
+			if err := d.letters().ResumeJob(ctx, d.Pool, j.Number); err != nil {
+				return Done{}, err
+			}
+		}
+		d.Jobs.Run(j.Number)
+		return Done{}, nil
+	},
+}
+
+// rightOf is what somebody needs who runs a job.
+func rightOf(j deadletter.Job) Right {
+	switch {
+	case j.Action == deadletter.ActionDiscard:
+		return Discard
+	case j.Patch != nil:
+		return Edit
+	}
+	return Retry
+}
+
+var undoJob = &Action{
+	Name: "dead.undo", Pattern: "/jobs/{number}/undo", Rights: []Right{Retry}, Button: "Undo",
+	Says: "Each message that still waits in its queue, and that nobody has tried yet, is a dead letter again as it " +
+		"was. The job is stopped first.",
+	fields: []field{of("number"), why}, page: pageOfJob,
+	done:    "The job was undone: %d letters are dead letters again, %d were handled or tried meanwhile.",
+	command: func(in Input) string { return in.because(shell("edda dead undo", in.text("number"))) },
+	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
+		done, err := d.letters().UndoJob(ctx, d.Pool, in.number("number"))
+		return Done{Numbers: []int64{done.Returned, done.Handled}}, err
+	},
+}
+
+var ofJobs = []*Action{stopJob, resumeJob, undoJob}

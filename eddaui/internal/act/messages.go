@@ -1,0 +1,62 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/edda-go/edda/operate/messages"
+	"github.com/edda-go/edda/saga"
+)
+
+// Message are the forms of a message in the queue of an endpoint.
+func Message(id saga.ID, endpoint string) []Form {
+	return []Form{cancelMessage.form(values{"id", id.String(), "endpoint", endpoint})}
+}
+
+var cancelMessage = &Action{
+	Name: "message.cancel", Pattern: "/messages/{id}/cancel", Rights: []Right{Discard}, Button: "Cancel",
+	Says: "It is taken out of its queue and recorded as discarded. If a handler has it in hand, the handler is told " +
+		"to stop.",
+	fields: []field{of("id"), of("endpoint"), why}, done: "The message was cancelled.",
+	page: func(in Input) string { return "messages/" + segment(in.text("id")) },
+	command: func(in Input) string {
+		return in.because(shell("edda queue cancel", in.text("endpoint"), in.text("id")))
+	},
+	check: func(_ context.Context, _ *Desk, in Input) (*Preview, error) {
+		return one("Its body is gone then, and nothing brings it back.",
+			fmt.Sprintf("Message %s is cancelled in endpoint %s.", in.text("id"), in.text("endpoint"))), nil
+	},
+	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
+		id, err := saga.ParseID(in.text("id"))
+		if err != nil {
+			return Done{}, in.refuse(http.StatusNotFound, "The id of a message is a UUID.")
+		}
+		_, err = d.Op.Messages().Cancel(ctx, in.text("endpoint"), id, in.Reason())
+		return Done{}, err
+	},
+}
+
+var ofMessages = []*Action{cancelMessage}
+
+// letterOf are the fields of a message that is sent.
+var letterOf = []field{
+	{name: "kind", label: "Kind", kind: line, must: true, most: mostName, example: "KIND"},
+	{name: "body", label: "Body", kind: area, must: true, most: mostText, hint: "JSON"},
+	{name: "delay", label: "Due after", kind: lasting, hint: "such as 10m; nothing is at once"},
+	why,
+}
+
+func sendCommand(in Input) string {
+	return in.because(in.flags(shell("edda send", in.text("kind"))+" --body FILE", "delay", "delay"))
+}
+
+// send sends a message with the fields of letterOf.
+func (d *Desk) send(ctx context.Context, in Input, m messages.Message) (Done, error) {
+	if err := in.checkJSON("body"); err != nil {
+		return Done{}, err
+	}
+	m.Kind, m.Body, m.Delay, m.Reason = in.text("kind"), []byte(in.text("body")), in.lasting("delay"), in.Reason()
+	sent, err := d.Messages.Send(ctx, m)
+	return Done{Page: "messages/" + sent.ID.String()}, err
+}

@@ -1,0 +1,74 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/operate/instances"
+)
+
+// Timeout are the forms of a pending timeout of an instance: name is its name, or its id.
+func Timeout(saga, key, name string) []Form {
+	v := values{"saga", saga, "key", key, "name", name}
+	return []Form{fireTimeout.form(v), moveTimeout.form(v), cancelTimeout.form(v)}
+}
+
+func timeoutOf(in Input) instances.Timeout {
+	return instances.Timeout{Saga: in.text("saga"), Key: in.text("key"), Name: in.text("name"), Reason: in.Reason()}
+}
+
+func (in Input) aboutTimeout() string {
+	return shell("edda saga timeout", in.text("saga"), in.text("key"), in.text("name"))
+}
+
+// lookAtTimeout says what is done to a timeout, for good.
+func lookAtTimeout(done, final string) func(context.Context, *Desk, Input) (*Preview, error) {
+	return func(_ context.Context, _ *Desk, in Input) (*Preview, error) {
+		return one(final, fmt.Sprintf("Timeout %s of %s %s %s.", in.text("name"), in.text("saga"), in.text("key"),
+			done)), nil
+	}
+}
+
+var fireTimeout = &Action{
+	Name: "timeout.fire", Pattern: "/instance/timeout/fire", Rights: []Right{Send}, Button: "Fire now",
+	Says: "It is due now.", fields: []field{of("saga"), which("key"), of("name"), why},
+	page: pageOfInstance, done: "The timeout is due now.",
+	command: func(in Input) string { return in.because(in.aboutTimeout() + " --fire") },
+	check:   lookAtTimeout("is due now", "What its handler does cannot be undone."),
+	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
+		_, err := d.Instances.FireTimeout(ctx, timeoutOf(in))
+		return Done{}, err
+	},
+}
+
+var moveTimeout = &Action{
+	Name: "timeout.move", Pattern: "/instance/timeout/move", Rights: []Right{Send}, Button: "Move",
+	Says: "It is due at another time.",
+	fields: []field{of("saga"), which("key"), of("name"), {name: "at", label: "Due", kind: coming, must: true,
+		example: "2h", hint: "a time such as 2026-12-01T10:00:00Z, or how long it is until then, such as 90m"}, why},
+	page: pageOfInstance, done: "The timeout was moved.",
+	command: func(in Input) string { return in.because(in.flags(in.aboutTimeout(), "at", "at")) },
+	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
+		now, err := d.now(ctx)
+		if err != nil {
+			return Done{}, err
+		}
+		_, err = d.Instances.MoveTimeout(ctx, timeoutOf(in), in.moment("at", now, time.Duration(1)))
+		return Done{}, err
+	},
+}
+
+var cancelTimeout = &Action{
+	Name: "timeout.cancel", Pattern: "/instance/timeout/cancel", Rights: []Right{Send}, Button: "Cancel",
+	Says: "It never comes.", fields: []field{of("saga"), which("key"), of("name"), why},
+	page: pageOfInstance, done: "The timeout was cancelled.",
+	command: func(in Input) string { return in.because(in.aboutTimeout() + " --cancel") },
+	check:   lookAtTimeout("is cancelled", "Nothing brings it back."),
+	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
+		_, err := d.Instances.CancelTimeout(ctx, timeoutOf(in))
+		return Done{}, err
+	},
+}
+
+var ofTimeouts = []*Action{fireTimeout, moveTimeout, cancelTimeout}
