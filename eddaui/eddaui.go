@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/eddaui/internal/live"
 	"github.com/edda-go/edda/eddaui/internal/page"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -100,6 +102,12 @@ func (u *UI) open(pool *pgxpool.Pool) (err error) {
 		}
 	}
 	if u.source.Leases, err = scheduler.NewLeases(reader, u.o.Schema); err != nil {
+		return err
+	}
+	if u.source.Vitals, err = vitals.New(reader, vitals.Options{Schema: u.o.Schema}); err != nil {
+		return err
+	}
+	if u.source.Audit, err = audit.New(reader, u.o.Schema); err != nil {
 		return err
 	}
 	for _, d := range u.o.Sagas {

@@ -18,7 +18,7 @@ import (
 // lists are the pages that need no name.
 var lists = map[string]string{
 	"now": "/", "sagas": "/sagas", "dead": "/dead", "schedules": "/manifests", "limits": "/limits", "border": "/border",
-	"processes": "/processes", "find": "/find",
+	"processes": "/processes", "find": "/find", "audit": "/audit",
 }
 
 func TestPagesOfAnEmptySchemaTeach(t *testing.T) {
@@ -167,7 +167,9 @@ func asCommand(t *testing.T, s *site) {
 		"/dead/1.json":                {"number", "died", "message", "attempts", "error", "headers", "body"},
 		"/endpoints/payments.json":    {"queues", "endpoints", "messages"}, "/limits.json": {"limits", "leases"},
 		"/manifests.json": {"manifests", "next"}, "/find.json?q=orders": {"id", "found"},
-		"/processes.json": {"processes"}, "/border.json": {"relays", "rings"}, "/sagas.json": {"sagas", "instances"},
+		"/processes.json": {"processes"}, "/audit.json": {"entries", "next"},
+		"/database.json": {"at", "level", "vitals", "holders", "tables", "clients", "slots", "connections_used"},
+		"/border.json":   {"relays", "rings"}, "/sagas.json": {"sagas", "instances"},
 	} {
 		var got map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(s.with(t).get(path)), &got); err != nil {

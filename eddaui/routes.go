@@ -35,6 +35,8 @@ var pages = []route{
 	{"/limits", "limits", (*page.Source).Limits},
 	{"/border", "border", (*page.Source).Border},
 	{"/processes", "processes", (*page.Source).Processes},
+	{"/database", "database", (*page.Source).Database},
+	{"/audit", "audit", (*page.Source).Changes},
 }
 
 // action is something that changes something.

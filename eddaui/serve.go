@@ -114,6 +114,7 @@ type frame struct {
 	Section string
 	Title   string
 	Command string
+	Audit   string // relative to Root: what was changed here
 	Now     time.Time
 	Page    page.Page
 }
@@ -152,6 +153,7 @@ func withQuery(path string, query url.Values) string {
 func (f *frame) put(found page.Page) {
 	about := found.About()
 	f.Page, f.Section, f.Title, f.Command, f.Now = found, about.Section, about.Title, about.Command, about.Now
+	f.Audit = about.Audit
 }
 
 // show writes a page when it is whole.

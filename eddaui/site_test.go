@@ -181,6 +181,7 @@ var (
 	}{
 		{regexp.MustCompile(`<time [^>]*>[^<]*</time>`), "<time>"},
 		{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z`), "MOMENT"},
+		{regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+&#43;00:00`), "MOMENT"},
 		{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID"},
 		{regexp.MustCompile(`…[0-9a-f]{8}`), "…ID"},
 		{regexp.MustCompile(`v=[0-9a-f]{16}`), "v=SUM"},

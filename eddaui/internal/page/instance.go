@@ -79,7 +79,8 @@ func (s *Source) One(ctx context.Context, a Ask) (Page, error) {
 		return nil, err
 	}
 	p := &instancePage{
-		Head: head("sagas", name+" / "+key, "edda history show "+words.Quoted(name)+" "+words.Quoted(key)),
+		Head: head("sagas", name+" / "+key, "edda history show "+words.Quoted(name)+" "+words.Quoted(key)).
+			audited("", name+"/"+key),
 		Life: lifeRow(of), Lives: []lifeShown{}, Newest: before.IsZero(), Waits: []wait{}, MayGet: []string{},
 	}
 	for _, l := range lives {

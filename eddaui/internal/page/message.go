@@ -67,8 +67,9 @@ func (s *Source) Message(ctx context.Context, a Ask) (Page, error) {
 		return nil, missing(fmt.Sprintf("Message %s: %s", id, m.Places[0].Says()))
 	}
 	p := &messagePage{
-		Head: head("message", m.Info.Kind+" "+id.String(), withBody(a, "edda history find "+id.String())),
-		ID:   id, Info: m.Info,
+		Head: head("message", m.Info.Kind+" "+id.String(), withBody(a, "edda history find "+id.String())).
+			audited("message", id.String()),
+		ID: id, Info: m.Info,
 	}
 	if p.Attempts, err = s.attempts(ctx, a, m); err != nil {
 		return nil, err
