@@ -111,7 +111,8 @@ func TestPagesPrintWhatTheirCommandsPrint(t *testing.T) {
 		"/now": false, "/sagas": true, "/sagas/order": true, "/sagas/order/2026-0003": true, "/dead": true,
 		"/sagas/order/2026-0012": true, "/dead/1": true, "/endpoints/payments": true, "/manifests": true,
 		"/manifests/night%2Fsettle": true, "/limits": true, "/messages/" + shop.First.String(): true,
-		"/conversations/" + shop.Labels.String(): true, "/border": false,
+		"/conversations/" + shop.Labels.String(): true, "/border": false, "/map": true, "/audit": true,
+		"/database": false,
 	} {
 		found := inAShell.FindStringSubmatch(get(path))
 		if found == nil {
