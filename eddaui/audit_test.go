@@ -37,7 +37,8 @@ func changeMuch(t *testing.T, pool *pgxpool.Pool, schema string) {
 		Reason: "it\nhung", Before: map[string]any{"version": 3, "state": map[string]string{"Card": "4111"}},
 		After: map[string]any{"version": 4, "state": map[string]string{"Card": "4222"}}})
 	for _, err := range []error{
-		repair, op.Endpoints().Pause(by("ann"), "orders", "the bank is down"), op.Endpoints().Resume(by("bob"), "orders"),
+		repair, op.Endpoints().Pause(by("ann"), "orders", "the bank is down"),
+		op.Endpoints().Resume(by("bob"), "orders"),
 		op.Limits().Set(by("ann"), "orders", 4),
 	} {
 		if err != nil {
@@ -52,7 +53,8 @@ func TestAuditPage(t *testing.T) {
 	changeMuch(t, pool, schema)
 	s := serve(t, pool, schema, eddaui.Options{Authorize: allow(eddaui.Look | eddaui.Bodies)})
 	for query, want := range map[string][]string{
-		"": {"limit.set", "endpoint.resume", "endpoint.pause", "saga.repair"}, "?by=ann": {"limit.set", "endpoint.pause"},
+		"":               {"limit.set", "endpoint.resume", "endpoint.pause", "saga.repair"},
+		"?by=ann":        {"limit.set", "endpoint.pause"},
 		"?verb=endpoint": {"endpoint.resume", "endpoint.pause"}, "?target=order%2Fa%2Fb": {"saga.repair"},
 		"?since=1h&by=bob": {"endpoint.resume"}, "?since=2999-01-01T00:00:00Z": nil, "?after=2": {"saga.repair"},
 	} {

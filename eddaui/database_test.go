@@ -57,14 +57,14 @@ func troubled() vitals.Report {
 		Vitals: []vitals.Vital{
 			{Name: vitals.Snapshot, Subject: "session 4711", Level: vitals.Bad,
 				Value: vitals.Quantity{Number: 2460, Unit: "s"}, Threshold: vitals.Quantity{Number: 600, Unit: "s"},
-				Sentence: "Session 4711 has held a snapshot for 41m0s: vacuum cannot remove the rows that were handled " +
-					"since, and each take reads over them. Most dead rows are in queue orders: 1,204,000.",
+				Sentence: "Session 4711 has held a snapshot for 41m0s: vacuum cannot remove the rows that were " +
+					"handled since, and each take reads over them. Most dead rows are in queue orders: 1,204,000.",
 				Do: "SELECT pg_terminate_backend(4711); see docs/operate/scaling.md#a-pinned-snapshot."},
 			{Name: vitals.WAL, Value: vitals.Quantity{Number: 3 << 20, Unit: "B/s"}, Sentence: "3.0 MiB/s of " +
 				"write-ahead log were written in a second, by all databases of the server together.",
 				Threshold: vitals.Quantity{Number: 100 << 20, Unit: "B/s"}},
-			{Name: vitals.Freeze, Value: vitals.Quantity{Number: 41, Unit: "%"}, Sentence: "The oldest transaction id " +
-				"of database \"shop\" is 82,000,000 old, 41 % of autovacuum_freeze_max_age."},
+			{Name: vitals.Freeze, Value: vitals.Quantity{Number: 41, Unit: "%"}, Sentence: "The oldest " +
+				"transaction id of database \"shop\" is 82,000,000 old, 41 % of autovacuum_freeze_max_age."},
 		},
 		Holders: []vitals.Holder{
 			{Kind: "session", Name: "4711", Database: "shop", Role: "report", Application: "pg_dump<script>",

@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/eddaui/internal/live"
 	"github.com/edda-go/edda/eddaui/internal/page"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -108,6 +109,9 @@ func (u *UI) open(pool *pgxpool.Pool) (err error) {
 		return err
 	}
 	if u.source.Audit, err = audit.New(reader, u.o.Schema); err != nil {
+		return err
+	}
+	if u.source.Flow, err = flow.New(reader, u.o.Schema); err != nil {
 		return err
 	}
 	for _, d := range u.o.Sagas {

@@ -2,6 +2,7 @@ package eddaui
 
 import (
 	"bytes"
+	"flag"
 
 	"github.com/edda-go/edda/eddaui/internal/page"
 	"github.com/edda-go/edda/operate/vitals"
@@ -20,3 +21,6 @@ func DatabasePage(report vitals.Report, queries bool) (string, error) {
 	err = l.page(&b, "database", f)
 	return b.String(), err
 }
+
+// Update says that golden files are to be written anew.
+var Update = flag.Bool("update", false, "write the golden files anew")

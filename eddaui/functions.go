@@ -36,7 +36,8 @@ func (l *look) functions(trace string) template.FuncMap {
 		"bytes":    view.Bytes,
 		"handler":  page.Handler,
 		"auditof":  page.AuditOf,
-		"begins":   page.Begins, "vitalname": page.VitalName,
+		"spark":    spark, "drawing": mapDrawing,
+		"begins": page.Begins, "vitalname": page.VitalName,
 		"critical": page.Critical,
 		"list":     func(all ...any) []any { return all },
 	}

@@ -36,6 +36,7 @@ var pages = []route{
 	{"/border", "border", (*page.Source).Border},
 	{"/processes", "processes", (*page.Source).Processes},
 	{"/database", "database", (*page.Source).Database},
+	{"/map", "map", (*page.Source).Map},
 	{"/audit", "audit", (*page.Source).Changes},
 }
 

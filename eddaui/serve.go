@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -60,6 +61,8 @@ func (u *UI) page(p route) http.Handler {
 			u.fail(w, r, err)
 		case wantsJSON(r):
 			u.writeJSON(w, r, http.StatusOK, found.JSON())
+		case query.Get("as") == "mermaid":
+			u.writeMermaid(w, r, found)
 		default:
 			if f, ok := found.(*page.Find); ok && f.Only() != "" {
 				w.Header().Set("Location", "./"+f.Only()) // relative, as all links: the prefix is not known
@@ -181,6 +184,17 @@ func (u *UI) writeJSON(w http.ResponseWriter, r *http.Request, status int, value
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = b.WriteTo(w)
+}
+
+// writeMermaid writes the graph that a page shows as a text for Mermaid.
+func (u *UI) writeMermaid(w http.ResponseWriter, r *http.Request, found page.Page) {
+	graph, ok := found.(interface{ Mermaid() string })
+	if !ok {
+		u.complain(w, r, http.StatusNotFound, "There is no graph on this page.")
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, graph.Mermaid())
 }
 
 // notice is a page that says one thing.

@@ -58,7 +58,7 @@ func (s *Source) Changes(ctx context.Context, a Ask) (Page, error) {
 	}
 	for n := range all {
 		e := &all[n]
-		e.Before, e.After = s.changedOf(a, e, e.Before), s.changedOf(a, e, e.After)
+		e.Before, e.After = changedOf(s, a, e, e.Before), changedOf(s, a, e, e.After)
 		p.Entries = append(p.Entries, auditRow{*e, view.Change(e.Before, e.After), linkOf(e.Verb, e.Target)})
 	}
 	listed := view.Audit(all, entriesShown)
@@ -68,7 +68,7 @@ func (s *Source) Changes(ctx context.Context, a Ask) (Page, error) {
 
 // changedOf is what was changed as it may be shown: a state is masked, and states, patches and bodies are for those who
 // may see bodies.
-func (s *Source) changedOf(a Ask, e *audit.Entry, value json.RawMessage) json.RawMessage {
+func changedOf(s *Source, a Ask, e *audit.Entry, value json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(value, &members) != nil {
 		return value

@@ -106,7 +106,7 @@ func (s *Source) One(ctx context.Context, a Ask) (Page, error) {
 	}
 	if p.Newest && p.Living() {
 		p.Waits = append(b.waits(timeline), p.Waits...)
-		p.MayGet = s.mayGet(name, timeline)
+		p.MayGet = mayGet(s, name, timeline)
 	}
 	p.Compare, err = b.compare(timeline, a.Query.Get("from"), a.Query.Get("to"))
 	return p, err
@@ -177,7 +177,7 @@ func addInstance(ctx context.Context, s *Source, a Ask, p *instancePage) error {
 }
 
 // mayGet are the kinds that an instance has handlers for, and of which its timeline has no message.
-func (s *Source) mayGet(name string, timeline []history.Version) []string {
+func mayGet(s *Source, name string, timeline []history.Version) []string {
 	kinds := []string{}
 	d := s.definitions[name]
 	if d == nil {

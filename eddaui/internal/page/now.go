@@ -48,6 +48,7 @@ type endpointRow struct {
 	Processes int       `json:"processes"`
 	Paused    time.Time `json:"paused_at,omitzero"`
 	Reason    string    `json:"reason,omitempty"`
+	Pace      pace      `json:"pace"`
 
 	more bool      // there are at least so many dead letters
 	died time.Time // the first of them
@@ -63,6 +64,9 @@ func (n *nowPage) JSON() any { return n }
 func (s *Source) Now(ctx context.Context, _ Ask) (Page, error) {
 	rows, err := s.endpoints(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := addPace(ctx, s, rows); err != nil {
 		return nil, err
 	}
 	n := &nowPage{Head: head("now", "Now", "edda queue list"), Endpoints: rows, Sentences: []sentence{}}

@@ -86,7 +86,8 @@ func (s *Source) Manifest(ctx context.Context, a Ask) (Page, error) {
 		return nil, faultOf(err, fmt.Sprintf("There is no manifest %s.", view.Escape(view.Shortened(name, 130))))
 	}
 	p := &manifestPage{
-		Head:     head("schedules", name, withBody(a, "edda manifest show "+words.Quoted(name))).audited("manifest", name),
+		Head: head("schedules", name, withBody(a, "edda manifest show "+words.Quoted(name))).
+			audited("manifest", name),
 		Manifest: m, Waits: m.Waits(),
 	}
 	if m.Body = s.body(m.Kind, m.Body); a.Bodies {
