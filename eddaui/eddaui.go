@@ -43,7 +43,17 @@ type Options struct {
 	// is. What history keeps is masked when it is written, see bus.Options.Redact.
 	Redact func(kind string, body json.RawMessage) json.RawMessage
 
+	// Databases are what the header lets people switch between, if there are pages of several. Nil is no switch.
+	Databases []Database
+
 	Log *slog.Logger // nil: slog.Default()
+}
+
+// Database is one of several databases that have pages.
+type Database struct {
+	Name    string
+	Path    string // of its first page, relative to the first page of these pages: "../other/"
+	Current bool   // these pages are of it
 }
 
 // UI serves the pages. It is safe for concurrent use.

@@ -69,7 +69,7 @@ func (u *UI) page(p route) http.Handler {
 				w.WriteHeader(http.StatusFound)
 				return
 			}
-			u.show(w, r, http.StatusOK, p.template, frameOf(r, found))
+			u.show(w, r, http.StatusOK, p.template, u.frameOf(r, found))
 		}
 	})
 }
@@ -92,7 +92,7 @@ func (u *UI) stream(w http.ResponseWriter, r *http.Request, p route, ask page.As
 	query := address.Query()
 	query.Del("live")
 	key := address.EscapedPath() + "?" + query.Encode() + " " + strconv.FormatBool(ask.Bodies)
-	f := frameOf(r, nil)
+	f := u.frameOf(r, nil)
 	read := func(ctx context.Context) ([]live.Fragment, error) {
 		found, err := u.read(ctx, p, ask)
 		if err != nil {
@@ -111,6 +111,7 @@ func (u *UI) stream(w http.ResponseWriter, r *http.Request, p route, ask page.As
 type frame struct {
 	Root    string // relative address of the first page: "", "../", …
 	JSON    string // relative address of this page as JSON
+	Others  []Database
 	Live    string // relative address of the stream, "" for a page that does not change by itself
 	Bodies  bool
 	Actor   Actor
@@ -122,10 +123,11 @@ type frame struct {
 	Page    page.Page
 }
 
-func frameOf(r *http.Request, found page.Page) frame {
+func (u *UI) frameOf(r *http.Request, found page.Page) frame {
 	path := r.URL.EscapedPath()
 	f := frame{
 		Root: strings.Repeat("../", strings.Count(path, "/")-1), Actor: actorOf(r.Context()), Now: time.Now(),
+		Others: u.o.Databases,
 	}
 	if f.Root == "" {
 		f.Root = "./"
@@ -213,7 +215,7 @@ func (u *UI) complain(w http.ResponseWriter, r *http.Request, status int, text s
 		u.writeJSON(w, r, status, n.JSON())
 		return
 	}
-	f := frameOf(r, n)
+	f := u.frameOf(r, n)
 	f.Live, f.JSON = "", ""
 	u.show(w, r, status, "notice", f)
 }
