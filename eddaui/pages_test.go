@@ -47,6 +47,7 @@ func TestPagesOfAShop(t *testing.T) {
 	t.Run("hide bodies and states", func(t *testing.T) { hidden(t, looks, all, shop) })
 	t.Run("escape what came from anywhere", func(t *testing.T) { escaped(t, all) })
 	t.Run("print what the command prints", func(t *testing.T) { asCommand(t, all) })
+	t.Run("are graphs for Mermaid", func(t *testing.T) { asMermaid(t, all, shop) })
 	t.Run("find what there is", func(t *testing.T) { finds(t, all, shop) })
 	t.Run("need the rights of a reader", func(t *testing.T) { asReader(t, pool, schema) })
 	t.Run("follow what happens", func(t *testing.T) { follows(t, all, shop) })
@@ -183,6 +184,20 @@ func asCommand(t *testing.T, s *site) {
 			if got[field] == nil {
 				t.Errorf("%s has no field %s", path, field)
 			}
+		}
+	}
+}
+
+// What is a graph is one for other programs, too; what is none says so.
+func asMermaid(t *testing.T, s *site, shop *world.Shop) {
+	for path, want := range map[string]string{
+		"/map": "flowchart LR\n", "/conversations/" + shop.Labels.String(): "label.print ×60<br/>3 dead, 57 handled",
+		"/dead": "", "/now": "",
+	} {
+		a := s.with(t).do(http.MethodGet, path+"?as=mermaid")
+		if want == "" && a.status != http.StatusNotFound ||
+			want != "" && (a.header.Get("Content-Type") != "text/plain; charset=utf-8" || !strings.Contains(a.body, want)) {
+			t.Errorf("%s as Mermaid is %d %s: %.200s", path, a.status, a.header.Get("Content-Type"), a.body)
 		}
 	}
 }

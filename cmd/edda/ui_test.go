@@ -175,6 +175,13 @@ func TestPagesPrintWhatTheirCommandsPrint(t *testing.T) {
 			t.Errorf("%s: edda %s ends with %d: %s", path, found[1], said.code, said.err)
 		}
 		page := parsed(path, get(path+".json"))
+		if path == "/map" || strings.HasPrefix(path, "/conversations/") {
+			printed := w.want(exitDone, append(strings.Fields(html.UnescapeString(found[1])), "--mermaid")...).out
+			if graph := get(path + "?as=mermaid"); graph != printed || !strings.HasPrefix(graph, "flowchart ") {
+				t.Errorf("%s as Mermaid is\n%s\nand the command prints\n%s", path, graph, printed)
+			}
+			w.want(exitUsage, append(strings.Fields(html.UnescapeString(found[1])), "--mermaid", "--json")...)
+		}
 		for name, value := range parsed("edda "+found[1], said.out) {
 			if same && !reflect.DeepEqual(page[name], value) {
 				t.Errorf("%s: %s is\n%v\nand the command says\n%v", path, name, page[name], value)

@@ -62,9 +62,9 @@ type drawn struct {
 func (t *drawn) add(above, text string) (id string) {
 	id = fmt.Sprintf("m%d", t.nodes)
 	t.nodes++
-	fmt.Fprintf(t, "  %s[\"%s\"]\n", id, text)
+	fmt.Fprintf(&t.Builder, "  %s[\"%s\"]\n", id, text)
 	if above != "" {
-		fmt.Fprintf(t, "  %s --> %s\n", above, id)
+		fmt.Fprintf(&t.Builder, "  %s --> %s\n", above, id)
 	}
 	return id
 }

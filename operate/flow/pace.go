@@ -61,7 +61,7 @@ func paceOf(rows []counters.Hour) Pace {
 			continue
 		}
 		p.Handled[Hours-1-ago], p.Started[Hours-1-ago] = r.Steps, r.Starts
-		if now = r.Now; ago < recent && (since.IsZero() || r.First.Before(since)) {
+		if now = r.Now; ago < recent && since.IsZero() { // rows are in the order of hours
 			since = r.First
 		}
 	}

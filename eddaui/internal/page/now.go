@@ -48,7 +48,7 @@ type endpointRow struct {
 	Processes int       `json:"processes"`
 	Paused    time.Time `json:"paused_at,omitzero"`
 	Reason    string    `json:"reason,omitempty"`
-	Pace      pace      `json:"pace"`
+	Pace      pace      `json:"pace,omitzero"`
 
 	more bool      // there are at least so many dead letters
 	died time.Time // the first of them
@@ -80,6 +80,7 @@ func (s *Source) Now(ctx context.Context, _ Ask) (Page, error) {
 	if suffers && pin.Old() {
 		n.Sentences = append(n.Sentences, sentence{
 			State: "warning", Text: "Postgres cannot remove dead rows: " + pin.Holder() + ". " + pin.Remedy(),
+			Link: "database",
 		})
 	}
 	slices.SortStableFunc(n.Sentences, func(a, b sentence) int { return cmp.Compare(rank[a.State], rank[b.State]) })
