@@ -1,13 +1,16 @@
 package eddaui
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/edda-go/edda/eddaui/internal/live"
 	"github.com/edda-go/edda/internal/pgdev"
 )
 
@@ -72,6 +75,36 @@ func TestPagesCanOnlyRead(t *testing.T) {
 	if _, err := u.source.Pool.Exec(t.Context(), "CREATE TABLE never (n int)"); err == nil ||
 		!strings.Contains(err.Error(), "read-only") {
 		t.Errorf("a table was made, or not refused for the reason: %v", err)
+	}
+}
+
+// A page that takes a long look is read seldom, and an error is not kept.
+func TestSomePagesRest(t *testing.T) {
+	t.Parallel()
+	reads, fails := 0, errors.New("gone")
+	read := func(context.Context) ([]live.Fragment, error) {
+		if reads++; reads == 1 {
+			return nil, fails
+		}
+		return []live.Fragment{{ID: "a"}}, nil
+	}
+	for rests, want := range map[time.Duration]int{time.Hour: 2, 0: 4} {
+		reads = 0
+		rested := resting(read, rests)
+		if _, err := rested(t.Context()); !errors.Is(err, fails) {
+			t.Errorf("the error is %v", err)
+		}
+		for range 3 {
+			if all, err := rested(t.Context()); err != nil || len(all) != 1 {
+				t.Errorf("%v, %v", all, err)
+			}
+		}
+		if reads != want {
+			t.Errorf("with a rest of %v it was read %d times, want %d", rests, reads, want)
+		}
+	}
+	if rests["database"] == 0 || rests["map"] == 0 {
+		t.Error("a page that takes a long look does not rest")
 	}
 }
 

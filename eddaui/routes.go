@@ -3,6 +3,7 @@ package eddaui
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/edda-go/edda/eddaui/internal/page"
 )
@@ -39,6 +40,9 @@ var pages = []route{
 	{"/map", "map", (*page.Source).Map},
 	{"/audit", "audit", (*page.Source).Changes},
 }
+
+// rests are the pages that take a long look: while they are open, they are read no more often than that.
+var rests = map[string]time.Duration{"database": 5 * time.Second, "map": 5 * time.Second}
 
 // action is something that changes something.
 type action struct {

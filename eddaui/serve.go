@@ -102,8 +102,26 @@ func (u *UI) stream(w http.ResponseWriter, r *http.Request, p route, ask page.As
 		now.put(found)
 		return u.look.fragments(p.template, now)
 	}
-	if err := u.hub.Serve(w, r, p.template, key, read); err != nil {
+	if err := u.hub.Serve(w, r, p.template, key, resting(read, rests[p.template])); err != nil {
 		u.log.WarnContext(r.Context(), "edda: ui: a stream was cut", "path", r.URL.Path, "error", err)
+	}
+}
+
+// resting is a read that gives what it read last for a time.
+func resting(read live.Read, rests time.Duration) live.Read {
+	var (
+		last []live.Fragment
+		at   time.Time
+	)
+	return func(ctx context.Context) ([]live.Fragment, error) { // a page has one reader at a time
+		if last != nil && time.Since(at) < rests {
+			return last, nil
+		}
+		all, err := read(ctx)
+		if err == nil {
+			last, at = all, time.Now()
+		}
+		return all, err
 	}
 }
 

@@ -18,10 +18,14 @@ WHERE r.name = 'history';
 SELECT h.id, h.endpoint, h.page, h.at FROM :schema.history h WHERE h.id = ANY($1::uuid[]);
 
 -- name: recent
--- Ids are of version 7, so this is a walk of their index from its end.
-SELECT h.id, h.endpoint, h.page, h.at
-FROM (SELECT * FROM :schema.history ORDER BY id DESC LIMIT $1) h
-WHERE octet_length(h.page) <= 262144;
+-- Ids are of version 7, so this is a walk of their index from its end. The length of a page is read without its bytes.
+SELECT w.id, w.endpoint, w.page, w.at
+FROM (
+    SELECT h.*, sum(octet_length(h.page)) OVER (ORDER BY h.id DESC) AS bytes
+    FROM (SELECT * FROM :schema.history ORDER BY id DESC LIMIT $1) h
+    WHERE octet_length(h.page) <= $2
+) w
+WHERE w.bytes <= $3;
 
 -- name: find
 -- The pages that may tell of each id, the newest first. The first six bytes of until are 100 beyond those of id.

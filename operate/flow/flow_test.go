@@ -190,3 +190,53 @@ payments/ -payment.charged-> orders 2
 		t.Errorf("since %v, %v a minute", m.Since, rate)
 	}
 }
+
+// However large the transactions are, a map reads 8 MiB of them at most, and none that is larger than 256 KiB.
+func TestMapIsBounded(t *testing.T) {
+	r, _, schema := newReader(t)
+	owner := pgtest.Pool(t)
+	b, err := bus.New(owner, bus.Options{Schema: schema.Name(), AutoInstall: true,
+		History: history.Options{Level: history.Bodies}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{}, 2)
+	e, err := bus.NewEndpoint(b, "mails", bus.EndpointOptions{Concurrency: 1},
+		bus.Handle(func(*bus.Context, paid) error { ended <- struct{}{}; return nil }))
+	if err == nil {
+		err = e.Install(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // which are one batch, of 30 KiB
+		if _, err := b.Send(t.Context(), paid{Order: strings.Repeat("x", 15<<10)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	group := run.NewGroup(t.Context())
+	group.Go(e.Run)
+	for range 2 {
+		<-ended
+	}
+	group.Stop()
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{
+		`INSERT INTO :schema.history (slot, id, endpoint, messages, page)
+			SELECT slot, ('ffffffff-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, endpoint, messages, page
+			FROM :schema.history, generate_series(1, 1000) n`,
+		`INSERT INTO :schema.history (slot, id, endpoint, messages, page) SELECT r.slot,
+			'ffffffff-ffff-7000-8000-000000000000', 'x', 1, decode(repeat('01', 300000), 'hex')
+			FROM :schema.ring r WHERE r.name = 'history'`,
+	} {
+		if _, err := owner.Exec(t.Context(), schema.Render(sql)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := r.Map(t.Context())
+	if most := 2 * (8 << 20) / (30 << 10); err != nil || m.Messages < most/2 || m.Messages > most {
+		t.Errorf("%d messages were read, %v, want %d at most", m.Messages, err, most)
+	}
+}
