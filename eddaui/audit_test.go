@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// changeMuch writes entries of the audit: three pauses, and a repair of a state.
+// changeMuch writes entries of the audit: a pause and its end, a limit, and a repair of a state.
 func changeMuch(t *testing.T, pool *pgxpool.Pool, schema string) {
 	t.Helper()
 	op, err := operate.New(pool, operate.Options{Schema: schema})
