@@ -34,7 +34,7 @@ func TestVisitors(t *testing.T) {
 		t.Run("pages "+l.name, func(t *testing.T) { everyPage(t, s, l, axe) })
 	}
 	t.Run("an update keeps the focus", func(t *testing.T) { keepsFocus(t, s) })
-	t.Run("what is new waits", func(t *testing.T) { newsWaits(t, s) })
+	t.Run("what is new waits", func(t *testing.T) { newsWaits(t, s, axe) })
 	t.Run("what is gone stays", func(t *testing.T) { goneStays(t, s) })
 	t.Run("updates can be paused", func(t *testing.T) { paused(t, s) })
 	t.Run("by keyboard", func(t *testing.T) { byKeyboard(t, s) })
