@@ -19,7 +19,7 @@ const module = "github.com/edda-go/edda"
 // layers are the lines of the house, from the ground up. A package may import what stands on a lower line,
 // never its brothers on the same one. A package that does not exist yet costs nothing.
 var layers = [][]string{
-	{"internal/option", "internal/secret", "eddaui/internal/words"},
+	{"internal/option", "internal/secret", "eddaui/internal/words", "eddaui/internal/graph"},
 	{"saga", "recoverability", "internal/pgerr", "internal/plan"},
 	{"event", "internal/pg", "internal/report", "internal/run", "internal/wire", "internal/wake"},
 	{"audit"},
@@ -32,7 +32,8 @@ var layers = [][]string{
 	{"internal/delivery"},
 	{"internal/step", "internal/aftercommit", "internal/historian"},
 	{"outbox", "internal/batch", "internal/leased", "internal/partition", "internal/firing", "internal/watch"},
-	{"history/whereabouts", "operate/vitals", "operate/instances", "operate/messages", "operate/partitions"},
+	{"history/whereabouts", "operate/flow", "operate/vitals", "operate/instances", "operate/messages",
+		"operate/partitions"},
 	{"bus", "limit", "operate", "scheduler"},
 	{"bus/watermill", "scheduler/remote", "internal/timetable", "internal/view"},
 	{"eddaui/internal/act"},

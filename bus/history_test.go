@@ -113,7 +113,8 @@ func TestHistoryTellsFailedAttempts(t *testing.T) {
 			`v1 began {"Total":100,"Bumps":0,"Paid":false}; order.place handled 1`,
 			`v0 attempted ; order.bump retried 1 not yet; order.bump retried 2 not yet`,
 			`v2 changed {"Total":100,"Bumps":1,"Paid":false}; order.bump handled 3`)
-		attempts, err := w.histories().Message(t.Context(), w.owner, sent.ID)
+		found, err := w.histories().Messages(t.Context(), w.owner, sent.ID)
+		attempts := found[sent.ID]
 		if err != nil || len(attempts) != 3 || attempts[2].Version != 2 || attempts[0].Instance != last.Instance ||
 			attempts[0].Took <= 0 || attempts[0].Host == "" {
 			t.Errorf("%+v, %v", attempts, err)
@@ -209,11 +210,11 @@ func TestHistoryOfAConversation(t *testing.T) {
 // attempts tells of the attempts of a message, a line each.
 func (w *world) attempts(id saga.ID) (lines []string) {
 	w.t.Helper()
-	found, err := w.histories().Message(w.t.Context(), w.owner, id)
+	found, err := w.histories().Messages(w.t.Context(), w.owner, id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for _, e := range found {
+	for _, e := range found[id] {
 		line := e.Endpoint + ": " + entryLine(e)
 		if e.Reason != "" {
 			line += " (" + e.Reason + ")"
@@ -301,7 +302,7 @@ func TestLivesOfAKeyAreApart(t *testing.T) {
 		t.Fatalf("%+v, %v", ended, err)
 	}
 	ended, err = w.histories().Ended(t.Context(), w.owner, history.EndedOf{Saga: "order", Most: 5,
-		Before: history.EndedBefore{Ended: ended[0].Ended, ID: ended[0].ID}})
+		Before: ended[0].Ended, BeforeID: ended[0].ID})
 	if err != nil || len(ended) != 1 || ended[0] != lives[1] {
 		t.Errorf("%+v, %v", ended, err)
 	}

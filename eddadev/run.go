@@ -46,7 +46,7 @@ func Run(ctx context.Context, b *bus.Bus, runners ...edda.Runner) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", PagesVariable, err)
 		}
-		group.Go(func(ctx context.Context) error { return pages.Serve(ctx, pool) })
+		group.Go(func(ctx context.Context) error { return pages.Serve(ctx, uihost.Database{Pool: pool}) })
 	}
 	group.Go(func(ctx context.Context) error {
 		defer group.Stop() // the pages end with the program

@@ -14,7 +14,7 @@ type May uint16
 // The rights. Look shows everything except bodies and states.
 const (
 	Look     May = 1 << iota
-	Bodies       // bodies of messages and states of instances are shown
+	Bodies       // bodies of messages, states of instances and queries of sessions are shown
 	Retry        // dead letters and runs are retried, jobs undone, and relayed messages sent again
 	Edit         // dead letters are edited
 	Discard      // dead letters are discarded, and messages in queues cancelled

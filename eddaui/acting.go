@@ -139,7 +139,7 @@ func (u *UI) showAction(w http.ResponseWriter, r *http.Request, a *act.Action, p
 		u.writeJSON(w, r, p.Status, p.JSON())
 		return
 	}
-	f := frameOf(r, p)
+	f := u.frameOf(r, p)
 	f.Live, f.JSON = "", ""
 	u.show(w, r, p.Status, "action", f)
 }

@@ -15,7 +15,8 @@
 // query a second serves all viewers of a kind of page. Links are relative: any prefix works.
 //
 // Texts that came from anywhere are escaped, and control and bidirectional characters are spelt out. The pages load
-// nothing from elsewhere, and a strict Content-Security-Policy says so.
+// nothing from elsewhere, and a strict Content-Security-Policy says so. An update of an open page moves no row of a
+// list: what is new waits behind a link.
 //
 // # Failures
 //

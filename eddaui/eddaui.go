@@ -13,6 +13,8 @@ import (
 	"github.com/edda-go/edda/eddaui/internal/live"
 	"github.com/edda-go/edda/eddaui/internal/page"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/flow"
+	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -45,7 +47,17 @@ type Options struct {
 	// is. What history keeps is masked when it is written, see bus.Options.Redact.
 	Redact func(kind string, body json.RawMessage) json.RawMessage
 
+	// Databases are what the header lets people switch between, if there are pages of several. Nil is no switch.
+	Databases []Database
+
 	Log *slog.Logger // nil: slog.Default()
+}
+
+// Database is one of several databases that have pages.
+type Database struct {
+	Name    string
+	Path    string // of its first page, relative to the first page of these pages: "../other/"
+	Current bool   // these pages are of it
 }
 
 // UI serves the pages. It is safe for concurrent use.
@@ -109,7 +121,13 @@ func (u *UI) open(pool *pgxpool.Pool) (err error) {
 	if u.source.Leases, err = scheduler.NewLeases(reader, u.o.Schema); err != nil {
 		return err
 	}
+	if u.source.Vitals, err = vitals.New(reader, vitals.Options{Schema: u.o.Schema}); err != nil {
+		return err
+	}
 	if u.source.Audit, err = audit.New(reader, u.o.Schema); err != nil {
+		return err
+	}
+	if u.source.Flow, err = flow.New(reader, u.o.Schema); err != nil {
 		return err
 	}
 	for _, d := range u.o.Sagas {

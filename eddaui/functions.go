@@ -35,6 +35,8 @@ func (l *look) functions(trace string) template.FuncMap {
 		"minus":    func(a, b int) int { return a - b },
 		"bytes":    view.Bytes,
 		"handler":  page.Handler,
+		"spark":    spark, "drawing": mapDrawing,
+		"begins": page.Begins, "vitalname": page.VitalName,
 		"critical": page.Critical,
 		"list":     func(all ...any) []any { return all },
 	}

@@ -18,7 +18,8 @@ import (
 // lists are the pages that need no name.
 var lists = map[string]string{
 	"now": "/", "sagas": "/sagas", "dead": "/dead", "schedules": "/manifests", "limits": "/limits", "border": "/border",
-	"processes": "/processes", "find": "/find",
+	"processes": "/processes", "find": "/find", "audit": "/audit",
+	"map": "/map",
 }
 
 func TestPagesOfAnEmptySchemaTeach(t *testing.T) {
@@ -46,6 +47,7 @@ func TestPagesOfAShop(t *testing.T) {
 	t.Run("hide bodies and states", func(t *testing.T) { hidden(t, looks, all, shop) })
 	t.Run("escape what came from anywhere", func(t *testing.T) { escaped(t, all) })
 	t.Run("print what the command prints", func(t *testing.T) { asCommand(t, all) })
+	t.Run("are graphs for Mermaid", func(t *testing.T) { asMermaid(t, all, shop) })
 	t.Run("find what there is", func(t *testing.T) { finds(t, all, shop) })
 	t.Run("need the rights of a reader", func(t *testing.T) { asReader(t, pool, schema) })
 	t.Run("follow what happens", func(t *testing.T) { follows(t, all, shop) })
@@ -75,15 +77,12 @@ func goldenShop(t *testing.T, s *site, shop *world.Shop) {
 }
 
 var number = regexp.MustCompile(
-	`(dead/|id="l-| class="n">| class="n wide">|soft">|letter |customer-|label |2026-000)\d+\b`)
+	`(dead/|dead/N">|id="l-| class="n">| class="n wide">|soft">|letter |customer-|label |2026-000)\d+\b`)
 
 // noNumbers takes away the numbers of letters, which depend on who died first.
 func noNumbers(body string) string {
-	return link.ReplaceAllString(number.ReplaceAllString(body, "${1}N"), "${1}N")
+	return number.ReplaceAllString(number.ReplaceAllString(body, "${1}N"), "${1}N") // a link has its number twice
 }
-
-// link is the number of a letter in its link.
-var link = regexp.MustCompile(`(dead/N">)\d+`)
 
 func (s *site) with(t *testing.T) *site {
 	other := *s
@@ -172,7 +171,10 @@ func asCommand(t *testing.T, s *site) {
 		"/dead/1.json":                {"number", "died", "message", "attempts", "error", "headers", "body"},
 		"/endpoints/payments.json":    {"queues", "endpoints", "messages"}, "/limits.json": {"limits", "leases"},
 		"/manifests.json": {"manifests", "next"}, "/find.json?q=orders": {"id", "found"},
-		"/processes.json": {"processes"}, "/border.json": {"relays", "rings"}, "/sagas.json": {"sagas", "instances"},
+		"/processes.json": {"processes"}, "/audit.json": {"entries", "next"},
+		"/map.json":      {"endpoints", "edges", "since"},
+		"/database.json": {"at", "level", "vitals", "holders", "tables", "clients", "slots", "connections_used"},
+		"/border.json":   {"relays", "rings"}, "/sagas.json": {"sagas", "instances"},
 	} {
 		var got map[string]json.RawMessage
 		if err := json.Unmarshal([]byte(s.with(t).get(path)), &got); err != nil {
@@ -182,6 +184,20 @@ func asCommand(t *testing.T, s *site) {
 			if got[field] == nil {
 				t.Errorf("%s has no field %s", path, field)
 			}
+		}
+	}
+}
+
+// What is a graph is one for other programs, too; what is none says so.
+func asMermaid(t *testing.T, s *site, shop *world.Shop) {
+	for path, want := range map[string]string{
+		"/map": "flowchart LR\n", "/conversations/" + shop.Labels.String(): "label.print ×60<br/>3 dead, 57 handled",
+		"/dead": "", "/now": "",
+	} {
+		a := s.with(t).do(http.MethodGet, path+"?as=mermaid")
+		plain := a.header.Get("Content-Type") == "text/plain; charset=utf-8"
+		if want == "" && a.status != http.StatusNotFound || want != "" && (!plain || !strings.Contains(a.body, want)) {
+			t.Errorf("%s as Mermaid is %d %s: %.200s", path, a.status, a.header.Get("Content-Type"), a.body)
 		}
 	}
 }

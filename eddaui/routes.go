@@ -3,6 +3,7 @@ package eddaui
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/eddaui/internal/page"
@@ -37,7 +38,13 @@ var pages = []route{
 	{"/limits", "limits", (*page.Source).Limits},
 	{"/border", "border", (*page.Source).Border},
 	{"/processes", "processes", (*page.Source).Processes},
+	{"/database", "database", (*page.Source).Database},
+	{"/map", "map", (*page.Source).Map},
+	{"/audit", "audit", (*page.Source).Changes},
 }
+
+// rests are the pages that take a long look: while they are open, they are read no more often than that.
+var rests = map[string]time.Duration{"database": 5 * time.Second, "map": 5 * time.Second}
 
 // action is something that changes something.
 type action struct {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -62,13 +63,15 @@ func (u *UI) page(p route) http.Handler {
 			u.fail(w, r, err)
 		case wantsJSON(r):
 			u.writeJSON(w, r, http.StatusOK, found.JSON())
+		case query.Get("as") == "mermaid":
+			u.writeMermaid(w, r, found)
 		default:
 			if f, ok := found.(*page.Find); ok && f.Only() != "" {
 				w.Header().Set("Location", "./"+f.Only()) // relative, as all links: the prefix is not known
 				w.WriteHeader(http.StatusFound)
 				return
 			}
-			u.show(w, r, http.StatusOK, p.template, frameOf(r, found))
+			u.show(w, r, http.StatusOK, p.template, u.frameOf(r, found))
 		}
 	})
 }
@@ -92,7 +95,7 @@ func (u *UI) stream(w http.ResponseWriter, r *http.Request, p route, ask page.As
 	query.Del("live")
 	may := uint64(actorOf(r.Context()).May) // what they see, and their buttons
 	key := address.EscapedPath() + "?" + query.Encode() + " " + strconv.FormatUint(may, 2)
-	f := frameOf(r, nil)
+	f := u.frameOf(r, nil)
 	read := func(ctx context.Context) ([]live.Fragment, error) {
 		found, err := u.read(ctx, p, ask)
 		if err != nil {
@@ -102,8 +105,26 @@ func (u *UI) stream(w http.ResponseWriter, r *http.Request, p route, ask page.As
 		now.put(found)
 		return u.look.fragments(p.template, now)
 	}
-	if err := u.hub.Serve(w, r, p.template, key, read); err != nil {
+	if err := u.hub.Serve(w, r, p.template, key, resting(read, rests[p.template])); err != nil {
 		u.log.WarnContext(r.Context(), "edda: ui: a stream was cut", "path", r.URL.Path, "error", err)
+	}
+}
+
+// resting is a read that gives what it read last for a time.
+func resting(read live.Read, rests time.Duration) live.Read {
+	var (
+		last []live.Fragment
+		at   time.Time
+	)
+	return func(ctx context.Context) ([]live.Fragment, error) { // a page has one reader at a time
+		if last != nil && time.Since(at) < rests {
+			return last, nil
+		}
+		all, err := read(ctx)
+		if err == nil {
+			last, at = all, time.Now()
+		}
+		return all, err
 	}
 }
 
@@ -111,6 +132,7 @@ func (u *UI) stream(w http.ResponseWriter, r *http.Request, p route, ask page.As
 type frame struct {
 	Root    string // relative address of the first page: "", "../", …
 	JSON    string // relative address of this page as JSON
+	Others  []Database
 	Live    string // relative address of the stream, "" for a page that does not change by itself
 	Done    string // what was just done, "" if this page does not follow from an action
 	Bodies  bool
@@ -118,6 +140,7 @@ type frame struct {
 	Section string
 	Title   string
 	Command string
+	Audit   string // relative to Root: what was changed here
 	Now     time.Time
 	Page    page.Page
 }
@@ -140,9 +163,9 @@ func (f frame) Buttons(forms []act.Form) (all []act.Form) {
 	return all
 }
 
-func frameOf(r *http.Request, found page.Page) frame {
+func (u *UI) frameOf(r *http.Request, found page.Page) frame {
 	path := r.URL.EscapedPath()
-	f := frame{Root: rootOf(r), Actor: actorOf(r.Context()), Now: time.Now()}
+	f := frame{Root: rootOf(r), Actor: actorOf(r.Context()), Now: time.Now(), Others: u.o.Databases}
 	f.Bodies = f.Actor.May&Bodies != 0
 	last := path[strings.LastIndex(path, "/")+1:]
 	if last == "" {
@@ -172,6 +195,7 @@ func withQuery(path string, query url.Values) string {
 func (f *frame) put(found page.Page) {
 	about := found.About()
 	f.Page, f.Section, f.Title, f.Command, f.Now = found, about.Section, about.Title, about.Command, about.Now
+	f.Audit = about.Audit
 }
 
 // show writes a page when it is whole.
@@ -201,6 +225,17 @@ func (u *UI) writeJSON(w http.ResponseWriter, r *http.Request, status int, value
 	_, _ = b.WriteTo(w)
 }
 
+// writeMermaid writes the graph that a page shows as a text for Mermaid.
+func (u *UI) writeMermaid(w http.ResponseWriter, r *http.Request, found page.Page) {
+	graph, ok := found.(interface{ Mermaid() string })
+	if !ok {
+		u.complain(w, r, http.StatusNotFound, "There is no graph on this page.")
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, graph.Mermaid())
+}
+
 // notice is a page that says one thing.
 type notice struct {
 	page.Head
@@ -217,7 +252,7 @@ func (u *UI) complain(w http.ResponseWriter, r *http.Request, status int, text s
 		u.writeJSON(w, r, status, n.JSON())
 		return
 	}
-	f := frameOf(r, n)
+	f := u.frameOf(r, n)
 	f.Live, f.JSON = "", ""
 	u.show(w, r, status, "notice", f)
 }

@@ -2,7 +2,6 @@ package eddaui_test
 
 import (
 	"context"
-	"flag"
 	"io"
 	"log/slog"
 	"net/http"
@@ -23,7 +22,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = eddaui.Update
 
 // prefix is where the pages are mounted.
 const prefix = "/tools/edda"
@@ -179,9 +178,13 @@ var (
 		what *regexp.Regexp
 		by   string
 	}{
+		{regexp.MustCompile(`<td class="(n|wide) pace">.*?</td>`), "<td class=\"$1 pace\">COUNTED</td>"},
+		{regexp.MustCompile(`(, |>)[\d.]+( a minute|/min)\b`), "${1}RATE"},
 		{regexp.MustCompile(`<time [^>]*>[^<]*</time>`), "<time>"},
 		{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z`), "MOMENT"},
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*Z`), "MOMENT"},
+		{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC`), "MOMENT"},
+		{regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+&#43;00:00`), "MOMENT"},
 		{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID"},
 		{regexp.MustCompile(`…[0-9a-f]{8}`), "…ID"},
 		{regexp.MustCompile(`v=[0-9a-f]{16}`), "v=SUM"},

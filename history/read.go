@@ -119,12 +119,6 @@ func lastOfRange(id saga.ID) (last [16]byte) {
 	return last
 }
 
-// Message returns the attempts of a message that history has, in the order of time.
-func (s *Store) Message(ctx context.Context, q pg.Queryer, id saga.ID) ([]Entry, error) {
-	found, err := s.Messages(ctx, q, id)
-	return found[id], err
-}
-
 // Messages returns the attempts of some messages that history has, of each in the order of time.
 func (s *Store) Messages(ctx context.Context, q pg.Queryer, ids ...saga.ID) (map[saga.ID][]Entry, error) {
 	pages, err := s.find(ctx, q, ids, messages(ids))
@@ -138,6 +132,39 @@ func (s *Store) Messages(ctx context.Context, q pg.Queryer, ids ...saga.ID) (map
 		}
 	}
 	return found, nil
+}
+
+// The bounds of what Recent reads.
+const (
+	mostOfPage   = 256 << 10
+	mostOfRecent = 8 << 20
+)
+
+// Recent returns the attempts of which the newest pages tell, in the order of time. Pages of more than 256 KiB, those
+// of newer programs, and what is beyond 8 MiB is left out.
+func (s *Store) Recent(ctx context.Context, q pg.Queryer, pages int) (all []Entry, err error) {
+	rows, err := q.Query(ctx, s.sql.Get("recent"), pages, mostOfPage, mostOfRecent)
+	if err != nil {
+		return nil, fmt.Errorf("read the newest pages of the history: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		row := pg.CurrentRow(rows)
+		c, err := decodePage(slices.Clone(row.Bytes(2)), wanted{all: true})
+		if errors.Is(err, ErrNewer) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("page %s of the history: %w", saga.ID(row.UUID(0)), err)
+		}
+		c.name(row.UUID(0), row.Text(1), row.Time(3))
+		all = append(all, c.entries...)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read the newest pages of the history: %w", err)
+	}
+	slices.SortStableFunc(all, func(a, b Entry) int { return a.At.Compare(b.At) })
+	return all, nil
 }
 
 // messages wants these messages.
@@ -217,27 +244,47 @@ func (s *Store) LifeOf(ctx context.Context, q pg.Queryer, id saga.ID) (life Life
 	return found[0], true, nil
 }
 
-// EndedBefore names the place in a list of ended lives from which to go on. The zero value is the beginning.
-type EndedBefore struct {
-	Ended time.Time
-	ID    saga.ID
-}
-
 // EndedOf says which lives Ended returns.
 type EndedOf struct {
 	Saga    string
 	Outcome Outcome // "" is any
-	Before  EndedBefore
 	Most    int
+
+	// Before and BeforeID are the end and the id of the life after which the list goes on; zero is the beginning.
+	Before   time.Time
+	BeforeID saga.ID
 }
 
 // Ended returns lives that have ended, the newest first.
 func (s *Store) Ended(ctx context.Context, q pg.Queryer, of EndedOf) ([]Life, error) {
-	before := of.Before
-	if before.Ended.IsZero() {
-		before = EndedBefore{Ended: time.Now().Add(100 * 365 * 24 * time.Hour)}
+	if of.Before.IsZero() {
+		of.Before = time.Now().Add(100 * 365 * 24 * time.Hour)
 	}
-	return s.lives(ctx, q, s.sql.Get("ended"), of.Saga, string(of.Outcome), before.Ended, [16]byte(before.ID), of.Most)
+	return s.lives(ctx, q, s.sql.Get("ended"), of.Saga, string(of.Outcome), of.Before, [16]byte(of.BeforeID), of.Most)
+}
+
+// EndedSince counts the lives that have ended within a period, by saga and up to most of each.
+func (s *Store) EndedSince(
+	ctx context.Context, q pg.Queryer, sagas []string, period time.Duration, most int,
+) (map[string]int64, error) {
+	rows, err := q.Query(ctx, s.sql.Get("ended_since"), sagas, period.Microseconds(), most)
+	if err != nil {
+		return nil, fmt.Errorf("count lives in the history: %w", err)
+	}
+	counts := make(map[string]int64, len(sagas))
+	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (none struct{}, err error) {
+		var (
+			name  string
+			count int64
+		)
+		err = row.Scan(&name, &count)
+		counts[name] = count
+		return none, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count lives in the history: %w", err)
+	}
+	return counts, nil
 }
 
 func (s *Store) lives(ctx context.Context, q pg.Queryer, sql string, args ...any) ([]Life, error) {

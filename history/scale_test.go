@@ -63,7 +63,7 @@ func BenchmarkRead(b *testing.B) {
 			})
 			b.Run("message", func(b *testing.B) {
 				for b.Loop() {
-					if got, err := s.store.Message(b.Context(), pool, s.message); err != nil || len(got) != 1 {
+					if got, err := s.store.Messages(b.Context(), pool, s.message); err != nil || len(got) != 1 {
 						b.Fatalf("%d attempts, %v", len(got), err)
 					}
 				}

@@ -17,6 +17,16 @@ WHERE r.name = 'history';
 -- name: pages
 SELECT h.id, h.endpoint, h.page, h.at FROM :schema.history h WHERE h.id = ANY($1::uuid[]);
 
+-- name: recent
+-- Ids are of version 7, so this is a walk of their index from its end. The length of a page is read without its bytes.
+SELECT w.id, w.endpoint, w.page, w.at
+FROM (
+    SELECT h.*, sum(octet_length(h.page)) OVER (ORDER BY h.id DESC) AS bytes
+    FROM (SELECT * FROM :schema.history ORDER BY id DESC LIMIT $1) h
+    WHERE octet_length(h.page) <= $2
+) w
+WHERE w.bytes <= $3;
+
 -- name: find
 -- The pages that may tell of each id, the newest first. The first six bytes of until are 100 beyond those of id.
 SELECT u.n::int4, r.page
@@ -32,6 +42,13 @@ WHERE l.saga = $1 AND l.key = $2 ORDER BY l.ended DESC LIMIT $3;
 
 -- name: life
 SELECT l.iid, l.saga, l.key, l.ended, l.outcome, l.page FROM :schema.history_life l WHERE l.iid = $1;
+
+-- name: ended_since
+-- Of each saga, up to a number.
+SELECT s.name, (SELECT count(*) FROM (
+    SELECT FROM :schema.history_life l
+    WHERE l.saga = s.name AND l.ended > now() - $2::bigint * interval '1 microsecond' LIMIT $3) e)::bigint
+FROM unnest($1::text[]) s(name);
 
 -- name: ended
 SELECT l.iid, l.saga, l.key, l.ended, l.outcome, l.page FROM :schema.history_life l

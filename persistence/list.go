@@ -25,7 +25,8 @@ type ListOptions struct {
 	KeyPrefix string // only with Saga
 	AfterSaga string // continue after the instance of this saga and AfterKey; "" with an AfterKey means Saga
 	AfterKey  string
-	Limit     int // 0 is DefaultLimit; at most MaxLimit
+	Limit     int  // 0 is DefaultLimit; at most MaxLimit
+	Oldest    bool // those that began first, of all sagas and in that order; the fields above Limit do not hold
 }
 
 // Listed is a stored instance, for operators. In a list Instance.State is nil.
@@ -38,9 +39,9 @@ type Listed struct {
 
 var errPrefixAlone = errors.New("a key prefix needs the name of the saga")
 
-// List returns living instances without their states, in the byte order of saga and key. It reads no more of the index
-// than it returns, takes no lock and never waits, and the result may be outdated when it arrives. q is any pool,
-// connection or transaction.
+// List returns living instances without their states, in the byte order of saga and key, or the oldest first. It reads
+// no more of the index than it returns, takes no lock and never waits, and the result may be outdated when it arrives.
+// q is any pool, connection or transaction.
 func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, error) {
 	if o.KeyPrefix != "" && o.Saga == "" {
 		return nil, fmt.Errorf("list saga instances: %w", errPrefixAlone)
@@ -51,15 +52,21 @@ func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, e
 	if o.Limit <= 0 {
 		o.Limit = DefaultLimit
 	}
+	sql, args := s.sql.Get("list"), []any{o.Saga, o.KeyPrefix, o.AfterSaga, o.AfterKey, min(o.Limit, MaxLimit)}
+	if o.Oldest {
+		sql, args = s.sql.Get("oldest"), []any{min(o.Limit, MaxLimit)}
+	}
 	// Planned on each call: a plan that was made for the empty table would read the whole table.
-	rows, err := q.Query(ctx, s.sql.Get("list"), pg.Planned,
-		o.Saga, o.KeyPrefix, o.AfterSaga, o.AfterKey, min(o.Limit, MaxLimit))
+	rows, err := q.Query(ctx, sql, append([]any{pg.Planned}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("list saga instances: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, scanListed)
 	if err != nil {
 		return nil, fmt.Errorf("list saga instances: %w", err)
+	}
+	if o.Oldest {
+		return all, nil
 	}
 	return o.cut(all), nil
 }

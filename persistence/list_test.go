@@ -95,6 +95,33 @@ func TestListHasPages(t *testing.T) {
 	}
 }
 
+// The oldest are those that began first, whatever their sagas and keys are.
+func TestOldest(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	for n, name := range []string{"b/2", "a/1", "c/3"} {
+		of, key, _ := strings.Cut(name, "/")
+		_, err := db.Exec(t.Context(), db.render(`INSERT INTO :schema.saga
+			(iid, saga, key, version, state_version, state) VALUES (
+				lpad(to_hex($1::int), 32, '0')::uuid, $2, $3, 1, 1, '{"a": 1}')`), n, of, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for limit, want := range map[int]string{2: "b/2 a/1 ", 10: "b/2 a/1 c/3 "} {
+		got := ""
+		all, err := db.store.List(t.Context(), db, persistence.ListOptions{Oldest: true, Limit: limit})
+		for _, l := range all {
+			if got += l.Instance.Saga + "/" + l.Instance.Key + " "; len(l.Instance.State) > 0 {
+				t.Errorf("%s has its state", l.Instance.Key)
+			}
+		}
+		if err != nil || got != want {
+			t.Errorf("the %d oldest are %s, %v, want %s", limit, got, err, want)
+		}
+	}
+}
+
 func TestShow(t *testing.T) {
 	t.Parallel()
 	db := open(t)

@@ -57,10 +57,10 @@ database. CHANGE has what differs; --json has all of it. Entries are kept for 40
 					return view.View{}, err
 				}
 				if since != "" {
-					f.Since, _ = timeOf(since, now) // it has been checked
+					f.Since, _ = view.ReadTime(since, now) // it has been checked
 				}
 				if until != "" {
-					f.Until, _ = timeOf(until, now)
+					f.Until, _ = view.ReadTime(until, now)
 				}
 				log, err := audit.New(t.pool, t.schemaName())
 				if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
@@ -260,35 +259,17 @@ func (f *letterFlags) read(ctx context.Context, t letters) (deadletter.Filter, e
 	if err != nil {
 		return f.filter, err
 	}
-	f.filter.DiedFrom, _ = timeOf(f.since, now) // check has read them once
-	f.filter.DiedBefore, _ = timeOf(f.until, now)
+	f.filter.DiedFrom, _ = view.ReadTime(f.since, now) // check has read them once
+	f.filter.DiedBefore, _ = view.ReadTime(f.until, now)
 	return f.filter, nil
 }
 
 // checkTimes reads the times that flags were given, as pairs of a flag's name and its text.
 func checkTimes(c *cobra.Command, flags ...string) error {
 	for n := 0; n < len(flags); n += 2 {
-		if _, err := timeOf(flags[n+1], time.Time{}); err != nil {
+		if _, err := view.ReadTime(flags[n+1], time.Time{}); err != nil {
 			return usage(c, fmt.Errorf("--%s %s: %w", flags[n], view.Escape(flags[n+1]), err))
 		}
 	}
 	return nil
-}
-
-// timeOf reads a time, or how long it is before now; "" is none.
-func timeOf(text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if ago, err := time.ParseDuration(strings.TrimSpace(text)); err == nil {
-		if ago < 0 {
-			return time.Time{}, errors.New("this is in the future")
-		}
-		return now.Add(-ago), nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return time.Time{}, errors.New("want a time like 2026-11-21T10:00:00Z, or how long ago, like 90m")
-	}
-	return at, nil
 }

@@ -195,12 +195,22 @@ the endpoint has no partitions any more. If this is interrupted the old number s
 					return view.View{}, err
 				}
 				done, err := op.Set(ctx, args[0], n)
-				return view.Partitions(args[0], done), err
+				return partitioned(args[0], done), err
 			})
 		},
 	}
 	c.Flags().BoolVar(&none, "none", false, "make it an endpoint without partitions")
 	return c
+}
+
+func partitioned(endpoint string, c partitions.Changed) view.View {
+	now := fmt.Sprintf("%d partitions", c.After)
+	if c.After == 0 {
+		now = "no partitions"
+	}
+	return lineOf(
+		view.Object{"endpoint", endpoint, "partitions", c.After, "before", c.Before, "moved", c.Moved},
+		"Endpoint %s has %s, and had %d. %d messages went back to its own queue.", endpoint, now, c.Before, c.Moved)
 }
 
 func workers(n int) string {

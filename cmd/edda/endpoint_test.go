@@ -10,8 +10,7 @@ func TestPartitionsOfAnEndpoint(t *testing.T) {
 	w := migrated(t)
 	w.want(exitDone, "migrate", "install", "orders")
 	w.prints(w.want(exitDone, "endpoint", "partitions", "orders", "4").out, `
-		| Endpoint orders has 4 partitions, and had 0.
-		| 0 messages went back to its own queue.`)
+		| Endpoint orders has 4 partitions, and had 0. 0 messages went back to its own queue.`)
 	w.prints(w.want(exitDone, "endpoint", "partitions", "orders", "2", "--json").out, `
 		| {
 		|  "endpoint": "orders",
@@ -20,8 +19,7 @@ func TestPartitionsOfAnEndpoint(t *testing.T) {
 		|  "moved": 0
 		| }`)
 	w.prints(w.want(exitDone, "endpoint", "partitions", "orders", "--none").out, `
-		| Endpoint orders has no partitions, and had 2.
-		| 0 messages went back to its own queue.`)
+		| Endpoint orders has no partitions, and had 2. 0 messages went back to its own queue.`)
 	for _, bad := range [][]string{{"orders"}, {"orders", "0"}, {"orders", "257"}, {"orders", "3", "--none"}} {
 		w.want(exitUsage, append([]string{"endpoint", "partitions"}, bad...)...)
 	}

@@ -7,11 +7,13 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/ring"
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/spf13/cobra"
@@ -185,7 +187,7 @@ for ten million messages. Exit code 3: nothing is known of the id.`,
 }
 
 func (t histories) conversation() *cobra.Command {
-	most := 0
+	most, mermaid := 0, false
 	c := &cobra.Command{
 		Use: "conversation ID", Short: "Show what followed from a message, as a tree of causes",
 		Long: `Show the conversation of a message as a tree: below each message those that its handlers sent, and where
@@ -201,6 +203,9 @@ conversation. Exit code 3: nothing is known of the id.`,
 			if most < 1 || most > 10_000 {
 				return usage(c, fmt.Errorf("--limit is %d, want 1 to 10000", most))
 			}
+			if err := oneFormat(c, t.json, mermaid); err != nil {
+				return err
+			}
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				conversation, ok, err := op.History().Conversation(ctx, id, most)
 				if err == nil && !ok {
@@ -210,11 +215,12 @@ conversation. Exit code 3: nothing is known of the id.`,
 				if conversation.More {
 					v.Parts = append(v.Parts, view.Line("There are more messages: --limit"))
 				}
-				return v, err
+				return asGraph(v, mermaid), err
 			})
 		},
 	}
 	c.Flags().IntVar(&most, "limit", 1000, "messages, at most 10000")
+	c.Flags().BoolVar(&mermaid, "mermaid", false, "print a flowchart of Mermaid")
 	return c
 }
 
@@ -235,7 +241,7 @@ func (t histories) ended() *cobra.Command {
 			}
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				lives, err := op.History().Ended(ctx, history.EndedOf{Saga: args[0],
-					Outcome: history.Outcome(outcome), Before: history.EndedBefore{Ended: ended, ID: id}, Most: limit})
+					Outcome: history.Outcome(outcome), Before: ended, BeforeID: id, Most: limit})
 				return listed(view.Lives(lives, limit), "No instance is known to have ended."), err
 			})
 		},
@@ -408,4 +414,56 @@ func (t histories) identities(ctx context.Context, op *operate.Operator, id saga
 			"edda history conversation " + id.String()})
 	}
 	return all, nil
+}
+
+func (t histories) mapCommand() *cobra.Command {
+	mermaid := false
+	c := &cobra.Command{
+		Use: "map", Short: "Show which kinds go from where to where",
+		Long: `Show which kinds go from which saga and endpoint to which endpoint. Who consumes a kind is read from the
+subscriptions; who sends it from the newest 500 transactions of the history, so that what was not sent lately has no
+sender here, nor has what an endpoint sends that keeps no history. SEEN is the number of messages there.`,
+		Example: `  edda map
+  edda map --mermaid > docs/map.mmd`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := oneFormat(c, t.json, mermaid); err != nil {
+				return err
+			}
+			return t.operate(c, func(ctx context.Context, _ *operate.Operator) (view.View, error) {
+				reader, err := flow.New(t.pool, t.schemaName())
+				if err != nil {
+					return view.View{}, err
+				}
+				m, err := reader.Map(ctx)
+				v := view.Map(&m)
+				if len(m.Edges) == 0 {
+					v.Parts = []view.Part{view.Line("No endpoint subscribes to anything.")}
+				}
+				return asGraph(v, mermaid), err
+			})
+		},
+	}
+	c.Flags().BoolVar(&mermaid, "mermaid", false, "print a flowchart of Mermaid")
+	return c
+}
+
+// oneFormat refuses to print in two formats.
+func oneFormat(c *cobra.Command, json, mermaid bool) error {
+	if mermaid && json {
+		return usage(c, errors.New("give --mermaid or --json, not both"))
+	}
+	return nil
+}
+
+// asGraph is a view, or the graph that it shows.
+func asGraph(v view.View, mermaid bool) view.View {
+	if !mermaid {
+		return v
+	}
+	graph := view.View{}
+	for line := range strings.SplitSeq(strings.TrimSuffix(v.Mermaid, "\n"), "\n") {
+		graph.Parts = append(graph.Parts, view.Line(line))
+	}
+	return graph
 }

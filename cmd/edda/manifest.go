@@ -222,7 +222,7 @@ bounds how many are active. When there are more due times than --max, the output
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			for flag, text := range map[string]string{"--from": from, "--until": until} {
-				if _, err := timeOf(text, time.Time{}); err != nil || text == "" {
+				if _, err := view.ReadTime(text, time.Time{}); err != nil || text == "" {
 					return usage(c, fmt.Errorf("%s %s: want a time like 2026-11-21T10:00:00Z, or how long ago, like "+
 						"90m", flag, view.Escape(text)))
 				}
@@ -256,8 +256,8 @@ func (t *tool) period(ctx context.Context, from, until string) (first, last time
 	if err != nil {
 		return first, last, err
 	}
-	if first, err = timeOf(from, now); err == nil {
-		last, err = timeOf(until, now)
+	if first, err = view.ReadTime(from, now); err == nil {
+		last, err = view.ReadTime(until, now)
 	}
 	return first, last, err
 }

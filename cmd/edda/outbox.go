@@ -70,9 +70,9 @@ func (f *keptFlags) check(c *cobra.Command) error {
 // put back are relayed again.
 func (f *keptFlags) read(now time.Time, endpoint string) (filter outbox.KeptFilter, after outbox.KeptPlace) {
 	filter = outbox.KeptFilter{Endpoint: endpoint, Kind: f.kind, Until: now}
-	filter.Since, _ = timeOf(f.since, now) // check has read them once
+	filter.Since, _ = view.ReadTime(f.since, now) // check has read them once
 	if f.until != "" {
-		filter.Until, _ = timeOf(f.until, now)
+		filter.Until, _ = view.ReadTime(f.until, now)
 	}
 	after.Relayed, after.ID, _ = view.ReadPlace(f.after)
 	return filter, after

@@ -1,7 +1,12 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"regexp"
+	"strings"
 
 	"github.com/edda-go/edda/internal/uihost"
 	"github.com/spf13/cobra"
@@ -9,7 +14,7 @@ import (
 
 // uiCommand serves the pages of package eddaui.
 func (t *tool) uiCommand() *cobra.Command {
-	o := uihost.Options{}
+	o, databases := uihost.Options{}, []string{}
 	c := &cobra.Command{
 		Use: "ui", Short: "Serve pages that show all of this in a browser",
 		Long: `Serve pages that show endpoints, sagas, messages, dead letters, schedules, limits and processes, and that
@@ -20,9 +25,13 @@ none.
 Without --auth the pages are for this machine: the address that is printed has a token that works once, and gives the
 browser a cookie. With --auth basic:FILE they ask for a name and a password; FILE has lines NAME:PASSWORD, and only its
 owner may read it. With --auth header:NAME a proxy has done so, and says who it is in that header; it runs on this
-machine, or in the networks behind an @. Programs embed the same pages: package eddaui.`,
+machine, or in the networks behind an @. Programs embed the same pages: package eddaui.
+
+With --database NAME=… more than once there are pages of each of these databases below /NAME/, and a switch between
+them in the header. One that does not answer says so on its pages, and the others go on.`,
 		Example: `  edda ui
   edda ui --listen 127.0.0.1:0 --read-only
+  edda ui --database shop=postgres://db1/shop --database bank=postgres://db2/bank
   edda ui --listen 0.0.0.0:7433 --auth basic:/etc/edda/users
   edda ui --listen 10.0.0.5:7433 --auth header:X-Forwarded-User@10.0.0.0/24`,
 		Args: arguments(cobra.NoArgs),
@@ -33,15 +42,59 @@ machine, or in the networks behind an @. Programs embed the same pages: package 
 			if err != nil {
 				return usage(c, err)
 			}
-			ctx, _, err := t.openWithin(c.Context(), 0)
+			ctx, all, err := openDatabases(t, c, databases)
+			defer func() {
+				for _, d := range all {
+					d.Pool.Close()
+				}
+			}()
 			if err != nil {
 				return err
 			}
-			return host.Serve(ctx, t.pool)
+			return host.Serve(ctx, all...)
 		},
 	}
+	c.Flags().StringArrayVar(&databases, "database", nil, "connection string (default $DATABASE_URL, else $PGHOST "+
+		"and the like); or more than once NAME=CONNECTION-STRING")
 	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:7433", "address and port; port 0 is a free one")
 	c.Flags().StringVar(&o.Auth, "auth", "", "basic:FILE, or header:NAME; without it only this machine is served")
 	c.Flags().BoolVar(&o.ReadOnly, "read-only", false, "nobody may change anything")
 	return c
+}
+
+// named is a connection string with a name before it. That of libpq begins with a name, too, as in host=db1, so what
+// follows has to look like a connection string.
+var named = regexp.MustCompile(`^([^=/:]+)=(postgres(?:ql)?://.*|\w+=.*)$`)
+
+// openDatabases connects to the databases of ui: to the one of the flag or of the environment, or to several.
+func openDatabases(t *tool, c *cobra.Command, flags []string) (context.Context, []uihost.Database, error) {
+	if len(flags) < 2 && (len(flags) == 0 || !named.MatchString(flags[0])) {
+		t.database = strings.Join(flags, "")
+		ctx, _, err := t.openWithin(c.Context(), 0)
+		if err != nil {
+			return ctx, nil, err
+		}
+		return ctx, []uihost.Database{{Pool: t.pool}}, nil
+	}
+	names, texts := []string{}, []string{}
+	for _, flag := range flags {
+		parts := named.FindStringSubmatch(flag)
+		if parts == nil {
+			return nil, nil, usage(c, errors.New("--database is given more than once: want NAME=CONNECTION-STRING "+
+				"each"))
+		}
+		names, texts = append(names, parts[1]), append(texts, parts[2])
+	}
+	if err := uihost.CheckNames(names); err != nil {
+		return nil, nil, usage(c, err)
+	}
+	ctx, all := c.Context(), []uihost.Database{}
+	for n, text := range texts {
+		t.database = text
+		if _, err := t.connect(ctx, 0); err != nil { // a schema that is not there is told on its pages
+			return ctx, all, fmt.Errorf("database %s: %w", names[n], err)
+		}
+		all = append(all, uihost.Database{Name: names[n], Pool: t.pool})
+	}
+	return ctx, all, nil
 }

@@ -24,13 +24,27 @@ import (
 
 func TestUIServesUntilItIsInterrupted(t *testing.T) {
 	w := migrated(t)
+	serves(t, map[string]string{"/": "No endpoint is installed"}, "--database", pgdev.DSN(t), "--schema", w.schema)
+}
+
+// Several databases have pages under their names, and one that does not answer does not end the others.
+func TestUIServesSeveralDatabases(t *testing.T) {
+	w := migrated(t)
+	w.want(exitDone, "migrate", "install", "orders")
+	serves(t, map[string]string{"/": "orders", "/shop/": "orders", "/away/": ""},
+		"--database", "shop="+pgdev.DSN(t), "--database", "away=host=127.0.0.1 port=1", "--schema", w.schema)
+}
+
+// serves runs edda ui, looks whether each page says what it shall, "" being a page that is refused, and interrupts it.
+func serves(t *testing.T, pages map[string]string, flags ...string) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	out, in := io.Pipe()
 	var complaints bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"ui", "--listen", "127.0.0.1:0", "--database", pgdev.DSN(t), "--schema", w.schema},
+		ended <- run(ctx, append([]string{"ui", "--listen", "127.0.0.1:0"}, flags...),
 			streams{in: strings.NewReader(""), out: in, err: &complaints})
 		_ = in.Close()
 	}()
@@ -43,16 +57,31 @@ func TestUIServesUntilItIsInterrupted(t *testing.T) {
 	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+/\?token=\w+`).FindString(string(said[:n]))
 	jar, _ := cookiejar.New(nil)
 	client := &http.Client{Jar: jar}
-	for _, address := range []string{url, strings.Split(url, "?")[0]} {
+	get := func(address string) (int, string) {
+		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, err := client.Do(r)
-		if err != nil || got.StatusCode != http.StatusOK {
-			t.Fatalf("%s is %v, %v", address, got, err)
+		if err != nil {
+			t.Fatal(err)
 		}
-		_ = got.Body.Close()
+		body, err := io.ReadAll(got.Body)
+		if err := errors.Join(err, got.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return got.StatusCode, string(body)
+	}
+	if code, body := get(url); code != http.StatusOK {
+		t.Fatalf("%s is %d: %s", url, code, body)
+	}
+	base, _, _ := strings.Cut(url, "/?")
+	for path, want := range pages {
+		code, body := get(base + path)
+		if (code == http.StatusOK) != (want != "") || !strings.Contains(body, want) {
+			t.Errorf("%s is %d, and does not say %q", path, code, want)
+		}
 	}
 	cancel()
 	if code := <-ended; code != exitDone {
@@ -60,10 +89,31 @@ func TestUIServesUntilItIsInterrupted(t *testing.T) {
 	}
 }
 
+func TestConnectionStringsHaveNames(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]string{
+		"shop=postgres://db1/shop": "shop postgres://db1/shop", "a=host=db1 dbname=shop": "a host=db1 dbname=shop",
+		"a=postgresql://u:p=w@db1/x?a=b": "a postgresql://u:p=w@db1/x?a=b", "postgres://db1/shop?a=b": "",
+		"host=db1": "", "host=db1 dbname=shop": "", "host=/var/run/x=y dbname=shop": "", "": "",
+	} {
+		got := ""
+		if parts := named.FindStringSubmatch(flag); parts != nil {
+			got = parts[1] + " " + parts[2]
+		}
+		if got != want {
+			t.Errorf("%q is %q, want %q", flag, got, want)
+		}
+	}
+}
+
 func TestUIRefusesToBeOpenToAll(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"ui", "--listen", "0.0.0.0:7433"}, {"ui", "--auth", "none"}, {"ui", "--listen", "7433"},
+		{"ui", "--database", "postgres://127.0.0.1:1/other"},
+		{"ui", "--database", "a=postgres://127.0.0.1:1/a"},
+		{"ui", "--database", "a=postgres://127.0.0.1:1/a", "--database", "a=postgres://127.0.0.1:1/b"},
+		{"ui", "--database", "a=postgres://127.0.0.1:1/a", "--database", "../b=postgres://127.0.0.1:1/b"},
 	} {
 		var complaints bytes.Buffer
 		code := run(t.Context(), append(args, "--database", "postgres://127.0.0.1:1/none"),
@@ -114,7 +164,8 @@ func TestPagesPrintWhatTheirCommandsPrint(t *testing.T) {
 		"/now": false, "/sagas": true, "/sagas/order": true, "/sagas/order/2026-0003": true, "/dead": true,
 		"/sagas/order/2026-0012": true, "/dead/1": true, "/endpoints/payments": true, "/manifests": true,
 		"/manifests/night%2Fsettle": true, "/limits": true, "/messages/" + shop.First.String(): true,
-		"/conversations/" + shop.Labels.String(): true, "/border": false,
+		"/conversations/" + shop.Labels.String(): true, "/border": false, "/map": true, "/audit": true,
+		"/database": false,
 	}
 	for path, same := range all {
 		found := inAShell.FindStringSubmatch(get(path))
@@ -127,6 +178,13 @@ func TestPagesPrintWhatTheirCommandsPrint(t *testing.T) {
 			t.Errorf("%s: edda %s ends with %d: %s", path, found[1], said.code, said.err)
 		}
 		page := parsed(path, get(path+".json"))
+		if path == "/map" || strings.HasPrefix(path, "/conversations/") {
+			printed := w.want(exitDone, append(strings.Fields(html.UnescapeString(found[1])), "--mermaid")...).out
+			if graph := get(path + "?as=mermaid"); graph != printed || !strings.HasPrefix(graph, "flowchart ") {
+				t.Errorf("%s as Mermaid is\n%s\nand the command prints\n%s", path, graph, printed)
+			}
+			w.want(exitUsage, append(strings.Fields(html.UnescapeString(found[1])), "--mermaid", "--json")...)
+		}
 		for name, value := range parsed("edda "+found[1], said.out) {
 			if same && !reflect.DeepEqual(page[name], value) {
 				t.Errorf("%s: %s is\n%v\nand the command says\n%v", path, name, page[name], value)

@@ -22,6 +22,7 @@ func pages(s *shop) map[string]string {
 		"lives": "sagas/order/2026-0003", "dead": "dead", "letter": "dead/1", "endpoint": "endpoints/payments",
 		"retrying": "endpoints/erp", "conversation": s.tree, "message": strings.Replace(s.tree, "conversations",
 			"messages", 1), "schedules": "manifests", "limits": "limits", "border": "border", "processes": "processes",
+		"database": "database", "audit": "audit", "map": "map",
 		"find": "find?q=nothing+of+this+name", "missing": "dead/9999", "manifest": "manifests/night%2Fsettle",
 	}
 }
@@ -33,6 +34,8 @@ func TestVisitors(t *testing.T) {
 		t.Run("pages "+l.name, func(t *testing.T) { everyPage(t, s, l, axe) })
 	}
 	t.Run("an update keeps the focus", func(t *testing.T) { keepsFocus(t, s) })
+	t.Run("what is new waits", func(t *testing.T) { newsWaits(t, s, axe) })
+	t.Run("what is gone stays", func(t *testing.T) { goneStays(t, s) })
 	t.Run("updates can be paused", func(t *testing.T) { paused(t, s) })
 	t.Run("by keyboard", func(t *testing.T) { byKeyboard(t, s) })
 	t.Run("colours are chosen", func(t *testing.T) { colours(t, s) })

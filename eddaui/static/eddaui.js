@@ -1,8 +1,8 @@
 // Keeps an open page up to date by server-sent events, and adds keys. Every page is whole without it.
 "use strict";
 
-(function () {
-  const root = document.documentElement;
+(() => {
+  const root = document.documentElement, byID = (id) => document.getElementById(id);
   const storage = { // a browser may forbid it
     get(name) { try { return localStorage.getItem(name); } catch { return null; } },
     set(name, value) { try { localStorage.setItem(name, value); } catch { /* then it holds for this page */ } },
@@ -12,7 +12,7 @@
     root.dataset.theme = theme; // before the page is drawn
   }
 
-  document.addEventListener("DOMContentLoaded", function () {
+  document.addEventListener("DOMContentLoaded", () => {
     themes();
     copies(document);
     times();
@@ -27,32 +27,32 @@
   });
 
   function themes() {
-    document.querySelectorAll("input[name=theme]").forEach(function (input) {
+    document.querySelectorAll("input[name=theme]").forEach((input) => {
       input.checked = input.value === (theme || "auto");
-      input.addEventListener("change", function () {
+      input.addEventListener("change", () => {
         storage.set("edda-theme", input.value);
-        if (input.value === "auto") {
-          delete root.dataset.theme;
-        } else {
-          root.dataset.theme = input.value;
-        }
+        root.dataset.theme = input.value === "auto" ? "" : input.value;
       });
     });
   }
 
   function copies(within) {
-    if (!navigator.clipboard) {
-      return;
+    if (navigator.clipboard) {
+      within.querySelectorAll("[data-copy]").forEach((button) => { button.hidden = false; });
     }
-    within.querySelectorAll("[data-copy]").forEach(function (button) { button.hidden = false; });
   }
-  document.addEventListener("click", function (event) {
-    const button = event.target.closest("[data-copy]");
-    if (button) {
-      navigator.clipboard.writeText(button.dataset.copy).then(function () {
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-copy]"), news = event.target.closest(".news");
+    if (news) {
+      event.preventDefault();
+      const place = news.closest("[data-live]");
+      morph(place, latest.get(place.id), false);
+      place.querySelector(".scroll").focus();
+    } else if (button) {
+      navigator.clipboard.writeText(button.dataset.copy).then(() => {
         const text = button.textContent;
         button.textContent = "copied";
-        setTimeout(function () { button.textContent = text; }, 1000);
+        setTimeout(() => { button.textContent = text; }, 1000);
       });
     }
   });
@@ -70,7 +70,7 @@
     return hours + " h" + (minutes % 60 ? " " + minutes % 60 + " min" : "");
   }
   function times() {
-    document.querySelectorAll("time[data-ago], time[data-age]").forEach(function (time) {
+    document.querySelectorAll("time[data-ago], time[data-age]").forEach((time) => {
       const ms = Date.now() + ahead - Date.parse(time.dateTime);
       let text = ms < 0 ? "in a moment" : "just now";
       if (time.dataset.age !== undefined) {
@@ -89,21 +89,19 @@
 
   function follow() {
     const address = document.body.dataset.stream;
-    const link = document.getElementById("link"), hold = document.getElementById("hold");
-    if (!address || !window.EventSource || !window.Idiomorph) {
+    const link = byID("link"), hold = byID("hold");
+    if (!address || !window.Idiomorph) {
       return;
     }
-    let source = null, held = false, first = new Set(), retry = 0;
+    let source, held = false, first = new Set(), retry;
     function say(text) {
       link.textContent = text;
       link.hidden = text === "";
     }
     function close() {
       clearTimeout(retry);
-      if (source) {
-        source.close();
-        source = null;
-      }
+      source?.close();
+      source = null;
     }
     function open() {
       close();
@@ -111,29 +109,30 @@
         return;
       }
       source = new EventSource(address);
-      source.addEventListener("open", function () {
+      source.addEventListener("open", () => {
         first = new Set();
         say("live");
       });
-      source.addEventListener("error", function () {
+      source.addEventListener("error", () => {
         say("the connection was lost; trying again");
-        if (source && source.readyState === EventSource.CLOSED) {
+        if (source?.readyState === 2) {
           retry = setTimeout(open, 10000);
         }
       });
-      source.addEventListener("clock", function (event) { ahead = Number(event.data) - Date.now(); });
-      source.addEventListener("trouble", function (event) { say(JSON.parse(event.data).text || "live"); });
-      source.addEventListener("fragment", function (event) {
-        const news = JSON.parse(event.data), place = document.getElementById(news.id);
+      source.addEventListener("clock", (event) => { ahead = Number(event.data) - Date.now(); });
+      source.addEventListener("trouble", (event) => { say(JSON.parse(event.data).text || "live"); });
+      source.addEventListener("fragment", (event) => {
+        const news = JSON.parse(event.data), place = byID(news.id);
         if (place) {
-          morph(place, news.html, first.has(news.id));
+          latest.set(news.id, news.html);
+          morph(place, keep(place, news.html), first.has(news.id));
           first.add(news.id);
           times();
         }
       });
     }
     hold.hidden = false;
-    hold.addEventListener("click", function () {
+    hold.addEventListener("click", () => {
       held = !held;
       hold.setAttribute("aria-pressed", String(held));
       hold.textContent = held ? "Go on with updates" : "Pause updates";
@@ -142,8 +141,35 @@
     });
     document.addEventListener("visibilitychange", open);
     window.addEventListener("pagehide", close);
-    window.addEventListener("pageshow", function (event) { if (event.persisted) { open(); } });
+    window.addEventListener("pageshow", (event) => { if (event.persisted) { open(); } });
     open();
+  }
+
+  // keep leaves rows of lists in their places: new ones wait behind a link, those that are gone stay.
+  const latest = new Map();
+  function keep(place, html) {
+    const next = document.createElement("template"), tables = place.querySelectorAll("table.rows");
+    next.innerHTML = html;
+    next.content.querySelectorAll("table.rows").forEach((table, n) => {
+      const shown = tables[n]?.tBodies[0];
+      if (!shown?.rows[0]?.id) {
+        return;
+      }
+      const body = table.tBodies[0], rows = new Map(Array.from(body.rows, (row) => [row.id, row]));
+      let gone = 0;
+      body.replaceChildren(...Array.from(shown.rows, (old) => {
+        const row = rows.get(old.id) || old.cloneNode(true);
+        if (!rows.delete(old.id) && ++gone && !row.className) {
+          row.className = "gone";
+          row.cells[0].innerHTML += ' <span class="tag">gone</span>';
+        }
+        return row;
+      }));
+      if (rows.size + gone) {
+        table.insertAdjacentHTML("beforebegin", '<a class="news" href="">' + (rows.size ? rows.size + " new" : gone + " gone") + "</a>");
+      }
+    });
+    return next.innerHTML;
   }
 
   // morph changes what is different, and nothing else: focus, selection, open details and the scroll position stay.
@@ -172,7 +198,7 @@
     });
     copies(place);
     if (mark) {
-      changed.forEach(function (node) {
+      changed.forEach((node) => {
         if (node) {
           node.classList.remove("fresh");
           void node.offsetWidth; // so that it begins again
@@ -194,18 +220,18 @@
   }
 
   function keys() {
-    document.addEventListener("keydown", function (event) {
+    document.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog[open]")) {
         return;
       }
-      const find = document.getElementById("find"), hold = document.getElementById("hold");
-      if (event.key === "/" && find) {
+      const find = byID("find"), hold = byID("hold");
+      if (event.key === "/") {
         event.preventDefault();
         find.focus();
         find.select();
       } else if (event.key === "?") {
-        document.getElementById("help").showModal();
-      } else if (event.key === "p" && hold && !hold.hidden) {
+        byID("help").showModal();
+      } else if (event.key === "p" && hold?.hidden === false) {
         hold.click();
       } else if (event.key === "j" || event.key === "k") {
         step(event.key === "j" ? 1 : -1);
@@ -213,10 +239,8 @@
     });
   }
   function step(by) {
-    const links = Array.from(document.querySelectorAll("main tbody tr")).map(function (row) {
-      return row.querySelector("a");
-    }).filter(Boolean);
-    const at = links.findIndex(function (a) { return a.closest("tr").contains(document.activeElement); });
+    const links = Array.from(document.querySelectorAll("main tbody tr"), (row) => row.querySelector("a")).filter(Boolean);
+    const at = links.findIndex((a) => a.closest("tr").contains(document.activeElement));
     const next = links[at < 0 ? (by > 0 ? 0 : links.length - 1) : at + by];
     if (next) {
       next.focus();

@@ -3,6 +3,7 @@ package whereabouts
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/pgerr"
@@ -86,6 +87,14 @@ func (r *Reader) Timeline(
 		return nil, saga.ID{}, fmt.Errorf("read what happened to %.80s %.80q: %w", of.Saga, of.Key, pgerr.Explain(err))
 	}
 	return timeline, next, nil
+}
+
+// EndedSince counts the lives that have ended within a period, by saga and up to most of each.
+func (r *Reader) EndedSince(
+	ctx context.Context, sagas []string, period time.Duration, most int,
+) (map[string]int64, error) {
+	counts, err := r.history.EndedSince(ctx, r.pool, sagas, period, most)
+	return counts, pgerr.Explain(err)
 }
 
 // Ended returns lives that have ended, the newest first.

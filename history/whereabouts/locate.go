@@ -1,11 +1,11 @@
 package whereabouts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/edda-go/edda/history"
@@ -184,15 +184,5 @@ func (r *Reader) hinder(ctx context.Context, tx pgx.Tx, found []queued, places [
 
 // baseOf is the endpoint of which an endpoint handles a partition, or the endpoint itself.
 func baseOf(known *queue.Routes, endpoint string) string {
-	at := strings.LastIndex(endpoint, ".p")
-	if at < 0 || known.Endpoints[endpoint[:at]] == nil {
-		return endpoint
-	}
-	base := endpoint[:at]
-	for _, q := range known.Partitions(base, 0) {
-		if q.Endpoint == endpoint {
-			return base
-		}
-	}
-	return endpoint
+	return cmp.Or(known.Bases[endpoint], endpoint)
 }

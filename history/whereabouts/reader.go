@@ -61,11 +61,11 @@ func (m *Message) Known() bool {
 // Message says where a message is and what became of it. If nothing is known of it, its only place is Unknown.
 func (r *Reader) Message(ctx context.Context, id saga.ID) (m Message, err error) {
 	err = r.look(ctx, func(s *snapshot) error {
-		attempts, err := r.history.Message(ctx, s.tx, id)
+		attempts, err := r.history.Messages(ctx, s.tx, id)
 		if err != nil {
 			return err
 		}
-		m = Message{ID: id, Attempts: attempts}
+		m = Message{ID: id, Attempts: attempts[id]}
 		return s.find(ctx, MostBefore, &m)
 	})
 	if err != nil {

@@ -94,11 +94,11 @@ func (t *tree) node(id saga.ID) *Node {
 // grow adds the conversation of a message: from its first message, or, where the pages between are gone, from the first
 // that is known of those that led to it.
 func (t *tree) grow(ctx context.Context, id saga.ID) error {
-	attempts, err := t.history.Message(ctx, t.tx, id)
+	found, err := t.history.Messages(ctx, t.tx, id)
 	if err != nil {
 		return err
 	}
-	root := id
+	root, attempts := id, found[id]
 	if len(attempts) > 0 {
 		root = attempts[0].Info.Conversation
 	} else if queued, err := t.locate(ctx, t.tx, t.known, []saga.ID{id}, 0); err != nil {
@@ -118,9 +118,10 @@ func (t *tree) grow(ctx context.Context, id saga.ID) error {
 			break
 		}
 		above := attempts[0].Info.RelatedTo
-		if attempts, err = t.history.Message(ctx, t.tx, above); err != nil {
+		if found, err = t.history.Messages(ctx, t.tx, above); err != nil {
 			return err
 		}
+		attempts = found[above]
 		if len(attempts) > 0 {
 			top = above
 		}

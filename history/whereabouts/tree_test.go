@@ -298,6 +298,15 @@ func TestLivesOfAKey(t *testing.T) {
 			t.Errorf("%+v, %v", timeline, err)
 		}
 	}
+	for most, want := range map[int]int64{10: 2, 1: 1} {
+		ended, err := w.see.EndedSince(t.Context(), []string{"order", "other"}, time.Hour, most)
+		if err != nil || len(ended) != 2 || ended["order"] != want || ended["other"] != 0 {
+			t.Errorf("up to %d have ended: %v, %v", most, ended, err)
+		}
+	}
+	if ended, err := w.see.EndedSince(t.Context(), []string{"order"}, 0, 10); err != nil || ended["order"] != 0 {
+		t.Errorf("at this moment have ended: %v, %v", ended, err)
+	}
 	if byID, ok, err := w.see.Life(t.Context(), lives[0].ID); err != nil || !ok || byID != lives[0] {
 		t.Errorf("the living one: %+v, %v, %v", byID, ok, err)
 	}

@@ -133,6 +133,28 @@ func scan(row pgx.CollectableRow) (r Row, err error) {
 	return r, err
 }
 
+// Hour is what one saga did in one endpoint within an hour, in all processes.
+type Hour struct {
+	Hour           time.Time // at which it began, in UTC
+	Endpoint, Saga string    // Saga "" stands for the handlers that are no saga
+	Steps, Starts  int64
+	First          time.Time // since when it was counted in this hour, or a little before it
+	Now            time.Time // of the database
+}
+
+// Hours returns the numbers of the last period by the hour, the oldest first. It locks nothing.
+func (s *Store) Hours(ctx context.Context, db pg.Queryer, period time.Duration) ([]Hour, error) {
+	rows, err := db.Query(ctx, s.sql.Get("read_hours"), period.Microseconds())
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (h Hour, err error) {
+		err = row.Scan(&h.Hour, &h.Endpoint, &h.Saga, &h.Steps, &h.Starts, &h.First, &h.Now)
+		h.Hour, h.First, h.Now = h.Hour.UTC(), h.First.UTC(), h.Now.UTC()
+		return h, err
+	})
+}
+
 // Prune deletes at most limit rows of hours that are older than olderThan, and returns how many it deleted.
 func (s *Store) Prune(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
 	tag, err := db.Exec(ctx, s.sql.Get("prune_counters"), olderThan.Seconds(), limit)

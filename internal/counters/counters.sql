@@ -49,6 +49,13 @@ WHERE hour > now() - $1::bigint * interval '1 microsecond' - interval '1 hour'
 GROUP BY endpoint, saga
 ORDER BY endpoint, saga;
 
+-- name: read_hours
+-- The same by the hour, without what is for advice alone.
+SELECT c.hour, c.endpoint, c.saga, c.steps, c.starts, c.first, now()
+FROM :schema.saga_counter c
+WHERE c.hour > now() - $1::bigint * interval '1 microsecond' - interval '1 hour'
+ORDER BY c.hour, c.endpoint, c.saga;
+
 -- name: prune_counters
 DELETE FROM :schema.saga_counter
 WHERE ctid = ANY (ARRAY(

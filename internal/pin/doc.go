@@ -2,8 +2,8 @@
 //
 // # Promise
 //
-// A Look reads catalog views with one statement. It locks nothing, and needs no right beyond SELECT on the schema's
-// tables. Pin.Remedy says what an operator can do.
+// A Look reads catalog views, with a statement for all holders and one for the table that suffers most. It locks
+// nothing, and needs no right beyond SELECT on the schema's tables. Pin.Remedy says what an operator can do.
 //
 // # Failures
 //

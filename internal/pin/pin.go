@@ -3,7 +3,6 @@ package pin
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -50,37 +49,41 @@ type Pin struct {
 	Asker        string        // the role that asked
 }
 
-// Look has the statement of one schema. Safe for concurrent use.
+// Look has the statements of one schema. Safe for concurrent use.
 type Look struct{ sql pg.Statements }
 
 // New returns a look at a schema.
 func New(schema pg.Schema) *Look { return &Look{pg.Load(statements, schema)} }
 
-// Queryer is met by pools, connections and transactions.
-type Queryer interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
 // Find finds what keeps dead rows from being removed, and reports whether the tables of the schema suffer from it:
 // whether one of them has DeadRows. It may be a transaction that ends in a moment: see Pin.Old. It reads catalog
 // views alone, locks nothing, and needs no right beyond SELECT on the schema's tables; a role that has
 // pg_read_all_stats learns more.
-func (l *Look) Find(ctx context.Context, db Queryer) (p Pin, suffers bool, err error) {
+func (l *Look) Find(ctx context.Context, db pg.Queryer) (p Pin, suffers bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	var held *int64
-	err = db.QueryRow(ctx, l.sql.Get("pin")).Scan(&p.Kind, &p.Name, &p.Database, &p.Role, &p.Application, &p.State,
-		&p.XID, &p.Transactions, &held, &p.Asker, &p.Endpoint, &p.Table, &p.DeadRows)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return Pin{}, false, nil
-	case err != nil:
+	if p, err = l.find(ctx, db); err != nil {
 		return Pin{}, false, fmt.Errorf("look for a pinned snapshot: %w", pgerr.Explain(err))
 	}
-	if held != nil {
-		p.Held = time.Duration(*held) * time.Microsecond
-	}
 	return p, p.DeadRows >= DeadRows, nil
+}
+
+func (l *Look) find(ctx context.Context, db pg.Queryer) (p Pin, err error) {
+	holders, err := l.Holders(ctx, db, 1, 0)
+	if err != nil || len(holders) == 0 || holders[0].Catalogs { // those of catalogs come last
+		return Pin{}, err
+	}
+	h := holders[0]
+	p = Pin{Kind: h.Kind, Name: h.Name, Database: h.Database, Role: h.Role, Application: h.Application,
+		State: h.State, Held: h.Held, Transactions: h.Transactions, XID: h.XID}
+	rows, err := db.Query(ctx, l.sql.Get("most_dead"), pg.Planned)
+	if err != nil {
+		return Pin{}, err
+	}
+	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (none struct{}, err error) {
+		return none, row.Scan(&p.Endpoint, &p.Table, &p.DeadRows, &p.Asker)
+	})
+	return p, err
 }
 
 // Old reports whether the pin has been held for Long, as far as one look can tell: where the time is not known, it

@@ -36,3 +36,13 @@ func (t *Routes) Partitions(endpoint string, first int) (found []*Queue) {
 	}
 	return found
 }
+
+// base is the endpoint of which an endpoint handles a partition; ok is false if it handles none.
+func (t *Routes) base(endpoint string) (base string, ok bool) {
+	at := strings.LastIndex(endpoint, ".p")
+	if at < 0 || t.Endpoints[endpoint[:at]] == nil {
+		return "", false
+	}
+	n, err := strconv.Atoi(endpoint[at+len(".p"):])
+	return endpoint[:at], err == nil && endpoint == PartitionName(endpoint[:at], n)
+}

@@ -219,6 +219,7 @@ func (r *Router) read(ctx context.Context, q pg.Queryer) (*Routes, error) {
 	}
 	fresh := &Routes{
 		Endpoints: map[string]*Queue{}, ByID: map[int]*Queue{}, Kinds: map[string][]*Queue{}, Overrides: r.overrides,
+		Bases: map[string]string{},
 	}
 	var (
 		id       *int
@@ -243,6 +244,11 @@ func (r *Router) read(ctx context.Context, q pg.Queryer) (*Routes, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the subscriptions: %w", pgerr.Explain(err))
+	}
+	for name := range fresh.Endpoints {
+		if base, ok := fresh.base(name); ok {
+			fresh.Bases[name] = base
+		}
 	}
 	return fresh, nil
 }

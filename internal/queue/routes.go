@@ -26,6 +26,7 @@ type Routes struct {
 	ByID       map[int]*Queue
 	Kinds      map[string][]*Queue
 	Overrides  map[string]string // kind to endpoint
+	Bases      map[string]string // the endpoints of partitions, by the names of the partitions
 }
 
 // Command returns the one queue for a command of this kind; to, when given, wins over everything.

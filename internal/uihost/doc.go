@@ -6,6 +6,9 @@
 // browser that has come with the token of the printed address. The token works once: it is exchanged for a cookie that
 // scripts cannot read and other sites cannot send.
 //
+// Of several databases each has its pages under its name, with a pool and streams of its own. One that does not answer
+// says so on its pages, and the others go on.
+//
 // # Failures
 //
 // An [ErrUsage] says that the options contradict each other, before anything has begun. Serve returns nil when its

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"regexp"
+	"slices"
 	"time"
 
 	"github.com/edda-go/edda/eddaui"
@@ -46,8 +48,31 @@ func New(o Options) (*Host, error) {
 	return &Host{o, a}, err
 }
 
-// Serve serves the pages of a schema until ctx ends. It prints the address to Options.Out when it listens.
-func (h *Host) Serve(ctx context.Context, pool *pgxpool.Pool) error {
+// Database is one of several databases, with a name that its addresses begin with. A single one may have none.
+type Database struct {
+	Name string
+	Pool *pgxpool.Pool
+}
+
+// validName is the name of a database: a part of an address that needs no escapes.
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
+
+// CheckNames returns an ErrUsage if databases cannot be told apart by these names.
+func CheckNames(names []string) error {
+	for n, name := range names {
+		if !validName.MatchString(name) {
+			return fmt.Errorf("%w: %q is no name of a database: want letters, digits, _ and -", ErrUsage, name)
+		}
+		if slices.Contains(names[:n], name) {
+			return fmt.Errorf("%w: two databases are called %s", ErrUsage, name)
+		}
+	}
+	return nil
+}
+
+// Serve serves the pages of a schema until ctx ends: of one database, or of several, each under its name. It prints the
+// address to Options.Out when it listens.
+func (h *Host) Serve(ctx context.Context, databases ...Database) error {
 	o, a := h.o, h.access
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", o.Listen)
@@ -55,19 +80,17 @@ func (h *Host) Serve(ctx context.Context, pool *pgxpool.Pool) error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	defer func() { _ = listener.Close() }() // closed already where a server had it
-	//nolint:contextcheck // it connects when the first page is read
-	ui, err := eddaui.New(pool, eddaui.Options{Schema: o.Schema, Authorize: a.authorize,
-		ReadOnly: o.ReadOnly, Log: o.Log})
+	pages, end, err := h.pages(databases)   //nolint:contextcheck // they connect when the first page is read
 	if err != nil {
 		return err
 	}
-	defer ui.Close()
+	defer end()
 	server := &http.Server{
-		Handler: a.guard(ui), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
+		Handler: a.guard(pages), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: mostHeader,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
-	server.RegisterOnShutdown(ui.Close)
+	server.RegisterOnShutdown(end)
 	if _, err := fmt.Fprintf(o.Out, "Edda's pages: %s\nCtrl-C ends them.\n", a.address(listener.Addr())); err != nil {
 		return fmt.Errorf("print the address: %w", err)
 	}
@@ -85,4 +108,55 @@ func (h *Host) Serve(ctx context.Context, pool *pgxpool.Pool) error {
 		return nil
 	})
 	return group.Wait()
+}
+
+// pages are those of all databases, and what ends their streams.
+func (h *Host) pages(databases []Database) (all http.Handler, end func(), err error) {
+	var uis []*eddaui.UI
+	end = func() {
+		for _, ui := range uis {
+			ui.Close()
+		}
+	}
+	mux := http.NewServeMux()
+	for n, d := range databases {
+		o := eddaui.Options{Schema: h.o.Schema, Authorize: h.access.authorize, ReadOnly: h.o.ReadOnly, Log: h.o.Log}
+		if len(databases) > 1 {
+			o.Databases = switchOf(databases, n)
+		}
+		ui, err := eddaui.New(d.Pool, o)
+		if err != nil {
+			end()
+			return nil, nil, err
+		}
+		if uis = append(uis, ui); len(databases) == 1 {
+			return ui, end, nil
+		}
+		mux.Handle("/"+d.Name+"/", http.StripPrefix("/"+d.Name, ui))
+	}
+	mux.Handle("/", h.first(databases[0].Name))
+	return mux, end, nil
+}
+
+// switchOf is what the pages of one of several databases have in their header.
+func switchOf(databases []Database, current int) (all []eddaui.Database) {
+	for n, d := range databases {
+		all = append(all, eddaui.Database{Name: d.Name, Path: "../" + d.Name + "/", Current: n == current})
+	}
+	return all
+}
+
+// first leads from the address of the program to the first database.
+func (h *Host) first(name string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		switch _, err := h.access.authorize(r); {
+		case err != nil:
+			http.Error(w, "You may not look here.", http.StatusForbidden)
+		case r.URL.Path != "/":
+			http.Error(w, "There is no such database.", http.StatusNotFound)
+		default:
+			http.Redirect(w, r, "/"+name+"/", http.StatusFound)
+		}
+	})
 }

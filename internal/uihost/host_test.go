@@ -39,7 +39,7 @@ func start(t *testing.T, o uihost.Options) (url string, stop func()) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- host.Serve(ctx, pool) }()
+	go func() { ended <- host.Serve(ctx, uihost.Database{Pool: pool}) }()
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() {
 		t.Fatalf("it says nothing: %v", <-ended)

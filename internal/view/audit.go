@@ -24,12 +24,12 @@ func auditRow(e audit.Entry) Row {
 		JSON: Object{"number", e.Number, "at", e.At, "by", e.By(), "actor", e.Actor, "role", e.Role, "from", e.From,
 			"verb", e.Verb, "target", e.Target, "reason", e.Reason, "before", e.Before, "after", e.After},
 		Cells: []string{wide(e.Number), Moment(e.At), e.By(), e.Verb, e.Target,
-			Shortened(changeText(e.Before, e.After), 60), Shortened(e.Reason, 60)},
+			Shortened(Change(e.Before, e.After), 60), Shortened(e.Reason, 60)},
 	}
 }
 
-// changeText says which values have changed. A moment says only that it is there.
-func changeText(before, after json.RawMessage) string {
+// Change says which values have changed. A moment says only that it is there.
+func Change(before, after json.RawMessage) string {
 	was, is := membersOf(before), membersOf(after)
 	if after == nil {
 		is = was

@@ -6,7 +6,6 @@ import (
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/partitions"
 )
 
 // Endpoints are those that are installed, with what is set for them.
@@ -60,16 +59,4 @@ func consumer(relay bool) string {
 		return "relay"
 	}
 	return "endpoint"
-}
-
-// Partitions is a change of an endpoint's number of partitions.
-func Partitions(endpoint string, c partitions.Changed) View {
-	text := linef("Endpoint %s has %d partitions, and had %d.", endpoint, c.After, c.Before)
-	if c.After == 0 {
-		text = linef("Endpoint %s has no partitions, and had %d.", endpoint, c.Before)
-	}
-	return View{
-		JSON:  Object{"endpoint", endpoint, "partitions", c.After, "before", c.Before, "moved", c.Moved},
-		Parts: []Part{text, linef("%d messages went back to its own queue.", c.Moved)},
-	}
 }

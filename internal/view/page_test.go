@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/operate/vitals"
@@ -56,6 +57,7 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `history ended` | `lives`":     lifeOf(history.Life{}),
 		"| `vitals` | `at`": slices.Concat(Vitals(&vitals.Report{}).JSON, vitalOf(vitals.Vital{}),
 			holderOf(vitals.Holder{}), listsOf(&vitals.Report{})),
+		"| `map` | `endpoints`": slices.Concat(Map(&flow.Map{}).JSON, mappedOf(flow.Endpoint{}), edgeOf(flow.Edge{})),
 		"| `history conversation` | `count`": nodeOf(&whereabouts.Node{
 			Effects: []whereabouts.Group{{}}}),
 	}

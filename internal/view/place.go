@@ -27,3 +27,21 @@ func ReadPlace(text string) (at time.Time, id saga.ID, err error) {
 	}
 	return at, id, err
 }
+
+// ReadTime reads a time, or how long it is before now; "" is none.
+func ReadTime(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(strings.TrimSpace(text)); err == nil {
+		if ago < 0 {
+			return time.Time{}, errors.New("this is in the future")
+		}
+		return now.Add(-ago), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, errors.New("want a time like 2026-11-21T10:00:00Z, or how long ago, like 90m")
+	}
+	return at, nil
+}

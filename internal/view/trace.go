@@ -53,7 +53,8 @@ func placeOf(p whereabouts.Place) Object {
 
 // Conversation is what followed from a message, as a tree of causes.
 func Conversation(c whereabouts.Conversation) View {
-	v := View{JSON: Object{"count", c.Count, "more", c.More, "roots", objects(c.Roots, nodeOf)}}
+	v := View{JSON: Object{"count", c.Count, "more", c.More, "roots", objects(c.Roots, nodeOf)},
+		Mermaid: conversationMermaid(c)}
 	for _, n := range c.Roots {
 		v.Parts = append(v.Parts, nodeLines(n, 0)...)
 	}
@@ -95,16 +96,20 @@ func nodeLines(n *whereabouts.Node, level int) (lines []Part) {
 	}
 	for _, g := range n.Effects {
 		if g.Folded {
-			var states []string
-			for _, state := range slices.Sorted(maps.Keys(g.States)) {
-				states = append(states, fmt.Sprintf("%d %s", g.States[state], state))
-			}
-			lines = append(lines, linef("%s  %s ×%d: %s; some of them:", in, g.Kind, g.Count,
-				strings.Join(states, ", ")))
+			lines = append(lines, linef("%s  %s ×%d: %s; some of them:", in, g.Kind, g.Count, statesText(g)))
 		}
 		for _, below := range g.Nodes {
 			lines = append(lines, nodeLines(below, level+1)...)
 		}
 	}
 	return lines
+}
+
+// statesText says how many messages of a group are in which state.
+func statesText(g whereabouts.Group) string {
+	var states []string
+	for _, state := range slices.Sorted(maps.Keys(g.States)) {
+		states = append(states, fmt.Sprintf("%d %s", g.States[state], state))
+	}
+	return strings.Join(states, ", ")
 }

@@ -8,8 +8,9 @@ import (
 
 // View is what is shown of something: an object for programs, and parts for people from top to bottom.
 type View struct {
-	JSON  Object
-	Parts []Part
+	JSON    Object
+	Parts   []Part
+	Mermaid string // a flowchart of Mermaid, of what is a graph
 }
 
 // Part is a [Line], a [Block], [Fields] or a [Table].

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -115,5 +117,44 @@ func TestBodiesStandBelowTheirLines(t *testing.T) {
 	if parts = Peeked([]operate.QueuedMessage{m}, 0, false).View().Parts; len(parts) != 1 ||
 		!slices.Equal(parts[0].(Table).Columns[:2], []string{"DUE", "ID"}) {
 		t.Errorf("%q", parts)
+	}
+}
+
+func TestMapsOfNothingSayWhy(t *testing.T) {
+	t.Parallel()
+	v := Map(&flow.Map{Edges: []flow.Edge{{Kind: "order.place", To: "orders"}}})
+	table, line := v.Parts[0].(Table), v.Parts[1].(Line)
+	if len(table.Rows) != 1 || table.Rows[0][0] != "(not seen)" || !strings.Contains(string(line), "of no message") {
+		t.Errorf("%q, %q", table, line)
+	}
+	if v.Mermaid != "flowchart LR\n" {
+		t.Errorf("as a flowchart it is %q", v.Mermaid)
+	}
+}
+
+// A conversation as a flowchart: a node for each message, one for what is folded, and nothing of a text that Mermaid
+// would read as its own.
+func TestConversationAsMermaid(t *testing.T) {
+	t.Parallel()
+	node := func(kind string, state whereabouts.State, effects ...whereabouts.Group) *whereabouts.Node {
+		n := &whereabouts.Node{Effects: effects}
+		n.Info.Kind, n.Places = kind, []whereabouts.Place{{State: state, Endpoint: "orders"}}
+		return n
+	}
+	root := node("order.place", whereabouts.Handled,
+		whereabouts.Group{Kind: "payment", Count: 1, Nodes: []*whereabouts.Node{node(`pay"];x#<`, whereabouts.Dead)}},
+		whereabouts.Group{Kind: "label", Count: 60, Folded: true,
+			States: map[whereabouts.State]int{whereabouts.Handled: 57, whereabouts.Dead: 3}})
+	roots := []*whereabouts.Node{root, node("", whereabouts.Unknown)}
+	v := Conversation(whereabouts.Conversation{Count: 62, Roots: roots})
+	if want := `flowchart TD
+  m0["order.place<br/>✓ handled orders"]
+  m1["pay#quot;];x#35;#lt;<br/>✕ dead orders"]
+  m0 --> m1
+  m2["label ×60<br/>3 dead, 57 handled"]
+  m0 --> m2
+  m3["(kind not known)<br/>? unknown orders"]
+`; v.Mermaid != want {
+		t.Errorf("got\n%swant\n%s", v.Mermaid, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/pin"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -39,6 +40,7 @@ type Reader struct {
 	sql     pg.Statements
 	limits  Thresholds
 	letters *deadletter.Store
+	pins    *pin.Look
 
 	mu     sync.Mutex // guards what follows
 	before position
@@ -65,7 +67,7 @@ func New(pool *pgxpool.Pool, options Options) (*Reader, error) {
 	}
 	return &Reader{
 		pool: pg.Committed(pool), schema: schema, sql: pg.Load(statements, schema), limits: options.Thresholds,
-		letters: deadletter.New(schema),
+		letters: deadletter.New(schema), pins: pin.New(schema),
 	}, nil
 }
 
@@ -165,14 +167,19 @@ func (r *Reader) gather(ctx context.Context, tx pgx.Tx, f *facts) error {
 		{r.sql.Get("settings"), []any{settingNames}, f.scanSetting},
 		{r.sql.Get("connections"), []any{listed}, f.scanClient},
 		{r.sql.Get("tables"), []any{listed}, f.scanTable},
-		{r.sql.Get("holders"), []any{listed, queryRunes}, f.scanHolder},
 		{r.sql.Get("slots"), []any{listed}, f.scanSlot},
 	} {
 		if err := each(ctx, tx, read.scan, read.sql, read.args...); err != nil {
 			return err
 		}
 	}
-	return nil
+	holders, err := r.pins.Holders(ctx, tx, listed, queryRunes)
+	for _, h := range holders {
+		p.Holders = append(p.Holders, Holder{Kind: h.Kind, Name: h.Name, Database: h.Database, Role: h.Role,
+			Application: h.Application, State: h.State, Catalogs: h.Catalogs, Transactions: h.Transactions,
+			Held: h.Held, Queried: h.Queried, Query: h.Query, snapshot: h.XID})
+	}
+	return err
 }
 
 // each calls scan with each row.
@@ -208,24 +215,6 @@ func (f *facts) scanTable(row pgx.CollectableRow) error {
 		t.Vacuumed = vacuumed.UTC()
 	}
 	f.report.Tables = append(f.report.Tables, t)
-	return err
-}
-
-func (f *facts) scanHolder(row pgx.CollectableRow) error {
-	var (
-		h       Holder
-		held    *int64
-		queried *time.Time
-	)
-	err := row.Scan(&h.Kind, &h.Name, &h.Database, &h.Role, &h.Application, &h.State, &h.snapshot, &h.Catalogs,
-		&h.Transactions, &held, &queried, &h.Query)
-	if held != nil {
-		h.Held = max(time.Duration(*held)*time.Microsecond, 0)
-	}
-	if queried != nil {
-		h.Queried = queried.UTC()
-	}
-	f.report.Holders = append(f.report.Holders, h)
 	return err
 }
 

@@ -48,7 +48,7 @@ const keptShown = 10
 
 // Border reads the relays with the copies that they keep, and for how long ids and copies are kept.
 func (s *Source) Border(ctx context.Context, _ Ask) (Page, error) {
-	rows, err := s.endpoints(ctx)
+	rows, err := endpointsOf(ctx, s)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (s *Source) Dead(ctx context.Context, a Ask) (Page, error) {
 		return nil, err
 	}
 	shell := command("edda dead group", "endpoint", f.Endpoint, "kind", f.Kind)
-	d := &deadPage{Head: head("dead", "Dead letters", shell),
+	d := &deadPage{Head: head("dead", "Dead letters", shell).audited("dead", ""),
 		Endpoint: f.Endpoint, Kind: f.Kind, Groups: groups, After: next}
 	slices.SortStableFunc(d.Groups, func(a, b deadletter.Group) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last))
@@ -102,8 +102,8 @@ func (s *Source) Group(ctx context.Context, a Ask) (Page, error) {
 			"or discarded, or there never was one.", view.Escape(view.Shortened(name, 40))))
 	}
 	g := &groupPage{
-		Head: head("dead", "Group "+name, "edda dead list --group "+words.Quoted(name)), Letters: letters,
-		Forms: act.Group(name), shown: view.Letters(letters, 0).View().JSON,
+		Head:    head("dead", "Group "+name, "edda dead list --group "+words.Quoted(name)).audited("dead", ""),
+		Letters: letters, Forms: act.Group(name), shown: view.Letters(letters, 0).View().JSON,
 	}
 	if len(letters) == deadletter.DefaultLimit {
 		g.After = letters[len(letters)-1].Number
@@ -167,7 +167,7 @@ func (s *Source) Letter(ctx context.Context, a Ask) (Page, error) {
 	}
 	l := &letterPage{
 		Head: head("dead", fmt.Sprintf("Dead letter %d", number),
-			withBody(a, fmt.Sprintf("edda dead show %d", number))),
+			withBody(a, fmt.Sprintf("edda dead show %d", number))).audited("dead", strconv.FormatInt(number, 10)),
 		Size: len(found.Body),
 	}
 	if l.Headers, err = found.Headers(); err != nil {

@@ -75,7 +75,7 @@ const headShown = 20
 // Endpoint reads the page of one endpoint.
 func (s *Source) Endpoint(ctx context.Context, a Ask) (Page, error) {
 	name := a.Path("endpoint")
-	rows, err := s.endpoints(ctx)
+	rows, err := endpointsOf(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,8 @@ func (s *Source) Endpoint(ctx context.Context, a Ask) (Page, error) {
 	if at < 0 {
 		return nil, missing(fmt.Sprintf("No endpoint %s is installed here.", view.Escape(name)))
 	}
-	e := &endpointPage{Head: head("now", name, "edda queue peek "+words.Quoted(name)), Row: rows[at]}
+	e := &endpointPage{Head: head("now", name, "edda queue peek "+words.Quoted(name)).audited("", name),
+		Row: rows[at]}
 	e.Says = e.Row.sentences(e.Now)
 	if err := addSettings(ctx, s, e); err != nil {
 		return nil, err

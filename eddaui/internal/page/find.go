@@ -157,7 +157,7 @@ func findName(ctx context.Context, s *Source, f *Find) error {
 				"endpoints/"+segment(q.Endpoint))
 		}
 	}
-	names, err := s.sagaNames(ctx)
+	names, err := sagaNames(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ const mostSagas = 100
 
 // findKey looks for an instance by its key, in all sagas or in the one that stands before it.
 func findKey(ctx context.Context, s *Source, f *Find) error {
-	names, err := s.sagaNames(ctx)
+	names, err := sagaNames(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,8 @@ func (s *Source) One(ctx context.Context, a Ask) (Page, error) {
 		return nil, err
 	}
 	p := &instancePage{
-		Head: head("sagas", name+" / "+key, "edda history show "+words.Quoted(name)+" "+words.Quoted(key)),
+		Head: head("sagas", name+" / "+key, "edda history show "+words.Quoted(name)+" "+words.Quoted(key)).
+			audited("", name+"/"+key),
 		Life: lifeRow(of), Lives: []lifeShown{}, Newest: before.IsZero(), Waits: []wait{}, MayGet: []string{},
 	}
 	for _, l := range lives {
@@ -110,7 +111,7 @@ func (s *Source) One(ctx context.Context, a Ask) (Page, error) {
 	}
 	if p.Newest && p.Living() {
 		p.Waits = append(b.waits(timeline), p.Waits...)
-		p.MayGet = s.mayGet(name, timeline)
+		p.MayGet = mayGet(s, name, timeline)
 	}
 	p.Compare, err = b.compare(timeline, a.Query.Get("from"), a.Query.Get("to"))
 	return p, err
@@ -187,7 +188,7 @@ func addInstance(ctx context.Context, s *Source, a Ask, p *instancePage) error {
 }
 
 // mayGet are the kinds that an instance has handlers for, and of which its timeline has no message.
-func (s *Source) mayGet(name string, timeline []history.Version) []string {
+func mayGet(s *Source, name string, timeline []history.Version) []string {
 	kinds := []string{}
 	d := s.definitions[name]
 	if d == nil {

@@ -27,7 +27,7 @@ type jobPage struct {
 func (j *jobPage) JSON() any { return j.shown }
 
 const (
-	entriesShown = 20
+	entriesOfJob = 20
 	idleAfter    = 2 * time.Minute // more than a stage of a canary waits
 )
 
@@ -41,11 +41,12 @@ func (s *Source) Job(ctx context.Context, a Ask) (Page, error) {
 	if err != nil {
 		return nil, faultOf(err, fmt.Sprintf("There is no job %d. Jobs that ended are kept for 30 days.", number))
 	}
-	p := &jobPage{Head: head("dead", fmt.Sprintf("Job %d", number), "edda dead jobs"), Job: j, Forms: act.Job(j)}
+	p := &jobPage{Head: head("dead", fmt.Sprintf("Job %d", number), "edda dead jobs").
+		audited("dead", fmt.Sprintf("job %d", number)), Job: j, Forms: act.Job(j)}
 	p.shown = view.Jobs([]deadletter.Job{j}).View().JSON
 	if idle := p.Now.Sub(j.Changed); j.State == deadletter.JobOpen && idle > idleAfter {
 		p.Idle = idle
 	}
-	p.Entries, err = s.Audit.List(ctx, audit.Filter{Target: fmt.Sprintf("job %d", number), Limit: entriesShown})
+	p.Entries, err = s.Audit.List(ctx, audit.Filter{Target: fmt.Sprintf("job %d", number), Limit: entriesOfJob})
 	return p, err
 }

@@ -49,7 +49,8 @@ func (s *Source) Limits(ctx context.Context, _ Ask) (Page, error) {
 		return nil, err
 	}
 	p := &limitsPage{
-		Head: head("limits", "Limits and leases", "edda limit list"), shown: view.Limits(limits).View().JSON,
+		Head:  head("limits", "Limits and leases", "edda limit list").audited("limit", ""),
+		shown: view.Limits(limits).View().JSON,
 	}
 	for _, l := range limits {
 		p.Limits = append(p.Limits, limited(l))

@@ -69,10 +69,11 @@ func (s *Source) Message(ctx context.Context, a Ask) (Page, error) {
 		return nil, missing(fmt.Sprintf("Message %s: %s", id, m.Places[0].Says()))
 	}
 	p := &messagePage{
-		Head: head("message", m.Info.Kind+" "+id.String(), withBody(a, "edda history find "+id.String())),
-		ID:   id, Info: m.Info,
+		Head: head("message", m.Info.Kind+" "+id.String(), withBody(a, "edda history find "+id.String())).
+			audited("message", id.String()),
+		ID: id, Info: m.Info,
 	}
-	if p.Attempts, err = s.attempts(ctx, a, m); err != nil {
+	if p.Attempts, err = attemptsOf(ctx, s, a, m); err != nil {
 		return nil, err
 	}
 	for _, place := range m.Places {
@@ -97,7 +98,7 @@ var inQueue = []whereabouts.State{
 	whereabouts.Waiting, whereabouts.Delayed, whereabouts.Retrying, whereabouts.Parked, whereabouts.InHand,
 }
 
-func (s *Source) attempts(ctx context.Context, a Ask, m whereabouts.Message) (all []attempted, err error) {
+func attemptsOf(ctx context.Context, s *Source, a Ask, m whereabouts.Message) (all []attempted, err error) {
 	var sent []saga.ID
 	for _, e := range m.Attempts {
 		for _, out := range e.Sent {
@@ -206,7 +207,7 @@ type conversationPage struct {
 	More  bool
 	Roots []node
 
-	shown view.Object
+	shown view.View
 }
 
 // node is a message in a tree.
@@ -234,7 +235,10 @@ type kindGroup struct {
 }
 
 // JSON is what the command prints.
-func (c *conversationPage) JSON() any { return c.shown }
+func (c *conversationPage) JSON() any { return c.shown.JSON }
+
+// Mermaid is what the command prints with --mermaid.
+func (c *conversationPage) Mermaid() string { return c.shown.Mermaid }
 
 // mostOfTree is how many messages of a conversation are read.
 const mostOfTree = 1000
@@ -254,7 +258,7 @@ func (s *Source) Conversation(ctx context.Context, a Ask) (Page, error) {
 	}
 	c := &conversationPage{
 		Head: head("message", "Conversation", "edda history conversation "+id.String()), Asked: id, Count: tree.Count,
-		More: tree.More, shown: view.Conversation(tree).JSON,
+		More: tree.More, shown: view.Conversation(tree),
 	}
 	for _, n := range tree.Roots {
 		began := n.Info.Sent

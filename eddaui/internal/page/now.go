@@ -48,6 +48,7 @@ type endpointRow struct {
 	Processes int       `json:"processes"`
 	Paused    time.Time `json:"paused_at,omitzero"`
 	Reason    string    `json:"reason,omitempty"`
+	Pace      pace      `json:"pace,omitzero"`
 
 	more bool      // there are at least so many dead letters
 	died time.Time // the first of them
@@ -61,8 +62,11 @@ func (n *nowPage) JSON() any { return n }
 
 // Now reads the first page.
 func (s *Source) Now(ctx context.Context, _ Ask) (Page, error) {
-	rows, err := s.endpoints(ctx)
+	rows, err := endpointsOf(ctx, s)
 	if err != nil {
+		return nil, err
+	}
+	if err := addPace(ctx, s, rows); err != nil {
 		return nil, err
 	}
 	n := &nowPage{Head: head("now", "Now", "edda queue list"), Endpoints: rows, Sentences: []sentence{}}
@@ -76,6 +80,7 @@ func (s *Source) Now(ctx context.Context, _ Ask) (Page, error) {
 	if suffers && pin.Old() {
 		n.Sentences = append(n.Sentences, sentence{
 			State: "warning", Text: "Postgres cannot remove dead rows: " + pin.Holder() + ". " + pin.Remedy(),
+			Link: "database",
 		})
 	}
 	slices.SortStableFunc(n.Sentences, func(a, b sentence) int { return cmp.Compare(rank[a.State], rank[b.State]) })
@@ -147,7 +152,7 @@ func due(n int64) string {
 }
 
 // endpoints reads a row for each endpoint.
-func (s *Source) endpoints(ctx context.Context) ([]endpointRow, error) {
+func endpointsOf(ctx context.Context, s *Source) ([]endpointRow, error) {
 	queues, err := s.Op.Queues().List(ctx)
 	if err != nil {
 		return nil, err

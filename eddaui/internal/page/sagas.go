@@ -24,6 +24,7 @@ type sagasPage struct {
 	Sagas  []sagaRow      `json:"sagas"`
 	Living []instanceRow  `json:"instances"`
 	More   bool           `json:"more"`
+	Oldest []oldestRow    `json:"oldest"`
 	Period time.Duration  `json:"-"`
 	known  map[string]int // rows by name
 	shown  view.Object
@@ -31,14 +32,16 @@ type sagasPage struct {
 
 // sagaRow is a saga in numbers of the last day.
 type sagaRow struct {
-	Name      string `json:"saga"`
-	Endpoint  string `json:"endpoint"`
-	Steps     int64  `json:"handled_24h"`
-	Starts    int64  `json:"started_24h"`
-	Failed    int64  `json:"failed_24h"`
-	Conflicts int64  `json:"conflicts_24h"`
-	Bytes     int64  `json:"state_bytes"` // of a state, on average
-	Defined   bool   `json:"-"`
+	Name      string  `json:"saga"`
+	Endpoint  string  `json:"endpoint"`
+	Steps     int64   `json:"handled_24h"`
+	Starts    int64   `json:"started_24h"`
+	Failed    int64   `json:"failed_24h"`
+	Conflicts int64   `json:"conflicts_24h"`
+	Bytes     int64   `json:"state_bytes"`     // of a state, on average
+	Ended     int64   `json:"ended_1h"`        // mostEnded if there are as many or more
+	Hours     []int64 `json:"started_by_hour"` // of the last 24, the present one last
+	Defined   bool    `json:"-"`
 }
 
 // instanceRow is a living instance in a list.
@@ -55,12 +58,14 @@ type instanceRow struct {
 }
 
 // JSON is what the command prints, and the sagas.
-func (p *sagasPage) JSON() any { return append(slices.Clone(p.shown), "sagas", p.Sagas) }
+func (p *sagasPage) JSON() any {
+	return append(slices.Clone(p.shown), "sagas", p.Sagas, "oldest", p.Oldest)
+}
 
 // Sagas reads the sagas that are known: by their definitions, by what they did in a day, or by living instances.
 func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
-	p := &sagasPage{Head: head("sagas", "Sagas", "edda saga list"), Sagas: []sagaRow{}, known: map[string]int{},
-		Period: operate.CounterPeriod}
+	p := &sagasPage{Head: head("sagas", "Sagas", "edda saga list"), Sagas: []sagaRow{},
+		Oldest: []oldestRow{}, known: map[string]int{}, Period: operate.CounterPeriod}
 	counted, err := s.Op.Sagas().Counters(ctx, 0)
 	if err != nil {
 		return nil, err
@@ -90,7 +95,11 @@ func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 	p.shown = view.Instances(listed, 0).View().JSON
 	p.Living, p.More = instanceRows(listed), len(listed) == persistence.DefaultLimit
 	slices.SortFunc(p.Sagas, func(a, b sagaRow) int { return cmp.Compare(a.Name, b.Name) })
-	return p, nil
+	if err := addHours(ctx, s, p.Sagas); err != nil {
+		return nil, err
+	}
+	p.Oldest, err = oldest(ctx, s, p.Now)
+	return p, err
 }
 
 func (p *sagasPage) row(name string) *sagaRow {
@@ -181,7 +190,7 @@ func (s *Source) Instances(ctx context.Context, a Ask) (Page, error) {
 		p.Ended = append(p.Ended, lifeRow(l))
 	}
 	if len(p.Living)+len(p.Ended) == 0 && s.definitions[name] == nil && prefix == "" {
-		known, err := s.sagaNames(ctx)
+		known, err := sagaNames(ctx, s)
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +202,7 @@ func (s *Source) Instances(ctx context.Context, a Ask) (Page, error) {
 }
 
 // sagaNames are the names of all sagas that are known.
-func (s *Source) sagaNames(ctx context.Context) ([]string, error) {
+func sagaNames(ctx context.Context, s *Source) ([]string, error) {
 	names := map[string]bool{}
 	for name := range s.definitions {
 		names[name] = true

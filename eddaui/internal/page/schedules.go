@@ -42,7 +42,8 @@ func (s *Source) Schedules(ctx context.Context, a Ask) (Page, error) {
 		return nil, missing("These pages have no scheduler.")
 	}
 	p := &schedulesPage{State: a.Query.Get("state"), Prefix: a.Query.Get("prefix")}
-	p.Head = head("schedules", "Schedules", command("edda manifest list", "state", p.State, "prefix", p.Prefix))
+	p.Head = head("schedules", "Schedules", command("edda manifest list", "state", p.State, "prefix", p.Prefix)).
+		audited("manifest", "")
 	f := scheduler.ManifestFilter{
 		State: scheduler.ManifestState(p.State), Prefix: p.Prefix, After: a.Query.Get("after"), Limit: manifestsShown,
 	}
@@ -96,7 +97,8 @@ func (s *Source) Manifest(ctx context.Context, a Ask) (Page, error) {
 		return nil, faultOf(err, fmt.Sprintf("There is no manifest %s.", view.Escape(view.Shortened(name, 130))))
 	}
 	p := &manifestPage{
-		Head:     head("schedules", name, withBody(a, "edda manifest show "+words.Quoted(name))),
+		Head: head("schedules", name, withBody(a, "edda manifest show "+words.Quoted(name))).
+			audited("manifest", name),
 		Manifest: m, Waits: m.Waits(),
 	}
 	whole := m.Body
@@ -140,8 +142,8 @@ func (s *Source) Run(ctx context.Context, a Ask) (Page, error) {
 	if err != nil {
 		return nil, faultOf(err, fmt.Sprintf("There is no run %s; runs that ended long ago are deleted.", id))
 	}
-	p := &runPage{Head: head("schedules", "Run of "+r.Manifest, withBody(a, "edda run show "+id.String())), Run: r,
-		Forms: act.Run(r)}
+	p := &runPage{Head: head("schedules", "Run of "+r.Manifest, withBody(a, "edda run show "+id.String())).
+		audited("run", id.String()), Run: r, Forms: act.Run(r)}
 	if r.Body = s.Body(r.Kind, r.Body); a.Bodies {
 		p.Body, _ = cut(r.Body)
 	}

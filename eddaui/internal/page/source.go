@@ -12,6 +12,8 @@ import (
 	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/secret"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/flow"
+	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -24,7 +26,9 @@ type Source struct {
 	Pool      *pgxpool.Pool
 	Scheduler *scheduler.Store  // nil: there are no schedules
 	Leases    *scheduler.Leases // nil: leases are not shown
+	Vitals    *vitals.Reader    // one for all looks: it compares them
 	Audit     *audit.Log
+	Flow      *flow.Reader
 	Redact    func(kind string, body json.RawMessage) json.RawMessage // nil: bodies and states as they are
 
 	definitions map[string]*saga.Definition
@@ -49,12 +53,19 @@ type Head struct {
 	Title   string
 	Section string // of the navigation
 	Command string // that shows the same in a shell
+	Audit   string // the address of what was changed here, "" for a page of nothing that is changed
 	Now     time.Time
 }
 
 // head returns the head of a page that is read now.
 func head(section, title, command string) Head {
 	return Head{Title: title, Section: section, Command: command, Now: time.Now()}
+}
+
+// audited is the head of a page whose target operators change, see [AuditOf].
+func (h Head) audited(thing, target string) Head {
+	h.Audit = AuditOf(thing, target)
+	return h
 }
 
 // withBody is a command that also prints the body, if that may be seen.

@@ -1,0 +1,26 @@
+package eddaui
+
+import (
+	"bytes"
+	"flag"
+
+	"github.com/edda-go/edda/eddaui/internal/page"
+	"github.com/edda-go/edda/operate/vitals"
+)
+
+// DatabasePage is the page of a look at the vitals, as HTML.
+func DatabasePage(report vitals.Report, queries bool) (string, error) {
+	l, err := newLook("")
+	if err != nil {
+		return "", err
+	}
+	f := frame{Root: "./", Bodies: queries}
+	f.put(page.DatabaseOf(report, queries))
+	f.Now = report.At
+	var b bytes.Buffer
+	err = l.page(&b, "database", f)
+	return b.String(), err
+}
+
+// Update says that golden files are to be written anew.
+var Update = flag.Bool("update", false, "write the golden files anew")

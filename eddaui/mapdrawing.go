@@ -1,0 +1,196 @@
+package eddaui
+
+import (
+	"fmt"
+	"html/template"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/edda-go/edda/eddaui/internal/graph"
+	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/operate/flow"
+)
+
+// The sizes of a map, in pixels.
+const (
+	boxHeight  = 44
+	boxLeast   = 96
+	portSpace  = 16 // of an arrow at a box
+	letter     = 8  // of a name, on average and with some space
+	mostLetter = 26
+)
+
+// mapDrawing is a map as SVG: a box for each endpoint, which leads to its page, and an arrow for all that goes from one
+// to another. Everything in it has a name, so that it can be read aloud.
+func mapDrawing(root string, m flow.Map) template.HTML {
+	d := mapped{root: root, m: &m, arrows: m.Arrows(), at: map[string]int{}}
+	d.layOut()
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="map" role="group" aria-label="%d endpoints, and what goes from one to another" `+
+		`width="%d" height="%d" viewBox="0 0 %[2]d %[3]d">`, len(m.Endpoints), d.graph.Width, d.graph.Height)
+	b.WriteString(`<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" ` +
+		`orient="auto-start-reverse"><path d="M0 .5 8 4 0 7.5z"/></marker></defs>`)
+	for n := range d.arrows {
+		d.arrow(&b, n)
+	}
+	for n := range d.graph.Nodes {
+		d.box(&b, n)
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String()) //nolint:gosec // texts of others went through text
+}
+
+// text is a text of others in HTML.
+func text(of string) string { return template.HTMLEscapeString(view.Escape(of)) }
+
+// short is the beginning of a text that fits.
+func short(of string) string { return text(view.Shortened(view.Escape(of), mostLetter)) }
+
+// mapped is a map that is drawn.
+type mapped struct {
+	root   string
+	m      *flow.Map
+	arrows []flow.Arrow
+	at     map[string]int // the numbers of nodes by the names of endpoints; "" is outside
+	graph  graph.Graph
+}
+
+func (d *mapped) layOut() {
+	add := func(name string, lines ...string) {
+		width := boxLeast
+		for _, line := range lines {
+			width = max(width, letter*min(len([]rune(line)), mostLetter)+16)
+		}
+		d.at[name] = len(d.graph.Nodes)
+		d.graph.Nodes = append(d.graph.Nodes, graph.Node{Width: width, Height: boxHeight})
+	}
+	for _, e := range d.m.Endpoints {
+		add(e.Name, e.Name, under(e))
+	}
+	for _, a := range d.arrows {
+		if _, known := d.at[""]; a.From == "" && !known {
+			add("", "outside")
+		}
+	}
+	for _, a := range d.arrows {
+		d.graph.Edges = append(d.graph.Edges, graph.Edge{From: d.at[a.From], To: d.at[a.To]})
+	}
+	for n := range d.graph.Nodes { // a box that many lead to is higher, so that their ends are apart
+		d.graph.Nodes[n].Height = max(boxHeight, portSpace*d.degree(n))
+	}
+	d.graph.Layout()
+}
+
+// under is what stands below the name of an endpoint.
+func under(e flow.Endpoint) string {
+	switch {
+	case e.Relay:
+		return "relay"
+	case len(e.Sagas) > 0:
+		return strings.Join(e.Sagas, ", ")
+	case len(e.Kinds) == 1:
+		return "1 kind"
+	}
+	return fmt.Sprintf("%d kinds", len(e.Kinds))
+}
+
+func (d *mapped) box(b *strings.Builder, n int) {
+	node := d.graph.Nodes[n]
+	draw := func(class, name, below string) {
+		middle := node.Y + node.Height/2
+		fmt.Fprintf(b, `<rect class="%s" x="%d" y="%d" width="%d" height="%d" rx="4"/><text class="name" x="%d" `+
+			`y="%d">%s</text> <text class="below" x="%[6]d" y="%[9]d">%[10]s</text>`, class, node.X, node.Y, node.Width,
+			node.Height, node.X+node.Width/2, middle-3, short(name), middle+13, short(below))
+	}
+	if n >= len(d.m.Endpoints) {
+		b.WriteString(`<g class="node"><title>outside of Edda</title>`)
+		draw("outside", "outside", "")
+		b.WriteString(`</g>`)
+		return
+	}
+	e := d.m.Endpoints[n]
+	fmt.Fprintf(b, `<a class="node" href="%sendpoints/%s"><title>%[3]s, %[4]s</title>`,
+		text(d.root), text(url.PathEscape(e.Name)), text(e.Name), text(under(e)))
+	draw("box", e.Name, under(e))
+	b.WriteString(`</a>`)
+}
+
+// arrow draws all that goes from one endpoint to another, with its name at the middle of its first part.
+func (d *mapped) arrow(b *strings.Builder, n int) {
+	a, e := d.arrows[n], d.graph.Edges[n]
+	from := "outside"
+	if a.From != "" {
+		from = a.From
+	}
+	name := from + " sends " + strings.Join(a.Kinds, ", ") + " to " + a.To
+	label := text(view.Shortened(a.Kinds[0], mostLetter-6))
+	if len(a.Kinds) > 1 {
+		label += fmt.Sprintf(" +%d", len(a.Kinds)-1)
+	}
+	if pace := a.All.Rate(); pace != "" {
+		name += ", " + pace + " a minute"
+		label += `<tspan class="pace" dx="6">` + pace + `/min</tspan>`
+	}
+	at, anchor := d.place(e)
+	if e.Back { // what goes back has its name below its line, or it would stand on that of what goes there
+		at.Y += aboveLine + belowLine
+	}
+	fmt.Fprintf(b, `<g class="arrow" role="img" aria-label="%[1]s"><title>%[1]s</title><path d="%[2]s" `+
+		`marker-end="url(#tip)"/><text class="%[3]s" x="%[4]d" y="%[5]d">%[6]s</text></g>`, text(name),
+		pathOf(&d.graph, e), anchor, at.X, at.Y, label)
+}
+
+// The name of an arrow stands above its line, or below it, and apart from the box.
+const (
+	aboveLine = 4
+	belowLine = 13
+	apart     = 10
+)
+
+// place is where the name of an arrow stands: beside that of its ends which has fewer of them, and its anchor.
+func (d *mapped) place(e graph.Edge) (at graph.Point, anchor string) {
+	if e.From == e.To {
+		n := d.graph.Nodes[e.From]
+		return graph.Point{X: n.X + n.Width/2, Y: n.Y - loop}, "middle"
+	}
+	at = e.Path[0]
+	if d.degree(e.To) <= d.degree(e.From) {
+		at = e.Path[len(e.Path)-1]
+	}
+	anchor, at.X = "begin", at.X+apart
+	if slices.ContainsFunc(d.graph.Nodes, func(n graph.Node) bool { return n.X == at.X-apart }) { // its left side
+		anchor, at.X = "end", at.X-2*apart
+	}
+	return graph.Point{X: at.X, Y: at.Y - aboveLine}, anchor
+}
+
+// degree is how many arrows begin or end at a node.
+func (d *mapped) degree(node int) (n int) {
+	for _, e := range d.graph.Edges {
+		if e.From != e.To && (e.From == node || e.To == node) {
+			n++
+		}
+	}
+	return n
+}
+
+// loop is how far an arrow from a node to itself goes above it.
+const loop = 18
+
+// pathOf is the line of an edge.
+func pathOf(g *graph.Graph, e graph.Edge) string {
+	if e.From == e.To {
+		n := g.Nodes[e.From]
+		x, y := n.X+n.Width/2, n.Y
+		return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x-20, y, x-20, y-loop, x+20, y-loop, x+20, y)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "M%d %d", e.Path[0].X, e.Path[0].Y)
+	for at := 1; at < len(e.Path); at++ {
+		p, q := e.Path[at-1], e.Path[at]
+		half := (p.X + q.X) / 2
+		fmt.Fprintf(&b, "C%d %d %d %d %d %d", half, p.Y, half, q.Y, q.X, q.Y)
+	}
+	return b.String()
+}

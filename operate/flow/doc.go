@@ -1,0 +1,22 @@
+// Package flow tells how messages flow: how many each endpoint handles, hour by hour, and which kinds go from where to
+// where.
+//
+//	r, err := flow.New(pool, "edda")
+//	paces, err := r.Pace(ctx)
+//	m, err := r.Map(ctx)
+//
+// # Promise
+//
+// Both read with a few bounded statements, lock nothing and need only SELECT. Pace reads a row for each saga and hour
+// of a day. Map reads the subscriptions, and the newest 500 transactions of the history.
+//
+// What sends a kind is not stored anywhere but in the history, so Map knows those senders that the history has seen
+// lately. A kind that an endpoint subscribes to, and that nobody was seen to send, is an edge without a sender.
+//
+// # Failures
+//
+// Counters are approximate, as those of operate.SagaCounters. An endpoint that keeps no history, or a sample of it,
+// sends less than it does, or nothing.
+//
+// Reading order: reader.go, pace.go, map.go.
+package flow

@@ -1,0 +1,199 @@
+package flow
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/saga"
+)
+
+// Map is which kinds go from where to where.
+type Map struct {
+	Endpoints []Endpoint // in the order of their names, without partitions
+	Edges     []Edge     // in the order of From, Saga, Kind and To
+	Messages  int        // of the history that Edges were read from
+	Since     time.Time  // of the first of them, zero if there is none
+	Until     time.Time  // of the last of them
+}
+
+// Endpoint is one endpoint or relay.
+type Endpoint struct {
+	Name  string
+	Relay bool
+	Kinds []string // that it subscribes to, sorted
+	Sagas []string // that are known to run in it, sorted
+}
+
+// Edge is a kind that goes from one endpoint to another.
+type Edge struct {
+	From      string // "" is from outside of Edda, unless Seen is 0: then nobody was seen to send it
+	Saga      string // that sends it; "" is a plain handler, or not known
+	Kind      string
+	To        string
+	Event     bool // it was published
+	Seen      int64
+	PerMinute float64 // from Map.Since until Map.Until
+}
+
+// mostPages is how many transactions of the history are read.
+const mostPages = 500
+
+// Map returns the endpoints, and what they send each other. Timeouts, which an endpoint sends to itself, are left out.
+func (r *Reader) Map(ctx context.Context) (m Map, err error) {
+	known, err := r.routes.Reload(ctx, r.pool)
+	if err != nil {
+		return m, fmt.Errorf("map the endpoints: %w", pgerr.Explain(err))
+	}
+	hours, err := r.counters.Hours(ctx, r.pool, Hours*time.Hour)
+	if err != nil {
+		return m, fmt.Errorf("map the endpoints: %w", pgerr.Explain(err))
+	}
+	told, err := r.history.Recent(ctx, r.pool, mostPages)
+	if err != nil {
+		return m, fmt.Errorf("map the endpoints: %w", pgerr.Explain(err))
+	}
+	b := newBuilder(known)
+	for _, h := range hours {
+		b.runs(h.Endpoint, h.Saga)
+	}
+	for n := range told {
+		b.add(&told[n])
+	}
+	m = Map{Endpoints: b.endpoints(), Edges: b.all(), Messages: len(told)}
+	if len(told) > 0 {
+		m.Since, m.Until = told[0].At, told[len(told)-1].At
+		for n := range m.Edges {
+			m.Edges[n].PerMinute = float64(m.Edges[n].Seen) / max(m.Until.Sub(m.Since), time.Minute).Minutes()
+		}
+	}
+	return m, nil
+}
+
+// edge is what tells edges apart.
+type edge struct{ from, saga, kind, to string }
+
+// builder collects a map.
+type builder struct {
+	known *queue.Routes
+	sagas map[string]map[string]bool // by endpoint
+	edges map[edge]*Edge
+}
+
+func newBuilder(known *queue.Routes) *builder {
+	return &builder{known, map[string]map[string]bool{}, map[edge]*Edge{}}
+}
+
+// base is the endpoint of which an endpoint handles a partition, or the endpoint itself.
+func (b *builder) base(endpoint string) string { return cmp.Or(b.known.Bases[endpoint], endpoint) }
+
+// runs says that a saga runs in an endpoint.
+func (b *builder) runs(endpoint, name string) {
+	endpoint = b.base(endpoint)
+	if name == "" || b.known.Endpoints[endpoint] == nil {
+		return
+	}
+	if b.sagas[endpoint] == nil {
+		b.sagas[endpoint] = map[string]bool{}
+	}
+	b.sagas[endpoint][name] = true
+}
+
+// add adds an attempt: where its message came from, if that was outside, and what it sent.
+func (b *builder) add(e *history.Entry) {
+	b.runs(e.Endpoint, e.Saga)
+	if e.Info.From == "" && e.Info.Intent != saga.Timer && e.Info.RelatedTo.IsZero() && e.Info.Attempt <= 1 {
+		b.seen(edge{"", "", e.Info.Kind, b.base(e.Endpoint)}, e.Info.Intent == saga.Event)
+	}
+	for n := range e.Sent {
+		out := &e.Sent[n]
+		if out.Intent == saga.Timer {
+			continue
+		}
+		for _, to := range b.consumers(out) {
+			b.seen(edge{b.base(e.Endpoint), e.Saga, out.Kind, to}, out.Intent == saga.Event)
+		}
+	}
+}
+
+// consumers are the endpoints that a message goes to; those that have gone since, and unknown ones, are left out.
+func (b *builder) consumers(m *history.Message) (all []string) {
+	if m.To != "" {
+		if to := b.base(m.To); b.known.Endpoints[to] != nil {
+			all = append(all, to)
+		}
+		return all
+	}
+	for _, q := range b.known.Kinds[m.Kind] {
+		all = append(all, b.base(q.Endpoint))
+	}
+	return all
+}
+
+func (b *builder) seen(at edge, event bool) {
+	if b.known.Endpoints[at.to] == nil {
+		return
+	}
+	if b.edges[at] == nil {
+		b.edges[at] = &Edge{From: at.from, Saga: at.saga, Kind: at.kind, To: at.to, Event: event}
+	}
+	b.edges[at].Seen++
+}
+
+func (b *builder) endpoints() []Endpoint {
+	kinds := b.kinds()
+	all := []Endpoint{}
+	for name, q := range b.known.Endpoints {
+		if b.base(name) == name {
+			all = append(all, Endpoint{Name: name, Relay: q.Relay, Kinds: slices.Sorted(maps.Keys(kinds[name])),
+				Sagas: slices.Sorted(maps.Keys(b.sagas[name]))})
+		}
+	}
+	slices.SortFunc(all, func(a, b Endpoint) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// kinds are those that each endpoint subscribes to.
+func (b *builder) kinds() map[string]map[string]bool {
+	all := map[string]map[string]bool{}
+	for kind, queues := range b.known.Kinds {
+		for _, q := range queues {
+			name := b.base(q.Endpoint)
+			if all[name] == nil {
+				all[name] = map[string]bool{}
+			}
+			all[name][kind] = true
+		}
+	}
+	return all
+}
+
+// all are the edges, with one for each subscription to a kind that was not seen.
+func (b *builder) all() []Edge {
+	sent := map[[2]string]bool{}
+	for at := range b.edges {
+		sent[[2]string{at.kind, at.to}] = true
+	}
+	all := []Edge{}
+	for name, kinds := range b.kinds() {
+		for kind := range kinds {
+			if !sent[[2]string{kind, name}] {
+				all = append(all, Edge{Kind: kind, To: name})
+			}
+		}
+	}
+	for _, e := range b.edges {
+		all = append(all, *e)
+	}
+	slices.SortFunc(all, func(a, b Edge) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Saga, b.Saga), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.To, b.To))
+	})
+	return all
+}
