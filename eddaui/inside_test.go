@@ -113,7 +113,8 @@ func TestSomePagesRest(t *testing.T) {
 
 func TestTheScriptIsSmall(t *testing.T) {
 	t.Parallel()
-	for name, most := range map[string]int{"eddaui.js": 10 << 10, "idiomorph.min.js": 12 << 10, "eddaui.css": 16 << 10} {
+	for name, most := range map[string]int{"eddaui.js": 10 << 10, "idiomorph.min.js": 12 << 10,
+		"eddaui.css": 16 << 10} {
 		text, err := staticFiles.ReadFile("static/" + name)
 		if err != nil || len(text) > most {
 			t.Errorf("%s has %d bytes, %v", name, len(text), err)
