@@ -69,10 +69,10 @@ func (t *tool) devCommand() *cobra.Command {
 	o := uihost.Options{}
 	c := &cobra.Command{
 		Use: "dev [NAME]", Short: "Start a Postgres for development, make the tables, and serve the pages",
-		Long: `Start a Postgres for development, make the tables, and serve the pages, until Ctrl-C. NAME is "dev" unless
-you give another one; the data of each name stays. Programs that call eddadev.Connect with this name share it, and so
-does every program that gets the DATABASE_URL which is printed. If $DATABASE_URL or --database names a server, it is
-that one.`,
+		Long: `Start a Postgres for development, make the tables, and serve the pages, until Ctrl-C. NAME is "dev"
+if you give none; the data of each name stays. Programs that call eddadev.Connect with this name share it, and so does
+every program that gets the DATABASE_URL which is printed. If $DATABASE_URL or --database names a server, it is that
+one.`,
 		Example: `  edda dev
   edda dev shop --listen 127.0.0.1:0`,
 		Args: arguments(cobra.MaximumNArgs(1)),
