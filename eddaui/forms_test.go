@@ -193,6 +193,7 @@ func wrongFields(st *stage) {
 		{"/groups/reports/set", form("max", "-1"), "Active at a time: want a number from 0"},
 		{"/border/shop.events/replay", form("since", "yesterday"), "Relayed since: want a time like"},
 		{"/kept/inbox/keep", form("keep", "week"), "For: want a duration like"},
+		{"/kept/inbox/keep", form("size", "1048576"), "Bytes at most: only the history has such a limit."},
 	} {
 		a := st.post(c.path, c.form)
 		if a.status != http.StatusBadRequest || !strings.Contains(html.UnescapeString(a.body), c.says) {
