@@ -14,7 +14,7 @@ FAKETIME := @command -v dpkg >/dev/null && ! ls /usr/lib/*/faketime/libfaketime.
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule permits remote border otel collector rabbitmq bouncer versions web alerts mutants lint fmt
+.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule permits remote border otel collector rabbitmq bouncer versions web pages alerts mutants lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
@@ -95,6 +95,9 @@ web: ## have a real Chromium order in the shop of examples/web, and look at the 
 	@command -v chromium >/dev/null || { echo "no chromium: install it, and run make web again"; exit 1; }
 	cd examples/web/browser && $(GO) test -count=1 -timeout 5m .
 	cd eddaui/browser && $(GO) test -count=1 -timeout 10m .
+
+pages: ## fill a database with millions of everything, ask eddaui for each page, and print what each costs; flags in ARGS
+	$(GO) run ./internal/pages $(ARGS)
 
 alerts: ## check the alerts of Prometheus, and make each of them fire
 	@command -v promtool >/dev/null || apt-get install -y --no-install-recommends prometheus || true

@@ -37,6 +37,7 @@ func TestListsAndRetriesDoNotReadTheWholeTable(t *testing.T) {
 			"groups":           {"g3", "10", "15"},
 			"letters":          {"{5,6,7}"}, "take_many": {"{5,6,7}"}, "discard_many": {"{5,6,7}", "no"},
 			"letters_of":     {"{" + message + "}"},
+			"discarded_of":   {"{" + message + "}"},
 			"list_discarded": {"0", "", "50", "", ""}, "list_edited": {"0", "", "50"},
 			"prune_discarded": {"2592000", "1000"},
 			"new_job":         {"retry", "", "", "", message, always, never, "", "1", "", "{1,5}", "{}"},
