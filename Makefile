@@ -14,7 +14,7 @@ FAKETIME := @command -v dpkg >/dev/null && ! ls /usr/lib/*/faketime/libfaketime.
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule permits remote border otel collector rabbitmq bouncer versions web pages alerts mutants lint fmt
+.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule viewers permits remote border otel collector rabbitmq bouncer versions web pages alerts mutants lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
@@ -60,6 +60,9 @@ order: ## keep the order of keys while workers are killed and frozen, and count 
 schedule: ## run a thousand manifests a second on servers that die, under a clock that jumps, and count
 	$(FAKETIME)
 	$(GO) run ./internal/chaos -scenario schedule
+
+viewers: ## kill workers and the server of the pages while fifty pages are open, and compare what they show with the tables
+	$(GO) run ./internal/chaos -scenario viewers
 
 permits: ## replay a log in processes that are killed with a transaction open, and compare with the log
 	$(GO) run ./internal/chaos -scenario permits

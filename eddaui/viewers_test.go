@@ -122,15 +122,16 @@ func kindsViewed(t *testing.T, pool *pgxpool.Pool, schema string, shop *world.Sh
 				'a new cause', 'abcdefabcdef')`)
 			return nil
 		}},
-		{path: "/limits", statement: ".lease l", fragment: "limits", text: "7", change: func(ctx context.Context) error {
-			return op.Limits().Set(ctx, "mails", 7)
-		}},
-		{path: "/manifests", statement: "-- name: count_runs\n", fragment: "manifests", text: "2 queued", change: func(
+		{path: "/limits", statement: ".lease l", fragment: "limits", text: "7", change: func(
 			ctx context.Context,
 		) error {
-			_, err := store.Trigger(ctx, "hourly/rates", nil, scheduler.TriggerOptions{})
-			return err
+			return op.Limits().Set(ctx, "mails", 7)
 		}},
+		{path: "/manifests", statement: "-- name: count_runs\n", fragment: "manifests", text: "2 queued",
+			change: func(ctx context.Context) error {
+				_, err := store.Trigger(ctx, "hourly/rates", nil, scheduler.TriggerOptions{})
+				return err
+			}},
 		{path: "/sagas/order/2026-0014", statement: "-- name: last_page\n", fragment: "timeline", text: "order.note",
 			change: func(ctx context.Context) error {
 				_, err := shop.Bus.Send(ctx, world.Note{Order: "2026-0014", Text: "ring once"})
