@@ -117,9 +117,9 @@ func kindsViewed(t *testing.T, pool *pgxpool.Pool, schema string, shop *world.Sh
 		{path: "/dead", statement: "-- name: jobs\n", fragment: "groups", text: "a new cause", change: func(
 			context.Context,
 		) error {
-			pgtest.Exec(t, pool, `INSERT INTO `+schema+`.dead_letter (endpoint, message_id, kind, header, body, attempts,
-				conflicts, reason, error, error_group) VALUES ('stock', gen_random_uuid(), 'k', '', '', 1, 0, '',
-				'a new cause', 'abcdefabcdef')`)
+			pgtest.Exec(t, pool, `INSERT INTO `+schema+`.dead_letter (endpoint, message_id, kind, header, body,
+				attempts, conflicts, reason, error, error_group)
+				VALUES ('stock', gen_random_uuid(), 'k', '', '', 1, 0, '', 'a new cause', 'abcdefabcdef')`)
 			return nil
 		}},
 		{path: "/limits", statement: ".lease l", fragment: "limits", text: "7", change: func(
