@@ -26,6 +26,9 @@ func TestNoPageReadsALongTableWhole(t *testing.T) {
 	}
 	t.Cleanup(readers.Close)
 	s := serve(t, pool, schema, eddaui.Options{Reader: readers, Authorize: allow(eddaui.Look | eddaui.Bodies)})
+	if n := strings.Count(s.get(big.JSON(world.Instance())), `"change": "changed"`); n != 19 {
+		t.Errorf("an instance of twenty versions has %d that followed another", n)
+	}
 	for _, p := range world.Pages() {
 		whole, err := world.ReadWhole(t.Context(), schema, readers, func() {
 			for _, path := range []string{p.Path, big.JSON(p.Path)} {

@@ -12,13 +12,22 @@ import (
 // Page is a page to ask for.
 type Page struct{ Name, Path string }
 
+// example is the number of an order with a history.
+func (w *World) example() int64 {
+	n := int64(w.lives()) - 100
+	return n - n%10
+}
+
+// Instance is the page of an instance of twenty versions.
+func (w *World) Instance() string {
+	name, k := named(w.example())
+	return "/sagas/" + name + "/" + k
+}
+
 // Pages are one page or more of each kind, those that read most.
 func (w *World) Pages() []Page {
-	n := int64(w.lives()) - 100
-	if n%10 > 5 {
-		n -= 5
-	}
-	name, k := w.Instance(n)
+	n := w.example()
+	name, k := named(n)
 	waiting, handled := w.message(n, versions+1), w.message(n, versions)
 	some := int64(w.Queued - min(w.lives(), w.Queued/2))
 	burst := IDOf(w.now-10000+some/2*10000/max(some, 1), ofBurst, some/2)
@@ -42,7 +51,7 @@ func (w *World) Pages() []Page {
 		{"sagas", "/sagas"},
 		{"instances", "/sagas/" + name},
 		{"instances by prefix", "/sagas/" + name + "?prefix=k-0000"},
-		{"instance", "/sagas/" + name + "/" + k},
+		{"instance", w.Instance()},
 		{"instance by a query", "/instance?saga=" + name + "&key=" + k},
 		{"instance without history", fmt.Sprintf("/sagas/refund/%s", key(int64(w.Living)/10*10-1))},
 		{"message that waits", "/messages/" + waiting.String()},

@@ -230,7 +230,7 @@ func (w *World) fillHistory(ctx context.Context, conn *pgx.Conn) error {
 	serial := int64(0)
 	keeper := history.Keeper{Store: history.New(w.schema), Host: "worker-1 (process 1)"}
 	now := w.began
-	page := keeper.NewPage("orders", func() saga.ID { serial++; return IDOf(now, 2, serial) })
+	newID := func() saga.ID { serial++; return IDOf(now, 2, serial) }
 	for v := 1; v <= versions; v++ {
 		if _, err := conn.Exec(ctx, w.sql.Get("slot"), (v-1)*4/versions); err != nil {
 			return fmt.Errorf("move to the next slot: %w", err)
@@ -238,6 +238,7 @@ func (w *World) fillHistory(ctx context.Context, conn *pgx.Conn) error {
 		batch := &pgx.Batch{}
 		for first := 0; first < len(last); first += perPage {
 			now = w.at(int64(first), v)
+			page := keeper.NewPage("orders", newID) // its memory is the batch's until that is sent
 			page.Begin(history.Options{Level: history.States, Sample: 1}, time.UnixMilli(now))
 			for n := first; n < first+perPage; n++ {
 				w.step(page, int64(n), v, last[n])
@@ -269,7 +270,7 @@ func (w *World) step(page *history.Page, n int64, v int, previous saga.ID) {
 		kind = history.Began
 	}
 	state, _ := json.Marshal(map[string]any{"Cents": n, "Version": v, "Customer": fmt.Sprintf("customer %d", n)})
-	name, _ := w.Instance(n)
+	name, _ := named(n)
 	change := page.AddChange(&history.Change{ID: id, Saga: name, Key: key(n), Version: int64(v), Kind: kind,
 		Previous: previous, State: state})
 	to, sends := "orders", "order.step"
@@ -287,8 +288,8 @@ func (w *World) step(page *history.Page, n int64, v int, previous saga.ID) {
 
 func key(n int64) string { return fmt.Sprintf("k-%09d", n) }
 
-// Instance returns the saga and the key of an instance by its number.
-func (w *World) Instance(n int64) (name, k string) {
+// named returns the saga and the key of an instance by its number.
+func named(n int64) (name, k string) {
 	switch {
 	case n%10 < 6:
 		return "order", key(n)
