@@ -27,12 +27,13 @@ func (r *Reader) Near() *Reader {
 
 // The bounds of a look of Near.
 const (
-	mostIndex   = 16 << 20         // bytes of the indexes of all queues that are read for one message
-	headRead    = 2_000            // messages of each end of a queue
-	spansOfLook = 50               // messages that are looked for by time, in one queue
-	early       = time.Second      // a clock that makes ids is ahead of the database's
-	late        = 4 * time.Second  // between the making of an id and the commit of its message
-	backOff     = 10 * time.Minute // after a failure
+	mostIndex  = 16 << 20         // bytes of the indexes of all queues that are read for one message
+	headRead   = 2_000            // messages of each end of a queue
+	spanRead   = 100_000          // messages of a span of time
+	spansRead  = 20               // spans of a queue
+	earlySpan  = time.Second      // a clock that makes ids is ahead of the database's
+	lateSpan   = 4 * time.Second  // between the making of an id and the commit of its message
+	failedSpan = 10 * time.Minute // after a failure
 )
 
 // look is what is looked for in one queue.
@@ -46,16 +47,26 @@ type look struct {
 	more bool // the queue has more than was read
 }
 
-// spans are times at which messages were due.
-type spans struct {
-	ids          [][16]byte
-	since, until []time.Time
-}
+// span is a time in which messages were due.
+type span struct{ since, until time.Time }
 
-func (s *spans) add(id saga.ID, since, until time.Time) {
-	if len(s.ids) < spansOfLook {
-		s.ids, s.since, s.until = append(s.ids, id), append(s.since, since), append(s.until, until)
+// spans are in the order of time when they have been merged.
+type spans []span
+
+// merged are the spans without what they have in common, the last ones if there are too many.
+func (s spans) merged() (since, until []time.Time) {
+	slices.SortFunc(s, func(a, b span) int { return a.since.Compare(b.since) })
+	for _, t := range s {
+		if last := len(until) - 1; last >= 0 && !t.since.After(until[last]) {
+			if t.until.After(until[last]) {
+				until[last] = t.until
+			}
+			continue
+		}
+		since, until = append(since, t.since), append(until, t.until)
 	}
+	from := max(0, len(since)-spansRead)
+	return since[from:], until[from:]
 }
 
 func (r *Reader) mostParked() int {
@@ -109,7 +120,8 @@ func whole(pipeline *pgx.Batch, l *look) *pgx.QueuedQuery {
 }
 
 func ends(pipeline *pgx.Batch, l *look) *pgx.QueuedQuery {
-	return pipeline.Queue(l.queue.SQL("near"), l.ids, l.spans.ids, l.spans.since, l.spans.until, headRead, l.queue.ID)
+	since, until := l.spans.merged()
+	return pipeline.Queue(l.queue.SQL("near"), l.ids, since, until, spanRead, headRead, l.queue.ID)
 }
 
 // readOn reads the indexes of queues to their end for one message that was not found yet, if they are not too large.
@@ -213,15 +225,15 @@ func (s *snapshot) queuesOf(m *Message) (in []*queue.Queue) {
 // of adds when a message was due, as far as is known.
 func (s *spans) of(m *Message) {
 	if due := m.Info.Due; !due.IsZero() {
-		s.add(m.ID, due.Add(-time.Second), due.Add(time.Second))
+		*s = append(*s, span{due.Add(-time.Second), due.Add(time.Second)})
 	}
 	if n := len(m.Attempts); n > 0 && m.Attempts[n-1].Fate == history.Retried {
 		at := m.Attempts[n-1].At
-		s.add(m.ID, at, at.Add(backOff))
+		*s = append(*s, span{at, at.Add(failedSpan)})
 		return
 	}
 	if m.ID[6]>>4 == 7 {
 		made := began(m.ID)
-		s.add(m.ID, made.Add(-early), made.Add(late))
+		*s = append(*s, span{made.Add(-earlySpan), made.Add(lateSpan)})
 	}
 }

@@ -55,7 +55,7 @@ func TestNearFindsWhatIsDueWhenItIsKnownToBe(t *testing.T) {
 	w.put(soon, time.Now().Add(time.Minute))
 	w.put(byID, deep.Add(2*time.Second))
 	w.put(byDue, timer)
-	w.put(hidden, timer)
+	w.put(hidden, timer.Add(time.Hour))
 	known := []history.Message{{ID: head}, {ID: soon}, {ID: byID}, {ID: byDue, Due: timer}, {ID: hidden}}
 	found, err := w.see.Near().Messages(t.Context(), known...)
 	if err != nil {
@@ -120,5 +120,27 @@ func TestNearLooksWhereAMessageWasSent(t *testing.T) {
 		history.Message{ID: saga.ID{9}})
 	if err != nil || found[0].Known() {
 		t.Errorf("a message of cards was found in the queue of notes: %q, %v", says(&found[0]), err)
+	}
+}
+
+// Many messages that one handler has sent are looked for in one span.
+func TestNearFindsManyMessagesOfOneMoment(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.long(2_100)
+	deep := time.Now().Add(-12 * time.Hour).UTC().Truncate(time.Microsecond)
+	var known []history.Message
+	for n := range 60 {
+		id := made(deep.Add(time.Duration(n)*time.Second), byte(n))
+		w.put(id, deep.Add(time.Duration(n)*time.Second))
+		known = append(known, history.Message{ID: id})
+	}
+	found, err := w.see.Near().Messages(t.Context(), known...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, m := range found {
+		if m.Places[0].State != whereabouts.Waiting {
+			t.Errorf("message %d is %q", n, says(&m))
+		}
 	}
 }

@@ -43,8 +43,8 @@ SELECT q.due, q.id, false FROM :queue q WHERE q.id = ANY ($1::uuid[]) LIMIT 1000
 
 -- name: near
 -- Where messages are in this queue, without reading all of it: among the $5 that are due first, among the $5 that are
--- due next, or where the message $2 was due between $3 and $4. That looks at ids in the index, and at no rows. The last
--- column says whether the queue, or what is parked of it, has more than was read.
+-- due next, or among the first $4 that are due between $2 and $3. The last column says whether the queue, or what is
+-- parked of it, has more than was read at its ends.
 WITH head AS MATERIALIZED (
     (SELECT q.due, q.id FROM :queue q WHERE q.due <= now() ORDER BY q.due, q.id LIMIT $5)
     UNION ALL
@@ -57,9 +57,11 @@ SELECT x.due, x.id, r.more FROM read r
 LEFT JOIN LATERAL (
     SELECT h.due, h.id FROM head h JOIN unnest($1::uuid[]) u(id) ON u.id = h.id
     UNION
-    SELECT q.due, q.id FROM unnest($2::uuid[], $3::timestamptz[], $4::timestamptz[]) u(id, since, until)
+    SELECT s.due, s.id FROM unnest($2::timestamptz[], $3::timestamptz[]) t(since, until)
     CROSS JOIN LATERAL (
-        SELECT q.due, q.id FROM :queue q WHERE q.due >= u.since AND q.due <= u.until AND q.id = u.id LIMIT 1) q
+        SELECT q.due, q.id FROM :queue q WHERE q.due >= t.since AND q.due <= t.until ORDER BY q.due, q.id
+        LIMIT $4) s
+    JOIN unnest($1::uuid[]) u(id) ON u.id = s.id
     LIMIT 10000) x ON true;
 
 -- name: locate
