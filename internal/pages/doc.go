@@ -5,7 +5,7 @@
 //
 // # Promise
 //
-// For each page it prints how long its HTML and its JSON took, warm, the median and the worst; how many buffers its
-// statements read; and which tables they read from one end to the other. It exits with 1 if a page takes longer than
-// -most, or if a queue was read so.
+// For each page it prints how long its HTML and its JSON took, warm, the best, the median and the worst; how many
+// buffers its statements read; and which tables they read from one end to the other. It exits with 1 if the median of a
+// page is more than -most, or if a queue was read so.
 package main

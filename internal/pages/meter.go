@@ -132,14 +132,18 @@ func (m *meter) statistics(ctx context.Context, c *cost) (err error) {
 
 func median(sorted []time.Duration) time.Duration { return sorted[len(sorted)/2] }
 
+// spread is the best, the median and the worst in milliseconds. On a machine with other work the best says most.
+func spread(sorted []time.Duration) string {
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	return fmt.Sprintf("%6.1f %6.1f %6.1f", ms(sorted[0]), ms(median(sorted)), ms(sorted[len(sorted)-1]))
+}
+
 func (c cost) String() string {
 	if c.missing {
 		return fmt.Sprintf("%-28s is not there", c.page.Name)
 	}
-	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-	text := fmt.Sprintf("%-28s html %6.1f %6.1f ms  json %6.1f %6.1f ms  %6d buffers  %3d statements",
-		c.page.Name, ms(median(c.html)), ms(c.html[len(c.html)-1]), ms(median(c.json)), ms(c.json[len(c.json)-1]),
-		c.buffers, c.asked)
+	text := fmt.Sprintf("%-28s html %s ms  json %s ms  %6d buffers  %3d statements", c.page.Name, spread(c.html),
+		spread(c.json), c.buffers, c.asked)
 	if len(c.read) > 0 {
 		text += "  read whole: " + strings.Join(c.read, ", ")
 	}
