@@ -133,3 +133,10 @@ WHERE n.nspname = $1 AND c.relkind = 'r' AND c.reltuples > $2;
 
 -- name: left
 SELECT count(*) FROM pg_stat_activity WHERE application_name = $1;
+
+-- name: mark
+SELECT count(*) FROM :schema.subscription_generation;
+
+-- name: marks
+SELECT pg_stat_get_numscans(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = $1 AND c.relname = 'subscription_generation';

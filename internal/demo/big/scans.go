@@ -59,19 +59,50 @@ func (w *World) ReadWhole(ctx context.Context, name string, readers *pgxpool.Poo
 	return found, nil
 }
 
-// end ends the connections of the pages.
+// end ends the connections of the pages, and waits until the server has what they have counted. What another connection
+// counts afterwards comes behind that.
 func (w *World) end(ctx context.Context, name string, readers *pgxpool.Pool) error {
 	readers.Reset()
-	for range 1000 {
-		var left int
-		if err := w.pool.QueryRow(ctx, w.sql.Get("left"), name).Scan(&left); err != nil || left == 0 {
+	err := w.until(ctx, func() (bool, error) {
+		left, err := w.number(ctx, "left", name)
+		return left == 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the end of connections: %w", err)
+	}
+	before, err := w.number(ctx, "marks", w.schema.Name())
+	if err != nil {
+		return err
+	}
+	conn, err := pgx.ConnectConfig(ctx, w.pool.Config().ConnConfig)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, w.sql.Get("mark"))
+	if err = errors.Join(err, conn.Close(ctx)); err != nil {
+		return err
+	}
+	return w.until(ctx, func() (bool, error) {
+		now, err := w.number(ctx, "marks", w.schema.Name())
+		return now > before, err
+	})
+}
+
+func (w *World) number(ctx context.Context, name string, args ...any) (n int64, err error) {
+	return n, w.pool.QueryRow(ctx, w.sql.Get(name), args...).Scan(&n)
+}
+
+// until asks until the answer is yes.
+func (w *World) until(ctx context.Context, ask func() (bool, error)) error {
+	for range 2000 {
+		if yes, err := ask(); yes || err != nil {
 			return err
 		}
 		if err := run.Sleep(ctx, 10*time.Millisecond); err != nil {
 			return err
 		}
 	}
-	return errors.New("the connections of the pages do not end")
+	return errors.New("the server does not say what its processes have counted")
 }
 
 func (w *World) scans(ctx context.Context) (map[string]int64, error) {
