@@ -109,7 +109,7 @@ func kindsViewed(t *testing.T, pool *pgxpool.Pool, schema string, shop *world.Sh
 		t.Fatal(err)
 	}
 	return tracers{
-		{path: "/now", statement: "-- name: pin\n", fragment: "sentences", text: "they count", change: func(
+		{path: "/now", statement: "s.renewed, s.ended", fragment: "sentences", text: "they count", change: func(
 			ctx context.Context,
 		) error {
 			return op.Endpoints().Pause(ctx, "stock", "they count")
