@@ -159,23 +159,39 @@ func (r *trial) compare(ctx context.Context) error {
 	if len(found) == 0 && err != nil {
 		return err
 	}
-	for _, o := range r.open {
-		stale := ""
-		err := lab.Await(ctx, truthWithin, "an open page that is up to date", func() (bool, error) {
-			body, err := get(ctx, r.base+o.path)
-			if err != nil {
-				return false, err
-			}
-			defer body.Close()
-			text, err := io.ReadAll(body)
-			stale = o.stale(string(text))
-			return stale == "", err
-		})
-		if stale != "" {
-			r.Violate("stale", "", "the open page %s differs from the one that is loaded now in %s", o.path, stale)
-		} else if err != nil {
-			return err
-		}
+	var stale map[string]string
+	err = lab.Await(ctx, truthWithin, "open pages that are up to date", func() (bool, error) {
+		stale, err = r.stale(ctx)
+		return len(stale) == 0, err
+	})
+	for path, fragment := range stale {
+		r.Violate("stale", "", "the open page %s differs from the one that is loaded now in %s", path, fragment)
+	}
+	if len(stale) == 0 {
+		return err
 	}
 	return nil
+}
+
+// stale names a fragment of each open page that differs from the page as it is loaded now.
+func (r *trial) stale(ctx context.Context) (map[string]string, error) {
+	loaded, found := map[string]string{}, map[string]string{}
+	for _, o := range r.open {
+		if _, ok := loaded[o.path]; !ok {
+			body, err := get(ctx, r.base+o.path)
+			if err != nil {
+				return nil, err
+			}
+			text, err := io.ReadAll(body)
+			_ = body.Close()
+			if err != nil {
+				return nil, fmt.Errorf("load %s: %w", o.path, err)
+			}
+			loaded[o.path] = string(text)
+		}
+		if fragment := o.stale(loaded[o.path]); fragment != "" {
+			found[o.path] = fragment
+		}
+	}
+	return found, nil
 }
