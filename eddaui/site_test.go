@@ -3,6 +3,7 @@ package eddaui_test
 import (
 	"context"
 	"flag"
+	"html"
 	"io"
 	"log/slog"
 	"net/http"
@@ -123,7 +124,7 @@ func (s *site) get(path string) string {
 	return a.body
 }
 
-var links = regexp.MustCompile(`(?:href|src|data-stream)="([^"#]+)`)
+var links = regexp.MustCompile(`(?:href|src|data-stream)="([^"#][^"]*)`)
 
 // crawl follows every link from a page on, and calls look with each page. Pages of one sort are looked at three times
 // at most: of a hundred messages a few are enough.
@@ -157,7 +158,7 @@ func (s *site) crawl(from string, look func(path, body string)) (paths []string)
 			continue
 		}
 		for _, m := range links.FindAllStringSubmatch(a.body, -1) {
-			to, err := a.url.Parse(strings.ReplaceAll(m[1], "&amp;", "&"))
+			to, err := a.url.Parse(html.UnescapeString(m[1]))
 			if err != nil || to.Host != root.Host || !strings.HasPrefix(to.Path, prefix+"/") {
 				s.t.Errorf("%s links to %s, which is outside", path, m[1])
 				continue
@@ -180,7 +181,8 @@ var (
 		by   string
 	}{
 		{regexp.MustCompile(`<time [^>]*>[^<]*</time>`), "<time>"},
-		{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z`), "MOMENT"},
+		{regexp.MustCompile(`[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d (&#43;|-)\d\d:\d\d \w+`), "MOMENT"},
+		{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{3}Z| UTC)`), "MOMENT"},
 		{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID"},
 		{regexp.MustCompile(`…[0-9a-f]{8}`), "…ID"},
 		{regexp.MustCompile(`v=[0-9a-f]{16}`), "v=SUM"},

@@ -15,7 +15,6 @@ import (
 	"github.com/edda-go/edda/internal/demo"
 	"github.com/edda-go/edda/internal/demo/world"
 	"github.com/edda-go/edda/internal/run"
-	"github.com/edda-go/edda/saga"
 )
 
 const usage = `Ui shows the pages of Edda over a shop in which much is wrong.
@@ -28,7 +27,7 @@ Flags:
 // settings are the flags.
 type settings struct {
 	address string
-	empty   bool
+	world   string
 }
 
 func main() { os.Exit(start(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -40,9 +39,10 @@ func start(args []string, out, complaints io.Writer) int {
 		Name: "ui", Usage: usage,
 		Flags: func(f *flag.FlagSet) {
 			f.StringVar(&s.address, "address", "127.0.0.1:7433", "where to listen; port 0 is a free one")
-			f.BoolVar(&s.empty, "empty", false, "show a schema without anything")
+			f.StringVar(&s.world, "world", "shop", "what to show: "+world.Names())
 		},
-		Run: func(ctx context.Context) error { return open(ctx, s, out) },
+		Check: func() error { return world.Check(s.world) },
+		Run:   func(ctx context.Context) error { return open(ctx, s, out) },
 	}.Start(args, out, complaints)
 }
 
@@ -54,23 +54,23 @@ func open(ctx context.Context, s settings, out io.Writer) error {
 	}
 	defer func() { _ = listener.Close() }() // closed already where a server had it
 	return demo.WithDatabase(ctx, "ui", "", func(d *demo.Database) error {
-		if !s.empty {
-			shop, err := world.Seed(ctx, d.Pool, d.Edda)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = shop.Close() }()
-			_, _ = fmt.Fprintf(out, "a conversation: /conversations/%s\n", shop.Labels)
+		w, err := world.Open(ctx, d.Pool, d.Edda, s.world)
+		if err != nil {
+			return err
 		}
-		return serve(ctx, d, listener, out)
+		defer func() { _ = w.Close() }()
+		if !w.Labels.IsZero() {
+			_, _ = fmt.Fprintf(out, "a conversation: /conversations/%s\n", w.Labels)
+		}
+		return serve(ctx, d, w, listener, out)
 	})
 }
 
 // serve serves the pages until ctx ends.
-func serve(ctx context.Context, d *demo.Database, listener net.Listener, out io.Writer) error {
+func serve(ctx context.Context, d *demo.Database, w *world.Stage, listener net.Listener, out io.Writer) error {
 	//nolint:contextcheck // it connects when the first page is read
 	ui, err := eddaui.New(d.Pool, eddaui.Options{
-		Schema: d.Edda, Sagas: []*saga.Definition{world.Orders},
+		Schema: d.Edda, Sagas: w.Sagas,
 		Authorize: func(r *http.Request) (eddaui.Actor, error) {
 			return eddaui.Actor{Name: "visitor", From: r.RemoteAddr, May: eddaui.Look | eddaui.Bodies}, nil
 		},

@@ -27,6 +27,7 @@ type instancePage struct {
 	Older   saga.ID     `json:"-"`
 	Newest  bool        `json:"-"` // the newest versions are shown
 	State   []byte      `json:"-"`
+	Cut     int         `json:"-"` // bytes of the state that are not shown
 	Faulty  string      `json:"row_error,omitempty"`
 	Until   time.Time   `json:"remembered_until,omitzero"`
 	Compare *compared   `json:"compare,omitempty"`
@@ -158,9 +159,10 @@ func addInstance(ctx context.Context, s *Source, a Ask, p *instancePage) error {
 	i := listed.Instance
 	p.Version, p.Changed, p.Until = i.Version, listed.Changed, i.RememberedUntil()
 	if a.Bodies {
-		p.State = s.state(i.Saga, i.State)
+		p.State, p.Cut = cut(s.state(i.Saga, i.State))
 		if n := len(p.Rows); n > 0 && p.Rows[n-1].Version == i.Version && p.Rows[n-1].State != nil {
-			p.State = p.Rows[n-1].State // history has masked what is secret, whether a definition is known here or not
+			// history has masked what is secret, whether a definition is known here or not
+			p.State, p.Cut = p.Rows[n-1].State, p.Rows[n-1].Cut
 		}
 	}
 	if listed.Faulty != nil {

@@ -84,8 +84,12 @@ func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 			r.Bytes = c.Saves.StateBytes / c.Saves.Writes
 		}
 	}
-	for _, l := range listed {
-		p.row(l.Instance.Saga)
+	living, err := s.livingSagas(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range living {
+		p.row(name)
 	}
 	p.shown = view.Instances(listed, 0).View().JSON
 	p.Living, p.More = instanceRows(listed), len(listed) == persistence.DefaultLimit
@@ -207,11 +211,25 @@ func (s *Source) sagaNames(ctx context.Context) ([]string, error) {
 			names[c.Saga] = true
 		}
 	}
-	listed, err := s.Op.Sagas().Instances(ctx, persistence.ListOptions{Limit: persistence.MaxLimit})
-	for _, l := range listed {
-		names[l.Instance.Saga] = true
+	living, err := s.livingSagas(ctx)
+	for _, name := range living {
+		names[name] = true
 	}
 	return slices.Sorted(maps.Keys(names)), err
+}
+
+// livingSagas are the names of sagas that have living instances. It reads one instance of each, however many live.
+func (s *Source) livingSagas(ctx context.Context) (names []string, err error) {
+	after := ""
+	for len(names) < mostSagas {
+		listed, err := s.Op.Sagas().Instances(ctx, persistence.ListOptions{AfterSaga: after, Limit: 1})
+		if err != nil || len(listed) == 0 {
+			return names, err
+		}
+		names = append(names, listed[0].Instance.Saga)
+		after = names[len(names)-1] + "\x01" // which no name of a saga has in it
+	}
+	return names, nil
 }
 
 // split parts "saga/key" or "saga key" into its two halves.
