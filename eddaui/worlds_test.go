@@ -66,6 +66,9 @@ var worlds = map[string]visited{
 		"now": "/", "endpoint": "/endpoints/guests", "partition": "/endpoints/guests.p1",
 		"paused": "/endpoints/guests.p2", "limits": "/limits",
 	}},
+	"relayed": {world.Relayed, map[string]string{
+		"border": "/border", "conversation": "/conversations/{first}", "now": "/", "relay": "/endpoints/shop.events",
+	}},
 	"paused": {world.Paused, map[string]string{
 		"now": "/", "endpoint": "/endpoints/payments", "schedules": "/manifests",
 		"manifest": "/manifests/hall%2Fcount",
@@ -92,7 +95,7 @@ func TestPagesOfWorlds(t *testing.T) {
 var (
 	padding = regexp.MustCompile(`x{1000,}`)
 	backend = regexp.MustCompile(`(session |backend\()\d+`)
-	role    = regexp.MustCompile(`t_[a-z0-9_]+_reader`)
+	role    = regexp.MustCompile(`t_\w+_reader`)
 	typed   = regexp.MustCompile(`<input [^>]*>`) // has what the asker typed, as typed
 )
 
@@ -229,5 +232,61 @@ func TestHostileTextsAreTexts(t *testing.T) {
 	}
 	if pages < 300 {
 		t.Errorf("only %d pages were looked at", pages)
+	}
+}
+
+// An instance that ended six days ago is found by its key and by its id, with all that happened to it.
+func TestAnEndedInstanceIsFoundAfterSixDays(t *testing.T) {
+	t.Parallel()
+	pool, schema := newSchema(t)
+	w, err := world.Relayed(t.Context(), pool, schema)
+	tell(t, w, err)
+	s := serve(t, pool, schema, eddaui.Options{Authorize: allow(eddaui.Look | eddaui.Bodies)})
+	before := s.get("/find?q=2026-0001")
+	id := regexp.MustCompile(`data-copy="([0-9a-f-]{36})"`).FindStringSubmatch(before)
+	if id == nil {
+		t.Fatalf("the page has no id: %s", mainOf(before))
+	}
+	for day := 3; day <= 6; day += 3 {
+		if err := w.Days(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, q := range []string{"2026-0001", id[1]} {
+		a := s.do(http.MethodGet, "/find?q="+q)
+		if !strings.HasPrefix(a.url.Path, prefix+"/sagas/order/2026-0001") {
+			t.Errorf("finding %q leads to %s", q, a.url)
+		}
+		if steady(mainOf(a.body)) != steady(mainOf(before)) {
+			t.Errorf("after six days the page of %q is another one: %s", q, mainOf(a.body))
+		}
+	}
+	if err := w.Days(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Days(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if a := s.do(http.MethodGet, "/find?q=2026-0001"); strings.Contains(a.url.Path, "/sagas/") {
+		t.Errorf("after twelve days it is still known, so that the test shows nothing")
+	}
+}
+
+// Time in which nothing happened is one line.
+func TestIdleTimeIsOneLine(t *testing.T) {
+	t.Parallel()
+	pool, schema := newSchema(t)
+	w, err := world.Relayed(t.Context(), pool, schema)
+	tell(t, w, err)
+	s := serve(t, pool, schema, eddaui.Options{})
+	if page := s.get("/sagas/order/2026-0001"); strings.Contains(page, "nothing</span>") {
+		t.Errorf("idle time is shown where there was none: %s", mainOf(page))
+	}
+	if err := w.Idle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	page := s.get("/sagas/order/2026-0001")
+	if gap := "<span>3 h, nothing</span>"; strings.Count(page, gap) != 1 {
+		t.Errorf("the page has no %s: %s", gap, mainOf(page))
 	}
 }

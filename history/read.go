@@ -229,10 +229,14 @@ type EndedOf struct {
 	Outcome Outcome // "" is any
 	Before  EndedBefore
 	Most    int
+	Each    bool // one life of each saga, in the order of their names; the fields above do not matter, except Most
 }
 
 // Ended returns lives that have ended, the newest first.
 func (s *Store) Ended(ctx context.Context, q pg.Queryer, of EndedOf) ([]Life, error) {
+	if of.Each {
+		return s.lives(ctx, q, s.sql.Get("each"), of.Most)
+	}
 	before := of.Before
 	if before.Ended.IsZero() {
 		before = EndedBefore{Ended: time.Now().Add(100 * 365 * 24 * time.Hour)}

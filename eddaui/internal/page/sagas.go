@@ -57,7 +57,7 @@ type instanceRow struct {
 // JSON is what the command prints, and the sagas.
 func (p *sagasPage) JSON() any { return append(slices.Clone(p.shown), "sagas", p.Sagas) }
 
-// Sagas reads the sagas that are known: by their definitions, by what they did in a day, or by living instances.
+// Sagas reads the sagas that are known: by their definitions, by what they did in a day, or by their instances.
 func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 	p := &sagasPage{Head: head("sagas", "Sagas", "edda saga list"), Sagas: []sagaRow{}, known: map[string]int{},
 		Period: operate.CounterPeriod}
@@ -84,11 +84,11 @@ func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 			r.Bytes = c.Saves.StateBytes / c.Saves.Writes
 		}
 	}
-	living, err := s.livingSagas(ctx)
+	stored, err := s.storedSagas(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range living {
+	for _, name := range stored {
 		p.row(name)
 	}
 	p.shown = view.Instances(listed, 0).View().JSON
@@ -211,23 +211,31 @@ func (s *Source) sagaNames(ctx context.Context) ([]string, error) {
 			names[c.Saga] = true
 		}
 	}
-	living, err := s.livingSagas(ctx)
-	for _, name := range living {
+	stored, err := s.storedSagas(ctx)
+	for _, name := range stored {
 		names[name] = true
 	}
 	return slices.Sorted(maps.Keys(names)), err
 }
 
-// livingSagas are the names of sagas that have living instances. It reads one instance of each, however many live.
-func (s *Source) livingSagas(ctx context.Context) (names []string, err error) {
+// storedSagas are the names of sagas that have living instances, and of those of which history knows an instance that
+// has ended. It reads one instance of each, however many there are.
+func (s *Source) storedSagas(ctx context.Context) (names []string, err error) {
+	ended, err := s.Op.History().Ended(ctx, history.EndedOf{Each: true, Most: mostSagas})
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range ended {
+		names = append(names, l.Saga)
+	}
 	after := ""
-	for len(names) < mostSagas {
+	for range mostSagas {
 		listed, err := s.Op.Sagas().Instances(ctx, persistence.ListOptions{AfterSaga: after, Limit: 1})
 		if err != nil || len(listed) == 0 {
 			return names, err
 		}
-		names = append(names, listed[0].Instance.Saga)
-		after = names[len(names)-1] + "\x01" // which no name of a saga has in it
+		name := listed[0].Instance.Saga
+		names, after = append(names, name), name+"\x01" // which no name of a saga has in it
 	}
 	return names, nil
 }

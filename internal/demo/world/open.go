@@ -30,7 +30,7 @@ var makers = map[string]func(ctx context.Context, pool *pgxpool.Pool, schema str
 		return Dead(ctx, pool, schema, 100_000, 300)
 	},
 	"hostile": Hostile, "newer": Newer, "forgetful": Forgetful, "large": Large, "crowd": Crowd, "paused": Paused,
-	"partitioned": Partitioned, "trouble": Trouble,
+	"partitioned": Partitioned, "relayed": Relayed, "trouble": Trouble,
 }
 
 // Names says which worlds there are.

@@ -38,7 +38,7 @@ func Seed(ctx context.Context, pool *pgxpool.Pool, schema string) (*Shop, error)
 }
 
 // play runs an endpoint of the cast.
-func (s *Shop) play(ctx context.Context, name string) error {
+func (s *Stage) play(ctx context.Context, name string) error {
 	e, err := cast()[name](s.Bus)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (s *Shop) notes(ctx context.Context) error {
 	return s.office(ctx)
 }
 
-// office is what no message belongs to: schedules, a limit, a relay.
+// office is what no message belongs to: schedules, a limit, a lease, a relay.
 func (s *Shop) office(ctx context.Context) error {
 	store, err := scheduler.NewStore(s.pool, scheduler.StoreOptions{Schema: s.schema})
 	if err != nil {
@@ -150,6 +150,8 @@ func (s *Shop) office(ctx context.Context) error {
 	for _, m := range []scheduler.Manifest{
 		{Name: "night/settle", When: scheduler.Cron("0 3 * * *", "Europe/Berlin"),
 			Message: printBatch{Batch: 2, Labels: 1}},
+		{Name: "month/close", When: scheduler.Cron("30 2 1 * *", "Europe/Berlin"),
+			Message: printBatch{Batch: 4, Labels: 1}},
 		{Name: "hourly/rates", When: scheduler.Every(time.Hour), Message: printBatch{Batch: 3, Labels: 1}},
 	} {
 		if err := store.Put(ctx, m); err != nil {
@@ -163,6 +165,9 @@ func (s *Shop) office(ctx context.Context) error {
 		return err
 	}
 	if err := s.Op.Limits().Set(ctx, "mails", 4); err != nil {
+		return err
+	}
+	if err := s.exec(ctx, "lease"); err != nil {
 		return err
 	}
 	return s.Op.Queues().InstallRelay(ctx, "shop.events", "order.shipped")

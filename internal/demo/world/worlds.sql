@@ -29,7 +29,7 @@ SELECT (ARRAY['payments', 'mails', 'erp'])[1 + g % 3], :schema.world_id(n),
        (ARRAY['the bank refused charge ', 'the mailbox of customer is full: ', 'ERP error '])[1 + g % 3] || n
        || ' (cause ' || chr(65 + g % 26) || chr(65 + g / 26) || '): see the log of gateway', now() - interval '3 days',
        now() - interval '2 days', now() - (($1::int - n) * interval '1 second'), left(md5('group ' || g), 12)
-FROM (SELECT n, (n * n) % $2::int AS g FROM (SELECT generate_series(1, $1::int)) s(n)) m;
+FROM (SELECT n, (n::bigint * n % $2::int)::int AS g FROM (SELECT generate_series(1, $1::int)) s(n)) m;
 
 -- name: every group
 -- The groups that the squares have left out.
@@ -95,3 +95,16 @@ BEGIN
         EXECUTE 'SELECT pg_stat_force_next_flush()';
     END IF;
 END $dead$;
+
+-- name: three days
+UPDATE :schema.ring SET since = since - interval '3 days' WHERE name = 'history';
+SELECT :schema.rotate_ring('history');
+
+-- name: idle
+UPDATE :schema.history SET at = at - interval '3 hours'
+WHERE id = (SELECT h.id FROM :schema.history h ORDER BY h.id LIMIT 1);
+
+-- name: lease
+-- What a program of the shop does alone.
+INSERT INTO :schema.lease (name, holder, epoch, acquired, renewed, expires)
+VALUES ('exports', 'shop-2/5e0c1a9b7d42', 3, now(), now(), now() + interval '1 day');
