@@ -68,7 +68,14 @@ func newShop(t *testing.T) (*pgxpool.Pool, string, *world.Shop) {
 
 func serve(t *testing.T, pool *pgxpool.Pool, schema string, o eddaui.Options) *site {
 	t.Helper()
-	o.Schema, o.Log = schema, slog.New(slog.DiscardHandler)
+	o.Log = slog.New(slog.DiscardHandler)
+	return serveWith(t, pool, schema, o)
+}
+
+// serveWith is serve with a log that somebody reads.
+func serveWith(t *testing.T, pool *pgxpool.Pool, schema string, o eddaui.Options) *site {
+	t.Helper()
+	o.Schema = schema
 	ui, err := eddaui.New(pool, o)
 	if err != nil {
 		t.Fatal(err)
