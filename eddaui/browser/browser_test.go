@@ -22,8 +22,10 @@ func pages(s *shop) map[string]string {
 		"lives": "sagas/order/2026-0003", "dead": "dead", "group": s.group, "letter": s.letter,
 		"endpoint": "endpoints/payments", "retrying": "endpoints/erp", "conversation": s.tree,
 		"message": strings.Replace(s.tree, "conversations", "messages", 1), "schedules": "manifests",
-		"limits": "limits", "border": "border", "processes": "processes",
-		"find": "find?q=nothing+of+this+name", "missing": "dead/9999", "manifest": "manifests/night%2Fsettle",
+		"run": s.run, "limits": "limits", "border": "border", "processes": "processes",
+		"compare": "sagas/order/2026-0012?from=1&to=3",
+		"found":   "find?q=" + strings.TrimPrefix(s.tree, "conversations/"),
+		"find":    "find?q=nothing+of+this+name", "missing": "dead/9999", "manifest": "manifests/night%2Fsettle",
 	}
 }
 

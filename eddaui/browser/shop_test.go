@@ -29,6 +29,7 @@ type shop struct {
 	tree    string // a conversation
 	group   string // of dead letters
 	letter  string // of the group
+	run     string // of a manifest
 	command string // the command edda
 	env     []string
 	stop    func()
@@ -77,6 +78,7 @@ func openShop(t *testing.T) *shop {
 	}
 	s.group = s.find("dead", regexp.MustCompile(`(dead/groups/[0-9a-f]{12})">[^<]*mailbox`))
 	s.letter = s.find(s.group, regexp.MustCompile(`(dead/\d+)">`))
+	s.run = s.find("manifests/night%2Fsettle", regexp.MustCompile(`(runs/[0-9a-f-]{36})"`))
 	return s
 }
 
