@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,9 +52,14 @@ func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, e
 	if o.Limit <= 0 {
 		o.Limit = DefaultLimit
 	}
+	// Postgres reads from where the first of the two conditions begins, so that begins where the later one does.
+	saga, key := o.Saga, o.KeyPrefix
+	if cmp.Or(cmp.Compare(o.AfterSaga, saga), cmp.Compare(o.AfterKey, key)) > 0 {
+		saga, key = o.AfterSaga, o.AfterKey
+	}
 	// Planned on each call: a plan that was made for the empty table would read the whole table.
 	rows, err := q.Query(ctx, s.sql.Get("list"), pg.Planned,
-		o.Saga, o.KeyPrefix, o.AfterSaga, o.AfterKey, min(o.Limit, MaxLimit))
+		saga, key, o.AfterSaga, o.AfterKey, min(o.Limit, MaxLimit))
 	if err != nil {
 		return nil, fmt.Errorf("list saga instances: %w", err)
 	}
