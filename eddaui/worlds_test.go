@@ -105,8 +105,8 @@ func unlike(body string) string {
 	return noNumbers(padding.ReplaceAllString(body, "x…"))
 }
 
-// tell seeds a world.
-func tell(t *testing.T, w *world.Stage, err error) *world.Stage {
+// tell ends a world with its test.
+func tell(t *testing.T, w *world.Stage, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,6 @@ func tell(t *testing.T, w *world.Stage, err error) *world.Stage {
 			t.Error(err)
 		}
 	})
-	return w
 }
 
 // as is a pool of a role that may read.

@@ -41,11 +41,14 @@ var (
 	tree     = regexp.MustCompile(`conversations/\S+`)
 )
 
-// built are the programs, which are built once.
+var programs string // where the programs are, once they are built
+
+// built builds the programs once.
 var built = sync.OnceValues(func() (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "edda-browser"); err != nil {
 		return "", err
 	}
+	programs = dir
 	for file, source := range map[string]string{"ui": "./examples/ui", "edda": "./cmd/edda"} {
 		build := exec.Command("go", "build", "-C", "../..", "-o", filepath.Join(dir, file), source)
 		if out, err := build.CombinedOutput(); err != nil {
@@ -57,9 +60,7 @@ var built = sync.OnceValues(func() (dir string, err error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if dir, _ := built(); dir != "" {
-		_ = os.RemoveAll(dir)
-	}
+	_ = os.RemoveAll(programs)
 	os.Exit(code)
 }
 
