@@ -94,7 +94,7 @@ web: ## have a real Chromium order in the shop of examples/web, and look at the 
 	@command -v chromium >/dev/null || apt-get install -y --no-install-recommends chromium || true
 	@command -v chromium >/dev/null || { echo "no chromium: install it, and run make web again"; exit 1; }
 	cd examples/web/browser && $(GO) test -count=1 -timeout 5m .
-	cd eddaui/browser && $(GO) test -count=1 -timeout 10m .
+	cd eddaui/browser && $(GO) test -count=1 -timeout 15m .
 
 alerts: ## check the alerts of Prometheus, and make each of them fire
 	@command -v promtool >/dev/null || apt-get install -y --no-install-recommends prometheus || true

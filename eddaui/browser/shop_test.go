@@ -185,7 +185,7 @@ func newVisitor(t *testing.T, s *shop, l look) *visitor {
 	t.Cleanup(endAllocator)
 	ctx, end := chromedp.NewContext(allocator)
 	t.Cleanup(end)
-	ctx, endTime := context.WithTimeout(ctx, 90*time.Second)
+	ctx, endTime := context.WithTimeout(ctx, 3*time.Minute)
 	t.Cleanup(endTime)
 	chromedp.ListenTarget(ctx, func(event any) { // what a page must not do: break its own policy, or throw
 		switch e := event.(type) {
