@@ -97,7 +97,7 @@ web: ## have a real Chromium order in the shop of examples/web, and look at the 
 	@command -v chromium >/dev/null || apt-get install -y --no-install-recommends chromium || true
 	@command -v chromium >/dev/null || { echo "no chromium: install it, and run make web again"; exit 1; }
 	cd examples/web/browser && $(GO) test -count=1 -timeout 5m .
-	cd eddaui/browser && $(GO) test -count=1 -timeout 10m .
+	cd eddaui/browser && $(GO) test -count=1 -timeout 15m .
 
 pages: ## fill a database with millions of everything, ask eddaui for each page, and print what each costs; flags in ARGS
 	$(GO) run ./internal/pages $(ARGS)

@@ -24,6 +24,7 @@ var requirements = []struct {
 	{"S2", 34}, // tokens by row locking
 	{"S3", 76}, // one reconciler at a time, by lease
 	{"S4", 66}, // saga concurrency
+	{"S5", 39}, // security, as far as it is about pages
 }
 
 const (

@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/eddaui/internal/live"
 	"github.com/edda-go/edda/eddaui/internal/page"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/operate/vitals"
@@ -71,6 +72,7 @@ type UI struct {
 	handler http.Handler
 	log     *slog.Logger
 	reading reading
+	schema  pg.Schema
 	end     func()
 }
 
@@ -99,6 +101,9 @@ func New(pool *pgxpool.Pool, o Options) (*UI, error) {
 
 func (u *UI) open(pool *pgxpool.Pool) (err error) {
 	if u.look, err = newLook(u.o.Trace); err != nil {
+		return err
+	}
+	if u.schema, err = pg.ParseSchema(u.o.Schema); err != nil {
 		return err
 	}
 	reader := u.o.Reader

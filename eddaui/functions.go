@@ -36,6 +36,7 @@ func (l *look) functions(trace string) template.FuncMap {
 		"bytes":    view.Bytes,
 		"handler":  page.Handler,
 		"spark":    spark, "drawing": mapDrawing,
+		"named":  func(name string) bool { return saga.CheckName(name) == nil },
 		"begins": page.Begins, "vitalname": page.VitalName,
 		"critical": page.Critical,
 		"list":     func(all ...any) []any { return all },

@@ -113,7 +113,12 @@ func (l *look) fragments(name string, f frame) (all []live.Fragment, err error) 
 func (l *look) files() http.Handler {
 	server := http.FileServerFS(staticFiles)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if sum := l.sums[strings.TrimPrefix(r.URL.Path, "/")]; sum != "" && r.URL.Query().Get("v") == sum {
+		sum := l.sums[strings.TrimPrefix(r.URL.Path, "/")]
+		switch {
+		case sum == "": // nor a list of them
+			http.NotFound(w, r)
+			return
+		case r.URL.Query().Get("v") == sum:
 			w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 		}
 		server.ServeHTTP(w, r)

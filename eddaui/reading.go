@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/edda-go/edda/eddaui/internal/page"
+	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -56,10 +57,18 @@ func (r *reading) refuses(err error) bool {
 // read reads a page. Behind a pooler that takes no settings it reads without them: nothing here writes, and the time
 // of a read is bounded by its context.
 func (u *UI) read(ctx context.Context, p route, ask page.Ask) (page.Page, error) {
-	found, err := p.read(u.source, ctx, ask)
+	found, err := u.readFitting(ctx, p, ask)
 	if u.reading.refuses(err) {
 		u.log.InfoContext(ctx, "edda: ui: a pooler takes no settings, pages read without them", "error", err)
-		found, err = p.read(u.source, ctx, ask)
+		found, err = u.readFitting(ctx, p, ask)
 	}
 	return found, err
+}
+
+// readFitting reads a page if the schema fits this program. A newer one may have given its tables another meaning.
+func (u *UI) readFitting(ctx context.Context, p route, ask page.Ask) (page.Page, error) {
+	if err := migrations.Check(ctx, u.source.Pool, u.schema); err != nil {
+		return nil, err
+	}
+	return p.read(u.source, ctx, ask)
 }

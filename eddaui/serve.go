@@ -281,6 +281,8 @@ func textOf(err error) string {
 		return fault.Text
 	case errors.Is(err, migrations.ErrNotMigrated), errors.As(err, &server) && unmigrated[server.Code]:
 		return "The schema is not migrated. Run edda migrate up as the role that owns it."
+	case errors.Is(err, migrations.ErrTooNew):
+		return "A newer Edda has changed the schema, and this program would misread it. Run a newer program."
 	case errors.As(err, &server) && server.Code == "57014", errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("Reading took longer than %v and was stopped.", readLimit)
 	case errors.As(err, &server) && server.Code == "42501":

@@ -2,6 +2,7 @@ package eddaui_test
 
 import (
 	"context"
+	"html"
 	"io"
 	"log/slog"
 	"net/http"
@@ -66,7 +67,14 @@ func newShop(t *testing.T) (*pgxpool.Pool, string, *world.Shop) {
 
 func serve(t *testing.T, pool *pgxpool.Pool, schema string, o eddaui.Options) *site {
 	t.Helper()
-	o.Schema, o.Log = schema, slog.New(slog.DiscardHandler)
+	o.Log = slog.New(slog.DiscardHandler)
+	return serveWith(t, pool, schema, o)
+}
+
+// serveWith is serve with a log that somebody reads.
+func serveWith(t *testing.T, pool *pgxpool.Pool, schema string, o eddaui.Options) *site {
+	t.Helper()
+	o.Schema = schema
 	ui, err := eddaui.New(pool, o)
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +130,7 @@ func (s *site) get(path string) string {
 	return a.body
 }
 
-var links = regexp.MustCompile(`(?:href|src|data-stream)="([^"#]+)`)
+var links = regexp.MustCompile(`(?:href|src|data-stream)="([^"#][^"]*)`)
 
 // crawl follows every link from a page on, and calls look with each page. Pages of one sort are looked at three times
 // at most: of a hundred messages a few are enough.
@@ -132,7 +140,7 @@ func (s *site) crawl(from string, look func(path, body string)) (paths []string)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	seen, sorts, todo := map[string]bool{}, map[string]int{}, []*url.URL{root}
+	seen, sorts, todo, by := map[string]bool{}, map[string]int{}, []*url.URL{root}, map[*url.URL]string{}
 	for len(todo) > 0 {
 		at := todo[0]
 		todo = todo[1:]
@@ -148,7 +156,7 @@ func (s *site) crawl(from string, look func(path, body string)) (paths []string)
 		}
 		a := s.do(http.MethodGet, path)
 		if a.status != http.StatusOK {
-			s.t.Errorf("a link leads to %s, which is %d:\n%.300s", path, a.status, a.body)
+			s.t.Errorf("a link of %s leads to %s, which is %d:\n%.300s", by[at], path, a.status, a.body)
 			continue
 		}
 		paths = append(paths, path)
@@ -156,12 +164,12 @@ func (s *site) crawl(from string, look func(path, body string)) (paths []string)
 			continue
 		}
 		for _, m := range links.FindAllStringSubmatch(a.body, -1) {
-			to, err := a.url.Parse(strings.ReplaceAll(m[1], "&amp;", "&"))
+			to, err := a.url.Parse(html.UnescapeString(m[1]))
 			if err != nil || to.Host != root.Host || !strings.HasPrefix(to.Path, prefix+"/") {
 				s.t.Errorf("%s links to %s, which is outside", path, m[1])
 				continue
 			}
-			todo = append(todo, to)
+			todo, by[to] = append(todo, to), path
 		}
 	}
 	return paths
@@ -181,9 +189,9 @@ var (
 		{regexp.MustCompile(`<td class="(n|wide) pace">.*?</td>`), "<td class=\"$1 pace\">COUNTED</td>"},
 		{regexp.MustCompile(`(, |>)[\d.]+( a minute|/min)\b`), "${1}RATE"},
 		{regexp.MustCompile(`<time [^>]*>[^<]*</time>`), "<time>"},
-		{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z`), "MOMENT"},
+		{regexp.MustCompile(`[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d (&#43;|-)\d\d:\d\d \w+`), "MOMENT"},
+		{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{3}Z| UTC)`), "MOMENT"},
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*Z`), "MOMENT"},
-		{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC`), "MOMENT"},
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+&#43;00:00`), "MOMENT"},
 		{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID"},
 		{regexp.MustCompile(`…[0-9a-f]{8}`), "…ID"},

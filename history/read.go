@@ -249,6 +249,7 @@ type EndedOf struct {
 	Saga    string
 	Outcome Outcome // "" is any
 	Most    int
+	Each    bool // one life of each saga, in the order of their names; the other fields do not matter, except Most
 
 	// Before and BeforeID are the end and the id of the life after which the list goes on; zero is the beginning.
 	Before   time.Time
@@ -257,6 +258,9 @@ type EndedOf struct {
 
 // Ended returns lives that have ended, the newest first.
 func (s *Store) Ended(ctx context.Context, q pg.Queryer, of EndedOf) ([]Life, error) {
+	if of.Each {
+		return s.lives(ctx, q, s.sql.Get("each"), of.Most)
+	}
 	if of.Before.IsZero() {
 		of.Before = time.Now().Add(100 * 365 * 24 * time.Hour)
 	}

@@ -54,3 +54,13 @@ FROM unnest($1::text[]) s(name);
 SELECT l.iid, l.saga, l.key, l.ended, l.outcome, l.page FROM :schema.history_life l
 WHERE l.saga = $1 AND ($2 = '' OR l.outcome = $2) AND (l.ended, l.iid) < ($3, $4)
 ORDER BY l.ended DESC, l.iid DESC LIMIT $5;
+
+-- name: each
+-- A life of each saga, found by one look at an index: a saga may have many lives.
+WITH RECURSIVE found AS (
+    (SELECT l.* FROM :schema.history_life l ORDER BY l.saga LIMIT 1)
+    UNION ALL
+    SELECT n.* FROM found f
+    CROSS JOIN LATERAL (
+        SELECT l.* FROM :schema.history_life l WHERE l.saga > f.saga ORDER BY l.saga LIMIT 1) n)
+SELECT f.iid, f.saga, f.key, f.ended, f.outcome, f.page FROM found f LIMIT $1;

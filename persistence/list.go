@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,7 +53,12 @@ func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, e
 	if o.Limit <= 0 {
 		o.Limit = DefaultLimit
 	}
-	sql, args := s.sql.Get("list"), []any{o.Saga, o.KeyPrefix, o.AfterSaga, o.AfterKey, min(o.Limit, MaxLimit)}
+	// Postgres reads from where the first of the two conditions begins, so that begins where the later one does.
+	saga, key := o.Saga, o.KeyPrefix
+	if cmp.Or(cmp.Compare(o.AfterSaga, saga), cmp.Compare(o.AfterKey, key)) > 0 {
+		saga, key = o.AfterSaga, o.AfterKey
+	}
+	sql, args := s.sql.Get("list"), []any{saga, key, o.AfterSaga, o.AfterKey, min(o.Limit, MaxLimit)}
 	if o.Oldest {
 		sql, args = s.sql.Get("oldest"), []any{min(o.Limit, MaxLimit)}
 	}

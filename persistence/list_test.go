@@ -1,6 +1,8 @@
 package persistence_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/persistence"
+	"github.com/jackc/pgx/v5"
 )
 
 // insert writes instances "saga/key" by hand.
@@ -171,4 +174,57 @@ func TestListsReadOnePageOfTheTable(t *testing.T) {
 		Fill: `INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
 			SELECT gen_random_uuid(), 'order', n::text, 1, 1, '{}' FROM generate_series(1, 100000) n`,
 	}.Check(t, pool, schema)
+}
+
+// explaining tells how many buffers each query takes.
+type explaining struct {
+	persistence.Queryer
+	buffers int
+}
+
+func (e *explaining) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	rows, err := e.Queryer.Query(ctx, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) "+sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	text, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[[]byte])
+	if err != nil {
+		return nil, err
+	}
+	var plans []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := json.Unmarshal(text, &plans); err != nil {
+		return nil, err
+	}
+	e.buffers = plans[0].Plan.Hit + plans[0].Plan.Read
+	return e.Queryer.Query(ctx, sql, args...)
+}
+
+// What is before the page is not read, in the list of all sagas and in that of one.
+func TestADeepPageOfAListCostsWhatTheFirstCosts(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	if _, err := db.Exec(t.Context(), db.render(
+		`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
+		SELECT gen_random_uuid(), 'order', lpad(n::text, 6, '0'), 1, 1, '{}' FROM generate_series(1,
+		50000) n`)); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []persistence.ListOptions{
+		{Limit: 10}, {Limit: 10, AfterSaga: "order", AfterKey: "049000"}, {Limit: 10, AfterSaga: "order\x01"},
+		{Limit: 10, Saga: "order", AfterKey: "049000"},
+		{Limit: 10, Saga: "order", KeyPrefix: "049", AfterKey: "049500"},
+	} {
+		q := &explaining{Queryer: db}
+		if _, err := db.store.List(t.Context(), q, o); err != nil {
+			t.Fatal(err)
+		}
+		if q.buffers == 0 || q.buffers > 30 {
+			t.Errorf("%+v reads %d buffers", o, q.buffers)
+		}
+	}
 }

@@ -19,11 +19,14 @@ var desk = looks[0]
 func pages(s *shop) map[string]string {
 	return map[string]string{
 		"now": "", "sagas": "sagas", "instances": "sagas/order", "instance": "sagas/order/2026-0012",
-		"lives": "sagas/order/2026-0003", "dead": "dead", "letter": "dead/1", "endpoint": "endpoints/payments",
-		"retrying": "endpoints/erp", "conversation": s.tree, "message": strings.Replace(s.tree, "conversations",
-			"messages", 1), "schedules": "manifests", "limits": "limits", "border": "border", "processes": "processes",
+		"lives": "sagas/order/2026-0003", "dead": "dead", "group": s.group, "letter": s.letter,
+		"endpoint": "endpoints/payments", "retrying": "endpoints/erp", "conversation": s.tree,
+		"message": strings.Replace(s.tree, "conversations", "messages", 1), "schedules": "manifests",
+		"run": s.run, "limits": "limits", "border": "border", "processes": "processes",
 		"database": "database", "audit": "audit", "map": "map",
-		"find": "find?q=nothing+of+this+name", "missing": "dead/9999", "manifest": "manifests/night%2Fsettle",
+		"compare": "sagas/order/2026-0012?from=1&to=3",
+		"found":   "find?q=" + strings.TrimPrefix(s.tree, "conversations/"),
+		"find":    "find?q=nothing+of+this+name", "missing": "dead/9999", "manifest": "manifests/night%2Fsettle",
 	}
 }
 
@@ -33,6 +36,11 @@ func TestVisitors(t *testing.T) {
 	for _, l := range looks {
 		t.Run("pages "+l.name, func(t *testing.T) { everyPage(t, s, l, axe) })
 	}
+	s.thirdLife()
+	for _, l := range ways {
+		t.Run("checks "+l.name, func(t *testing.T) { checked(t, s, l, readings) })
+	}
+	t.Run("checks live", func(t *testing.T) { checked(t, s, desk, live) })
 	t.Run("an update keeps the focus", func(t *testing.T) { keepsFocus(t, s) })
 	t.Run("what is new waits", func(t *testing.T) { newsWaits(t, s, axe) })
 	t.Run("what is gone stays", func(t *testing.T) { goneStays(t, s) })
@@ -43,11 +51,17 @@ func TestVisitors(t *testing.T) {
 	t.Run("the program ends", func(t *testing.T) { ends(t, s) })
 }
 
+func checked(t *testing.T, s *shop, l look, checks []check) {
+	v := newVisitor(t, s, l)
+	for _, c := range checks {
+		t.Run(c.name, func(t *testing.T) { c.run(t, s, v.with(t)) })
+	}
+}
+
 func everyPage(t *testing.T, s *shop, l look, axe string) {
 	v := newVisitor(t, s, l)
 	for name, path := range pages(s) {
 		v.open(path)
-		v.shoot(name + "-" + l.name)
 		if v.script(`document.documentElement.scrollWidth > window.innerWidth`) == "true" {
 			t.Errorf("%s is wider than the screen: %s", name, v.script(`Array.from(document.querySelectorAll("main *"))
 				.filter(e => e.getBoundingClientRect().right > window.innerWidth + 1 && !e.closest(".scroll, pre"))
@@ -56,6 +70,7 @@ func everyPage(t *testing.T, s *shop, l look, axe string) {
 		for _, barrier := range v.barriers(axe) {
 			t.Errorf("%s has a barrier: %s", name, barrier)
 		}
+		v.picture(name, l.name)
 	}
 }
 

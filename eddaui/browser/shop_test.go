@@ -3,11 +3,15 @@ package browser
 import (
 	"bufio"
 	"context"
+	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +27,9 @@ type shop struct {
 	t       *testing.T
 	url     string // of the first page
 	tree    string // a conversation
+	group   string // of dead letters
+	letter  string // of the group
+	run     string // of a manifest
 	command string // the command edda
 	env     []string
 	stop    func()
@@ -34,19 +41,57 @@ var (
 	tree     = regexp.MustCompile(`conversations/\S+`)
 )
 
-// openShop builds and runs the shop on a free port. stop ends it as a deployment would.
-func openShop(t *testing.T) *shop {
-	t.Helper()
-	dir := t.TempDir()
-	s := &shop{t: t, command: filepath.Join(dir, "edda")}
-	program := filepath.Join(dir, "ui")
-	for file, source := range map[string]string{program: "./examples/ui", s.command: "./cmd/edda"} {
-		build := exec.Command("go", "build", "-C", "../..", "-o", file, source)
+var programs string // where the programs are, once they are built
+
+// built builds the programs once.
+var built = sync.OnceValues(func() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "edda-browser"); err != nil {
+		return "", err
+	}
+	programs = dir
+	for file, source := range map[string]string{"ui": "./examples/ui", "edda": "./cmd/edda"} {
+		build := exec.Command("go", "build", "-C", "../..", "-o", filepath.Join(dir, file), source)
 		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build %s: %v\n%s", source, err, out)
+			return dir, fmt.Errorf("build %s: %w\n%s", source, err, out)
 		}
 	}
-	run := exec.Command(program, "-address", "127.0.0.1:0")
+	return dir, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	_ = os.RemoveAll(programs)
+	os.Exit(code)
+}
+
+// openShop runs the shop on a free port. stop ends it as a deployment would.
+func openShop(t *testing.T) *shop {
+	t.Helper()
+	s := openWorld(t, "shop")
+	counted := regexp.MustCompile(`"failed_24h": [1-9]`) // which a process adds every ten seconds
+	patience := time.After(time.Minute)
+	for tick := time.NewTicker(100 * time.Millisecond); !counted.MatchString(s.read("sagas.json")); {
+		select {
+		case <-tick.C:
+		case <-patience:
+			t.Fatal("what the sagas did is not counted")
+		}
+	}
+	s.group = s.find("dead", regexp.MustCompile(`(dead/groups/[0-9a-f]{12})">[^<]*mailbox`))
+	s.letter = s.find(s.group, regexp.MustCompile(`(dead/\d+)">`))
+	s.run = s.find("manifests/night%2Fsettle", regexp.MustCompile(`(runs/[0-9a-f-]{36})"`))
+	return s
+}
+
+// openWorld runs the program with another world than that of the shop.
+func openWorld(t *testing.T, world string) *shop {
+	t.Helper()
+	dir, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shop{t: t, command: filepath.Join(dir, "edda")}
+	run := exec.Command(filepath.Join(dir, "ui"), "-address", "127.0.0.1:0", "-world", world)
 	run.Stderr = os.Stderr
 	out, err := run.StdoutPipe()
 	if err != nil {
@@ -63,7 +108,7 @@ func openShop(t *testing.T) *shop {
 		stopped = true
 		_ = run.Process.Signal(syscall.SIGTERM)
 		if err := run.Wait(); err != nil {
-			t.Errorf("the shop: %v", err)
+			t.Errorf("the world %s: %v", world, err)
 		}
 	}
 	t.Cleanup(s.stop)
@@ -77,8 +122,33 @@ func openShop(t *testing.T) *shop {
 			return s
 		}
 	}
-	t.Fatal("the shop has not told its address")
+	t.Fatalf("the world %s has not told its address", world)
 	return nil
+}
+
+// read is the text of a page.
+func (s *shop) read(path string) string {
+	s.t.Helper()
+	answer, err := http.Get(s.url + path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(body)
+}
+
+// find is what an expression finds in a page.
+func (s *shop) find(path string, what *regexp.Regexp) string {
+	s.t.Helper()
+	found := what.FindStringSubmatch(s.read(path))
+	if found == nil {
+		s.t.Fatalf("%s has no %v", path, what)
+	}
+	return found[1]
 }
 
 // edda runs the command on the shop's database, as an operator does in a shell.
@@ -109,7 +179,8 @@ type look struct {
 func newVisitor(t *testing.T, s *shop, l look) *visitor {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox,
-		chromedp.Flag("hide-scrollbars", true),
+		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("font-render-hinting", "none"),
+		chromedp.Flag("disable-lcd-text", true), chromedp.Flag("force-color-profile", "srgb"),
 		chromedp.Flag("host-resolver-rules", "MAP shop.example 127.0.0.1"))
 	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(endAllocator)
@@ -139,6 +210,13 @@ func newVisitor(t *testing.T, s *shop, l look) *visitor {
 			[]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}}),
 		emulation.SetScriptExecutionDisabled(l.noScript))
 	return v
+}
+
+// with is the visitor in another test.
+func (v *visitor) with(t *testing.T) *visitor {
+	other := *v
+	other.t = t
+	return &other
 }
 
 func (v *visitor) do(what string, actions ...chromedp.Action) {

@@ -14,6 +14,10 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     themes();
+    const here = document.querySelector("header nav [aria-current]");
+    if (here) {
+      here.scrollIntoView({block: "nearest", inline: "nearest"}); // on a phone
+    }
     copies(document);
     times();
     keys();

@@ -22,7 +22,7 @@ Flags:
 // settings are the flags.
 type settings struct {
 	address string
-	empty   bool
+	world   string
 }
 
 func main() { os.Exit(start(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -34,23 +34,24 @@ func start(args []string, out, complaints io.Writer) int {
 		Name: "ui", Usage: usage,
 		Flags: func(f *flag.FlagSet) {
 			f.StringVar(&s.address, "address", "127.0.0.1:7433", "where to listen; port 0 is a free one")
-			f.BoolVar(&s.empty, "empty", false, "show a schema without anything")
+			f.StringVar(&s.world, "world", "shop", "what to show: "+world.Names())
 		},
-		Run: func(ctx context.Context) error { return open(ctx, s, out) },
+		Check: func() error { return world.Check(s.world) },
+		Run:   func(ctx context.Context) error { return open(ctx, s, out) },
 	}.Start(args, out, complaints)
 }
 
 func open(ctx context.Context, s settings, out io.Writer) error {
 	return demo.WithDatabase(ctx, "ui", "", func(d *demo.Database) error {
-		if !s.empty {
-			shop, err := world.Seed(ctx, d.Pool, d.Edda)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = shop.Close() }()
-			_, _ = fmt.Fprintf(out, "a conversation: /conversations/%s\n", shop.Labels)
+		w, err := world.Open(ctx, d.Pool, d.Edda, s.world)
+		if err != nil {
+			return err
 		}
-		site, err := pages.Open(ctx, s.address, d.Pool, d.Edda, world.Orders)
+		defer func() { _ = w.Close() }()
+		if !w.Labels.IsZero() {
+			_, _ = fmt.Fprintf(out, "a conversation: /conversations/%s\n", w.Labels)
+		}
+		site, err := pages.Open(ctx, s.address, d.Pool, d.Edda, w.Sagas...)
 		if err != nil {
 			return err
 		}

@@ -26,10 +26,16 @@ var address = regexp.MustCompile(`http://\S+`)
 // start serves the pages of an empty schema, and returns the address that is printed. stop ends that.
 func start(t *testing.T, o uihost.Options) (url string, stop func()) {
 	t.Helper()
+	return startWith(t, o, slog.DiscardHandler)
+}
+
+// startWith is start with a log that somebody reads.
+func startWith(t *testing.T, o uihost.Options, log slog.Handler) (url string, stop func()) {
+	t.Helper()
 	pool, schema := pgdev.Pool(t), pgdev.Schema(t)
 	pgtest.Migrate(t, pool, schema)
 	out, in := io.Pipe()
-	o.Schema, o.Out, o.Log = schema, in, slog.New(slog.DiscardHandler)
+	o.Schema, o.Out, o.Log = schema, in, slog.New(log)
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:0"
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/saga"
 )
 
 // auditPage is the page of what operators have changed.
@@ -99,7 +100,9 @@ func linkOf(verb, target string) string {
 	thing, what, _ := strings.Cut(verb, ".")
 	switch thing {
 	case "endpoint", "history":
-		return "endpoints/" + segment(target)
+		if saga.CheckName(target) == nil {
+			return "endpoints/" + segment(target)
+		}
 	case "limit", "lease":
 		return "limits"
 	case "manifest":

@@ -197,7 +197,7 @@ func findManifest(ctx context.Context, s *Source, f *Find) error {
 	return err
 }
 
-// mostSagas is in how many sagas a key is looked for.
+// mostSagas is how many sagas are listed, and in how many a key is looked for.
 const mostSagas = 100
 
 // findKey looks for an instance by its key, in all sagas or in the one that stands before it.

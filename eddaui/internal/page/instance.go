@@ -28,13 +28,19 @@ type instancePage struct {
 	Rows    []change    `json:"timeline"`
 	Older   saga.ID     `json:"-"`
 	Newest  bool        `json:"-"` // the newest versions are shown
-	State   []byte      `json:"-"`
+	State   stateShown  `json:"-"`
 	Faulty  string      `json:"row_error,omitempty"`
 	Until   time.Time   `json:"remembered_until,omitzero"`
 	Compare *compared   `json:"compare,omitempty"`
 	Forms   []act.Form  `json:"-"`
 
 	shown view.Object
+}
+
+// stateShown is a state, and how many bytes of it are left out.
+type stateShown struct {
+	Text []byte
+	Cut  int
 }
 
 // wait is something that an instance waits for, and why it does not come.
@@ -164,16 +170,17 @@ func addInstance(ctx context.Context, s *Source, a Ask, p *instancePage) error {
 	i := listed.Instance
 	p.Version, p.Changed, p.Until = i.Version, listed.Changed, i.RememberedUntil()
 	if a.Bodies {
-		p.State = s.State(i.Saga, i.State)
+		p.State.Text, p.State.Cut = cut(s.State(i.Saga, i.State))
 		if n := len(p.Rows); n > 0 && p.Rows[n-1].Version == i.Version && p.Rows[n-1].State != nil {
-			p.State = p.Rows[n-1].State // history has masked what is secret, whether a definition is known here or not
+			// history has masked what is secret, whether a definition is known here or not
+			p.State = stateShown{p.Rows[n-1].State, p.Rows[n-1].Cut}
 		}
 	}
 	if listed.Faulty != nil {
 		p.Faulty = listed.Faulty.Error()
 	}
 	seen := act.Seen{Saga: i.Saga, Key: i.Key, Version: i.Version, Over: !p.Until.IsZero()}
-	if a.Bodies && len(i.State) <= mostBody && history.Diff(p.State, i.State) == "" {
+	if a.Bodies && len(i.State) <= mostBody && history.Diff(p.State.Text, i.State) == "" {
 		seen.State = i.State
 	}
 	p.Forms = act.Instance(seen)

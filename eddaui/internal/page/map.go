@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"slices"
 
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate/flow"
@@ -23,6 +24,11 @@ func (p *mapPage) Mermaid() string { return p.shown.Mermaid }
 
 // Basis says what the map was read from.
 func (p *mapPage) Basis() string { return p.Map.Basis() }
+
+// Has reports whether an endpoint is installed. The history also names those that are gone.
+func (p *mapPage) Has(name string) bool {
+	return slices.ContainsFunc(p.Map.Endpoints, func(e flow.Endpoint) bool { return e.Name == name })
+}
 
 // Map reads which kinds go from where to where. What the definitions handle in an endpoint is in its subscriptions.
 func (s *Source) Map(ctx context.Context, _ Ask) (Page, error) {

@@ -62,7 +62,7 @@ func (p *sagasPage) JSON() any {
 	return append(slices.Clone(p.shown), "sagas", p.Sagas, "oldest", p.Oldest)
 }
 
-// Sagas reads the sagas that are known: by their definitions, by what they did in a day, or by living instances.
+// Sagas reads the sagas that are known: by their definitions, by what they did in a day, or by their instances.
 func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 	p := &sagasPage{Head: head("sagas", "Sagas", "edda saga list"), Sagas: []sagaRow{},
 		Oldest: []oldestRow{}, known: map[string]int{}, Period: operate.CounterPeriod}
@@ -89,8 +89,12 @@ func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 			r.Bytes = c.Saves.StateBytes / c.Saves.Writes
 		}
 	}
-	for _, l := range listed {
-		p.row(l.Instance.Saga)
+	stored, err := s.storedSagas(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range stored {
+		p.row(name)
 	}
 	p.shown = view.Instances(listed, 0).View().JSON
 	p.Living, p.More = instanceRows(listed), len(listed) == persistence.DefaultLimit
@@ -216,11 +220,33 @@ func sagaNames(ctx context.Context, s *Source) ([]string, error) {
 			names[c.Saga] = true
 		}
 	}
-	listed, err := s.Op.Sagas().Instances(ctx, persistence.ListOptions{Limit: persistence.MaxLimit})
-	for _, l := range listed {
-		names[l.Instance.Saga] = true
+	stored, err := s.storedSagas(ctx)
+	for _, name := range stored {
+		names[name] = true
 	}
 	return slices.Sorted(maps.Keys(names)), err
+}
+
+// storedSagas are the names of sagas that have living instances, and of those of which history knows an instance that
+// has ended. It reads one instance of each, however many there are.
+func (s *Source) storedSagas(ctx context.Context) (names []string, err error) {
+	ended, err := s.Op.History().Ended(ctx, history.EndedOf{Each: true, Most: mostSagas})
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range ended {
+		names = append(names, l.Saga)
+	}
+	after := ""
+	for range mostSagas {
+		listed, err := s.Op.Sagas().Instances(ctx, persistence.ListOptions{AfterSaga: after, Limit: 1})
+		if err != nil || len(listed) == 0 {
+			return names, err
+		}
+		name := listed[0].Instance.Saga
+		names, after = append(names, name), name+"\x01" // which no name of a saga has in it
+	}
+	return names, nil
 }
 
 // split parts "saga/key" or "saga key" into its two halves.

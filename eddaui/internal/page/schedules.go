@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/edda-go/edda/eddaui/internal/act"
@@ -36,6 +37,10 @@ func (p *schedulesPage) JSON() any { return p.shown }
 
 const manifestsShown = 100
 
+var manifestStates = []scheduler.ManifestState{
+	scheduler.ManifestLive, scheduler.ManifestHeld, scheduler.ManifestPaused, scheduler.ManifestOrphan,
+}
+
 // Schedules reads manifests in the order of their names, and the runs that have not ended.
 func (s *Source) Schedules(ctx context.Context, a Ask) (Page, error) {
 	if s.Scheduler == nil {
@@ -44,6 +49,9 @@ func (s *Source) Schedules(ctx context.Context, a Ask) (Page, error) {
 	p := &schedulesPage{State: a.Query.Get("state"), Prefix: a.Query.Get("prefix")}
 	p.Head = head("schedules", "Schedules", command("edda manifest list", "state", p.State, "prefix", p.Prefix)).
 		audited("manifest", "")
+	if p.State != "" && !slices.Contains(manifestStates, scheduler.ManifestState(p.State)) {
+		return nil, wrong(fmt.Sprintf("%s is not a state of manifests.", view.Escape(view.Shortened(p.State, 40))))
+	}
 	f := scheduler.ManifestFilter{
 		State: scheduler.ManifestState(p.State), Prefix: p.Prefix, After: a.Query.Get("after"), Limit: manifestsShown,
 	}

@@ -26,7 +26,8 @@ type change struct {
 	Change  string        `json:"change"`
 	Page    saga.ID       `json:"page"`
 	Diff    string        `json:"diff"`
-	State   []byte        `json:"-"` // whole, nil if it is not kept or not to be shown
+	State   []byte        `json:"-"` // nil if it is not kept or not to be shown
+	Cut     int           `json:"-"` // bytes of the state that are not shown
 	Kept    bool          `json:"-"` // a state is kept, whether it may be shown or not
 	In      []incoming    `json:"messages"`
 }
@@ -92,6 +93,8 @@ type outgoing struct {
 	Parts []share   `json:"states,omitempty"`         // of several: how many are in which state
 	Dead  int64     `json:"dead_letter,omitempty"`    // its number
 	With  string    `json:"did_what_where,omitempty"` // what it did to another instance
+
+	named string // the endpoint that the sender named
 }
 
 // share is how many messages are in a state.
@@ -139,7 +142,7 @@ func (b *builder) rows(timeline []history.Version) []change {
 		}
 		r.Diff = b.diff(v.Saga, v.Before, v.State)
 		if b.ask.Bodies {
-			r.State = b.source.State(v.Saga, v.State)
+			r.State, r.Cut = cut(b.source.State(v.Saga, v.State))
 		}
 		for _, e := range v.Entries {
 			r.In = append(r.In, b.in(&e))
@@ -222,7 +225,9 @@ func (b *builder) in(e *history.Entry) incoming {
 }
 
 func (b *builder) out(by *history.Entry, m *history.Message) outgoing {
-	o := outgoing{ID: m.ID, Kind: m.Kind, To: m.To, Event: m.Intent == saga.Event, Back: b.backs[m.ID]}
+	o := outgoing{
+		ID: m.ID, Kind: m.Kind, To: m.To, Event: m.Intent == saga.Event, Back: b.backs[m.ID], named: m.To,
+	}
 	if m.Due.After(by.At.Add(time.Second)) {
 		o.Due = m.Due
 	}
@@ -279,11 +284,11 @@ const foldAbove = 3
 func folded(all []outgoing) []outgoing {
 	count := map[string]int{}
 	for _, o := range all {
-		count[o.Kind+" "+o.To]++
+		count[o.Kind+" "+o.named]++
 	}
 	out, at := []outgoing{}, map[string]int{}
 	for _, o := range all {
-		group := o.Kind + " " + o.To
+		group := o.Kind + " " + o.named
 		if count[group] <= foldAbove {
 			out = append(out, o)
 			continue

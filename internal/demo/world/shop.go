@@ -4,50 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/run"
-	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/persistence"
-	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Shop is a schema with a shop in it, whose endpoints run until Close.
-type Shop struct {
-	Bus    *bus.Bus
-	Op     *operate.Operator
-	Labels saga.ID // the message from which the labels of a batch follow
-	First  saga.ID // the message that placed the first order
-
-	pool   *pgxpool.Pool
-	schema string
-	stops  map[string]func() error
-}
+// Shop is a schema with a shop in it. Its First message placed the first order.
+type Shop struct{ *Stage }
 
 // Seed tells the story of the shop. The schema has been migrated.
-func Seed(ctx context.Context, pool *pgxpool.Pool, schema string) (s *Shop, err error) {
-	s = &Shop{pool: pool, schema: schema, stops: map[string]func() error{}}
-	s.Bus, err = bus.New(pool, bus.Options{
-		Schema: schema, AutoInstall: true, Logger: slog.New(slog.DiscardHandler),
-		History: history.Options{Level: history.Bodies},
-	})
+func Seed(ctx context.Context, pool *pgxpool.Pool, schema string) (*Shop, error) {
+	stage, err := newStage(pool, schema, history.Options{Level: history.Bodies})
 	if err != nil {
 		return nil, err
 	}
-	if s.Op, err = operate.New(pool, operate.Options{Schema: schema}); err != nil {
-		return nil, err
-	}
+	s := &Shop{stage}
+	s.Sagas = []*saga.Definition{Orders}
 	for _, name := range slices.Sorted(maps.Keys(cast())) {
-		if err := s.start(ctx, name); err != nil {
+		if err := s.play(ctx, name); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}
@@ -57,36 +37,13 @@ func Seed(ctx context.Context, pool *pgxpool.Pool, schema string) (s *Shop, err 
 	return s, nil
 }
 
-// start installs an endpoint and runs it.
-func (s *Shop) start(ctx context.Context, name string) error {
+// play runs an endpoint of the cast.
+func (s *Stage) play(ctx context.Context, name string) error {
 	e, err := cast()[name](s.Bus)
-	if err == nil {
-		err = e.Install(ctx)
-	}
 	if err != nil {
 		return err
 	}
-	group := run.NewGroup(context.WithoutCancel(ctx))
-	group.Go(e.Run)
-	s.stops[name] = func() error {
-		group.Stop()
-		return group.Wait()
-	}
-	return nil
-}
-
-func (s *Shop) stop(name string) error {
-	stop := s.stops[name]
-	delete(s.stops, name)
-	return stop()
-}
-
-// Close ends the endpoints.
-func (s *Shop) Close() (err error) {
-	for name := range maps.Clone(s.stops) {
-		err = errors.Join(err, s.stop(name))
-	}
-	return err
+	return s.start(ctx, e)
 }
 
 // tell is the story: a good day, and then the bank is down and nobody ships.
@@ -140,7 +97,7 @@ func (s *Shop) trouble(ctx context.Context) error {
 	if err := s.Op.Endpoints().Pause(ctx, "payments", "the bank is down until 14:00"); err != nil {
 		return err
 	}
-	if err := s.start(ctx, "payments"); err != nil {
+	if err := s.play(ctx, "payments"); err != nil {
 		return err
 	}
 	for n := 11; n <= 16; n++ {
@@ -184,7 +141,7 @@ func (s *Shop) notes(ctx context.Context) error {
 	return s.office(ctx)
 }
 
-// office is what no message belongs to: schedules, a limit, a relay.
+// office is what no message belongs to: schedules, a limit, a lease, a relay.
 func (s *Shop) office(ctx context.Context) error {
 	store, err := scheduler.NewStore(s.pool, scheduler.StoreOptions{Schema: s.schema})
 	if err != nil {
@@ -193,6 +150,8 @@ func (s *Shop) office(ctx context.Context) error {
 	for _, m := range []scheduler.Manifest{
 		{Name: "night/settle", When: scheduler.Cron("0 3 * * *", "Europe/Berlin"),
 			Message: printBatch{Batch: 2, Labels: 1}},
+		{Name: "month/close", When: scheduler.Cron("30 2 1 * *", "Europe/Berlin"),
+			Message: printBatch{Batch: 4, Labels: 1}},
 		{Name: "hourly/rates", When: scheduler.Every(time.Hour), Message: printBatch{Batch: 3, Labels: 1}},
 	} {
 		if err := store.Put(ctx, m); err != nil {
@@ -206,6 +165,9 @@ func (s *Shop) office(ctx context.Context) error {
 		return err
 	}
 	if err := s.Op.Limits().Set(ctx, "mails", 4); err != nil {
+		return err
+	}
+	if err := s.exec(ctx, "lease"); err != nil {
 		return err
 	}
 	return s.Op.Queues().InstallRelay(ctx, "shop.events", "order.shipped")
@@ -223,7 +185,7 @@ func (s *Shop) placeInOrder(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	return s.start(ctx, "stock")
+	return s.play(ctx, "stock")
 }
 
 func key(n int) string { return fmt.Sprintf("2026-%04d", n) }
@@ -234,49 +196,4 @@ func (s *Shop) place(ctx context.Context, n int) error {
 		s.First = sent.ID
 	}
 	return err
-}
-
-// look is what the story waits for.
-type look struct {
-	versions     map[string]int64 // of living orders, by their keys
-	ready, later map[string]int64 // messages, by endpoint
-	letters      int64            // dead ones
-}
-
-func (s *Shop) look(ctx context.Context) (l look, err error) {
-	l = look{versions: map[string]int64{}, ready: map[string]int64{}, later: map[string]int64{}}
-	living, err := s.Op.Sagas().Instances(ctx, persistence.ListOptions{Saga: Orders.Name()})
-	if err != nil {
-		return l, err
-	}
-	for _, i := range living {
-		l.versions[i.Instance.Key] = i.Instance.Version
-	}
-	infos, err := s.Op.Queues().List(ctx)
-	if err != nil {
-		return l, err
-	}
-	for _, i := range infos {
-		l.ready[i.Endpoint], l.later[i.Endpoint] = i.Ready, i.Delayed
-	}
-	l.letters, err = s.Op.DeadLetters().Count(ctx, s.pool, deadletter.Filter{})
-	return l, err
-}
-
-// until waits until all is as the story wants it.
-func (s *Shop) until(ctx context.Context, what string, ok func(look) bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("waited for: %s", what))
-	defer cancel()
-	for {
-		l, err := s.look(ctx)
-		switch {
-		case err != nil:
-			return errors.Join(err, context.Cause(ctx))
-		case ok(l):
-			return nil
-		}
-		if run.Sleep(ctx, 20*time.Millisecond) != nil {
-			return fmt.Errorf("%w, but it is %+v", context.Cause(ctx), l)
-		}
-	}
 }
