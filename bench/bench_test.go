@@ -99,7 +99,7 @@ func TestALostMessageOfAKeptQueueFailsTheRun(t *testing.T) {
 func TestAnUnknownWorkloadIsToldTheKnownOnes(t *testing.T) {
 	_, err := choose(options{run: "stop", rounds: 1})
 	want := `-run: there is no workload "stop"; there are step, hot, latency, backlog, timers, leased, inbox, ` +
-		`relay, history, traced and schedule`
+		`relay, history, traced, viewed and schedule`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}

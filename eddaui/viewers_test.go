@@ -83,16 +83,17 @@ func TestTwoHundredViewersAreFiveReadsASecond(t *testing.T) {
 		}
 		v.before = v.reads.Load()
 		streams[v][0].until("the change on "+v.path, fragment(v.fragment, v.text))
-		if more := v.reads.Load() - v.before; more > 2 { // one may have begun before the change
-			t.Errorf("page %s was read %d times until it showed a change, want 2 at most", v.path, more)
+		// one may have begun before the change, and one while the event was on its way
+		if more := v.reads.Load() - v.before; more > 3 {
+			t.Errorf("page %s was read %d times until it showed a change, want 2, or 3 on a slow machine", v.path, more)
 		}
 	}
 	for _, v := range kinds {
 		for _, st := range streams[v][1:] {
 			st.until("the change on "+v.path, fragment(v.fragment, v.text))
 		}
-		seconds := time.Since(began).Seconds()
-		if n := v.reads.Load(); n > int64(seconds)+1 {
+		n := v.reads.Load() // before the clock: another read may begin at any moment
+		if seconds := time.Since(began).Seconds(); n > int64(seconds)+1 {
 			t.Errorf("40 viewers of %s cost %d reads in %.1f s, want %d at most", v.path, n, seconds, int64(seconds)+1)
 		}
 	}
