@@ -137,11 +137,11 @@ func (s *Store) Messages(ctx context.Context, q pg.Queryer, ids ...saga.ID) (map
 // The bounds of what Recent reads.
 const (
 	mostOfPage   = 256 << 10
-	mostOfRecent = 8 << 20
+	mostOfRecent = 1 << 20 // reading more takes a page longer than 50 ms
 )
 
 // Recent returns the attempts of which the newest pages tell, in the order of time. Pages of more than 256 KiB, those
-// of newer programs, and what is beyond 8 MiB is left out.
+// of newer programs, and what is beyond 1 MiB is left out.
 func (s *Store) Recent(ctx context.Context, q pg.Queryer, pages int) (all []Entry, err error) {
 	rows, err := q.Query(ctx, s.sql.Get("recent"), pages, mostOfPage, mostOfRecent)
 	if err != nil {

@@ -14,10 +14,7 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     themes();
-    const here = document.querySelector("header nav [aria-current]");
-    if (here) {
-      here.scrollIntoView({block: "nearest", inline: "nearest"}); // on a phone
-    }
+    document.querySelector("header nav [aria-current]")?.scrollIntoView({block: "nearest", inline: "nearest"}); // on a phone
     copies(document);
     times();
     keys();

@@ -191,7 +191,7 @@ payments/ -payment.charged-> orders 2
 	}
 }
 
-// However large the transactions are, a map reads 8 MiB of them at most, and none that is larger than 256 KiB.
+// However large the transactions are, a map reads 1 MiB of them at most, and none that is larger than 256 KiB.
 func TestMapIsBounded(t *testing.T) {
 	r, _, schema := newReader(t)
 	owner := pgtest.Pool(t)
@@ -236,7 +236,7 @@ func TestMapIsBounded(t *testing.T) {
 		}
 	}
 	m, err := r.Map(t.Context())
-	if most := 2 * (8 << 20) / (30 << 10); err != nil || m.Messages < most/2 || m.Messages > most {
+	if most := 2 * (1 << 20) / (30 << 10); err != nil || m.Messages < most/2 || m.Messages > most {
 		t.Errorf("%d messages were read, %v, want %d at most", m.Messages, err, most)
 	}
 }
