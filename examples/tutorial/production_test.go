@@ -22,6 +22,9 @@ func TestProductionRunsWithARoleThatCreatesNothing(t *testing.T) {
 			"SHOP_PASSWORD=fjalar", "SHOP_LISTEN=127.0.0.1:0", "SHOP_OPERATORS=127.0.0.1:0"}, arguments...)
 	}
 	runs(owner, "setup").ends()
+	if _, err := open(t, as(runtime)).Exec(t.Context(), `CREATE TABLE edda.mine ()`); err == nil {
+		t.Error("the runtime creates a table")
+	}
 	shop := runs(runtime)
 	addresses := map[string]string{}
 	for len(addresses) < 2 {

@@ -5,9 +5,11 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddatest"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -95,3 +97,57 @@ func open(t *testing.T, dsn string) *pgxpool.Pool {
 }
 
 var shippedOrder = regexp.MustCompile(`order (\d+): shipped`)
+
+// Part 5: what a program of part 4 has left, states and messages, the new program ends.
+func TestNewVersionTakesOverWhatTheOldOneLeft(t *testing.T) {
+	t.Parallel()
+	dsn, old, now := eddatest.DSN(t), build(t, "part4"), build(t, "part5")
+	first := start(t, old, development(dsn))
+	first.says("endpoint started", "endpoint started")
+	pool := open(t, dsn)
+	operator, err := operate.New(pool, operate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := operator.Endpoints().Pause(t.Context(), "payments", "the release"); err != nil {
+		t.Fatal(err)
+	}
+	first.stops(os.Interrupt)
+	first = start(t, old, development(dsn), "1", "2")
+	awaitOrders(t, pool, "1", "2")
+	first.stops(os.Interrupt)
+	second := start(t, now, development(dsn), "3")
+	second.says("endpoint is paused")
+	if err := operator.Endpoints().Resume(t.Context(), "payments"); err != nil {
+		t.Fatal(err)
+	}
+	second.says("order 1: shipped", "order 2: shipped", "order 3: shipped")
+	second.stops(os.Interrupt)
+}
+
+// awaitOrders waits until these orders live.
+func awaitOrders(t *testing.T, pool *pgxpool.Pool, numbers ...string) {
+	t.Helper()
+	b, err := bus.New(pool, bus.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, number := range numbers {
+		for seen, err := range b.Watch(t.Context(), anyOrder, number, bus.Mark{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen.Life == bus.Living {
+				break
+			}
+		}
+	}
+}
+
+type begin struct{ Order string }
+
+func (begin) Kind() string { return "order.place" }
+
+// anyOrder has the name of the saga, whose states the test does not read.
+var anyOrder = saga.Define("order", saga.Options{},
+	saga.StartedBy(func(m begin) string { return m.Order }, func(*struct{}, *saga.Context, begin) error { return nil }))
