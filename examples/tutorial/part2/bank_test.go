@@ -1,0 +1,20 @@
+// page banktest
+
+package main
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestBankTakesMoneyOnceForAKey(t *testing.T) {
+	b := &bank{taken: map[string]int{}}
+	if err := b.charge("a", 1990); !errors.Is(err, errBroken) {
+		t.Errorf("the first answer is %v, want %v", err, errBroken)
+	}
+	if err := b.charge("a", 1990); err != nil || len(b.taken) != 1 {
+		t.Errorf("the second answer is %v, and money was taken %d times", err, len(b.taken))
+	}
+}
+
+// end

@@ -1,0 +1,70 @@
+// page order
+
+package main
+
+import (
+	"log"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+)
+
+const (
+	payWithin = 15 * time.Minute
+	shipAfter = 5 * time.Second // until then the customer may think again
+)
+
+// Order is the state of one order: a row in Postgres, as JSON.
+type Order struct {
+	Cents int  `json:"cents"`
+	Paid  bool `json:"paid"`
+}
+
+// Place asks for the money, and sets the time for it.
+func (o *Order) Place(ctx *saga.Context, m PlaceOrder) error {
+	if !ctx.IsNew() {
+		return nil // the customer has clicked twice
+	}
+	o.Cents = m.Cents
+	ctx.Send(ChargeCard{Cents: m.Cents})
+	ctx.Timeout(payWithin, PaymentDue{}, saga.Named("payment"))
+	return nil
+}
+
+// Charged is called with the answer. The time for the payment is over, and that until the shipping begins.
+func (o *Order) Charged(ctx *saga.Context, m CardCharged) error {
+	o.Paid = true
+	log.Printf("order %s: %d cents are paid", ctx.Key(), m.Cents)
+	ctx.CancelTimeout("payment")
+	ctx.Timeout(shipAfter, ShippingDue{}, saga.Named("shipping"))
+	return nil
+}
+
+// Unpaid is called if no money came in time.
+func (o *Order) Unpaid(ctx *saga.Context, _ PaymentDue) error {
+	log.Printf("order %s: not paid, and cancelled", ctx.Key())
+	ctx.Complete()
+	return nil
+}
+
+// Ship ends the order.
+func (o *Order) Ship(ctx *saga.Context, _ ShippingDue) error {
+	log.Printf("order %s: shipped", ctx.Key())
+	ctx.Complete()
+	return nil
+}
+
+// tooLate gives money back that came after the end of its order.
+func tooLate(ctx *saga.Context, m CardCharged) error {
+	ctx.Send(RefundCard{Cents: m.Cents})
+	return nil
+}
+
+// Orders says which message goes to which method, and to which order.
+var Orders = saga.Define("order", saga.Options{},
+	saga.StartedBy(func(m PlaceOrder) string { return m.Order }, (*Order).Place),
+	saga.OnReply((*Order).Charged, saga.IfMissingDo(tooLate)),
+	saga.OnTimeout((*Order).Unpaid),
+	saga.OnTimeout((*Order).Ship))
+
+// end

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/sagatest"
+)
+
+// placed returns a run with one order, which has asked for its money.
+func placed(t *testing.T) (*sagatest.Run, ChargeCard) {
+	t.Helper()
+	r := sagatest.New(t, Orders)
+	if err := r.Deliver(PlaceOrder{Order: "7", Cents: 1990}); err != nil {
+		t.Fatal(err)
+	}
+	ask := ChargeCard{Cents: 1990, Currency: euro}
+	if sent := r.Sent(); len(sent) != 1 || sent[0] != ask {
+		t.Fatalf("the order sent %v, want %v", sent, ask)
+	}
+	return r, ask
+}
+
+func TestPaidOrderIsShipped(t *testing.T) {
+	r, ask := placed(t)
+	if err := r.Reply(ask, CardCharged{Cents: 1990}); err != nil {
+		t.Fatal(err)
+	}
+	waits := r.Pending("7")
+	if len(waits) != 1 || waits[0].Name != "shipping" {
+		t.Errorf("a paid order waits for %v, want the shipping", waits)
+	}
+	if err := r.Advance(shipAfter); err != nil || r.Live("7") {
+		t.Errorf("the order is not complete after %v: %v", shipAfter, err)
+	}
+}
+
+func TestOrderIsCancelledInTime(t *testing.T) {
+	r, ask := placed(t)
+	if err := r.Advance(payWithin - time.Second); err != nil || !r.Live("7") {
+		t.Errorf("the order ended too early: %v", err)
+	}
+	if err := r.Advance(time.Second); err != nil || r.Live("7") {
+		t.Errorf("the order is not complete after %v: %v", payWithin, err)
+	}
+	if err := r.Reply(ask, CardCharged{Cents: 1990}); err != nil {
+		t.Fatal(err)
+	}
+	back := RefundCard{Cents: 1990}
+	if sent := r.Sent(); len(sent) != 1 || sent[0] != back {
+		t.Errorf("late money: the order sent %v, want %v", sent, back)
+	}
+}
+
+// page upcast
+func TestOldOrderIsShipped(t *testing.T) {
+	r := sagatest.New(t, Orders)
+	r.Given("7", 1, `{"cents":1990,"paid":false}`) // as a program of version 1 has stored it
+	if err := r.Deliver(PlaceOrder{Order: "7", Cents: 1990}); err != nil {
+		t.Fatal(err)
+	}
+	if o := sagatest.State[Order](r, "7"); o != (Order{Cents: 1990, Currency: euro}) {
+		t.Errorf("the order is %+v", o)
+	}
+}
+
+// end

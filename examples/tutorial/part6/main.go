@@ -1,0 +1,41 @@
+// page main
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, strings.Join(os.Args[1:], " ")); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run does what the command says, with the role that DATABASE_URL names.
+func run(ctx context.Context, command string) error {
+	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	switch command {
+	case "setup":
+		return setup(ctx, pool)
+	case "":
+		return serve(ctx, pool)
+	}
+	return fmt.Errorf("shop %s: want shop, or shop setup", command)
+}
+
+// end

@@ -1,0 +1,44 @@
+// page setup
+
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/edda-go/edda"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// setup makes the tables and the queues, and gives the role of the runtime its rights. It may be done again at any
+// time, also while the shop runs.
+func setup(ctx context.Context, pool *pgxpool.Pool) error {
+	if err := migrate.Up(ctx, pool, migrate.Options{}); err != nil {
+		return err
+	}
+	b, err := bus.New(pool, bus.Options{})
+	if err != nil {
+		return err
+	}
+	runners, err := shop(b)
+	if err != nil {
+		return err
+	}
+	host, err := edda.NewHost(runners...)
+	if err != nil {
+		return err
+	}
+	if err := host.Install(ctx); err != nil {
+		return err
+	}
+	script, err := migrate.Grants("", migrate.Roles{Runtime: os.Getenv("SHOP_RUNTIME")})
+	if err != nil {
+		return err
+	}
+	_, err = pool.Exec(ctx, script)
+	return err
+}
+
+// end
