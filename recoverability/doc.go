@@ -1,6 +1,10 @@
 // Package recoverability decides what happens to a message that failed. It has no counter, no clock and no table: the
 // attempt is in the message's row, so ten processes make as many attempts as one.
 //
+//	retries := recoverability.Standard() // its fields are the numbers
+//	policy, err := recoverability.Choose(retries, recoverability.OnError(errNoMoney, recoverability.DeadLetter()))
+//	e, err := bus.NewEndpoint(b, "payments", bus.EndpointOptions{Policy: policy}, parts...)
+//
 // # Promise
 //
 // A [Policy] is a function from a [Failure] to a [Decision], and is called by many goroutines at once. [Default] makes
