@@ -11,7 +11,7 @@ import (
 
 // A bus is a pool and a schema. It does no I/O, and needs no handlers to send.
 func ExampleNew() {
-	ctx, pool, end := database() // the pgxpool.Pool of a program
+	ctx, pool, end := openPool() // the pgxpool.Pool of a program
 	defer end()
 
 	b, err := bus.New(pool, bus.Options{})
@@ -24,7 +24,7 @@ func ExampleNew() {
 
 // An endpoint is a queue with the handlers of its messages. Here it has one saga.
 func ExampleNewEndpoint() {
-	ctx, pool, end := database()
+	ctx, pool, end := openPool()
 	defer end()
 	handled := make(chan string)
 	b, err := bus.New(pool, bus.Options{Events: func(e bus.Event) {

@@ -11,10 +11,10 @@ import (
 
 // What the examples do not show: a Postgres with the tables of Edda, and their messages.
 //
-//	ctx, pool, end := database()   // the pgxpool.Pool of a program
+//	ctx, pool, end := openPool()   // the pgxpool.Pool of a program
 //	check(err)                     // ends the example
 //	stop := start(ctx, endpoint)   // installs the endpoint, and runs it until stop is called
-var check, database, start = pgtest.Must, pgtest.Example, pgtest.Start
+var check, openPool, start = pgtest.Must, pgtest.Example, pgtest.Start
 
 type (
 	ChargeCard struct {
@@ -53,7 +53,7 @@ var Payments = saga.Define("payment", saga.Options{},
 
 // openBooks has a table of the program's own.
 func openBooks() (ctx context.Context, b *bus.Bus, end func()) {
-	ctx, pool, end := database()
+	ctx, pool, end := openPool()
 	_, err := pool.Exec(ctx, `CREATE TABLE public.booking (of text, cents int)`)
 	check(err)
 	b, err = bus.New(pool, bus.Options{})
