@@ -12,7 +12,7 @@ import (
 
 // A host checks several endpoints, and whatever else has a Run, and runs them as one: if one fails all of them end.
 func ExampleNewHost() {
-	ctx, pool, end := database() // the pgxpool.Pool of a program
+	ctx, pool, end := openPool() // the pgxpool.Pool of a program
 	defer end()
 	b, err := bus.New(pool, bus.Options{})
 	check(err)
@@ -37,7 +37,7 @@ func ExampleNewHost() {
 
 // Probes for a load balancer or for Kubernetes.
 func ExampleHost_Health() {
-	ctx, pool, end := database()
+	ctx, pool, end := openPool()
 	defer end()
 	b, err := bus.New(pool, bus.Options{})
 	check(err)

@@ -37,8 +37,8 @@ func check(err error) {
 	}
 }
 
-// database is the pool of a program to a database with the tables of Edda.
-var database, start = pgtest.Example, pgtest.Start
+// openPool is the pool of a program to a database with the tables of Edda.
+var openPool, start = pgtest.Example, pgtest.Start
 
 func openShop() (context.Context, *pgxpool.Pool) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

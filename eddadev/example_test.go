@@ -15,8 +15,8 @@ import (
 // check ends the example.
 var check = pgtest.Must
 
-// useEmptyDatabase names a database of the example's own, in place of the private Postgres that Connect would start, and
-// no address for the pages.
+// useEmptyDatabase names a database of the example's own, in place of the private Postgres that Connect would start,
+// and no address for the pages.
 func useEmptyDatabase() (end func()) {
 	before, was := os.LookupEnv("DATABASE_URL")
 	_, pool, drop := pgtest.EmptyExample()

@@ -1,8 +1,8 @@
 // Package recoverability decides what happens to a message that failed. It has no counter, no clock and no table: the
 // attempt is in the message's row, so ten processes make as many attempts as one.
 //
-//	retries := recoverability.Standard() // its fields are the numbers
-//	policy, err := recoverability.Choose(retries, recoverability.OnError(errNoMoney, recoverability.DeadLetter()))
+//	never := recoverability.Always(recoverability.DeadLetter())
+//	policy, err := recoverability.Choose(recoverability.Standard(), recoverability.OnError(errNoMoney, never))
 //	e, err := bus.NewEndpoint(b, "payments", bus.EndpointOptions{Policy: policy}, parts...)
 //
 // # Promise

@@ -1,7 +1,8 @@
 // Package scheduler stores manifests and sends their messages when they are due. A manifest says when which message is
 // sent; one firing of it is a run.
 //
-//	nightly := scheduler.Manifest{Name: "nightly", When: scheduler.Cron("30 2 * * *", "Europe/Oslo"), Message: Settle{}}
+//	night := scheduler.Cron("30 2 * * *", "Europe/Oslo")
+//	nightly := scheduler.Manifest{Name: "nightly", When: night, Message: Settle{}}
 //	clock, err := scheduler.New(b, scheduler.Options{Owner: "shop"}, nightly) // b is a bus.Bus
 //	err = clock.Run(ctx)                                                      // on each server
 //
