@@ -25,14 +25,14 @@ func (i *Invitation) Send(ctx *saga.Context, _ Invite) error {
 }
 
 func (i *Invitation) Remind(ctx *saga.Context, m Remind) error {
-	fmt.Println("remind", ctx.Key(), "for time", m.Time)
+	fmt.Println("remind", ctx.Key(), "for time", m.Time) //nolint:forbidigo // an example prints
 	ctx.Timeout(24*time.Hour, Remind{Time: m.Time + 1}, saga.Named("remind"))
 	return nil
 }
 
 func (i *Invitation) Accept(ctx *saga.Context, _ Accepted) error {
 	i.Accepted = true
-	fmt.Println("no more reminders:", ctx.CancelTimeout("remind"))
+	fmt.Println("no more reminders:", ctx.CancelTimeout("remind")) //nolint:forbidigo // an example prints
 	return nil
 }
 

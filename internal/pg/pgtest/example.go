@@ -32,7 +32,7 @@ func Example() (ctx context.Context, pool *pgxpool.Pool, end func()) {
 
 // EmptyExample is Example without the tables.
 func EmptyExample() (ctx context.Context, pool *pgxpool.Pool, end func()) {
-	ctx, cancel := context.WithTimeout(context.Background(), exampleWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), exampleWithin) //nolint:forbidigo // an Example has none
 	shared, err := pgdev.SharedDSN(ctx)
 	Must(err)
 	name := "example_" + strings.ToLower(rand.Text()[:10])
@@ -49,7 +49,7 @@ func EmptyExample() (ctx context.Context, pool *pgxpool.Pool, end func()) {
 	return ctx, pool, func() {
 		cancel()
 		pool.Close()
-		administer(context.Background(), shared, "DROP DATABASE "+quoted+" WITH (FORCE)")
+		administer(context.WithoutCancel(ctx), shared, "DROP DATABASE "+quoted+" WITH (FORCE)")
 	}
 }
 
