@@ -14,7 +14,7 @@ FAKETIME := @command -v dpkg >/dev/null && ! ls /usr/lib/*/faketime/libfaketime.
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule permits remote border otel collector rabbitmq bouncer versions web alerts mutants lint fmt
+.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule viewers permits remote border otel collector rabbitmq bouncer versions web pages alerts mutants lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
@@ -61,6 +61,9 @@ schedule: ## run a thousand manifests a second on servers that die, under a cloc
 	$(FAKETIME)
 	$(GO) run ./internal/chaos -scenario schedule
 
+viewers: ## kill workers and the server of the pages while fifty pages are open, and compare what they show with the tables
+	$(GO) run ./internal/chaos -scenario viewers
+
 permits: ## replay a log in processes that are killed with a transaction open, and compare with the log
 	$(GO) run ./internal/chaos -scenario permits
 
@@ -95,6 +98,9 @@ web: ## have a real Chromium order in the shop of examples/web, and look at the 
 	@command -v chromium >/dev/null || { echo "no chromium: install it, and run make web again"; exit 1; }
 	cd examples/web/browser && $(GO) test -count=1 -timeout 5m .
 	cd eddaui/browser && $(GO) test -count=1 -timeout 10m .
+
+pages: ## fill a database with millions of everything, ask eddaui for each page, and print what each costs; flags in ARGS
+	$(GO) run ./internal/pages $(ARGS)
 
 alerts: ## check the alerts of Prometheus, and make each of them fire
 	@command -v promtool >/dev/null || apt-get install -y --no-install-recommends prometheus || true

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/edda-go/edda/bench/gallery"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -20,13 +21,20 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if os.Getenv(gallery.Variable) != "" {
+		if err := gallery.Run(context.Background()); err != nil {
+			os.Stderr.WriteString(err.Error() + "\n")
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(pgdev.Main(m))
 }
 
 // Every peer does every one of its cases, two processes included, with the effects counted.
 func TestEveryPeerLeavesTheRightEffects(t *testing.T) {
 	h := &harness{dsn: pgdev.DSN(t), db: pgdev.Pool(t), log: t.Output()}
-	cases, err := choose(options{run: "step,hot,latency,backlog,timers,history,traced", n: 100, rounds: 1,
+	cases, err := choose(options{run: "step,hot,latency,backlog,timers,history,traced,viewed", n: 100, rounds: 1,
 		size: 10_000})
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/edda-go/edda/bench/gallery"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddaotel"
 	"github.com/edda-go/edda/history"
@@ -356,4 +358,34 @@ func (p traced) Work(ctx context.Context, w *Worker) error {
 	}
 	eddaotel.New(tracing).Bus(&o)
 	return p.work(ctx, w, o)
+}
+
+// Viewed is step by edda while people look at pages that another process serves from the same database.
+const Viewed = "viewed"
+
+// viewed is edda without a history, and so many open pages.
+type viewed struct {
+	edda
+	pages int
+}
+
+func init() {
+	for name, pages := range map[string]int{"pages-20": 20, "pages-0": 0} {
+		register(name, viewed{pages: pages}, Case{Workload: Viewed, Store: Optimistic},
+			Case{Workload: Viewed, Store: Pessimistic})
+	}
+}
+
+// begunWith is the processor time that the process of the pages took before the clock started.
+var begunWith time.Duration
+
+// Work is edda's, beside the process of the pages. What that takes counts as the client's processor time.
+func (v viewed) Work(ctx context.Context, w *Worker) error {
+	closePages, took, err := gallery.Open(ctx, gallery.Gallery{DSN: w.DSN, Schema: w.Schema(), Pages: v.pages})
+	if err != nil {
+		return err
+	}
+	begunWith = took
+	err = v.work(ctx, w, bus.Options{History: noHistory})
+	return errors.Join(err, closePages())
 }

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/edda-go/edda/bench/gallery"
 )
 
 // options are the flags.
@@ -33,7 +35,7 @@ type options struct {
 func parseFlags() options {
 	var o options
 	flag.StringVar(&o.run, "run", "step,hot,latency", "workloads, separated by commas: step, hot, latency, "+
-		"backlog, timers, leased, inbox, relay, history, traced, schedule")
+		"backlog, timers, leased, inbox, relay, history, traced, viewed, schedule")
 	flag.StringVar(&o.peers, "peers", "", "peers, separated by commas; empty is all")
 	flag.IntVar(&o.n, "n", 0, "messages per run of the fastest peer, slower ones get their share; 0 is the "+
 		"workload's own number")
@@ -62,6 +64,9 @@ func main() {
 func dispatch(ctx context.Context) error {
 	if job := os.Getenv(childVariable); job != "" {
 		return runChild(ctx, job)
+	}
+	if os.Getenv(gallery.Variable) != "" {
+		return gallery.Run(ctx)
 	}
 	return bench(ctx, parseFlags(), os.Stdout)
 }
@@ -157,6 +162,7 @@ var messages = map[string]struct{ full, quick int }{
 	History:    {200_000, 40_000},
 	HistoryHot: {200_000, 40_000},
 	Traced:     {200_000, 40_000},
+	Viewed:     {200_000, 40_000},
 	Latency:    {2_000, 500},
 	Backlog:    {30_000, 10_000},
 	Timers:     {30_000, 10_000},
@@ -214,7 +220,7 @@ func size(workload string, o options) (int, error) {
 	switch {
 	case !known:
 		return 0, fmt.Errorf("-run: there is no workload %q; there are step, hot, latency, backlog, timers, "+
-			"leased, inbox, relay, history, traced and schedule", workload)
+			"leased, inbox, relay, history, traced, viewed and schedule", workload)
 	case o.n > 0:
 		return o.n, nil
 	case o.quick:

@@ -67,7 +67,11 @@ func newOrder(i int) Order {
 
 // Instances is how many orders exist before the run.
 func (c Case) Instances() int {
-	if c.Workload == Step || c.Workload == History || c.Workload == Traced || c.Workload == Inbox || c.Kept() {
+	switch c.Workload {
+	case Step, History, Traced, Viewed, Inbox:
+		return instances
+	}
+	if c.Kept() {
 		return instances
 	}
 	return 1

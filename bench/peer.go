@@ -128,8 +128,8 @@ var peers = map[string]registration{}
 // order is the order of peers in the output; a ratio has the earlier one above the line.
 var order = []string{"edda", "inbox", "inbox-full", "inbox-random", "inbox-unnamed", "inbox-off", "relay",
 	"history-bodies", "history-states", "history-steps", "history-steps10", "history-off", "otel-0", "otel-1",
-	"otel-unsampled", "otel-metrics", "otel-off", "ceiling", "single", "watermillsql-batch", "watermillsql", "river",
-	"river-defaults", "floor"}
+	"otel-unsampled", "otel-metrics", "otel-off", "pages-20", "pages-0", "ceiling", "single", "watermillsql-batch",
+	"watermillsql", "river", "river-defaults", "floor"}
 
 // register is called from the init function of each peer's file.
 func register(name string, p Peer, cases ...Case) {

@@ -32,6 +32,7 @@ func ratios(summaries []Summary) []Ratio {
 			all = append(all, throughput(pairs(summaries, History, above, below))...)
 			all = append(all, throughput(pairs(summaries, HistoryHot, above, below))...)
 			all = append(all, throughput(pairs(summaries, Traced, above, below))...)
+			all = append(all, throughput(pairs(summaries, Viewed, above, below))...)
 			all = append(all, throughput(pairs(summaries, Leased, above, below))...)
 			all = append(all, throughput(pairs(summaries, Inbox, above, below))...)
 			all = append(all, bySize(pairs(summaries, Backlog, above, below))...)

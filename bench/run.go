@@ -132,6 +132,7 @@ func (h *harness) measure(ctx context.Context, c Case) (Result, error) {
 	var client, server0 time.Duration
 	var start time.Time
 	var wal0 int64
+	begunWith = 0
 	latencies, err := work(ctx, h.dsn, c, func() {
 		wal0 = walWritten(ctx, h.db)
 		client, server0, start = clientCPU(), server(), time.Now()
@@ -146,7 +147,7 @@ func (h *harness) measure(ctx context.Context, c Case) (Result, error) {
 		Case:      c,
 		Seconds:   seconds,
 		Rate:      float64(c.N) / seconds,
-		ClientCPU: perMessage(clientCPU() - client),
+		ClientCPU: perMessage(clientCPU() - client - begunWith),
 		ServerCPU: perMessage(server() - server0),
 		WAL:       float64(wal) / float64(c.N),
 		P50:       percentile(latencies, 50),

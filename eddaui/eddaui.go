@@ -109,7 +109,7 @@ func (u *UI) open(pool *pgxpool.Pool) (err error) {
 		u.end = reader.Close
 	}
 	u.source = &page.Source{Pool: reader, Redact: u.o.Redact}
-	if u.source.Op, err = operate.New(reader, operate.Options{Schema: u.o.Schema}); err != nil {
+	if u.source.Op, err = operate.New(reader, operate.Options{Schema: u.o.Schema, CountTo: page.CountTo}); err != nil {
 		return err
 	}
 	if u.source.Scheduler = u.o.Scheduler; u.source.Scheduler == nil {

@@ -31,7 +31,7 @@ func TestForms(t *testing.T) {
 		{"ask for the number of many", typedNumber}, {"are about what was looked at", lookedAt},
 		{"show three letters before they are changed", previewed}, {"show no body without the right", hiddenPreviews},
 		{"repair only the version that was seen", movedOn}, {"keep what is secret", keptSecrets},
-		{"run a job by the right that it needs", jobNeedsItsRight},
+		{"escape what came from anywhere", hostileBodies}, {"run a job by the right that it needs", jobNeedsItsRight},
 		{"go on with a job that was interrupted", interrupted},
 		{"are in nobody else's stream", ownStreams}, {"say nothing that is not theirs", toldByNobody},
 		{"are told of who has no name", nameless}, {"are refused where pages only show things", readOnly},
@@ -193,6 +193,7 @@ func wrongFields(st *stage) {
 		{"/groups/reports/set", form("max", "-1"), "Active at a time: want a number from 0"},
 		{"/border/shop.events/replay", form("since", "yesterday"), "Relayed since: want a time like"},
 		{"/kept/inbox/keep", form("keep", "week"), "For: want a duration like"},
+		{"/kept/inbox/keep", form("size", "1048576"), "Bytes at most: only the history has such a limit."},
 	} {
 		a := st.post(c.path, c.form)
 		if a.status != http.StatusBadRequest || !strings.Contains(html.UnescapeString(a.body), c.says) {
@@ -384,6 +385,25 @@ func keptSecrets(st *stage) {
 		"<textarea id=\"dead-edit-"+fmt.Sprint(number)+"-body\" name=\"body\"") ||
 		!strings.Contains(text, ">\n{\n  \"Order\"") {
 		st.t.Errorf("the body is not in its field: %s", mainOf(text))
+	}
+}
+
+// What came from anywhere is text in a field too, and nobody edits what they do not see.
+func hostileBodies(st *stage) {
+	number, _ := st.letters(1, "hostile")
+	st.exec("UPDATE :schema.dead_letter SET body = convert_to($2, 'UTF8') WHERE id = $1", number,
+		`{"a":"</textarea><script>alert(1)</script>","b":"x`+"\u202e"+`y"}`)
+	for _, page := range []string{
+		st.get(fmt.Sprintf("/dead/%d", number)),
+		st.post(fmt.Sprintf("/dead/%d/discard", number), form("reason", "<script>alert(2)</script>")).body,
+		st.post(fmt.Sprintf("/dead/%d/edit", number), form("set", "<script>alert(3)</script>")).body,
+	} {
+		if strings.Contains(page, "<script>alert") || strings.Contains(page, "\u202e") {
+			st.t.Errorf("the page has a text as it came: %s", mainOf(page))
+		}
+		if !strings.Contains(page, "&lt;script&gt;alert") {
+			st.t.Errorf("the page has no text of that: %s", mainOf(page))
+		}
 	}
 }
 

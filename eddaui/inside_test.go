@@ -12,6 +12,7 @@ import (
 
 	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/eddaui/internal/live"
+	"github.com/edda-go/edda/internal/demo/big"
 	"github.com/edda-go/edda/internal/pgdev"
 )
 
@@ -113,7 +114,8 @@ func TestSomePagesRest(t *testing.T) {
 
 func TestTheScriptIsSmall(t *testing.T) {
 	t.Parallel()
-	for name, most := range map[string]int{"eddaui.js": 10 << 10, "idiomorph.min.js": 12 << 10, "eddaui.css": 16 << 10} {
+	for name, most := range map[string]int{"eddaui.js": 10 << 10, "idiomorph.min.js": 12 << 10,
+		"eddaui.css": 16 << 10} {
 		text, err := staticFiles.ReadFile("static/" + name)
 		if err != nil || len(text) > most {
 			t.Errorf("%s has %d bytes, %v", name, len(text), err)
@@ -147,5 +149,24 @@ func TestNoFaultShowsWhatADriverSays(t *testing.T) {
 	text := textOf(fmt.Errorf("connect to db.internal:5432 as admin: %w", errors.New("connection refused")))
 	if strings.Contains(text, "db.internal") {
 		t.Errorf("the text is %q", text)
+	}
+}
+
+// A page that is not among those of package big has no bound on what it costs.
+func TestEachPageIsMeasured(t *testing.T) {
+	t.Parallel()
+	asked := http.NewServeMux()
+	for _, p := range pages {
+		asked.HandleFunc("GET "+p.pattern, func(http.ResponseWriter, *http.Request) {})
+	}
+	measured := map[string]bool{}
+	for _, p := range (&big.World{Size: big.Large}).Pages() {
+		_, pattern := asked.Handler(httptest.NewRequest(http.MethodGet, "http://edda.example"+p.Path, nil))
+		measured[pattern] = true
+	}
+	for _, p := range pages {
+		if !measured["GET "+p.pattern] {
+			t.Errorf("no page of big.World.Pages is of %s", p.pattern)
+		}
 	}
 }

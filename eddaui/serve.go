@@ -150,9 +150,6 @@ func rootOf(r *http.Request) string {
 	return cmp.Or(strings.Repeat("../", strings.Count(r.URL.EscapedPath(), "/")-1), "./")
 }
 
-// Acts reports whether the actor may change anything.
-func (f frame) Acts() bool { return f.Actor.May&anyOf(anything) != 0 }
-
 // Buttons are the forms that the actor may send.
 func (f frame) Buttons(forms []act.Form) (all []act.Form) {
 	for _, form := range forms {

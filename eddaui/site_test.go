@@ -188,6 +188,7 @@ var (
 		{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID"},
 		{regexp.MustCompile(`…[0-9a-f]{8}`), "…ID"},
 		{regexp.MustCompile(`v=[0-9a-f]{16}`), "v=SUM"},
+		{regexp.MustCompile(`due=\d+`), "due=MOMENT"},
 		{regexp.MustCompile(`\d[\d.]* (µs|ms|s|min|h|days)\b( \d+ min)?`), "SPAN"},
 		{regexp.MustCompile(`\d[\dhms]*m\b`), "SPAN"},
 		{regexp.MustCompile(`(, )?handler SPAN`), ""}, // a quick one has none

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -45,6 +46,8 @@ type Operator struct {
 	sql    pg.Statements
 	routes *queue.Router
 
+	countTo int64
+
 	settings *settings.Store
 	limits   *limit.Store
 	sagas    *persistence.Store
@@ -59,7 +62,8 @@ type Operator struct {
 
 // Options of an Operator. Every zero is a default.
 type Options struct {
-	Schema string // "" is "edda"
+	Schema  string // "" is "edda"
+	CountTo int64  // up to which number Queues.List counts the messages of a queue; 0 is CountLimit
 }
 
 // New makes an Operator over pool. It does no I/O. It fails if the schema's name is invalid.
@@ -75,7 +79,7 @@ func New(pool *pgxpool.Pool, options Options) (*Operator, error) {
 		pool: pg.Committed(pool), schema: schema, sql: pg.Load(statements, schema), settings: settings.New(schema),
 		limits: limit.New(schema), sagas: persistence.New(schema), counters: counters.New(schema),
 		letters: deadletter.New(schema), outbox: outbox.New(schema), rings: ring.New(schema), pins: pin.New(schema),
-		audit: audit.Of(schema),
+		audit: audit.Of(schema), countTo: cmp.Or(options.CountTo, CountLimit),
 	}
 	o.routes = queue.NewRouter(o.pool, schema, nil)
 	o.history = whereabouts.New(o.pool, schema, o.routes)

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// CountLimit is how many messages of a queue are counted one by one.
+// CountLimit is how many messages of a queue are counted one by one, unless Options.CountTo is another number.
 const CountLimit = 100_000
 
 // QueueInfo describes one queue, by the database's clock.
@@ -28,7 +28,7 @@ type QueueInfo struct {
 	Delayed  int64    // messages that are due later: delays, timeouts, retries
 	Claimed  int64    // messages that a leased endpoint has in hand, counted up to 10,000
 	Parked   int64    // messages of an ordered endpoint that wait behind others of their key
-	// Capped: one of the counts has reached CountLimit, and is the planner's estimate. That is accurate to some ten
+	// Capped: one of the counts has reached the limit, and is the planner's estimate. That is accurate to some ten
 	// percent on a table that autovacuum has analysed, and may be far off before.
 	Capped    bool
 	OldestDue time.Time     // of the first message that is due; zero when none is
@@ -79,7 +79,7 @@ func (q Queues) count(ctx context.Context) ([]QueueInfo, error) {
 	for n := range infos {
 		info := &infos[n]
 		info.Kinds = kinds[known.Endpoints[info.Endpoint]]
-		if err := estimate(ctx, conn, known.Endpoints[info.Endpoint], info); err != nil {
+		if err := estimate(ctx, conn, known.Endpoints[info.Endpoint], info, q.o.countTo); err != nil {
 			return nil, fmt.Errorf("count the messages of endpoint %s: %w", info.Endpoint, pgerr.Explain(err))
 		}
 	}
@@ -102,16 +102,16 @@ func kindsByQueue(known *queue.Routes) map[*queue.Queue][]string {
 // rolled back, and Postgres has room for some thousands of locks.
 const countQueues = 200
 
-// depths counts each queue up to CountLimit. All of it is one snapshot: a message that moves from one queue to another
+// depths counts each queue up to a limit. All of it is one snapshot: a message that moves from one queue to another
 // is in exactly one of them.
 func (q Queues) depths(ctx context.Context, conn *pgxpool.Conn, known *queue.Routes) (infos []QueueInfo, err error) {
 	pipeline := &pgx.Batch{}
 	q.o.queueLook(pipeline)
 	pipeline.Queue(q.o.sql.Get("begin_piece"))
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(known.ByID)), countQueues) {
-		pipeline.Queue(q.o.sql.Get("depths"), some, CountLimit).Query(func(rows pgx.Rows) error {
+		pipeline.Queue(q.o.sql.Get("depths"), some, q.o.countTo).Query(func(rows pgx.Rows) error {
 			found, err := pgx.CollectRows(rows,
-				func(row pgx.CollectableRow) (QueueInfo, error) { return scanDepth(row, known) })
+				func(row pgx.CollectableRow) (QueueInfo, error) { return scanDepth(row, known, q.o.countTo) })
 			infos = append(infos, found...)
 			return err
 		})
@@ -122,7 +122,7 @@ func (q Queues) depths(ctx context.Context, conn *pgxpool.Conn, known *queue.Rou
 	return infos, err
 }
 
-func scanDepth(row pgx.CollectableRow, known *queue.Routes) (info QueueInfo, err error) {
+func scanDepth(row pgx.CollectableRow, known *queue.Routes, most int64) (info QueueInfo, err error) {
 	var (
 		id     int
 		oldest *time.Time
@@ -136,18 +136,18 @@ func scanDepth(row pgx.CollectableRow, known *queue.Routes) (info QueueInfo, err
 	if oldest != nil {
 		info.OldestDue, info.Lag = oldest.UTC(), now.Sub(*oldest)
 	}
-	info.Capped = max(info.Ready, info.Delayed, info.Claimed, info.Parked) >= CountLimit
-	if info.Delayed < CountLimit {
+	info.Capped = max(info.Ready, info.Delayed, info.Claimed, info.Parked) >= most
+	if info.Delayed < most {
 		info.Delayed -= info.Claimed
 	}
 	return info, nil
 }
 
 // estimate replaces counts that ended at the limit by the planner's numbers.
-func estimate(ctx context.Context, conn *pgxpool.Conn, q *queue.Queue, info *QueueInfo) error {
+func estimate(ctx context.Context, conn *pgxpool.Conn, q *queue.Queue, info *QueueInfo, most int64) error {
 	for number, sql := range map[*int64]string{&info.Ready: q.SQL("estimate_ready"),
 		&info.Delayed: q.SQL("estimate_delayed")} {
-		if *number < CountLimit {
+		if *number < most {
 			continue
 		}
 		rows, err := planRows(ctx, conn, sql)

@@ -8,7 +8,9 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/edda-go/edda/eddadev"
 	"github.com/edda-go/edda/internal/uihost"
+	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/spf13/cobra"
 )
 
@@ -59,6 +61,45 @@ them in the header. One that does not answer says so on its pages, and the other
 	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:7433", "address and port; port 0 is a free one")
 	c.Flags().StringVar(&o.Auth, "auth", "", "basic:FILE, or header:NAME; without it only this machine is served")
 	c.Flags().BoolVar(&o.ReadOnly, "read-only", false, "nobody may change anything")
+	return c
+}
+
+// devCommand serves a database to develop with, and its pages.
+func (t *tool) devCommand() *cobra.Command {
+	o := uihost.Options{}
+	c := &cobra.Command{
+		Use: "dev [NAME]", Short: "Start a Postgres for development, make the tables, and serve the pages",
+		Long: `Start a Postgres for development, make the tables, and serve the pages, until Ctrl-C. NAME is "dev"
+if you give none; the data of each name stays. Programs that call eddadev.Connect with this name share it, and so does
+every program that gets the DATABASE_URL which is printed. If $DATABASE_URL or --database names a server, it is that
+one.`,
+		Example: `  edda dev
+  edda dev shop --listen 127.0.0.1:0`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.Schema, o.Out, o.Actor = t.schemaName(), t.out, actorName()
+			o.Log = slog.New(slog.NewTextHandler(t.err, nil))
+			host, err := uihost.New(o)
+			if err != nil {
+				return usage(c, err)
+			}
+			if t.database == "" {
+				if t.database, err = eddadev.DSN(c.Context(), append(args, "dev")[0]); err != nil {
+					return err
+				}
+				t.say("DATABASE_URL=" + t.database)
+			}
+			ctx, err := t.connect(c.Context(), 0)
+			if err != nil {
+				return err
+			}
+			if err := migrate.Up(ctx, t.pool, migrate.Options{Schema: o.Schema}); err != nil {
+				return err
+			}
+			return host.Serve(ctx, uihost.Database{Pool: t.pool})
+		},
+	}
+	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:7433", "address and port of the pages; port 0 is a free one")
 	return c
 }
 

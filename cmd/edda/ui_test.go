@@ -35,8 +35,20 @@ func TestUIServesSeveralDatabases(t *testing.T) {
 		"--database", "shop="+pgdev.DSN(t), "--database", "away=host=127.0.0.1 port=1", "--schema", w.schema)
 }
 
+// An empty database becomes one with tables and pages.
+func TestDevSetsUp(t *testing.T) {
+	t.Setenv("DATABASE_URL", pgdev.DSN(t))
+	schema := pgdev.Schema(t)
+	servesBy(t, "dev", map[string]string{"/": "No endpoint is installed"}, "--schema", schema)
+}
+
 // serves runs edda ui, looks whether each page says what it shall, "" being a page that is refused, and interrupts it.
 func serves(t *testing.T, pages map[string]string, flags ...string) {
+	t.Helper()
+	servesBy(t, "ui", pages, flags...)
+}
+
+func servesBy(t *testing.T, command string, pages map[string]string, flags ...string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -44,7 +56,7 @@ func serves(t *testing.T, pages map[string]string, flags ...string) {
 	var complaints bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, append([]string{"ui", "--listen", "127.0.0.1:0"}, flags...),
+		ended <- run(ctx, append([]string{command, "--listen", "127.0.0.1:0"}, flags...),
 			streams{in: strings.NewReader(""), out: in, err: &complaints})
 		_ = in.Close()
 	}()

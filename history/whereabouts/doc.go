@@ -10,14 +10,14 @@
 //
 // A method reads one snapshot, locks nothing and waits for nothing. A message is in one place at each moment, so a
 // message that moves while a method reads is found once. Queues have no index of ids: a method that looks for messages
-// reads all queues, about a second for ten million messages. Texts are as their senders wrote them, including control
-// characters: escape them before you show them.
+// reads all queues, about a second for ten million messages, unless it is one of [Reader.Near]. Texts are as their
+// senders wrote them, including control characters: escape them before you show them.
 //
 // # What it cannot know
 //
 // A message that is in no queue and in no page of the history is Unknown: it was never here, it was handled longer ago
 // than history keeps, or its endpoint, or its conversation, keeps no history.
 //
-// Reading order: place.go (where a message is, in words), locate.go (queues), reader.go (one message), tree.go
-// (conversations), lives.go (instances), processes.go (what runs endpoints).
+// Reading order: place.go (where a message is, in words), locate.go and near.go (queues), reader.go (one message),
+// tree.go (conversations), lives.go (instances), processes.go (what runs endpoints).
 package whereabouts

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -37,31 +36,40 @@ type queued struct {
 const queuesAtOnce = 100
 
 // locate finds messages in queues. most is up to which number the messages before one are counted.
-func (r *Reader) locate(
-	ctx context.Context, tx pgx.Tx, known *queue.Routes, ids []saga.ID, most int64,
-) (found []queued, err error) {
-	raw := make([][16]byte, len(ids))
-	for n, id := range ids {
-		raw[n] = id
+func (s *snapshot) locate(ctx context.Context, messages []*Message, most int64) (found []queued, err error) {
+	looks, err := s.sought(ctx, messages)
+	if err != nil {
+		return nil, err
 	}
-	pipeline := &pgx.Batch{}
-	pipeline.Queue(r.sql.Get("look"))
-	pipeline.Queue(r.sql.Get("begin_piece"))
-	for some := range slices.Chunk(slices.Sorted(maps.Keys(known.ByID)), queuesAtOnce) {
-		for _, number := range some {
-			q := known.ByID[number]
-			pipeline.Queue(q.SQL("locate"), raw, most, number).Query(func(rows pgx.Rows) error {
-				here, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (queued, error) { return scan(row, q) })
-				found = append(found, here...)
-				return err
-			})
+	pipeline := s.pieces(looks, func(pipeline *pgx.Batch, l *look) {
+		add := func(rows pgx.Rows) error {
+			here, err := pgx.CollectRows(rows,
+				func(row pgx.CollectableRow) (queued, error) { return scan(row, l.queue) })
+			found = append(found, here...)
+			return err
 		}
-		pipeline.Queue(r.sql.Get("unlock_piece"))
-	}
-	if err := tx.SendBatch(ctx, pipeline).Close(); err != nil {
+		if len(l.due) > 0 {
+			pipeline.Queue(l.queue.SQL("locate"), l.due, l.here, most, len(messages) == 1).Query(add)
+		}
+		pipeline.Queue(l.queue.SQL("locate_parked"), l.ids, most, l.queue.ID, s.mostParked()).Query(add)
+	})
+	if err := s.tx.SendBatch(ctx, pipeline).Close(); err != nil {
 		return nil, fmt.Errorf("look into the queues: %w", err)
 	}
 	return found, nil
+}
+
+// pieces calls queue for each of the looks, and unlocks the tables between.
+func (s *snapshot) pieces(looks []look, queue func(*pgx.Batch, *look)) *pgx.Batch {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(s.sql.Get("begin_piece"))
+	for at := range looks {
+		queue(pipeline, &looks[at])
+		if (at+1)%queuesAtOnce == 0 || at == len(looks)-1 {
+			pipeline.Queue(s.sql.Get("unlock_piece"))
+		}
+	}
+	return pipeline
 }
 
 func scan(row pgx.CollectableRow, q *queue.Queue) (m queued, err error) {

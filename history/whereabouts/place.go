@@ -50,6 +50,8 @@ type Place struct {
 	Error    string        // of the last attempt
 	Reason   string        // why it is dead, discarded or to be stopped
 	Did      string        // what handling it did to an instance
+	Unread   string        // of one that is Unknown: an endpoint whose queue was not read to its end, see Reader.Near
+	Asked    saga.ID       // of one that is Unknown: the message
 
 	PausedAt time.Time // the endpoint takes no messages since then; zero if it does
 	Pause    string    // the reason of that
@@ -96,6 +98,10 @@ func (p *Place) over() string {
 			"history tells what became of it.", p.Endpoint, moment(p.At))
 	case Gone:
 		return p.gone()
+	}
+	if p.Unread != "" {
+		return fmt.Sprintf("It was not found. The queue of %s is long and was not read to its end: edda history find "+
+			"%s reads all of it.", p.Unread, p.Asked)
 	}
 	return "It is in no queue, and no page of the history tells of it. It was never here, or it was handled longer " +
 		"ago than history keeps, or in an endpoint or a conversation that keeps none."

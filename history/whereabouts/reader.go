@@ -28,6 +28,7 @@ type Reader struct {
 	schema pg.Schema
 	sql    pg.Statements
 	routes *queue.Router
+	near   bool // see Near
 
 	history  *history.Store
 	sagas    *persistence.Store
@@ -60,23 +61,32 @@ func (m *Message) Known() bool {
 
 // Message says where a message is and what became of it. If nothing is known of it, its only place is Unknown.
 func (r *Reader) Message(ctx context.Context, id saga.ID) (m Message, err error) {
+	return r.MessageOf(ctx, history.Message{ID: id})
+}
+
+// MessageOf is Message for a message of which more is known than its ID. When it is due helps Near to find it.
+func (r *Reader) MessageOf(ctx context.Context, known history.Message) (m Message, err error) {
 	err = r.look(ctx, func(s *snapshot) error {
-		attempts, err := r.history.Messages(ctx, s.tx, id)
+		attempts, err := r.history.Messages(ctx, s.tx, known.ID)
 		if err != nil {
 			return err
 		}
-		m = Message{ID: id, Attempts: attempts[id]}
+		m = Message{ID: known.ID, Info: known, Attempts: attempts[known.ID]}
 		return s.find(ctx, MostBefore, &m)
 	})
 	if err != nil {
-		return Message{}, fmt.Errorf("look for message %s: %w", id, pgerr.Explain(err))
+		return Message{}, fmt.Errorf("look for message %s: %w", known.ID, pgerr.Explain(err))
 	}
 	return m, nil
 }
 
-// Messages is Message for several messages at one moment, in their order. Of the messages before one in a queue 1,000
-// are counted.
-func (r *Reader) Messages(ctx context.Context, ids ...saga.ID) (all []Message, err error) {
+// Messages is Message for several messages at one moment, in their order. What is known of them helps to find them: at
+// least the ID. Of the messages before one in a queue 1,000 are counted.
+func (r *Reader) Messages(ctx context.Context, known ...history.Message) (all []Message, err error) {
+	ids := make([]saga.ID, len(known))
+	for n := range known {
+		ids[n] = known[n].ID
+	}
 	err = r.look(ctx, func(s *snapshot) error {
 		attempts, err := r.history.Messages(ctx, s.tx, ids...)
 		if err != nil {
@@ -85,7 +95,7 @@ func (r *Reader) Messages(ctx context.Context, ids ...saga.ID) (all []Message, e
 		all = make([]Message, len(ids))
 		found := make([]*Message, len(ids))
 		for n, id := range ids {
-			all[n] = Message{ID: id, Attempts: attempts[id]}
+			all[n] = Message{ID: id, Info: known[n], Attempts: attempts[id]}
 			found[n] = &all[n]
 		}
 		return s.find(ctx, mostBeforeInTree, found...)
@@ -99,8 +109,9 @@ func (r *Reader) Messages(ctx context.Context, ids ...saga.ID) (all []Message, e
 // snapshot is one moment of the database.
 type snapshot struct {
 	*Reader
-	tx    pgx.Tx
-	known *queue.Routes
+	tx     pgx.Tx
+	known  *queue.Routes
+	unread map[saga.ID]string // an endpoint whose queue was not read to its end, by what was looked for there
 }
 
 // look calls do with a snapshot, and again with a newer one if a queue was dropped meanwhile.
@@ -118,7 +129,9 @@ func (r *Reader) lookOnce(ctx context.Context, do func(s *snapshot) error) error
 		return err
 	}
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return pgx.BeginTxFunc(ctx, r.pool, options, func(tx pgx.Tx) error { return do(&snapshot{r, tx, known}) })
+	return pgx.BeginTxFunc(ctx, r.pool, options, func(tx pgx.Tx) error {
+		return do(&snapshot{r, tx, known, map[saga.ID]string{}})
+	})
 }
 
 // find completes messages of which the ids and the attempts are known.
@@ -132,7 +145,7 @@ func (s *snapshot) find(ctx context.Context, most int64, messages ...*Message) e
 			m.Info = m.Attempts[n-1].Info
 		}
 	}
-	found, err := s.locate(ctx, s.tx, s.known, ids, most)
+	found, err := s.locate(ctx, messages, most)
 	if err != nil {
 		return err
 	}
@@ -211,7 +224,7 @@ func (s *snapshot) conclude(m *Message) {
 		m.Places = append(m.Places, placeOf(&e))
 	}
 	if len(m.Places) == 0 {
-		m.Places = []Place{{State: Unknown}}
+		m.Places = []Place{{State: Unknown, Unread: s.unread[m.ID], Asked: m.ID}}
 	}
 	slices.SortStableFunc(m.Places, func(a, b Place) int { return cmp.Compare(a.Endpoint, b.Endpoint) })
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/saga"
 )
@@ -19,7 +20,8 @@ func TestSeveralMessagesAreFoundAtOnce(t *testing.T) {
 	handled, waits, unknown := w.send(pay{Order: "7"}), w.send(note{N: 1}), saga.ID{7: 1}
 	w.is(handled, "handled: cards handled it at TIME.")
 	stop()
-	got, err := w.see.Messages(t.Context(), unknown, waits, handled)
+	got, err := w.see.Messages(t.Context(), history.Message{ID: unknown}, history.Message{ID: waits},
+		history.Message{ID: handled})
 	if err != nil || len(got) != 3 {
 		t.Fatalf("%+v, %v", got, err)
 	}

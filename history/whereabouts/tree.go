@@ -101,7 +101,7 @@ func (t *tree) grow(ctx context.Context, id saga.ID) error {
 	root, attempts := id, found[id]
 	if len(attempts) > 0 {
 		root = attempts[0].Info.Conversation
-	} else if queued, err := t.locate(ctx, t.tx, t.known, []saga.ID{id}, 0); err != nil {
+	} else if queued, err := t.locate(ctx, []*Message{{ID: id}}, 0); err != nil {
 		return err
 	} else if len(queued) > 0 {
 		root = queued[0].info.Conversation
@@ -172,7 +172,7 @@ func (t *tree) conversation() (c Conversation, ok bool) {
 		t.nodes[id].Effects = groups(sent)
 	}
 	for id, e := range senders {
-		if n := t.nodes[id]; !n.Known() {
+		if n := t.nodes[id]; !n.Known() && n.Places[0].Unread == "" {
 			n.Places = []Place{lost(n, &e)}
 		}
 	}

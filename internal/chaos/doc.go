@@ -12,6 +12,6 @@
 // # Layout
 //
 // Package lab has what the scenarios share: workers, ledger, verdict, report. Each scenario is a package beside it:
-// crash, limits (with order), schedule, hostile, permits, remote. Scenarios that need a broker are in border, a module
-// of its own: nobody who uses Edda has to link a broker.
+// crash, limits (with order), schedule, hostile, permits, remote, viewers. Scenarios that need a broker are in border,
+// a module of its own: nobody who uses Edda has to link a broker.
 package main

@@ -8,9 +8,10 @@ import (
 	"github.com/edda-go/edda/internal/chaos/permits"
 	"github.com/edda-go/edda/internal/chaos/remote"
 	"github.com/edda-go/edda/internal/chaos/schedule"
+	"github.com/edda-go/edda/internal/chaos/viewers"
 )
 
 func main() {
 	lab.Main(crash.Scenario, limits.Limits, limits.Order, schedule.Scenario, hostile.Scenario, permits.Scenario,
-		remote.Scenario)
+		remote.Scenario, viewers.Scenario)
 }

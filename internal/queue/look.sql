@@ -37,28 +37,57 @@ FROM (
 ORDER BY m.due
 LIMIT 100;
 
+-- name: sought
+-- Where messages are in this queue, by their ids. It is read from one end to the other: it has no index of ids.
+SELECT q.due, q.id, false FROM :queue q WHERE q.id = ANY ($1::uuid[]) LIMIT 10000;
+
+-- name: near
+-- Where messages are in this queue, without reading all of it: among the $5 that are due first, among the $5 that are
+-- due next, or among the first $4 that are due between $2 and $3. The last column says whether the queue, or what is
+-- parked of it, has more than was read at its ends.
+WITH head AS MATERIALIZED (
+    (SELECT q.due, q.id FROM :queue q WHERE q.due <= now() ORDER BY q.due, q.id LIMIT $5)
+    UNION ALL
+    (SELECT q.due, q.id FROM :queue q WHERE q.due > now() ORDER BY q.due, q.id LIMIT $5)),
+read AS MATERIALIZED (
+    SELECT count(*) FILTER (WHERE h.due <= now()) >= $5 OR count(*) FILTER (WHERE h.due > now()) >= $5
+        OR (SELECT count(*) FROM (SELECT FROM :schema.parked p WHERE p.queue = $6 LIMIT $5) x) >= $5 AS more
+    FROM head h)
+SELECT x.due, x.id, r.more FROM read r
+LEFT JOIN LATERAL (
+    SELECT h.due, h.id FROM head h JOIN unnest($1::uuid[]) u(id) ON u.id = h.id
+    UNION
+    SELECT s.due, s.id FROM unnest($2::timestamptz[], $3::timestamptz[]) t(since, until)
+    CROSS JOIN LATERAL (
+        SELECT q.due, q.id FROM :queue q WHERE q.due >= t.since AND q.due <= t.until ORDER BY q.due, q.id
+        LIMIT $4) s
+    JOIN unnest($1::uuid[]) u(id) ON u.id = s.id
+    LIMIT 10000) x ON true;
+
 -- name: locate
--- Where messages are in this queue, $3, by their ids. It is read from one end to the other: it has no index of ids. Of
--- the messages before one that is due, or before one of a key that is parked, $2 are counted at most; what that may
--- cost must not decide how the queue is read. xmax tells of a transaction that has the row locked.
-WITH here AS MATERIALIZED (
-    SELECT q.id, q.due, q.sent, q.attempt, q.kind, CASE WHEN cardinality($1::uuid[]) = 1 THEN q.header END AS header,
-           q.last_error, q.was_due, q.cancelled, q.owner, q.xmax AS mark
-    FROM :queue q WHERE q.id = ANY ($1::uuid[]) LIMIT 10000)
-SELECT h.id, h.due, h.sent, h.attempt, h.kind, h.header, h.last_error, now(), h.was_due, h.cancelled, NULL AS lane,
-       h.owner IS NULL AND :schema.in_hand(h.mark) AS in_hand, CASE WHEN h.due > now() THEN h.owner END AS holder,
-       h.due AS until,
+-- Messages of this queue by their places, with their headers if $4 says so. Of the messages before one that is due, $3
+-- are counted at most. xmax tells of a transaction that has the row locked.
+SELECT h.id, h.due, h.sent, h.attempt, h.kind, CASE WHEN $4::boolean THEN h.header END, h.last_error,
+       now(), h.was_due, h.cancelled, NULL AS lane, h.owner IS NULL AND :schema.in_hand(h.mark) AS in_hand,
+       CASE WHEN h.due > now() THEN h.owner END AS holder, h.due AS until,
        CASE WHEN h.due <= now() THEN (
            SELECT count(*) FROM (
-               SELECT FROM :queue b WHERE (b.due, b.id) < (h.due, h.id) ORDER BY b.due, b.id LIMIT $2) c) ELSE 0 END
-FROM here h
-UNION ALL
+               SELECT FROM :queue b WHERE (b.due, b.id) < (h.due, h.id) ORDER BY b.due, b.id LIMIT $3) c) ELSE 0 END
+FROM unnest($1::timestamptz[], $2::uuid[]) u(due, id)
+CROSS JOIN LATERAL (
+    SELECT q.id, q.due, q.sent, q.attempt, q.kind, q.header, q.last_error, q.was_due, q.cancelled, q.owner,
+        q.xmax AS mark
+    FROM :queue q WHERE q.due = u.due AND q.id = u.id OFFSET 0) h;
+
+-- name: locate_parked
+-- Messages that are parked, of the first $4 of this queue, $3. Of those of a key before one, $2 are counted at most.
 SELECT p.id, p.due, p.sent, p.attempt, p.kind, CASE WHEN cardinality($1::uuid[]) = 1 THEN p.header END, p.last_error,
        now(), NULL, p.cancelled, p.key, false, CASE WHEN l.until > now() THEN l.session END, coalesce(l.waits_due,
            l.until),
        (SELECT count(*) FROM (
             SELECT FROM :schema.parked b WHERE b.queue = p.queue AND b.key = p.key AND (b.due, b.id) < (p.due, p.id)
             ORDER BY b.due, b.id LIMIT $2) c)
-FROM :schema.parked p LEFT JOIN :schema.lane l ON l.queue = p.queue AND l.key = p.key
-WHERE p.queue = $3 AND p.id = ANY ($1::uuid[])
+FROM (SELECT * FROM :schema.parked x WHERE x.queue = $3 ORDER BY x.queue, x.key, x.due, x.id LIMIT $4) p
+LEFT JOIN :schema.lane l ON l.queue = p.queue AND l.key = p.key
+WHERE p.id = ANY ($1::uuid[])
 LIMIT 10000;

@@ -37,6 +37,7 @@ func TestListsAndRetriesDoNotReadTheWholeTable(t *testing.T) {
 			"groups":           {"g3", "10", "15"},
 			"letters":          {"{5,6,7}"}, "take_many": {"{5,6,7}"}, "discard_many": {"{5,6,7}", "no"},
 			"letters_of":     {"{" + message + "}"},
+			"discarded_of":   {"{" + message + "}"},
 			"list_discarded": {"0", "", "50", "", ""}, "list_edited": {"0", "", "50"},
 			"prune_discarded": {"2592000", "1000"},
 			"new_job":         {"retry", "", "", "", message, always, never, "", "1", "", "{1,5}", "{}"},
@@ -108,4 +109,32 @@ func TestAMillionDeadLetters(t *testing.T) {
 		return err
 	})
 	t.Logf("%d steps; %v", steps, took)
+}
+
+// What a stage has sent is looked for where it was due first, and in all that is due later only if nothing is there.
+func TestMessagesOfAStageAreLookedForWhereTheyWereSent(t *testing.T) {
+	t.Parallel()
+	owner := pgtest.Pool(t)
+	schema := pgtest.Migrated(t, owner)
+	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	const near, far, before, other = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002",
+		"00000000-0000-0000-0000-000000000003", "00000000-0000-0000-0000-000000000004"
+	pgtest.Exec(t, owner, schema.Render(`SELECT :schema.create_queue('cards')`))
+	for id, after := range map[string]time.Duration{
+		near: time.Second, far: time.Hour, before: -time.Second, other: time.Second,
+	} {
+		pgtest.Exec(t, owner, schema.Render(`INSERT INTO :schema.queue_1 (due, id, kind, header, body)
+			VALUES ($1, $2, 'k', '', '')`), since.Add(after), id)
+	}
+	for _, c := range []struct{ gone, want string }{
+		{"", "{" + near + "}"}, {near, "{" + far + "}"}, {far, "{}"},
+	} {
+		pgtest.Exec(t, owner, schema.Render(`DELETE FROM :schema.queue_1 WHERE id::text = $1`), c.gone)
+		var found string
+		err := owner.QueryRow(t.Context(), schema.Render(`SELECT coalesce(:schema.still_queued('cards',
+			$1::text[]::uuid[], $2), '{}')::text`), []string{near, far, before}, since).Scan(&found)
+		if err != nil || found != c.want {
+			t.Errorf("without %q it is %s, %v, want %s", c.gone, found, err, c.want)
+		}
+	}
 }

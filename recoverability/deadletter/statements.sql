@@ -298,7 +298,5 @@ SELECT id, endpoint, message_id::text, kind, ''::bytea, attempts, conflicts, rea
 FROM :schema.dead_letter WHERE message_id = ANY ($1::uuid[]) ORDER BY id LIMIT 1000;
 
 -- name: discarded_of
--- There is no index of ids, so this may read the whole table. But a message is discarded after it was made, and of a
--- long table the index of at finds what is so new.
 SELECT id, endpoint, message_id::text, kind, saga, key, reason, at
-FROM :schema.discarded WHERE message_id = ANY ($1::uuid[]) AND at >= $2::timestamptz ORDER BY id LIMIT 1000;
+FROM :schema.discarded WHERE message_id = ANY ($1::uuid[]) ORDER BY id LIMIT 1000;

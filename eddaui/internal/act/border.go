@@ -146,6 +146,9 @@ var setKeep = &Action{
 		most := int64(-1)
 		if in.text("size") != "" {
 			most = in.number("size")
+			if in.text("ring") != "history" {
+				return Done{}, in.refuse(http.StatusBadRequest, "Bytes at most: only the history has such a limit.")
+			}
 		}
 		return Done{}, d.Op.SetKeep(ctx, in.text("ring"), in.lasting("keep"), most)
 	},

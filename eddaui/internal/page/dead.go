@@ -109,7 +109,7 @@ func (s *Source) Group(ctx context.Context, a Ask) (Page, error) {
 		g.After = letters[len(letters)-1].Number
 	}
 	groups, _, err := s.Op.DeadLetters().Groups(ctx, s.Pool, deadletter.GroupFilter{
-		Endpoint: letters[0].Endpoint, Kind: letters[0].Kind})
+		After: name[:len(name)-1], Limit: namesakes})
 	for _, found := range groups {
 		if found.Name == name {
 			g.Group, g.Known = found, true
@@ -117,6 +117,9 @@ func (s *Source) Group(ctx context.Context, a Ask) (Page, error) {
 	}
 	return g, err
 }
+
+// namesakes is how many groups may have names that begin as one name does without its last digit.
+const namesakes = 16
 
 func numberOf(text string) (int64, error) {
 	if text == "" {

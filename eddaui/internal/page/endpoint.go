@@ -122,45 +122,27 @@ func queued(m *operate.QueuedMessage) queuedRow {
 
 // addSettings adds everything except the messages.
 func addSettings(ctx context.Context, s *Source, e *endpointPage) error {
-	name := e.Row.Name
-	queues, err := s.Op.Queues().List(ctx)
-	if err != nil {
-		return err
+	of := &e.Row.of
+	e.Kinds, e.Settings, e.Processes, e.Groups = of.queue.Kinds, of.settings, of.processes, of.groups
+	set := []operate.EndpointSettings{}
+	if of.settings.Endpoint != "" {
+		set = append(set, of.settings)
 	}
-	queues = slices.DeleteFunc(queues, func(q operate.QueueInfo) bool { return q.Endpoint != name })
-	for _, q := range queues {
-		e.Kinds = q.Kinds
-	}
-	set, err := s.Op.Endpoints().List(ctx)
-	if err != nil {
-		return err
-	}
-	set = slices.DeleteFunc(set, func(o operate.EndpointSettings) bool { return o.Endpoint != name })
-	for _, o := range set {
-		e.Settings = o
-	}
-	e.shown = append(view.Queues(queues).View().JSON, view.Endpoints(set).View().JSON...)
-	if e.Processes, err = s.Op.History().Processes(ctx); err != nil {
-		return err
-	}
-	e.Processes = slices.DeleteFunc(e.Processes, func(p whereabouts.Process) bool {
-		return !slices.Contains(p.Endpoints, name)
-	})
+	e.shown = append(view.Queues([]operate.QueueInfo{of.queue}).View().JSON, view.Endpoints(set).View().JSON...)
 	limits, err := s.Op.Limits().List(ctx)
 	if err != nil {
 		return err
 	}
 	for _, l := range limits {
-		if l.Name == name {
+		if l.Name == e.Row.Name {
 			e.Limit = &l
 		}
 	}
 	if e.Sagas, err = s.Op.Sagas().Counters(ctx, 0); err != nil {
 		return err
 	}
-	e.Sagas = slices.DeleteFunc(e.Sagas, func(c operate.SagaCounters) bool { return c.Endpoint != name })
-	e.Groups, _, err = s.Op.DeadLetters().Groups(ctx, s.Pool, deadletter.GroupFilter{Endpoint: name})
-	return err
+	e.Sagas = slices.DeleteFunc(e.Sagas, func(c operate.SagaCounters) bool { return c.Endpoint != e.Row.Name })
+	return nil
 }
 
 // Handler is the time of a handler, on average.

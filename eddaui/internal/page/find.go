@@ -102,7 +102,7 @@ func findID(ctx context.Context, s *Source, f *Find, id saga.ID) error {
 	if err := findRun(ctx, s, f, id); err != nil {
 		return err
 	}
-	m, err := s.Op.History().Message(ctx, id)
+	m, err := s.Op.History().Near().Message(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -110,8 +110,8 @@ func findID(ctx context.Context, s *Source, f *Find, id saga.ID) error {
 		return nil
 	}
 	f.add("message", m.Info.Kind+": "+m.Places[0].Says(), "edda history find "+id.String(), "messages/"+id.String())
-	if m.Info.Conversation == id {
-		c, ok, err := s.Op.History().Conversation(ctx, id, 2)
+	if m.Info.Conversation == id && len(m.Attempts) > 0 {
+		c, ok, err := s.Op.History().Near().Conversation(ctx, id, 2)
 		if err == nil && ok && c.Count > 1 {
 			f.add("conversation", "what followed from the message", "edda history conversation "+id.String(),
 				"conversations/"+id.String())

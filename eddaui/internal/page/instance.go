@@ -216,28 +216,28 @@ const mostFollowed = 500
 func (s *Source) messagesOf(
 	ctx context.Context, timeline []history.Version,
 ) (map[saga.ID]*whereabouts.Message, error) {
-	var ids []saga.ID
+	var known []history.Message
 	seen := map[saga.ID]bool{}
-	add := func(id saga.ID) {
-		if len(ids) < mostFollowed && !seen[id] {
-			seen[id], ids = true, append(ids, id)
+	add := func(m history.Message) {
+		if len(known) < mostFollowed && !seen[m.ID] {
+			seen[m.ID], known = true, append(known, m)
 		}
 	}
 	for _, v := range slices.Backward(timeline) {
 		for _, e := range v.Entries {
 			if e.Fate != history.Handled {
-				add(e.Info.ID)
+				add(e.Info)
 			}
 			for _, m := range e.Sent {
-				add(m.ID)
+				add(m)
 			}
 		}
 	}
-	found := make(map[saga.ID]*whereabouts.Message, len(ids))
-	if len(ids) == 0 {
+	found := make(map[saga.ID]*whereabouts.Message, len(known))
+	if len(known) == 0 {
 		return found, nil
 	}
-	all, err := s.Op.History().Messages(ctx, ids...)
+	all, err := s.Op.History().Near().Messages(ctx, known...)
 	for n := range all {
 		found[all[n].ID] = &all[n]
 	}

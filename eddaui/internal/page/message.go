@@ -61,7 +61,15 @@ func (s *Source) Message(ctx context.Context, a Ask) (Page, error) {
 	if err != nil {
 		return nil, missing("The id of a message is a UUID.")
 	}
-	m, err := s.Op.History().Message(ctx, id)
+	due, err := numberOf(a.Query.Get("due"))
+	if err != nil {
+		return nil, err
+	}
+	known := history.Message{ID: id}
+	if due > 0 {
+		known.Due = time.UnixMicro(due)
+	}
+	m, err := s.Op.History().Near().MessageOf(ctx, known)
 	if err != nil {
 		return nil, err
 	}
@@ -99,17 +107,17 @@ var inQueue = []whereabouts.State{
 }
 
 func attemptsOf(ctx context.Context, s *Source, a Ask, m whereabouts.Message) (all []attempted, err error) {
-	var sent []saga.ID
+	var sent []history.Message
 	for _, e := range m.Attempts {
 		for _, out := range e.Sent {
 			if len(sent) < mostFollowed {
-				sent = append(sent, out.ID)
+				sent = append(sent, out)
 			}
 		}
 	}
 	b := builder{source: s, ask: a, found: map[saga.ID]*whereabouts.Message{}, now: time.Now()}
 	if len(sent) > 0 {
-		found, err := s.Op.History().Messages(ctx, sent...)
+		found, err := s.Op.History().Near().Messages(ctx, sent...)
 		if err != nil {
 			return nil, err
 		}
@@ -249,7 +257,7 @@ func (s *Source) Conversation(ctx context.Context, a Ask) (Page, error) {
 	if err != nil {
 		return nil, missing("The id of a message or a conversation is a UUID.")
 	}
-	tree, ok, err := s.Op.History().Conversation(ctx, id, mostOfTree)
+	tree, ok, err := s.Op.History().Near().Conversation(ctx, id, mostOfTree)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/edda-go/edda/eddaui/internal/words"
 	"github.com/edda-go/edda/history/whereabouts"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 
@@ -52,7 +53,21 @@ type endpointRow struct {
 
 	more bool      // there are at least so many dead letters
 	died time.Time // the first of them
+
+	of parts
 }
+
+// parts are what a row is made of.
+type parts struct {
+	queue     operate.QueueInfo
+	settings  operate.EndpointSettings
+	groups    []deadletter.Group
+	processes []whereabouts.Process
+}
+
+// CountTo is up to which number the messages of a queue and the letters of a group are counted one by one. Above it the
+// number of messages is an estimate.
+const CountTo = 10_000
 
 // MoreDead reports whether Dead is what was counted, and there are more.
 func (r endpointRow) MoreDead() bool { return r.more }
@@ -161,7 +176,7 @@ func endpointsOf(ctx context.Context, s *Source) ([]endpointRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, _, err := s.Op.DeadLetters().Groups(ctx, s.Pool, deadletter.GroupFilter{})
+	groups, _, err := s.Op.DeadLetters().Groups(ctx, s.Pool, deadletter.GroupFilter{CountTo: CountTo})
 	if err != nil {
 		return nil, err
 	}
@@ -173,12 +188,15 @@ func endpointsOf(ctx context.Context, s *Source) ([]endpointRow, error) {
 	for _, q := range queues {
 		r := endpointRow{
 			Name: q.Endpoint, Relay: q.Relay, Ready: q.Ready, Delayed: q.Delayed, Claimed: q.Claimed, Parked: q.Parked,
-			Capped: q.Capped, OldestDue: q.OldestDue, Lag: Seconds(q.Lag),
+			Capped: q.Capped, OldestDue: q.OldestDue, Lag: Seconds(q.Lag), of: parts{queue: q},
 		}
 		r.addDead(groups)
 		r.addProcesses(processes)
 		for _, e := range set {
-			if e.Endpoint == r.Name && e.Paused {
+			if e.Endpoint != r.Name {
+				continue
+			}
+			if r.of.settings = e; e.Paused {
 				r.Paused, r.Reason = e.PausedAt, e.Reason
 			}
 		}
@@ -193,6 +211,7 @@ func (r *endpointRow) addDead(groups []deadletter.Group) {
 		if g.Endpoint != r.Name {
 			continue
 		}
+		r.of.groups = append(r.of.groups, g)
 		r.Dead, r.Causes, r.more = r.Dead+g.Count, r.Causes+1, r.more || g.Capped
 		if r.died.IsZero() || g.First.Before(r.died) {
 			r.died = g.First
@@ -202,7 +221,10 @@ func (r *endpointRow) addDead(groups []deadletter.Group) {
 
 func (r *endpointRow) addProcesses(processes []whereabouts.Process) {
 	for _, p := range processes {
-		if p.Lives && slices.Contains(p.Endpoints, r.Name) {
+		if !slices.Contains(p.Endpoints, r.Name) {
+			continue
+		}
+		if r.of.processes = append(r.of.processes, p); p.Lives {
 			r.Processes++
 		}
 	}

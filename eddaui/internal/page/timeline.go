@@ -234,7 +234,7 @@ func (b *builder) out(by *history.Entry, m *history.Message) outgoing {
 	p := worst(found.Places)
 	o.State, o.Text, o.Dead = string(p.State), p.Says(), p.Letter
 	switch {
-	case p.State == whereabouts.Unknown:
+	case p.State == whereabouts.Unknown && (p.Unread == "" || b.dropped[m.ID]):
 		o.State, o.Text = b.lost(m)
 	case !p.State.Open():
 		o.At = p.At
