@@ -46,7 +46,7 @@ func ExampleNewEndpoint() {
 // A leased handler calls another system: no transaction is open meanwhile. What it sends goes out with the end of its
 // message.
 func ExampleHandle() {
-	ctx, b, end := openBooks()
+	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
 	told := make(chan string)
 	charge := func(ctx *bus.Context, m ChargeCard) error {
@@ -74,7 +74,7 @@ func ExampleHandle() {
 
 // A handler with a transaction writes rows of the program: they commit with the end of the message, or not at all.
 func ExampleHandleTx() {
-	ctx, b, end := openBooks()
+	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
 	charge := func(ctx *bus.Context, tx pgx.Tx, m ChargeCard) error {
 		_, err := tx.Exec(ctx, `INSERT INTO public.booking VALUES ($1, $2)`, m.Order, m.Cents)
@@ -100,7 +100,7 @@ func ExampleHandleTx() {
 
 // A program without the Go types of its messages handles their bytes.
 func ExampleHandleRaw() {
-	ctx, b, end := openBooks()
+	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
 	seen := make(chan string)
 	archive := func(_ *bus.Context, d *saga.Delivery) error {
@@ -118,7 +118,7 @@ func ExampleHandleRaw() {
 
 // Middleware is around every handler of an endpoint, the first outermost.
 func ExampleUse() {
-	ctx, b, end := openBooks()
+	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
 	done := make(chan struct{})
 	log := func(next bus.Handler) bus.Handler {
@@ -148,7 +148,7 @@ func ExampleUse() {
 
 // Messages of one order come one after another, in all processes together. Those of other orders run beside them.
 func ExampleKeyedBy() {
-	ctx, b, end := openBooks()
+	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
 	seen := make(chan int)
 	charge := func(_ *bus.Context, m ChargeCard) error {
@@ -169,7 +169,7 @@ func ExampleKeyedBy() {
 
 // Messages of an older release, which may still be in a queue, become those that the endpoint handles.
 func ExampleAccept() {
-	ctx, b, end := openBooks()
+	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
 	seen := make(chan int)
 	charge := func(_ *bus.Context, m ChargeCard) error {

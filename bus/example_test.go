@@ -13,7 +13,7 @@ import (
 
 // A row of the program and a message commit together. After an error neither is there.
 func ExampleBus_InTx() {
-	ctx, b, end := openBooks()
+	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
 	check(b.InstallQueue(ctx, "bank", "card.charge")) // an endpoint handles it, perhaps in another program
 	err := b.InTx(ctx, func(tx pgx.Tx) error {
@@ -34,7 +34,7 @@ func ExampleBus_InTx() {
 
 // A program with a transaction of its own sends in it. Workers see the message at their next poll at the latest.
 func ExampleBus_SendTx() {
-	ctx, b, end := openBooks()
+	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
 	check(b.InstallQueue(ctx, "bank", "card.charge"))
 	pool, _ := b.Database()
@@ -53,7 +53,7 @@ func ExampleBus_SendTx() {
 
 // A web handler follows a saga instance: what is there now, each newer version, and the end.
 func ExampleBus_Watch() {
-	ctx, b, end := openBooks()
+	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
 	payments, err := bus.NewEndpoint(b, "payments", bus.EndpointOptions{}, bus.Saga(Payments))
 	check(err)
@@ -81,7 +81,7 @@ func ExampleBus_Watch() {
 
 // A partitioned endpoint handles the messages of a key in order, and is balanced over all processes that run it.
 func ExampleNewPartitioned() {
-	ctx, b, end := openBooks()
+	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
 	seen := make(chan int, 3)
 	book := func(_ *bus.Context, _ pgx.Tx, m ChargeCard) error {
@@ -102,7 +102,7 @@ func ExampleNewPartitioned() {
 
 // A relay gives messages to another system in their order, each at least once, and deletes what was accepted.
 func ExampleNewRelay() {
-	ctx, b, end := openBooks()
+	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
 	given := make(chan string)
 	forward := func(_ context.Context, messages []*saga.Delivery) []error {
@@ -120,10 +120,10 @@ func ExampleNewRelay() {
 	// Output: card.charged {"order":"7"}
 }
 
-// At most two batches of the endpoint run at a time, in all processes together. An operator changes that while they
+// At most two handlers of the endpoint run at a time, in all processes together. An operator changes that while they
 // run.
 func ExampleEndpointOptions_clusterConcurrency() {
-	ctx, b, end := openBooks()
+	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
 	charge := func(*bus.Context, ChargeCard) error { return nil }
 	bank, err := bus.NewEndpoint(b, "bank", bus.EndpointOptions{ClusterConcurrency: 2}, bus.Handle(charge))

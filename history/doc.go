@@ -3,8 +3,8 @@
 // emptied at any time, and messages are handled as before.
 //
 //	b, err := bus.New(pool, bus.Options{History: history.Options{Level: history.States, Sample: 0.1}})
-//	m, err := operator.History().Message(ctx, id)                    // where a message is, and its attempts
-//	lives, err := operator.History().Lives(ctx, "order", "7", 1)     // whose versions Timeline has
+//	m, err := operator.History().Message(ctx, id)                // where a message is, and its attempts
+//	lives, err := operator.History().Lives(ctx, "order", "7", 1) // whose versions Timeline has
 //
 // Each transaction of an endpoint writes one row, a [Page]: all its messages, and the instances that they changed,
 // packed into one value. An instance's row remembers the page that has its last version, and each version names the

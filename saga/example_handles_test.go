@@ -31,7 +31,7 @@ func ExampleHandles() {
 		saga.StartedBy(func(m OpenCart) string { return m.Cart }, (*Cart).Open),
 		saga.Handles(func(m PutIn) string { return m.Cart }, (*Cart).PutIn))
 
-	ctx, b, end := inMemory(carts)
+	ctx, b, end := inMemory(carts) // an endpoint, see package memory
 	defer end()
 	for _, m := range []saga.Message{OpenCart{"7"}, PutIn{"7", "bread"}, PutIn{"7", "salt"}, PutIn{"8", "honey"}} {
 		_, err := b.Send(ctx, m)

@@ -44,7 +44,7 @@ func ExampleIfMissingDo() {
 		saga.StartedBy(func(m ReserveSeat) string { return m.Booking }, (*Booking).Reserve),
 		saga.Handles(func(m CancelSeat) string { return m.Booking }, (*Booking).Cancel, saga.IfMissingDo(notThere)))
 
-	ctx, b, end := inMemory(bookings, bus.Handle(tellGuest))
+	ctx, b, end := inMemory(bookings, bus.Handle(tellGuest)) // an endpoint, see package memory
 	defer end()
 	_, err := b.Send(ctx, CancelSeat{Booking: "7"})
 	check(err)

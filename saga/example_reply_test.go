@@ -43,7 +43,7 @@ func ExampleOnReply() {
 		saga.StartedBy(func(m PlaceOrder) string { return m.Order }, (*Order).Place),
 		saga.OnReply((*Order).Charged)) // without a key: the answer carries the id of the instance
 
-	ctx, b, end := inMemory(orders, bus.Handle(chargeCard))
+	ctx, b, end := inMemory(orders, bus.Handle(chargeCard)) // an endpoint, see package memory
 	defer end()
 	_, err := b.Send(ctx, PlaceOrder{Order: "7"})
 	check(err)

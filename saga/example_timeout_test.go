@@ -45,7 +45,7 @@ func invitations() *saga.Definition {
 
 // A guest is reminded each day until an answer comes.
 func ExampleOnTimeout() {
-	ctx, b, end := inMemory(invitations())
+	ctx, b, end := inMemory(invitations()) // an endpoint, see package memory
 	defer end()
 	_, err := b.Send(ctx, Invite{Guest: "Ada"})
 	check(err)

@@ -1,7 +1,7 @@
 // Package migrate brings a schema to the version this program knows. It runs the files of package
 // migrations with goose, and is a package of its own so that programs which only run do not link goose.
 //
-//	err := migrate.Up(ctx, pool, migrate.Options{})        // the tables, by the schema's owner
+//	err := migrate.Up(ctx, pool, migrate.Options{})          // the tables, by the schema's owner
 //	all, err := migrate.Status(ctx, pool, migrate.Options{}) // which migrations are applied
 //	script, err := migrate.Grants("", migrate.Roles{Runtime: "shop"})
 //
