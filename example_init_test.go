@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -35,6 +36,9 @@ func check(err error) {
 		panic(err)
 	}
 }
+
+// openPool is the pool of a program to a database with the tables of Edda.
+var openPool, start = pgtest.Example, pgtest.Start
 
 func openShop() (context.Context, *pgxpool.Pool) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -1,5 +1,9 @@
 // Package bus moves messages between endpoints, in Postgres.
 //
+//	b, err := bus.New(pool, bus.Options{})
+//	orders, err := bus.NewEndpoint(b, "orders", bus.EndpointOptions{}, bus.Saga(Orders), bus.HandleTx(writeLetter))
+//	_, err = b.SendTx(ctx, tx, PlaceOrder{Order: "7"}) // commits with what else tx has written
+//
 // # Promise
 //
 // Once Send or Publish returned nil, or the caller's transaction with the send in it committed, the message ends in

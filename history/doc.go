@@ -2,6 +2,10 @@
 // transaction that made it true. Nothing in Edda reads it back to decide anything, so history can be off, sampled or
 // emptied at any time, and messages are handled as before.
 //
+//	b, err := bus.New(pool, bus.Options{History: history.Options{Level: history.States, Sample: 0.1}})
+//	m, err := operator.History().Message(ctx, id)                // where a message is, and its attempts
+//	lives, err := operator.History().Lives(ctx, "order", "7", 1) // whose versions Timeline has
+//
 // Each transaction of an endpoint writes one row, a [Page]: all its messages, and the instances that they changed,
 // packed into one value. An instance's row remembers the page that has its last version, and each version names the
 // page of the one before. So a timeline is a walk from the newest version back, and a version costs no entry of an

@@ -1,6 +1,10 @@
 // Package operate is what an operator does with a schema of Edda. The command edda is written with it, and a program
 // can do the same for a page, a test or a script. An Operator needs a pool and the schema's name, and no handlers.
 //
+//	operator, err := operate.New(pool, operate.Options{})
+//	ctx = audit.As(ctx, audit.Actor{Name: "ann@example.com"})
+//	err = operator.Endpoints().Pause(ctx, "payments", "the bank is down")
+//
 // Its methods are grouped by their subject:
 //
 //	o.Queues()       count them, install them, find what keeps their dead rows

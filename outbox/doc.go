@@ -1,5 +1,9 @@
 // Package outbox carries messages over the border of the database: out by relays, in by Ingest.
 //
+//	relay, err := bus.NewRelay(b, "broker", bus.RelayOptions{}, forward, "order.paid") // forward is an outbox.Forward
+//	_, err = b.Ingest(ctx, bus.IngestOptions{From: "partner"}, messages...)            // each id of a source once
+//	fresh, err := b.InboxTx(ctx, tx, "partner", id)                                    // for consumers of your own
+//
 // Programs reach it through a bus: bus.NewRelay, Bus.Ingest and Bus.InboxTx; operators reach its copies
 // through package operate.
 //

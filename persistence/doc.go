@@ -1,6 +1,10 @@
 // Package persistence stores saga instances in Postgres, and records and items of a program's own. It owns the table
 // saga; no other package names that table in SQL.
 //
+//	customers, err := persistence.NewRecords[Customer]("", "customer")
+//	ann, err := customers.Get(ctx, tx, "ann") // tx, a connection or a pool
+//	ann, err = customers.Change(ctx, tx, "ann", func(c *Customer) error { c.Orders++; return nil })
+//
 // Programs reach instances through a bus, records with NewRecords, and items with NewItems. A Store is the bus's own:
 // its Save is a part of the pipeline with which a batch commits.
 //

@@ -1,6 +1,10 @@
 // Package recoverability decides what happens to a message that failed. It has no counter, no clock and no table: the
 // attempt is in the message's row, so ten processes make as many attempts as one.
 //
+//	never := recoverability.Always(recoverability.DeadLetter())
+//	policy, err := recoverability.Choose(recoverability.Standard(), recoverability.OnError(errNoMoney, never))
+//	e, err := bus.NewEndpoint(b, "payments", bus.EndpointOptions{Policy: policy}, parts...)
+//
 // # Promise
 //
 // A [Policy] is a function from a [Failure] to a [Decision], and is called by many goroutines at once. [Default] makes

@@ -1,6 +1,10 @@
 // Package saga defines long-running processes and decides what each of their steps does. It imports only the standard
 // library: no clock, no database, no logger.
 //
+//	var Orders = saga.Define("order", saga.Options{},
+//		saga.StartedBy(func(m PlaceOrder) string { return m.Order }, (*Order).Place), // the key, and a method
+//		saga.OnReply((*Order).Charged), saga.OnTimeout((*Order).Unpaid))
+//
 // # Promise
 //
 // A [Definition] has the handlers of a saga. A [Session] steps messages on one instance, in order and in memory, and

@@ -1,17 +1,17 @@
 // Package sagatest runs a saga definition in memory, with a clock of its own. It imports only the standard library and
 // saga.
 //
-// # Promise
-//
-// A [Run] steps messages with the same sessions as the bus. It encodes and decodes bodies, states, pending timeouts and
-// originators around every step, so a field that would be lost in the database is lost here. Ids and times count from a
-// fixed start, so every run prints the same.
-//
 //	run := sagatest.New(t, Orders)
 //	err := run.Deliver(PlaceOrder{OrderID: "7"})        // the step's error
 //	err = run.Reply(ReserveStock{OrderID: "7"}, Reserved{})
 //	err = run.Advance(24 * time.Hour)                   // fires what falls due
 //	run.Sent(), run.Live("7"), sagatest.State[Order](run, "7")
+//
+// # Promise
+//
+// A [Run] steps messages with the same sessions as the bus. It encodes and decodes bodies, states, pending timeouts and
+// originators around every step, so a field that would be lost in the database is lost here. Ids and times count from a
+// fixed start, so every run prints the same.
 //
 // # What differs from the bus
 //

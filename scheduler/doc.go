@@ -1,6 +1,11 @@
 // Package scheduler stores manifests and sends their messages when they are due. A manifest says when which message is
 // sent; one firing of it is a run.
 //
+//	night := scheduler.Cron("30 2 * * *", "Europe/Oslo")
+//	nightly := scheduler.Manifest{Name: "nightly", When: night, Message: Settle{}}
+//	clock, err := scheduler.New(b, scheduler.Options{Owner: "shop"}, nightly) // b is a bus.Bus
+//	err = clock.Run(ctx)                                                      // on each server
+//
 // # Promise
 //
 // Any number of servers may run a [Scheduler]. Even if servers crash, sleep or change their clocks, a manifest has at

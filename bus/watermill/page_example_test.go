@@ -19,7 +19,7 @@ type orderPlaced struct{ ID string }
 func mail(context.Context, string) error { return nil }
 
 // The parts of docs/guide/watermill.md that are not of a test.
-func ExampleNewPublisher() {
+func Example_page() {
 	publish := func(b *bus.Bus, uuid string, payload []byte) error {
 		// page publish
 		publisher, err := watermill.NewPublisher(b, watermill.PublisherOptions{})

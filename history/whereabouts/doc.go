@@ -2,6 +2,10 @@
 // and shows the lives of saga instances and what followed from a message. It reads queues, dead letters, discarded
 // messages, kept copies and the history. An operator has a [Reader] from operate.Operator.History.
 //
+//	m, err := operator.History().Message(ctx, id) // m.Places[0].Says() is a sentence
+//	lives, err := operator.History().Lives(ctx, "order", "7", 1)
+//	versions, more, err := operator.History().Timeline(ctx, lives[0], saga.ID{}, 20)
+//
 // # Promise
 //
 // A method reads one snapshot, locks nothing and waits for nothing. A message is in one place at each moment, so a

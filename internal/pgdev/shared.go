@@ -47,16 +47,25 @@ func Main(m *testing.M) int {
 // fails when there is none to be had: it never skips.
 func DSN(t testing.TB) string {
 	t.Helper()
+	dsn, err := SharedDSN(t.Context())
+	if err != nil {
+		t.Fatalf("pgdev: %v", err)
+	}
+	return dsn
+}
+
+// SharedDSN is DSN for an Example, which has no testing.TB.
+func SharedDSN(ctx context.Context) (string, error) {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server == nil && shared.err == nil {
 		// The server outlives the test that happens to be first.
-		shared.server, shared.err = Start(context.WithoutCancel(t.Context()), Options{})
+		shared.server, shared.err = Start(context.WithoutCancel(ctx), Options{})
 	}
 	if shared.err != nil {
-		t.Fatalf("pgdev: %v", shared.err)
+		return "", shared.err
 	}
-	return shared.server.DSN()
+	return shared.server.DSN(), nil
 }
 
 // Pool is a pool of at most ten connections to the shared server. It closes

@@ -1,6 +1,10 @@
 // Package migrate brings a schema to the version this program knows. It runs the files of package
 // migrations with goose, and is a package of its own so that programs which only run do not link goose.
 //
+//	err := migrate.Up(ctx, pool, migrate.Options{})          // the tables, by the schema's owner
+//	all, err := migrate.Status(ctx, pool, migrate.Options{}) // which migrations are applied
+//	script, err := migrate.Grants("", migrate.Roles{Runtime: "shop"})
+//
 // Promise: after Up has returned nil the schema is complete. Any number of processes may call Up at once: each
 // migration is one transaction that first inserts its row into the table migration, so one process applies it, and the
 // others wait and find it done. Up holds no session lock, so it works through PgBouncer in transaction mode and with a

@@ -1,6 +1,9 @@
 // Package messages is how an operator sends a message: to who consumes its kind, to an endpoint, or to one saga
 // instance. The command edda send is written with it.
 //
+//	o, err := messages.New(pool, "")
+//	sent, err := o.Send(ctx, messages.Message{Kind: "order.place", Body: body, Reason: "lost by the shop"})
+//
 // # Promise
 //
 // Send is one transaction: the SQL function send of the schema writes the message, with the checks of every other send,

@@ -1,6 +1,9 @@
 // Package partitions is how an operator changes the number of partitions of an endpoint. The command edda endpoint
 // partitions is written with it.
 //
+//	o, err := partitions.New(pool, "")
+//	changed, err := o.Set(ctx, "orders", 16)
+//
 // # Promise
 //
 // Set works while no process runs the endpoint. It moves everything that waits in the partitions back to the endpoint's

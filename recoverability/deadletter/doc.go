@@ -2,6 +2,10 @@
 // effect. It owns the tables dead_letter, dead_letter_job, dead_letter_edit and discarded; no other package names them
 // in SQL.
 //
+//	letters := operator.DeadLetters() // of an operate.Operator
+//	groups, _, err := letters.Groups(ctx, pool, deadletter.GroupFilter{Endpoint: "orders"})
+//	err = letters.Retry(ctx, pool, operator, number)
+//
 // # Promise
 //
 // Header and body of a dead letter are kept byte for byte. Each dead letter ends exactly once (retried, edited or

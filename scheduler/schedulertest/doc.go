@@ -1,18 +1,18 @@
 // Package schedulertest runs manifests in memory, with a clock of its own: for tests of when things fire. There is no
 // Postgres in it, and since there is one process alone, neither lock nor lease.
 //
+//	s := schedulertest.New(t, start, manifests...)
+//	fired := s.Advance(24 * time.Hour)          // what fired, in order
+//	s.Succeed(fired[0])                          // the end of its run; followers are due now
+//	s.Down(3 * time.Hour)                        // time in which no server ran
+//	s.Advance(0)                                 // what the misfire policies make of it
+//
 // # Promise
 //
 // A [Schedule] decides with the same code as a server does, and its runs go through the same states: retries with their
 // back-off, dead runs that hold their manifest, followers, overlap, timeouts, pauses and misfire policies. One suite of
 // scenarios is run against it and against Postgres. Ids count and the clock moves only when told, so a test tells the
 // same story every time.
-//
-//	s := schedulertest.New(t, start, manifests...)
-//	fired := s.Advance(24 * time.Hour)          // what fired, in order
-//	s.Succeed(fired[0])                          // the end of its run; followers are due now
-//	s.Down(3 * time.Hour)                        // time in which no server ran
-//	s.Advance(0)                                 // what the misfire policies make of it
 //
 // # What differs from a server
 //

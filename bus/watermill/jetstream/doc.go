@@ -2,6 +2,10 @@
 // order, as a relay and an intake of Edda want them. It is a module of its own, so that other programs do not link
 // NATS.
 //
+//	conn, err := jetstream.Connect("nats://n1:4222,nats://n2:4222,nats://n3:4222")
+//	publisher, err := jetstream.NewPublisher(conn, jetstream.PublisherOptions{})
+//	relay, err := watermill.NewRelay(b, "shop.events", publisher, watermill.RelayOptions{}, "order.paid")
+//
 // # Promise
 //
 // What Publish accepted is in the stream, all of a call or none of it, in the order of the call; on a stream without

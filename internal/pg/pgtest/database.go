@@ -62,13 +62,17 @@ func Migrated(t testing.TB, pool *pgxpool.Pool) pg.Schema {
 // reads.
 func Migrate(t testing.TB, pool *pgxpool.Pool, schema string) {
 	t.Helper()
-	script, err := migrate.SQL(schema)
-	if err == nil {
-		_, err = pool.Exec(t.Context(), withoutPsql(script))
-	}
-	if err != nil {
+	if err := runScript(t.Context(), pool, schema); err != nil {
 		t.Fatalf("give schema %q its tables: %v", schema, err)
 	}
+}
+
+func runScript(ctx context.Context, pool *pgxpool.Pool, schema string) error {
+	script, err := migrate.SQL(schema)
+	if err == nil {
+		_, err = pool.Exec(ctx, withoutPsql(script))
+	}
+	return err
 }
 
 var (

@@ -1,0 +1,41 @@
+package vitals_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/operate/vitals"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// What the example does not show: the pgxpool.Pool of a program, with the tables of Edda.
+
+var check = pgtest.Must
+
+func openPool() (ctx context.Context, pool *pgxpool.Pool, end func()) {
+	ctx = context.Background()
+	s, err := server()
+	check(err)
+	pool, err = pgxpool.New(ctx, s.DSN())
+	check(err)
+	check(migrate.Up(ctx, pool, migrate.Options{}))
+	return ctx, pool, pool.Close
+}
+
+// One look at what hurts the queues in their database: the worst first, with what to do.
+func ExampleNew() {
+	ctx, pool, end := openPool()
+	defer end()
+	reader, err := vitals.New(pool, vitals.Options{})
+	check(err)
+	report, err := reader.Read(ctx)
+	check(err)
+	for _, v := range report.Vitals {
+		if v.Name == vitals.Autovacuum { // v.Sentence says it, and v.Do what to do
+			fmt.Println(v.Name, "is", v.Level)
+		}
+	}
+	// Output: autovacuum is ok
+}

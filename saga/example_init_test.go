@@ -1,0 +1,49 @@
+package saga_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/memory"
+	"github.com/edda-go/edda/saga"
+)
+
+// What the examples of parts do not show: a bus in memory, whose clock a call of Advance moves. On Postgres the sagas
+// do the same.
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// inMemory runs a saga in an endpoint, and the parts in another one.
+func inMemory(d *saga.Definition, parts ...bus.Part) (ctx context.Context, b *memory.Bus, end func()) {
+	ctx = context.Background()
+	b, err := memory.New(memory.Options{Start: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		Logger: slog.New(slog.DiscardHandler)})
+	check(err)
+	_, err = memory.NewEndpoint(b, "desk", bus.EndpointOptions{}, bus.Saga(d))
+	check(err)
+	if len(parts) > 0 {
+		_, err = memory.NewEndpoint(b, "others", bus.EndpointOptions{}, parts...)
+		check(err)
+	}
+	stop, err := b.Start(ctx)
+	check(err)
+	return ctx, b, func() { check(stop()) }
+}
+
+// t is what a test has, and an example has not.
+var t testingTB
+
+type testingTB struct{ testing.TB }
+
+func (testingTB) Helper()                   {}
+func (testingTB) Context() context.Context  { return context.Background() }
+func (testingTB) Fatal(args ...any)         { panic(fmt.Sprint(args...)) }
+func (testingTB) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
