@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -53,7 +54,7 @@ func (h *Host) Health(ctx context.Context) Health {
 	now := h.life.now()
 	now.Runners = make([]RunnerHealth, len(h.runners))
 	for i, r := range h.runners {
-		now.Runners[i] = h.life.of(i, nameOf(r, i))
+		now.Runners[i] = h.life.of(i, strings.Trim(nameOf(r, i), `"`))
 		if now.Runners[i].Err != nil {
 			now.Live = false
 		}

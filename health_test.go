@@ -71,7 +71,7 @@ func TestHealthOfAHost(t *testing.T) {
 	go func() { ended <- host.Run(t.Context()) }()
 	<-running
 	wantProbes(t, host, "while it runs", ok, ok)
-	if _, h := probe(t, host, "ready"); h.State != "running" || len(h.Runners) != 3 || h.Runners[0].Name != `"doors"` ||
+	if _, h := probe(t, host, "ready"); h.State != "running" || len(h.Runners) != 3 || h.Runners[0].Name != "doors" ||
 		h.Runners[0].State != "running" {
 		t.Errorf("%+v", h)
 	}

@@ -40,7 +40,8 @@ func Connect(ctx context.Context, name string) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// DSN returns the connection string of the database that Connect connects to.
+// DSN returns the connection string of the database that Connect connects to. That of a private Postgres is also
+// printed to the standard error.
 func DSN(ctx context.Context, name string) (string, error) {
 	server, err := pgdev.Keep(ctx, name, os.Stderr)
 	if err != nil {
@@ -49,5 +50,8 @@ func DSN(ctx context.Context, name string) (string, error) {
 	servers.mu.Lock()
 	defer servers.mu.Unlock()
 	servers.all = append(servers.all, server)
+	if os.Getenv("DATABASE_URL") == "" {
+		fmt.Fprintf(os.Stderr, "A private Postgres: DATABASE_URL=%s\n", server.DSN())
+	}
 	return server.DSN(), nil
 }

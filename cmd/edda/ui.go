@@ -87,7 +87,6 @@ one.`,
 				if t.database, err = eddadev.DSN(c.Context(), append(args, "dev")[0]); err != nil {
 					return err
 				}
-				t.say("DATABASE_URL=" + t.database)
 			}
 			ctx, err := t.connect(c.Context(), 0)
 			if err != nil {

@@ -26,7 +26,6 @@ func run(ctx context.Context, numbers []string) error {
 		return err
 	}
 	defer pool.Close()
-	log.Printf("the database: %s", pool.Config().ConnString()) // for psql, while you develop
 	b, err := bus.New(pool, bus.Options{})
 	if err != nil {
 		return err
