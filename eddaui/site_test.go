@@ -193,6 +193,7 @@ var (
 		{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{3}Z| UTC)`), "MOMENT"},
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[\d.]*Z`), "MOMENT"},
 		{regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+&#43;00:00`), "MOMENT"},
+		{regexp.MustCompile(`(The endpoint is paused since MOMENT|: paused|>paused) by [^:<( ]+`), "${1} by SOMEBODY"},
 		{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "ID"},
 		{regexp.MustCompile(`…[0-9a-f]{8}`), "…ID"},
 		{regexp.MustCompile(`v=[0-9a-f]{16}`), "v=SUM"},

@@ -72,7 +72,7 @@ func sentWithoutScript(t *testing.T, s *shop) {
 		chromedp.Click("#endpoint-pause-labels button", chromedp.ByQuery),
 		chromedp.WaitVisible("p.done", chromedp.ByQuery))
 	if text := v.text("main"); !strings.Contains(text, "The endpoint was paused.") ||
-		!strings.Contains(text, "paused: no paper") {
+		!strings.Contains(text, "paused by visitor: no paper") {
 		t.Errorf("the page says %q", text)
 	}
 	v.open("dead/1")

@@ -54,6 +54,7 @@ type Place struct {
 	Asked    saga.ID       // of one that is Unknown: the message
 
 	PausedAt time.Time // the endpoint takes no messages since then; zero if it does
+	PausedBy string    // who did that, as operate.EndpointSettings has it
 	Pause    string    // the reason of that
 	Idle     bool      // no process runs the endpoint
 }
@@ -138,13 +139,23 @@ func (p *Place) interrupted() string {
 func (p *Place) hindrance() string {
 	switch {
 	case !p.PausedAt.IsZero():
-		return fmt.Sprintf(" The endpoint is paused since %s%s.", moment(p.PausedAt), because(p.Pause))
+		return fmt.Sprintf(" The endpoint is paused since %s%s%s.", moment(p.PausedAt), by(p.PausedBy), because(p.Pause))
 	case p.Idle && p.Relay:
 		return " No process runs the relay."
 	case p.Idle:
 		return " No process runs the endpoint."
 	}
 	return ""
+}
+
+func by(name string) string {
+	switch name {
+	case "":
+		return ""
+	case "policy":
+		return " by its policy"
+	}
+	return " by " + name
 }
 
 func (p *Place) inHand() string {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/history/whereabouts"
@@ -28,6 +29,11 @@ func doing(do func(ctx context.Context, m work) error) bus.Part {
 	return bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m work) error { return do(ctx, m) })
 }
 
+func asAnn(t *testing.T) context.Context {
+	t.Helper()
+	return audit.As(t.Context(), audit.Actor{Name: "ann"})
+}
+
 func TestMessagesThatWaitSayWhy(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	e := w.endpoint("tasks", bus.EndpointOptions{}, doing(works))
@@ -40,10 +46,10 @@ func TestMessagesThatWaitSayWhy(t *testing.T) {
 	if p := m.Places[0]; p.In < 2*time.Hour || p.In > 3*time.Hour || m.Info.Kind != "work" || p.Attempt != 1 {
 		t.Errorf("%+v", m)
 	}
-	if err := w.op.Endpoints().Pause(t.Context(), "tasks", "closed until 14:00."); err != nil {
+	if err := w.op.Endpoints().Pause(asAnn(t), "tasks", "closed until 14:00."); err != nil {
 		t.Fatal(err)
 	}
-	paused := " The endpoint is paused since TIME: closed until 14:00."
+	paused := " The endpoint is paused since TIME by ann: closed until 14:00."
 	w.is(second, "waiting: It waits in the queue of tasks behind 1 message."+paused)
 	w.run(e)
 	w.is(later, "delayed: It is due in SPAN, at TIME, in the queue of tasks."+paused)
@@ -138,7 +144,7 @@ func TestMessagesOfPartitions(t *testing.T) {
 		w.endpoint(name, bus.EndpointOptions{DirectOnly: true}, doing(works))
 	}
 	id := w.send(work{}, saga.To("tasks.p0"))
-	if err := w.op.Endpoints().Pause(t.Context(), "tasks", ""); err != nil {
+	if err := w.op.Endpoints().Pause(asAnn(t), "tasks", ""); err != nil {
 		t.Fatal(err)
 	}
 	w.is(id, "waiting: It waits in the queue of tasks.p0, and is the next."+nobodyRuns)
@@ -147,7 +153,7 @@ func TestMessagesOfPartitions(t *testing.T) {
 	stop()
 	w.exec(`INSERT INTO edda.queue_1 (due, id, kind, header, body)
 		SELECT now(), '` + id.String() + `', 'work', '{}', '{}'`)
-	w.is(id, "waiting: It waits in the queue of tasks, and is the next. The endpoint is paused since TIME.")
+	w.is(id, "waiting: It waits in the queue of tasks, and is the next. The endpoint is paused since TIME by ann.")
 }
 
 // While messages are handled, each of them is in one place at each moment.

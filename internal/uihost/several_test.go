@@ -23,7 +23,7 @@ func several(t *testing.T) (url string) {
 	t.Helper()
 	shop := pgdev.Pool(t)
 	schema := pgdev.Schema(t)
-	bank, err := pgxpool.New(t.Context(), pgdev.ICUDSN(t))
+	bank, err := pgxpool.New(t.Context(), pgdev.Database(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,6 +48,7 @@ type endpointRow struct {
 	Causes    int       `json:"dead_groups"`
 	Processes int       `json:"processes"`
 	Paused    time.Time `json:"paused_at,omitzero"`
+	PausedBy  string    `json:"paused_by,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
 	Pace      pace      `json:"pace,omitzero"`
 
@@ -136,7 +137,7 @@ func (r *endpointRow) sentences(now time.Time) (all []sentence) {
 	}
 	switch waits := r.Ready + r.Parked; {
 	case !r.Paused.IsZero():
-		text := "paused"
+		text := "paused" + pausedBy(r.PausedBy)
 		if r.Reason != "" {
 			text += ": " + view.Shortened(r.Reason, 120)
 		}
@@ -150,6 +151,16 @@ func (r *endpointRow) sentences(now time.Time) (all []sentence) {
 		say("behind", fmt.Sprintf("%s behind, %s", words.Span(time.Duration(r.Lag)), due(r.Ready)), time.Time{}, there)
 	}
 	return all
+}
+
+func pausedBy(name string) string {
+	switch name {
+	case "":
+		return ""
+	case "policy":
+		return " by its policy"
+	}
+	return " by " + view.Shortened(name, 60)
 }
 
 func waiting(n int64) string {
@@ -197,7 +208,7 @@ func endpointsOf(ctx context.Context, s *Source) ([]endpointRow, error) {
 				continue
 			}
 			if r.of.settings = e; e.Paused {
-				r.Paused, r.Reason = e.PausedAt, e.Reason
+				r.Paused, r.PausedBy, r.Reason = e.PausedAt, e.PausedBy, e.Reason
 			}
 		}
 		r.State = r.state()
