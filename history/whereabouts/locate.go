@@ -174,7 +174,7 @@ func (r *Reader) hinder(ctx context.Context, tx pgx.Tx, found []queued, places [
 		m, p := &found[n], &places[n]
 		for _, s := range set {
 			if s.Paused && s.Endpoint == m.queue.Endpoint { // a pause of the distributor stops no partition
-				p.PausedAt, p.PausedBy, p.Pause = s.PausedAt, s.PausedBy, s.Reason
+				p.Pause = Pause{s.PausedAt, s.PausedBy, s.Reason}
 			}
 		}
 		p.Idle = true

@@ -33,6 +33,13 @@ func (s State) Open() bool {
 	return s == Waiting || s == Delayed || s == Retrying || s == InHand || s == Parked
 }
 
+// Pause is why an endpoint takes no messages.
+type Pause struct {
+	Since  time.Time // zero if it does
+	By     string    // who paused it, as operate.EndpointSettings has it
+	Reason string
+}
+
 // Place is where a message is, or how it ended, in one endpoint. Times are by the database's clock.
 type Place struct {
 	State    State
@@ -53,10 +60,8 @@ type Place struct {
 	Unread   string        // of one that is Unknown: an endpoint whose queue was not read to its end, see Reader.Near
 	Asked    saga.ID       // of one that is Unknown: the message
 
-	PausedAt time.Time // the endpoint takes no messages since then; zero if it does
-	PausedBy string    // who did that, as operate.EndpointSettings has it
-	Pause    string    // the reason of that
-	Idle     bool      // no process runs the endpoint
+	Pause Pause
+	Idle  bool // no process runs the endpoint
 }
 
 // MostBefore is up to which number the messages before one are counted.
@@ -138,8 +143,9 @@ func (p *Place) interrupted() string {
 // hindrance says why the messages of the endpoint do not go on.
 func (p *Place) hindrance() string {
 	switch {
-	case !p.PausedAt.IsZero():
-		return fmt.Sprintf(" The endpoint is paused since %s%s%s.", moment(p.PausedAt), by(p.PausedBy), because(p.Pause))
+	case !p.Pause.Since.IsZero():
+		return fmt.Sprintf(" The endpoint is paused since %s%s%s.", moment(p.Pause.Since), by(p.Pause.By),
+			because(p.Pause.Reason))
 	case p.Idle && p.Relay:
 		return " No process runs the relay."
 	case p.Idle:

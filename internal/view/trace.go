@@ -48,7 +48,7 @@ func placeOf(p whereabouts.Place) Object {
 	return Object{"state", string(p.State), "endpoint", p.Endpoint, "relay", p.Relay, "says", p.Says(), "at",
 		timeOrNull(p.At), "until", timeOrNull(p.Until), "attempt", p.Attempt, "before", p.Before, "key", p.Key,
 		"process", p.Process, "letter", numberOrNull(max(p.Letter, 0)), "error", p.Error, "reason", p.Reason,
-		"paused_at", timeOrNull(p.PausedAt), "paused_by", p.PausedBy, "pause_reason", p.Pause, "idle", p.Idle}
+		"paused_at", timeOrNull(p.Pause.Since), "paused_by", p.Pause.By, "pause_reason", p.Pause.Reason, "idle", p.Idle}
 }
 
 // Conversation is what followed from a message, as a tree of causes.
