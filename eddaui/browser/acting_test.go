@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -64,9 +65,9 @@ func (v *visitor) shows(selector string) {
 	v.until("there is "+selector, `document.querySelector("`+selector+`") !== null`)
 }
 
-// groupOf is the group of letters with this text, and how many there are.
+// groupOf is the group of letters whose error has this text.
 func (s *shop) groupOf(text string) string {
-	return strings.TrimPrefix(s.find("dead", regexp.MustCompile(`(dead/groups/[0-9a-f]{12})">[^<]*`+text)), "dead/groups/")
+	return s.find("dead", regexp.MustCompile(`dead/groups/([0-9a-f]{12})">[^<]*`+text))
 }
 
 var letterLink = regexp.MustCompile(`dead/(\d+)">`)
@@ -109,7 +110,7 @@ func canaryStops(_ *testing.T, s *shop, v *visitor) {
 	form := "dead-retry-many-" + group + "--"
 	v.fill(form, map[string]string{"way": "canary", "reason": "perhaps they have room now"})
 	v.send(form, true)
-	v.until("it has stopped itself", `document.querySelector("#job .bad") !== null`)
+	v.within(2*time.Minute, "it has stopped itself", `document.querySelector("#job .bad") !== null`) // a stage has 30 s
 	v.contains("#job", "paused", "mailbox is full")
 }
 

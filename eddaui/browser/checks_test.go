@@ -61,7 +61,16 @@ func (v *visitor) contains(selector string, wants ...string) {
 func (v *visitor) click(within, text string) {
 	v.t.Helper()
 	link := fmt.Sprintf(`//*[@id=%q or self::%s]//a[normalize-space(.)=%q]`, within, within, text)
-	v.do("click "+text, chromedp.Click(link, chromedp.BySearch), chromedp.WaitReady("footer", chromedp.ByQuery))
+	for {
+		err := chromedp.Run(v.ctx, chromedp.Click(link, chromedp.BySearch))
+		if err == nil {
+			break
+		}
+		if !strings.Contains(err.Error(), "Could not find node") { // an update has put another in its place meanwhile
+			v.t.Fatalf("click %s: %v", text, err)
+		}
+	}
+	v.do("wait for the page", chromedp.WaitReady("footer", chromedp.ByQuery))
 }
 
 func (v *visitor) head(want string) {

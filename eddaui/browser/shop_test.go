@@ -249,7 +249,12 @@ func (v *visitor) script(expression string) (value string) {
 // until waits until an expression is true.
 func (v *visitor) until(what, expression string) {
 	v.t.Helper()
-	end := time.Now().Add(30 * time.Second)
+	v.within(30*time.Second, what, expression)
+}
+
+func (v *visitor) within(most time.Duration, what, expression string) {
+	v.t.Helper()
+	end := time.Now().Add(most)
 	for {
 		err := chromedp.Run(v.ctx, chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(2*time.Second)))
 		if err == nil {
