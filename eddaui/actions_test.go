@@ -35,7 +35,7 @@ var bits = map[act.Right]eddaui.May{
 
 const everything = ^eddaui.May(0)
 
-// stage is a shop that stands still, with pages on which somebody acts who has the rights of may.
+// stage is a shop that stands still, with pages for an actor that has the rights of may.
 type stage struct {
 	*site
 	may  eddaui.May

@@ -521,7 +521,7 @@ func nameless(st *stage) {
 	}
 }
 
-// Pages that only show things have no buttons and refuse every POST, whoever asks.
+// Pages that only show things have no buttons, and refuse every POST of every actor.
 func readOnly(st *stage) {
 	ui := serve(st.t, st.pool, st.schema, eddaui.Options{Authorize: allow(everything), ReadOnly: true})
 	before := st.content()

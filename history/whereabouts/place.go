@@ -144,7 +144,7 @@ func (p *Place) interrupted() string {
 func (p *Place) hindrance() string {
 	switch {
 	case !p.Pause.Since.IsZero():
-		return fmt.Sprintf(" The endpoint is paused since %s%s%s.", moment(p.Pause.Since), by(p.Pause.By),
+		return fmt.Sprintf(" The endpoint is paused since %s%s%s.", moment(p.Pause.Since), p.Pause.Who(),
 			because(p.Pause.Reason))
 	case p.Idle && p.Relay:
 		return " No process runs the relay."
@@ -154,14 +154,15 @@ func (p *Place) hindrance() string {
 	return ""
 }
 
-func by(name string) string {
-	switch name {
+// Who names the actor as a sentence goes on: " by ann", or "" if it is not known.
+func (p Pause) Who() string {
+	switch p.By {
 	case "":
 		return ""
 	case "policy":
 		return " by its policy"
 	}
-	return " by " + name
+	return " by " + p.By
 }
 
 func (p *Place) inHand() string {

@@ -63,7 +63,7 @@ func refused(err error) error {
 // refuses reports whether an SQLSTATE says that a function was given what it does not take.
 func refuses(code string) bool { return len(code) == 5 && (code[:2] == "22" || code[:2] == "P0") }
 
-// Forbidden is a Refusal of somebody who has not the right that something needs.
+// Forbidden refuses an actor that lacks the right.
 func Forbidden(rights ...Right) *Refusal {
 	text := "You may not do this: it needs the right "
 	for n, r := range rights {

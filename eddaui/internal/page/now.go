@@ -137,7 +137,7 @@ func (r *endpointRow) sentences(now time.Time) (all []sentence) {
 	}
 	switch waits := r.Ready + r.Parked; {
 	case !r.Paused.IsZero():
-		text := "paused" + pausedBy(r.PausedBy)
+		text := "paused" + view.Shortened(whereabouts.Pause{By: r.PausedBy}.Who(), 60)
 		if r.Reason != "" {
 			text += ": " + view.Shortened(r.Reason, 120)
 		}
@@ -151,16 +151,6 @@ func (r *endpointRow) sentences(now time.Time) (all []sentence) {
 		say("behind", fmt.Sprintf("%s behind, %s", words.Span(time.Duration(r.Lag)), due(r.Ready)), time.Time{}, there)
 	}
 	return all
-}
-
-func pausedBy(name string) string {
-	switch name {
-	case "":
-		return ""
-	case "policy":
-		return " by its policy"
-	}
-	return " by " + view.Shortened(name, 60)
 }
 
 func waiting(n int64) string {

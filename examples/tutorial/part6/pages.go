@@ -47,7 +47,7 @@ func (l *login) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.pages.ServeHTTP(w, r)
 }
 
-// who is the actor of a request that has the password: the audit says the name.
+// who returns the actor of a request with the right password. The audit has its name.
 func (*login) who(r *http.Request) (eddaui.Actor, error) {
 	name, _, _ := r.BasicAuth()
 	return eddaui.Actor{Name: name, From: r.RemoteAddr, May: eddaui.Look | eddaui.Bodies | eddaui.Retry | eddaui.Pause},
