@@ -66,15 +66,15 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if url := os.Getenv("DATABASE_URL"); url != "" && !o.Private {
 		return given(ctx, url)
 	}
-	ctx, cancel := withDeadline(ctx)
-	defer cancel()
 	if o.Log == nil {
 		o.Log = os.Stderr
 	}
-	binDir, err := machinePlaces().binaries(ctx, o.Log)
+	binDir, err := machinePlaces().binaries(ctx, o.Log, anyVersion)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
 	h, err := newHome(o.Durable)
 	if err != nil {
 		return nil, err
