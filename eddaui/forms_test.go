@@ -234,7 +234,7 @@ func notedGroup(st *stage) {
 		}
 	}
 	for _, path := range []string{"/dead", "/dead/groups/" + group} {
-		if page := st.get(path); !strings.Contains(page, `<div class="note">&lt;b&gt;OPS-1&lt;/b&gt; <span class="soft">`) {
+		if page := st.get(path); !strings.Contains(page, `<div class="note">&lt;b&gt;OPS-1&lt;/b&gt; <span`) {
 			st.t.Errorf("%s has no note: %s", path, mainOf(page))
 		}
 	}

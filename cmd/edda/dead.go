@@ -219,7 +219,11 @@ meanwhile. Exit code 3: no dead letter is in the group.`,
 			}
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				err := op.DeadLetters().SetNote(ctx, pg.Committed(t.pool), args[0], text)
-				return view.Noted(args[0], text), err
+				said := "Group %s has the note."
+				if remove {
+					said = "Group %s has no note."
+				}
+				return lineOf(view.Object{"group", args[0], "note", text}, said, args[0]), err
 			})
 		},
 	}

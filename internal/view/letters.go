@@ -93,12 +93,3 @@ func noteOf(n deadletter.Note) any {
 	}
 	return Object{"text", n.Text, "by", n.By, "at", n.At}
 }
-
-// Noted says that a note was written on a group, or taken away.
-func Noted(group, text string) View {
-	said := "Group %s has the note."
-	if text == "" {
-		said = "Group %s has no note."
-	}
-	return View{JSON: Object{"group", group, "note", text}, Parts: []Part{linef(said, group)}}
-}

@@ -80,7 +80,7 @@ func (s *Store) Groups(ctx context.Context, q Queryer, f GroupFilter) (groups []
 		}
 	}
 	if f.Notes {
-		err = s.addNotes(ctx, q, groups)
+		err = addNotes(ctx, q, s.audit, groups)
 	}
 	return groups, next, err
 }

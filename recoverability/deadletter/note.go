@@ -43,7 +43,7 @@ type noted struct {
 func (s *Store) SetNote(ctx context.Context, db Beginner, group, text string) error {
 	err := checkNote(text)
 	if err == nil {
-		err = pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error { return s.setNote(ctx, tx, group, text) })
+		err = pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error { return setNote(ctx, tx, s, group, text) })
 	}
 	if err != nil {
 		return fmt.Errorf("note on group %.40q of dead letters: %w", group, err)
@@ -51,11 +51,11 @@ func (s *Store) SetNote(ctx context.Context, db Beginner, group, text string) er
 	return nil
 }
 
-func (s *Store) setNote(ctx context.Context, tx pgx.Tx, group, text string) error {
+func setNote(ctx context.Context, tx pgx.Tx, s *Store, group, text string) error {
 	if letters, err := s.List(ctx, tx, Filter{Group: group, Limit: 1}); err != nil || len(letters) == 0 || group == "" {
 		return errors.Join(err, fmt.Errorf("%w in the group", ErrNotFound))
 	}
-	before, err := s.notes(ctx, tx, group)
+	before, err := notesOf(ctx, tx, s.audit, group)
 	if err != nil {
 		return err
 	}
@@ -77,13 +77,13 @@ func checkNote(text string) error {
 	return nil
 }
 
-// notes returns the notes of groups by their names. A group without one is left out.
-func (s *Store) notes(ctx context.Context, q Queryer, groups ...string) (map[string]Note, error) {
+// notesOf returns the notes of groups by their names. A group without one is left out.
+func notesOf(ctx context.Context, q Queryer, from *audit.Store, groups ...string) (map[string]Note, error) {
 	targets := make([]string, len(groups))
 	for n, group := range groups {
 		targets[n] = noteTarget(group)
 	}
-	entries, err := s.audit.Newest(ctx, q, noteVerb, targets...)
+	entries, err := from.Newest(ctx, q, noteVerb, targets...)
 	if err != nil {
 		return nil, err
 	}
@@ -101,12 +101,12 @@ func (s *Store) notes(ctx context.Context, q Queryer, groups ...string) (map[str
 }
 
 // addNotes reads the notes of groups.
-func (s *Store) addNotes(ctx context.Context, q Queryer, groups []Group) error {
+func addNotes(ctx context.Context, q Queryer, from *audit.Store, groups []Group) error {
 	names := make([]string, len(groups))
 	for n, g := range groups {
 		names[n] = g.Name
 	}
-	notes, err := s.notes(ctx, q, names...)
+	notes, err := notesOf(ctx, q, from, names...)
 	for n := range groups {
 		groups[n].Note = notes[groups[n].Name]
 	}
