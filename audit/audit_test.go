@@ -129,6 +129,8 @@ func (o *office) verbs() []verb {
 	endpoints, limits, letters := o.op.Endpoints(), o.op.Limits(), o.op.DeadLetters()
 	number := func(n int64) string { return fmt.Sprint(n) }
 	retried, edited, discarded := o.letter("a"), o.letter("b"), o.letter("c")
+	noted, err := letters.Show(o.Context(), o.pool, discarded)
+	o.must(err)
 	waits := newID()
 	o.exec(`INSERT INTO :schema.queue_1 (id, due, kind, header, body) VALUES ($1, now(), 'order', '{}', '{}')`, waits)
 	kept, copies := outbox.New(o.schema), &pgx.Batch{}
@@ -178,6 +180,8 @@ func (o *office) verbs() []verb {
 		{"dead.edit", number(edited), func(ctx context.Context) error {
 			return letters.Edit(ctx, o.pool, o.op, edited, deadletter.Edit{Body: []byte(`1`)})
 		}},
+		{"dead.note", "group " + noted.Group,
+			func(ctx context.Context) error { return letters.SetNote(ctx, o.pool, noted.Group, "OPS-7") }},
 		{"dead.discard", number(discarded),
 			func(ctx context.Context) error { return letters.Discard(ctx, o.pool, discarded, "") }},
 		{"dead.job", "", func(ctx context.Context) error {
@@ -283,7 +287,8 @@ func TestEveryChangeHasItsEntry(t *testing.T) {
 		END IF;
 		RETURN new;
 		END$$`)
-	o.exec(`CREATE TRIGGER beside_a_change BEFORE INSERT ON :schema.audit FOR EACH ROW
+	// A note is its entry, and nothing beside it.
+	o.exec(`CREATE TRIGGER beside_a_change BEFORE INSERT ON :schema.audit FOR EACH ROW WHEN (new.verb <> 'dead.note')
 		EXECUTE FUNCTION :schema.beside_a_change()`)
 	ctx := audit.As(t.Context(), audit.Actor{Name: "ann@example.com", From: "10.0.0.7"})
 	ctx = audit.Because(ctx, "the bank is down")
@@ -485,6 +490,20 @@ func TestSQLFunctionHasItsEntry(t *testing.T) {
 	o.must(o.op.Limits().Reset(audit.Because(t.Context(), "as declared"), "orders"))
 	if e := o.entries(audit.Filter{Limit: 1})[0]; e.Verb != "limit.reset" || e.Reason != "as declared" {
 		t.Errorf("%+v", e)
+	}
+}
+
+// The newest entry of a verb is found for each target that has one.
+func TestNewest(t *testing.T) {
+	o := newOffice(t)
+	o.exec(`INSERT INTO :schema.audit (actor, origin, verb, target, reason)
+		SELECT n, '', v, t, '' FROM unnest(ARRAY['1', '2']) n, unnest(ARRAY['x.a', 'x.b']) v, unnest(ARRAY['t', 'u']) t
+		ORDER BY v, n`)
+	all, err := audit.Of(o.schema).Newest(t.Context(), o.pool, "x.a", "t", "none", "u")
+	o.must(err)
+	slices.SortFunc(all, func(a, b audit.Entry) int { return strings.Compare(a.Target, b.Target) })
+	if len(all) != 2 || all[0].Target != "t" || all[0].Actor != "2" || all[1].Target != "u" || all[1].Verb != "x.a" {
+		t.Errorf("%+v", all)
 	}
 }
 

@@ -15,6 +15,12 @@ WHERE ($1::bigint = 0 OR a.number < $1) AND ($2::timestamptz IS NULL OR a.at >= 
   AND ($5 = '' OR a.verb = $5 OR starts_with(a.verb, $5 || '.')) AND ($6 = '' OR a.target = $6)
 ORDER BY a.number DESC LIMIT $7;
 
+-- name: newest
+-- One probe of audit_target_idx for each target that has no entries of other verbs.
+SELECT n.number, n.at, n.actor, n.role, n.origin, n.verb, n.target, n.reason, n.before, n.after
+FROM unnest($2::text[]) AS t (target) CROSS JOIN LATERAL (
+    SELECT a.* FROM :schema.audit a WHERE a.target = t.target AND a.verb = $1 ORDER BY a.number DESC LIMIT 1) n;
+
 -- name: prune
 DELETE FROM :schema.audit a WHERE a.number IN (
     SELECT o.number FROM :schema.audit o WHERE o.at < now() - $1 * interval '1 second' ORDER BY o.at LIMIT $2);

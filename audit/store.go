@@ -171,11 +171,7 @@ func (l *Log) List(ctx context.Context, f Filter) ([]Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the audit: %w", pgerr.Explain(err))
 	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Entry, err error) {
-		err = row.Scan(&e.Number, &e.At, &e.Actor, &e.Role, &e.From, &e.Verb, &e.Target, &e.Reason, &e.Before, &e.After)
-		e.At, e.Before, e.After = e.At.UTC(), compact(e.Before), compact(e.After)
-		return e, err
-	})
+	all, err := pgx.CollectRows(rows, scanEntry)
 	if err != nil {
 		return nil, fmt.Errorf("list the audit: %w", pgerr.Explain(err))
 	}
@@ -189,6 +185,30 @@ func compact(text json.RawMessage) json.RawMessage {
 		return text
 	}
 	return b.Bytes()
+}
+
+// Queryer is a pool, a connection or a transaction of pgx.
+type Queryer interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// Newest returns the newest entry of a verb for each of some targets, in no order. A target without one is left out.
+func (s *Store) Newest(ctx context.Context, q Queryer, verb string, targets ...string) ([]Entry, error) {
+	rows, err := q.Query(ctx, s.sql.Get("newest"), pg.Planned, verb, targets)
+	if err != nil {
+		return nil, fmt.Errorf("newest %s of the audit: %w", verb, pgerr.Explain(err))
+	}
+	all, err := pgx.CollectRows(rows, scanEntry)
+	if err != nil {
+		return nil, fmt.Errorf("newest %s of the audit: %w", verb, pgerr.Explain(err))
+	}
+	return all, nil
+}
+
+func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
+	err = row.Scan(&e.Number, &e.At, &e.Actor, &e.Role, &e.From, &e.Verb, &e.Target, &e.Reason, &e.Before, &e.After)
+	e.At, e.Before, e.After = e.At.UTC(), compact(e.Before), compact(e.After)
+	return e, err
 }
 
 // moment is null for the zero time.

@@ -168,9 +168,15 @@ func (st *stage) deedsOfLetters() map[string]func() deed {
 		"dead.retry.many":   many("retry", form("way", "all at once", "rate", "1000")),
 		"dead.edit.many":    many("edit", form("way", "all at once", "patch", `{"Template":"y"}`)),
 		"dead.discard.many": many("discard", form()),
-		"dead.cancel":       job("stop", "open", "dead.cancel", "cancelled"),
-		"dead.resume":       job("resume", "paused", "dead.resume", "done"),
-		"dead.undo":         job("undo", "paused", "dead.undo", "cancelled"),
+		"dead.note": func() deed {
+			_, group := st.letters(1, "to be noted")
+			return deed{path: "/dead/groups/" + group + "/note", form: form("note", " it's known:\r\nOPS-7 "),
+				verb: "dead.note", target: "group " + group, is: `SELECT EXISTS (SELECT FROM :schema.audit
+					WHERE verb = 'dead.note' AND after->>'note' = E'it''s known:\nOPS-7')`}
+		},
+		"dead.cancel": job("stop", "open", "dead.cancel", "cancelled"),
+		"dead.resume": job("resume", "paused", "dead.resume", "done"),
+		"dead.undo":   job("undo", "paused", "dead.undo", "cancelled"),
 	}
 }
 

@@ -35,6 +35,7 @@ func TestForms(t *testing.T) {
 		{"go on with a job that was interrupted", interrupted},
 		{"are in nobody else's stream", ownStreams}, {"say nothing that is not theirs", toldByNobody},
 		{"are told of who has no name", nameless}, {"are refused where pages only show things", readOnly},
+		{"write a note on a group", notedGroup},
 	} {
 		t.Run(of.name, func(t *testing.T) {
 			all := st.site
@@ -219,6 +220,29 @@ func wrongFields(st *stage) {
 			!strings.Contains(a.body, "Nothing was changed: ") {
 			st.t.Errorf("%s is %d: %s", path, a.status, mainOf(a.body))
 		}
+	}
+}
+
+// The list and the page of a group have its note, and its form begins with it. A text with what cannot be seen is none.
+func notedGroup(st *stage) {
+	_, group := st.letters(1, "a noted group")
+	address := "/dead/groups/" + group + "/note"
+	for text, status := range map[string]int{"a\u202eb": http.StatusConflict, "<b>OPS-1</b>": http.StatusSeeOther,
+		strings.Repeat("x", 2001): http.StatusBadRequest} {
+		if a := st.post(address, form("note", text)); a.status != status {
+			st.t.Errorf("%.20q is %d: %s", text, a.status, mainOf(a.body))
+		}
+	}
+	for _, path := range []string{"/dead", "/dead/groups/" + group} {
+		if page := st.get(path); !strings.Contains(page, `<div class="note">&lt;b&gt;OPS-1&lt;/b&gt; <span`) {
+			st.t.Errorf("%s has no note: %s", path, mainOf(page))
+		}
+	}
+	if page := st.get("/dead/groups/" + group); !strings.Contains(page, ">\n&lt;b&gt;OPS-1&lt;/b&gt;</textarea>") {
+		st.t.Errorf("the form does not begin with the note: %s", mainOf(page))
+	}
+	if text := st.get("/dead.json"); !strings.Contains(text, `"note": {`) || !strings.Contains(text, `OPS-1`) {
+		st.t.Errorf("the JSON has no note: %s", text)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -26,7 +27,7 @@ one fails for good, its run is dead (edda run list --state dead).`,
   edda dead discard 19 --reason "test data of the load test"`,
 		RunE: group,
 	}
-	c.AddCommand(t.list(), t.group(), t.show(), t.retry(), t.edit(), t.discard(), t.jobs(), t.undo())
+	c.AddCommand(t.list(), t.group(), t.show(), t.retry(), t.edit(), t.discard(), t.jobs(), t.undo(), t.note())
 	return c
 }
 
@@ -175,14 +176,15 @@ func (t letters) group() *cobra.Command {
 		Use: "group", Short: "Show the groups of dead letters: those whose errors are alike",
 		Long: `Show the groups of dead letters, the largest first. The letters of a group died in one endpoint, are of
 one kind, and have errors that differ in numbers, ids and quoted texts only. EXAMPLE is the number of the newest.
-Letters are counted up to 100,000; a larger group is marked with "+". At most 1,000 groups are looked at; --after
-continues after them.`,
+Letters are counted up to 100,000; a larger group is marked with "+". NOTE is what somebody has written on the group
+with "edda dead note". At most 1,000 groups are looked at; --after continues after them.`,
 		Example: `  edda dead group
   edda dead group --endpoint orders
   edda dead retry --group 373371abe806 --rate 10 --yes`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
+				f.Notes = true
 				groups, next, err := op.DeadLetters().Groups(ctx, t.pool, f)
 				return listed(view.LetterGroups(groups, next), "No such dead letter."), err
 			})
@@ -191,6 +193,41 @@ continues after them.`,
 	c.Flags().StringVar(&f.Endpoint, "endpoint", "", "only those of this endpoint")
 	c.Flags().StringVar(&f.Kind, "kind", "", "only those of this kind")
 	c.Flags().StringVar(&f.After, "after", "", "continue after the group of this name")
+	return c
+}
+
+func (t letters) note() *cobra.Command {
+	remove := false
+	c := &cobra.Command{
+		Use: "note GROUP TEXT", Short: "Write a note on a group of dead letters, or take it away with --remove",
+		Long: `Write on a group what is known of it: the cause, the ticket, who works on it. The list of groups and the
+pages show the note with who wrote it and when. It replaces the one before; --remove takes it away. A note has at most
+2,000 bytes of text and is no secret: all who may look see it.
+
+A note is an entry of the audit, so it is kept for 400 days after it was written, also if the group has no letters
+meanwhile. Exit code 3: no dead letter is in the group.`,
+		Example: `  edda dead note 373371abe806 "the warehouse lost its certificate; OPS-1234"
+  edda dead note 373371abe806 --remove`,
+		Args: arguments(cobra.RangeArgs(1, 2)),
+		RunE: func(c *cobra.Command, args []string) error {
+			if remove == (len(args) == 2) {
+				return usage(c, errors.New("give the text of the note, or --remove"))
+			}
+			text := strings.TrimSpace(strings.Join(args[1:], ""))
+			if !remove && text == "" {
+				return usage(c, errors.New("the note is empty: --remove takes one away"))
+			}
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
+				err := op.DeadLetters().SetNote(ctx, pg.Committed(t.pool), args[0], text)
+				said := "Group %s has the note."
+				if remove {
+					said = "Group %s has no note."
+				}
+				return lineOf(view.Object{"group", args[0], "note", text}, said, args[0]), err
+			})
+		},
+	}
+	c.Flags().BoolVar(&remove, "remove", false, "take the note away")
 	return c
 }
 

@@ -35,9 +35,9 @@ func TestDeadGroups(t *testing.T) {
 	w := morgue(t, 3)
 	w.exec(`DELETE FROM edda.dead_letter WHERE id = 1`)
 	w.prints(w.want(exitDone, "dead", "group").out, `
-		| GROUP COUNT ENDPOINT KIND FIRST LAST EXAMPLE REASON ERROR
-		| 9a8aabe2cfc9 3 billing card.charge TIME TIME 6 permanent card refused
-		| 3409b8cb9c59 2 orders order.place TIME TIME 3 given up by the policy no stock of 7`)
+		| GROUP COUNT ENDPOINT KIND FIRST LAST EXAMPLE REASON ERROR NOTE
+		| 9a8aabe2cfc9 3 billing card.charge TIME TIME 6 permanent card refused -
+		| 3409b8cb9c59 2 orders order.place TIME TIME 3 given up by the policy no stock of 7 -`)
 	var found struct {
 		Groups []groupJSON
 		Next   string
@@ -50,6 +50,32 @@ func TestDeadGroups(t *testing.T) {
 	says(t, w.want(exitDone, "dead", "list", "--group", group, "--since", "1h").out, "order.place")
 	w.prints(w.want(exitDone, "dead", "list", "--group", group, "--until", "1h").out, `| No such dead letter.`)
 	w.prints(w.want(exitDone, "dead", "group", "--after", "ffff").out, `| No such dead letter.`)
+}
+
+// A note is shown with its group, with who wrote it, and is gone when it was taken away.
+func TestDeadNote(t *testing.T) {
+	w := morgue(t, 1)
+	w.prints(w.want(exitDone, "dead", "note", "9a8aabe2cfc9", "it's the bank; OPS-7").out,
+		`| Group 9a8aabe2cfc9 has the note.`)
+	says(t, w.want(exitDone, "dead", "group").out, "it's the bank; OPS-7")
+	var found struct{ Groups []groupJSON }
+	w.decode(&found, "dead", "group", "--endpoint", "billing", "--json")
+	if n := found.Groups[0].Note; n == nil || n.Text != "it's the bank; OPS-7" || n.By != actorName() || n.At.IsZero() {
+		t.Errorf("%+v", found)
+	}
+	w.prints(w.want(exitDone, "dead", "note", "9a8aabe2cfc9", "--remove", "--json").out, `
+		| {
+		|  "group": "9a8aabe2cfc9",
+		|  "note": ""
+		| }`)
+	if w.decode(&found, "dead", "group", "--endpoint", "billing", "--json"); found.Groups[0].Note != nil {
+		t.Errorf("%+v", found)
+	}
+	w.want(exitNotFound, "dead", "note", "000000000000", "x")
+	says(t, w.want(exitFailed, "dead", "note", "9a8aabe2cfc9", strings.Repeat("x", 2001)).err, "may have 2000")
+	for _, wrong := range [][]string{{"9a8aabe2cfc9"}, {"9a8aabe2cfc9", " "}, {"9a8aabe2cfc9", "x", "--remove"}} {
+		w.want(exitUsage, append([]string{"dead", "note"}, wrong...)...)
+	}
 }
 
 func TestRetryAndDiscardByFilter(t *testing.T) {

@@ -113,6 +113,11 @@ type groupJSON struct {
 	Example  int64     `json:"example"`
 	Reason   string    `json:"reason"`
 	Error    string    `json:"error"`
+	Note     *struct {
+		Text string    `json:"text"`
+		By   string    `json:"by"`
+		At   time.Time `json:"at"`
+	} `json:"note"`
 }
 
 type jobJSON struct {

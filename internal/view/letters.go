@@ -68,7 +68,7 @@ func LetterGroups(groups []deadletter.Group, next string) List {
 	sorted := slices.SortedStableFunc(slices.Values(groups), func(a, b deadletter.Group) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last))
 	})
-	return listOf("groups", "GROUP|COUNT|ENDPOINT|KIND|FIRST|LAST|EXAMPLE|REASON|ERROR", sorted, letterGroupRow).
+	return listOf("groups", "GROUP|COUNT|ENDPOINT|KIND|FIRST|LAST|EXAMPLE|REASON|ERROR|NOTE", sorted, letterGroupRow).
 		before(next)
 }
 
@@ -79,8 +79,17 @@ func letterGroupRow(g deadletter.Group) Row {
 	}
 	return Row{
 		JSON: Object{"group", g.Name, "endpoint", g.Endpoint, "kind", g.Kind, "count", g.Count, "capped", g.Capped,
-			"first", g.First, "last", g.Last, "example", g.Example, "reason", g.Reason, "error", g.Error},
+			"first", g.First, "last", g.Last, "example", g.Example, "reason", g.Reason, "error", g.Error,
+			"note", noteOf(g.Note)},
 		Cells: []string{g.Name, count, g.Endpoint, g.Kind, Moment(g.First), Moment(g.Last), wide(g.Example),
-			Shortened(g.Reason, 24), Shortened(g.Error, 60)},
+			Shortened(g.Reason, 24), Shortened(g.Error, 60), Shortened(g.Note.Text, 60)},
 	}
+}
+
+// noteOf is a note on a group, null if there is none.
+func noteOf(n deadletter.Note) any {
+	if n.Text == "" {
+		return nil
+	}
+	return Object{"text", n.Text, "by", n.By, "at", n.At}
 }

@@ -26,7 +26,7 @@
 //
 // Dead letters of one endpoint and kind whose errors differ only in numbers, ids and quoted texts are a group. The name
 // of the group is computed when the letter is written and stored with it, so an index finds, counts and retries a
-// group.
+// group. SetNote writes what is known of a group for other people; package audit keeps it.
 //
 // # Jobs
 //

@@ -26,6 +26,7 @@ type Group struct {
 	Example  int64     // the number of the last one
 	Reason   string    // of the last one, like Error
 	Error    string
+	Note     Note // read if GroupFilter.Notes is set
 }
 
 // CountLimit is the highest number to which the letters of a group or a filter are counted.
@@ -41,6 +42,7 @@ type GroupFilter struct {
 	Limit int
 	// CountTo is the number to which the letters of a group are counted; 0 or less is CountLimit, the maximum.
 	CountTo int
+	Notes   bool // read the note of each group, too
 }
 
 // MaxGroups is how many groups one call of Groups looks at, at most.
@@ -77,7 +79,10 @@ func (s *Store) Groups(ctx context.Context, q Queryer, f GroupFilter) (groups []
 			groups = append(groups, g)
 		}
 	}
-	return groups, next, nil
+	if f.Notes {
+		err = addNotes(ctx, q, s.audit, groups)
+	}
+	return groups, next, err
 }
 
 // GroupOf returns the name of a dead letter's group: twelve hexadecimal digits computed from its endpoint, its kind,

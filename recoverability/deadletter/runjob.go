@@ -161,7 +161,7 @@ func (st *step) end(ctx context.Context, tx pgx.Tx, chosen []candidate) error {
 // retry takes all letters in one statement, so that every caller locks them in the same order. With an error it returns
 // which letters have to stay: all of an endpoint without a queue, or one that is too large.
 func (st *step) retry(ctx context.Context, tx pgx.Tx, chosen []candidate) (stays func(candidate) bool, err error) {
-	taken, err := st.store.takeMany(ctx, tx, numbers(chosen))
+	taken, err := st.take(ctx, tx, numbers(chosen))
 	if err != nil {
 		return nil, err
 	}
@@ -210,8 +210,8 @@ func numbers(of []candidate) []int64 {
 	return all
 }
 
-func (s *Store) takeMany(ctx context.Context, tx pgx.Tx, numbers []int64) ([]Letter, error) {
-	rows, err := tx.Query(ctx, s.sql.Get("take_many"), pg.Planned, numbers)
+func (st *step) take(ctx context.Context, tx pgx.Tx, numbers []int64) ([]Letter, error) {
+	rows, err := tx.Query(ctx, st.store.sql.Get("take_many"), pg.Planned, numbers)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ type candidate struct {
 }
 
 func (s *Store) walk(ctx context.Context, q Queryer, w walk) (found, error) {
-	sql, args := s.walking(w)
+	sql, args := w.statement(s.sql)
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
 		return found{}, err
@@ -66,21 +66,21 @@ func (s *Store) walk(ctx context.Context, q Queryer, w walk) (found, error) {
 	return f, nil
 }
 
-// walking returns a statement that is planned for each call: a plan that a connection kept since the table was empty
+// statement returns one that is planned for each call: a plan that a connection kept since the table was empty
 // would read and sort the whole table.
-func (s *Store) walking(w walk) (sql string, args []any) {
+func (w walk) statement(of pg.Statements) (sql string, args []any) {
 	f := w.filter
 	from, before := f.period()
 	args = []any{pg.Planned, w.after, w.last, w.rows, w.most, f.Kind, f.Endpoint, from, before}
 	switch {
 	case !f.MessageID.IsZero():
-		return s.sql.Get("walk_of_message"), append(args, f.Group, f.MessageID.String())
+		return of.Get("walk_of_message"), append(args, f.Group, f.MessageID.String())
 	case f.Group != "":
-		return s.sql.Get("walk_of_group"), append(args, f.Group)
+		return of.Get("walk_of_group"), append(args, f.Group)
 	case f.Endpoint != "":
-		return s.sql.Get("walk_of_endpoint"), args
+		return of.Get("walk_of_endpoint"), args
 	}
-	return s.sql.Get("walk"), args
+	return of.Get("walk"), args
 }
 
 // Count returns how many dead letters a filter chooses, up to CountLimit. One statement looks at 10,000 letters. If no

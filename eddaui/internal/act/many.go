@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -11,8 +12,10 @@ import (
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 
-// Group are the forms of a group of dead letters.
-func Group(name string) []Form { return many(values{"group", name}) }
+// Group are the forms of a group of dead letters, which has a note.
+func Group(name, note string) []Form {
+	return append(many(values{"group", name}), noteGroup.form(values{"group", name, "note", note}))
+}
 
 // Letters are the forms of the dead letters of an endpoint and a kind, "" is any.
 func Letters(endpoint, kind string) []Form { return many(values{"endpoint", endpoint, "kind", kind}) }
@@ -205,4 +208,18 @@ func lookAtPatch(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 	return p, err
 }
 
-var ofManyLetters = []*Action{retryMany, patchMany, discardMany}
+var noteGroup = &Action{
+	Name: "dead.note", Pattern: "/dead/groups/{group}/note", Rights: []Right{Retry, Edit, Discard}, Button: "Note",
+	Says: "What is known of this group, for all who may look. It replaces the note before; an empty one takes it away.",
+	fields: []field{of("group"), {name: "note", label: "Note", kind: area, most: deadletter.MostNote,
+		hint: "such as the cause, the ticket, who works on it"}, why},
+	page: pageOfMany, done: "The note was written.",
+	command: func(in Input) string {
+		return in.because(shell("edda dead note", in.text("group"), cmp.Or(in.text("note"), "TEXT")))
+	},
+	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
+		return Done{}, d.letters().SetNote(ctx, d.Pool, in.text("group"), strings.TrimSpace(in.text("note")))
+	},
+}
+
+var ofManyLetters = []*Action{retryMany, patchMany, discardMany, noteGroup}

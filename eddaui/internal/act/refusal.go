@@ -40,8 +40,8 @@ var (
 	}
 	wrong = []error{
 		instances.ErrVersion, instances.ErrRemembered, instances.ErrState, instances.ErrInHand, messages.ErrNoRoute,
-		messages.ErrAmbiguous, messages.ErrConflict, deadletter.ErrUndeliverable, saga.ErrTooLarge, saga.ErrNewerState,
-		scheduler.ErrEnded, scheduler.ErrTaken,
+		messages.ErrAmbiguous, messages.ErrConflict, deadletter.ErrUndeliverable, deadletter.ErrNote,
+		saga.ErrTooLarge, saga.ErrNewerState, scheduler.ErrEnded, scheduler.ErrTaken,
 	}
 )
 

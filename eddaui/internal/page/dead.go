@@ -39,7 +39,7 @@ const jobsShown = 10
 // Dead reads the groups, the largest first.
 func (s *Source) Dead(ctx context.Context, a Ask) (Page, error) {
 	f := deadletter.GroupFilter{
-		Endpoint: a.Query.Get("endpoint"), Kind: a.Query.Get("kind"), After: a.Query.Get("after"),
+		Endpoint: a.Query.Get("endpoint"), Kind: a.Query.Get("kind"), After: a.Query.Get("after"), Notes: true,
 	}
 	groups, next, err := s.Op.DeadLetters().Groups(ctx, s.Pool, f)
 	if err != nil {
@@ -103,18 +103,19 @@ func (s *Source) Group(ctx context.Context, a Ask) (Page, error) {
 	}
 	g := &groupPage{
 		Head:    head("dead", "Group "+name, "edda dead list --group "+words.Quoted(name)).audited("dead", ""),
-		Letters: letters, Forms: act.Group(name), shown: view.Letters(letters, 0).View().JSON,
+		Letters: letters, shown: view.Letters(letters, 0).View().JSON,
 	}
 	if len(letters) == deadletter.DefaultLimit {
 		g.After = letters[len(letters)-1].Number
 	}
 	groups, _, err := s.Op.DeadLetters().Groups(ctx, s.Pool, deadletter.GroupFilter{
-		After: name[:len(name)-1], Limit: namesakes})
+		After: name[:len(name)-1], Limit: namesakes, Notes: true})
 	for _, found := range groups {
 		if found.Name == name {
 			g.Group, g.Known = found, true
 		}
 	}
+	g.Forms = act.Group(name, g.Group.Note.Text)
 	return g, err
 }
 

@@ -1,0 +1,78 @@
+package deadletter_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+)
+
+// A group has the note that was written last, with who wrote it; the others have none, and an empty one takes it away.
+func TestNotesOnGroups(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgtest.OddDatabase(t)
+	store := deadletter.New(schema)
+	write(t, pool, store, deadletter.Letter{MessageID: saga.ID{1}, Endpoint: "orders", Error: "a"},
+		deadletter.Letter{MessageID: saga.ID{2}, Endpoint: "stock", Error: "b"})
+	letters := list(t, pool, store, deadletter.Filter{})
+	noted, other := letters[0].Group, letters[1].Group
+	groups := func() map[string]deadletter.Note {
+		t.Helper()
+		all, _, err := store.Groups(t.Context(), pool, deadletter.GroupFilter{Notes: true})
+		if err != nil || len(all) != 2 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		return map[string]deadletter.Note{all[0].Name: all[0].Note, all[1].Name: all[1].Note}
+	}
+	ctx := audit.As(t.Context(), audit.Actor{Name: "ann"})
+	text := "the certificate has expired\nOPS-1234" + strings.Repeat("é", (deadletter.MostNote-36)/2)
+	for _, text := range []string{"first", text, text} {
+		if err := store.SetNote(ctx, pool, noted, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found := groups(); found[noted].Text != text || found[noted].By != "ann" || found[noted].At.IsZero() ||
+		found[other] != (deadletter.Note{}) {
+		t.Errorf("%+v", found)
+	}
+	if all, _, err := store.Groups(ctx, pool, deadletter.GroupFilter{}); err != nil || all[0].Note.Text+
+		all[1].Note.Text != "" {
+		t.Errorf("notes that nobody asked for: %+v, %v", all, err)
+	}
+	log, err := audit.New(pool, schema.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := log.List(ctx, audit.Filter{Verb: "dead.note", Target: "group " + noted})
+	if err != nil || len(entries) != 2 || string(entries[0].Before) != `{"note":"first"}` {
+		t.Errorf("want two entries, for the third text was there already: %+v, %v", entries, err)
+	}
+	if err := store.SetNote(ctx, pool, noted, ""); err != nil || groups()[noted].Text != "" {
+		t.Errorf("%+v, %v", groups(), err)
+	}
+}
+
+func TestWhatIsNoNoteIsRefused(t *testing.T) {
+	t.Parallel()
+	pool, store := open(t)
+	write(t, pool, store, deadletter.Letter{MessageID: saga.ID{1}, Error: "a"})
+	group := list(t, pool, store, deadletter.Filter{})[0].Group
+	for name, text := range map[string]string{
+		"has 2001 bytes": strings.Repeat("x", deadletter.MostNote+1), "no text": "a\xff",
+		"cannot be seen": "a\u202eb", "be seen": "a\x00b",
+	} {
+		err := store.SetNote(t.Context(), pool, group, text)
+		if !errors.Is(err, deadletter.ErrNote) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%.20q: %v, want ErrNote that says %q", text, err, name)
+		}
+	}
+	for _, group := range []string{"373371abe806", ""} {
+		if err := store.SetNote(t.Context(), pool, group, "x"); !errors.Is(err, deadletter.ErrNotFound) {
+			t.Errorf("group %q: %v, want ErrNotFound", group, err)
+		}
+	}
+}
