@@ -36,7 +36,7 @@ var layers = [][]string{
 		"operate/partitions"},
 	{"bus", "limit", "operate", "scheduler"},
 	{"bus/watermill", "scheduler/remote", "internal/timetable", "internal/view"},
-	{"eddaui/internal/act"},
+	{"eddaui/internal/act", "internal/advice"},
 	{"", "eddaui/internal/page", "eddaui/internal/live"},
 	{"sagatest", "scheduler/schedulertest", "eddafx", "eddaprom", "bus/watermill/eddacqrs",
 		"scheduler/remote/broker", "memory", "eddaui"},
