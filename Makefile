@@ -20,7 +20,7 @@ help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
 
 demo: ## run a shop of sagas for half a minute, with failures and its pages, and check every order
-	$(GO) run ./examples/order
+	$(GO) run ./cmd/edda demo $(ARGS)
 
 test: ## vet and test everything but the benchmarks
 	$(GO) vet ./...

@@ -36,19 +36,21 @@ var layers = [][]string{
 		"operate/partitions"},
 	{"bus", "limit", "operate", "scheduler"},
 	{"bus/watermill", "scheduler/remote", "internal/timetable", "internal/view"},
-	{"eddaui/internal/act"},
+	{"eddaui/internal/act", "internal/advice"},
 	{"", "eddaui/internal/page", "eddaui/internal/live"},
 	{"sagatest", "scheduler/schedulertest", "eddafx", "eddaprom", "bus/watermill/eddacqrs",
 		"scheduler/remote/broker", "memory", "eddaui"},
 	{"internal/uihost"},
 	{"eddadev", "eddatest"},
-	{"cmd", "examples"},
+	{"examples"},
+	{"cmd"},
 }
 
 // exceptions are imports between brothers that are meant.
 var exceptions = map[string][]string{
 	"recoverability":   {"saga"},                        // a policy judges a failure, whose message is a saga.Info
 	"internal/wake":    {"internal/pg", "internal/run"}, // it waits, and notifies
+	"examples/order":   {"examples/order/shop"},         // internal/demo/trade runs the shop too
 	"examples/scatter": {"examples/scatter/gather"},     // bench/scatter imports the sagas too
 }
 
@@ -57,8 +59,9 @@ var exceptions = map[string][]string{
 var testTools = []string{"internal/bouncer", "internal/pgdev", "internal/pg/pgtest", "internal/chaos", "internal/demo",
 	"internal/procs", "internal/mutants", "internal/pages", "bench"}
 
-// demos start a Postgres of their own, as tests do: no program in production links them.
-var demos = []string{"examples", "eddadev", "eddatest"}
+// demos start a Postgres of their own, as tests do: no program in production links them. The command edda starts one if
+// it is asked to.
+var demos = []string{"cmd", "eddadev", "eddatest", "examples"}
 
 // pinned is all that a program with sagas and a bus links beyond the standard library.
 var pinned = []string{

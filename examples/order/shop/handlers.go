@@ -1,4 +1,4 @@
-package main
+package shop
 
 import (
 	"errors"
@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/eddafx"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
 )
 
 // What goes wrong, by the number of the order.
@@ -17,7 +17,7 @@ const (
 	refusedEvery    = 100
 	unreadableEvery = 500
 	awayEvery       = 250
-	awayAttempts    = 9 // with retryEvery this is longer than payWithin
+	awayAttempts    = 9 // by patience this is longer than an order waits
 )
 
 func isRefused(order int) bool    { return order%refusedEvery == 7 }
@@ -29,17 +29,12 @@ var (
 	errUnreadable = errors.New("the number of the card cannot be read")
 )
 
-// bank charges cards. It is a value of the fx graph, as the clients of other systems would be.
+// bank charges cards.
 type bank struct{ payWithin time.Duration }
 
-// endpoint is where charges are handled.
-func (b *bank) endpoint(k keeper) eddafx.Spec {
-	return eddafx.Spec{Name: "payment", Options: bus.EndpointOptions{Policy: b.patience},
-		Parts: []bus.Part{handle(k, b.charge), handle(k, b.refund)}}
-}
-
-// charge writes exactly one row for a message that is handled, however often it was tried.
-func (b *bank) charge(ctx *bus.Context, to books, m ChargeCard) error {
+// charge writes exactly one row for a message that is handled, however often it was tried: a row commits with the end
+// of the message and with the answer.
+func (b *bank) charge(ctx *bus.Context, tx pgx.Tx, m ChargeCard) error {
 	switch attempt := ctx.Info().Attempt; {
 	case isUnreadable(m.Order):
 		return saga.Permanent(errUnreadable)
@@ -49,15 +44,14 @@ func (b *bank) charge(ctx *bus.Context, to books, m ChargeCard) error {
 		ctx.Reply(CardRefused{Order: m.Order})
 		return nil
 	}
-	if err := to.write(ctx, entry{aCharge, m.Order, m.Cents}); err != nil {
-		return err
-	}
 	ctx.Reply(CardCharged{Order: m.Order})
-	return nil
+	_, err := tx.Exec(ctx, "INSERT INTO charge (order_id, cents) VALUES ($1, $2)", m.Order, m.Cents)
+	return err
 }
 
-func (b *bank) refund(ctx *bus.Context, to books, m RefundCard) error {
-	return to.write(ctx, entry{aRefund, m.Order, nil})
+func (b *bank) refund(ctx *bus.Context, tx pgx.Tx, m RefundCard) error {
+	_, err := tx.Exec(ctx, "INSERT INTO refund (order_id) VALUES ($1)", m.Order)
+	return err
 }
 
 // patience is the policy of the payment endpoint: twice at once, then at distances that make awayAttempts of them
@@ -79,27 +73,25 @@ func oneInTen(order, attempt int) bool {
 	return h.Sum32()%10 == 0
 }
 
-func reserve(ctx *bus.Context, b books, m ReserveStock) error {
-	if err := b.write(ctx, entry{aReservation, m.Order, m.Goods}); err != nil {
-		return err
-	}
+func reserve(ctx *bus.Context, tx pgx.Tx, m ReserveStock) error {
 	ctx.Reply(StockReserved{Order: m.Order})
-	return nil
+	_, err := tx.Exec(ctx, "INSERT INTO reservation (order_id, goods) VALUES ($1, $2)", m.Order, m.Goods)
+	return err
 }
 
-func release(ctx *bus.Context, b books, m ReleaseStock) error {
-	return b.write(ctx, entry{aRelease, m.Order, nil})
+func release(ctx *bus.Context, tx pgx.Tx, m ReleaseStock) error {
+	_, err := tx.Exec(ctx, "INSERT INTO release (order_id) VALUES ($1)", m.Order)
+	return err
 }
 
-func ship(ctx *bus.Context, b books, m ShipOrder) error {
-	if err := b.write(ctx, entry{aShipment, m.Order, nil}); err != nil {
-		return err
-	}
+func ship(ctx *bus.Context, tx pgx.Tx, m ShipOrder) error {
 	ctx.Reply(OrderShipped(m))
-	return nil
+	_, err := tx.Exec(ctx, "INSERT INTO shipment (order_id) VALUES ($1)", m.Order)
+	return err
 }
 
 // book writes down how an order has ended.
-func book(ctx *bus.Context, b books, m OrderClosed) error {
-	return b.write(ctx, entry{anOutcome, m.Order, m.Outcome})
+func book(ctx *bus.Context, tx pgx.Tx, m OrderClosed) error {
+	_, err := tx.Exec(ctx, "INSERT INTO outcome (order_id, outcome) VALUES ($1, $2)", m.Order, m.Outcome)
+	return err
 }

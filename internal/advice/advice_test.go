@@ -1,21 +1,15 @@
-package main
+package advice
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/vitals"
-	"github.com/edda-go/edda/saga"
-	"github.com/jackc/pgx/v5"
 )
 
 // healthy is a saga that nothing is to be said about.
@@ -165,7 +159,7 @@ func TestAdvice(t *testing.T) {
 			t.Parallel()
 			one := healthy()
 			c.change(&one)
-			got := advise(append([]operate.SagaCounters{one}, c.others...),
+			got := judge(append([]operate.SagaCounters{one}, c.others...),
 				[]operate.QueueInfo{{Endpoint: "mail", Ready: 1 << 20, Lag: time.Hour}, c.queue})[0]
 			var symptoms, said []string
 			for _, f := range got.findings {
@@ -204,176 +198,27 @@ func TestAdviceSpeaksOfHandlersThatAreThere(t *testing.T) {
 			"dead letters.",
 		200: "plain handlers of endpoint orders: nothing to change. 200 messages",
 	} {
-		a := advise([]operate.SagaCounters{{
+		a := judge([]operate.SagaCounters{{
 			Endpoint: "orders", Messages: operate.MessageCounters{Taken: 500, Steps: steps, Retries: 490, Dead: 3},
 		}},
 			nil)[0]
-		says(t, textOf(a.lines()), want)
+		says(t, fmt.Sprint(a.lines()), want)
 	}
 }
 
-type poke struct{ ID string }
-
-func (poke) Kind() string { return "counter.poke" }
-
-// From handlers to sentences: an endpoint runs, ends, and another program reads what it counted.
-func TestAdvise(t *testing.T) {
-	w := migrated(t)
-	w.prints(w.want(exitDone, "advise").out, `| No endpoint of schema "SCHEMA" has counted anything in this time.`)
-	b, err := bus.New(w.pool, bus.Options{Schema: w.schema, AutoInstall: true, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	type state struct{ N int }
-	slow := saga.Define("counter", saga.Options{Store: saga.Optimistic},
-		saga.StartedBy(func(m poke) string { return m.ID },
-			func(s *state, ctx *saga.Context, _ poke) error {
-				s.N++
-				for begun := time.Now(); time.Since(begun) < 6*time.Millisecond; { // a handler that computes
-				}
-				return nil
-			}))
-	w.handle(b, slow, 120)
-	s := w.want(exitDone, "advise")
-	says(t, s.out, "saga counter in endpoint counters (optimistic): not contended.", "slow-handler: its handlers take",
-		"advice begins at 5]")
-	var read struct{ Sagas []advisedJSON }
-	w.decode(&read, "advise", "--json", "--period", "1h")
-	if len(read.Sagas) != 1 {
-		t.Fatalf("%+v", read)
-	}
-	c := read.Sagas[0]
-	// a slow machine may add others
-	slowest := slices.IndexFunc(c.Findings, func(f findingJSON) bool { return f.Symptom == "slow-handler" })
-	if c.Messages != 120 || !c.Judged || c.Contended || c.Handler < 120*0.006 || c.Since.IsZero() ||
-		slowest < 0 || c.Findings[slowest].Value < 6 || c.Findings[slowest].Threshold != 5 {
-		t.Errorf("%+v", c)
-	}
-	says(t, w.want(exitUsage, "advise", "--period", "-1h").err, "want 0 (a day) or more")
-}
-
-// handle runs an endpoint until it has handled n messages.
-func (w *world) handle(b *bus.Bus, d *saga.Definition, n int) {
-	w.t.Helper()
-	e, err := bus.NewEndpoint(b, "counters", bus.EndpointOptions{Concurrency: 1}, bus.Saga(d))
-	if err == nil {
-		err = e.Install(w.t.Context())
-	}
-	for i := range n {
-		if err == nil {
-			_, err = b.Send(w.t.Context(), poke{ID: fmt.Sprint(i % 3)})
-		}
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(w.t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- e.Run(ctx) }()
-	look := time.NewTicker(5 * time.Millisecond)
-	defer look.Stop()
-	for begun := time.Now(); w.count(`SELECT count(*) FROM edda.queue_1`) > 0 && time.Since(begun) < 20*time.Second; {
-		<-look.C
-	}
-	stop()
-	if err := <-ended; err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// What makes every take slower is no saga's fault, and is named before sagas are judged.
-func TestAdviseNamesWhatKeepsDeadRows(t *testing.T) {
+// The names of JSON are promised. Package view has the others.
+func TestPageNamesEveryFieldOfAdvice(t *testing.T) {
 	t.Parallel()
-	server, err := pgdev.Start(t.Context(), pgdev.Options{Private: true,
-		Settings: map[string]string{"autovacuum": "off"}})
-	if err != nil {
-		t.Fatal(err)
+	_, line, found := strings.Cut(readPage(t, "../../docs/reference/cli.md"), "| `advise` | `sagas`")
+	line, _, _ = strings.Cut(line, "\n")
+	if !found {
+		t.Fatal("docs/reference/cli.md has no line for the fields of advise")
 	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	edda := func(args ...string) string {
-		said := runWith(t.Context(), append([]string{"--database", server.DSN()}, args...)...)
-		if said.code != exitDone {
-			t.Fatalf("%v: %+v", args, said)
-		}
-		return said.out
-	}
-	edda("migrate", "up")
-	edda("migrate", "install", "orders")
-	connect := func(parameter string) *pgx.Conn {
-		conn, err := pgx.Connect(t.Context(), server.DSN()+parameter)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
-		return conn
-	}
-	report, work := connect("&application_name=report"), connect("")
-	do := func(conn *pgx.Conn, sql string, args ...any) {
-		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
-			t.Fatalf("%s: %v", sql, err)
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[advisedJSON]()) {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); !strings.Contains(line, "`"+name+"`") {
+			t.Errorf("the line of advise has not the field %s", name)
 		}
 	}
-	do(report, `BEGIN`)
-	do(report, `SELECT pg_current_xact_id()`)
-	do(work, `INSERT INTO edda.queue_1 (due, id, sent, kind, header, body) SELECT now(), gen_random_uuid(), now(),
-		'k', '{}', '' FROM generate_series(1, $1::int)`, operate.PinDeadRows)
-	do(work, `DELETE FROM edda.queue_1`)
-	_ = work.Close(t.Context()) // which hands its statistics in
-	work = connect("")
-	do(work,
-		`DO $$ BEGIN WHILE pg_stat_get_dead_tuples('edda.queue_1'::regclass) < 10000 LOOP COMMIT; END LOOP; END $$`)
-	if out := edda("advise"); strings.Contains(out, "dead rows") {
-		t.Errorf("a transaction of this moment is told of: %s", out)
-	}
-	do(work, `DO $$ BEGIN FOR n IN 1..1000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`)
-	do(report, `SELECT 1`)
-	do(work, `CREATE ROLE looker`) // who does not see how long it has lasted
-	do(work, `GRANT USAGE ON SCHEMA edda TO looker`)
-	do(work, `GRANT SELECT ON ALL TABLES IN SCHEMA edda TO looker`)
-	do(work, `ALTER ROLE looker LOGIN`)
-	looker := strings.Replace(server.DSN(), "edda@", "looker@", 1)
-	out := runWith(t.Context(), "--database", looker, "advise").out
-	says(t, out, fmt.Sprintf("session %d (application \"report\", role \"edda\", database \"edda\") keeps dead "+
-		"rows from being removed (for 100", report.PgConn().PID()),
-		"Most are in the queue of endpoint orders: 10000.", "GRANT pg_read_all_stats TO \"looker\"")
-	says(t, runWith(t.Context(), "--database", looker, "advise", "--json").out, `"holder": "session `,
-		`"endpoint": "orders"`)
-}
-
-// The command says what a look has found; what a look finds is tested beside it.
-func TestVitals(t *testing.T) {
-	w := migrated(t)
-	s := w.want(exitDone, "vitals", "--over", "10ms")
-	says(t, s.out, " of write-ahead log were written in a second", " connections ", " of 197 connections are in use",
-		"%, warn from 80 %]", "\nok    dead_rows    ", "Autovacuum is on for all ")
-	var read struct {
-		Level  string
-		Role   string
-		Vitals []struct {
-			Vital, Subject, Level, Unit, Sentence, Do string
-			Value, Threshold                          float64
-		}
-		Tables  []struct{ Table string }
-		Used    int64 `json:"connections_used"`
-		Allowed int64 `json:"connections_allowed"`
-	}
-	w.decode(&read, "vitals", "--json", "--over", "0")
-	if read.Level == "" || read.Role != "edda" || len(read.Vitals) < 8 || len(read.Tables) != 20 || read.Used < 1 ||
-		read.Allowed != 197 || read.Vitals[0].Level != read.Level || read.Vitals[0].Sentence == "" {
-		t.Errorf("%+v", read)
-	}
-	for _, v := range read.Vitals {
-		if v.Vital == vitals.WAL {
-			t.Errorf("one look tells of %+v", v)
-		}
-	}
-	says(t, w.want(exitUsage, "vitals", "--over", "-1s").err, "--over -1s: want 0 (one look) to 1h")
-	w.exec("DROP TABLE edda.queue CASCADE")
-	says(t, w.want(exitFailed, "vitals").err, "read the vitals of the database")
 }
 
 func readPage(t *testing.T, name string) string {
@@ -383,4 +228,14 @@ func readPage(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// says refuses a text that has not all of the parts.
+func says(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("it says\n%s\nand not %q", text, part)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package main
+package shop
 
 import (
 	"strconv"
@@ -9,9 +9,9 @@ import (
 
 // How an order ends.
 const (
-	shipped     = "shipped"
-	cardRefused = "cancelled: card refused"
-	notPaid     = "cancelled: not paid"
+	Shipped    = "shipped"
+	CardDenied = "cancelled: card refused"
+	NeverPaid  = "cancelled: not paid"
 )
 
 // Order is the state of one order while it lives, stored as JSON.
@@ -53,13 +53,13 @@ func (o *Order) shipWhenReady(ctx *saga.Context, order int) {
 }
 
 func (o *Order) shipped(ctx *saga.Context, m OrderShipped) error {
-	ctx.Publish(OrderClosed{Order: m.Order, Outcome: shipped})
+	ctx.Publish(OrderClosed{Order: m.Order, Outcome: Shipped})
 	ctx.Complete()
 	return nil
 }
 
 func (o *Order) refused(ctx *saga.Context, m CardRefused) error {
-	return o.cancel(ctx, m.Order, cardRefused)
+	return o.cancel(ctx, m.Order, CardDenied)
 }
 
 func (o *Order) overdue(ctx *saga.Context, _ PaymentOverdue) error {
@@ -67,7 +67,7 @@ func (o *Order) overdue(ctx *saga.Context, _ PaymentOverdue) error {
 	if err != nil {
 		return saga.Permanent(err)
 	}
-	return o.cancel(ctx, order, notPaid)
+	return o.cancel(ctx, order, NeverPaid)
 }
 
 // cancel takes back what has been done. What is still on its way is met by refundLate and releaseLate.
@@ -92,9 +92,10 @@ func releaseLate(ctx *saga.Context, m StockReserved) error {
 	return nil
 }
 
-func orders(r rules) *saga.Definition {
+// Orders is the saga of an order, which waits so long for its money.
+func Orders(payWithin time.Duration) *saga.Definition {
 	return saga.Define("order", saga.Options{Store: saga.Optimistic},
-		saga.StartedBy(func(m OrderPlaced) string { return strconv.Itoa(m.Order) }, r.placed),
+		saga.StartedBy(func(m OrderPlaced) string { return strconv.Itoa(m.Order) }, rules{payWithin}.placed),
 		saga.Handles(func(m CardCharged) string { return strconv.Itoa(m.Order) }, (*Order).charged,
 			saga.IfMissingDo(refundLate)),
 		saga.Handles(func(m StockReserved) string { return strconv.Itoa(m.Order) }, (*Order).reserved,

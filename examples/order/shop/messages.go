@@ -1,51 +1,68 @@
-package main
+package shop
 
 // Messages have stable names: the Go types may be renamed, the kinds may not.
 
 // OrderPlaced is an event of the shop, and starts the saga.
 type OrderPlaced struct {
-	Order int
-	Cents int
-	Goods string
+	Order int    `json:"order"`
+	Cents int    `json:"cents"`
+	Goods string `json:"goods"`
 }
 
 // ChargeCard asks for the money. The answer is CardCharged or CardRefused.
-type ChargeCard struct{ Order, Cents int }
+type ChargeCard struct {
+	Order int `json:"order"`
+	Cents int `json:"cents"`
+}
 
 // CardCharged answers ChargeCard.
-type CardCharged struct{ Order int }
+type CardCharged struct {
+	Order int `json:"order"`
+}
 
 // CardRefused answers ChargeCard.
-type CardRefused struct{ Order int }
+type CardRefused struct {
+	Order int `json:"order"`
+}
 
 // RefundCard takes a charge back.
-type RefundCard struct{ Order int }
+type RefundCard struct {
+	Order int `json:"order"`
+}
 
 // ReserveStock asks for the goods. The answer is StockReserved.
 type ReserveStock struct {
-	Order int
-	Goods string
+	Order int    `json:"order"`
+	Goods string `json:"goods"`
 }
 
 // StockReserved answers ReserveStock.
-type StockReserved struct{ Order int }
+type StockReserved struct {
+	Order int `json:"order"`
+}
 
 // ReleaseStock takes a reservation back.
-type ReleaseStock struct{ Order int }
+type ReleaseStock struct {
+	Order int `json:"order"`
+}
 
 // ShipOrder sends the goods. The answer is OrderShipped.
-type ShipOrder struct{ Order int }
+type ShipOrder struct {
+	Order int `json:"order"`
+}
 
 // OrderShipped answers ShipOrder.
-type OrderShipped struct{ Order int }
+type OrderShipped struct {
+	Order int `json:"order"`
+}
 
 // PaymentOverdue is a timeout of the saga.
 type PaymentOverdue struct{}
 
 // OrderClosed is the event that ends an order.
 type OrderClosed struct {
-	Order   int
-	Outcome string
+	Order   int    `json:"order"`
+	Outcome string `json:"outcome"`
 }
 
 // Kind names the message.

@@ -1,4 +1,4 @@
-package main
+package trade
 
 import (
 	"context"
@@ -39,11 +39,6 @@ func check(ctx context.Context, pool *pgxpool.Pool, orders int, out io.Writer) e
 	if err != nil {
 		return fmt.Errorf("check the orders: %w", err)
 	}
-	return judge(all, orders, out)
-}
-
-// judge prints what came out, and returns errWrong if an order is not as it should be.
-func judge(all []verdict, orders int, out io.Writer) error {
 	outcomes, wrong := map[string]int{}, 0
 	for _, v := range all {
 		outcomes[v.Outcome]++

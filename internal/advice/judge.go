@@ -1,4 +1,4 @@
-package main
+package advice
 
 import (
 	"fmt"
@@ -8,10 +8,12 @@ import (
 	"github.com/edda-go/edda/operate"
 )
 
+// EnoughMessages are the fewest messages of a saga that are judged.
+const EnoughMessages = 100
+
 // The thresholds at which advice begins. Each sentence names the number that it was made from and the threshold that
 // the number has passed.
 const (
-	enoughMessages   = 100  // before that the numbers say nothing
 	manyConflicts    = 0.02 // of the attempts
 	manyStartRaces   = 0.1  // of the starts
 	fewestRaces      = 10
@@ -66,8 +68,8 @@ type rule struct {
 	says      func(s subject, value float64) string
 }
 
-// advise says what the numbers of sagas mean. It decides and does nothing else.
-func advise(all []operate.SagaCounters, queues []operate.QueueInfo) []advised {
+// judge says what the numbers of sagas mean. It decides and does nothing else.
+func judge(all []operate.SagaCounters, queues []operate.QueueInfo) []advised {
 	var result []advised
 	for n, c := range all {
 		s := subject{SagaCounters: c}
@@ -87,7 +89,7 @@ func advise(all []operate.SagaCounters, queues []operate.QueueInfo) []advised {
 }
 
 func (s subject) advise() advised {
-	a := advised{counters: s.SagaCounters, enough: s.Messages.Taken >= enoughMessages}
+	a := advised{counters: s.SagaCounters, enough: s.Messages.Taken >= EnoughMessages}
 	if !a.enough {
 		return a
 	}
