@@ -109,7 +109,8 @@ func TestAProbeNeedsNoName(t *testing.T) {
 		base, _, _ := strings.Cut(url, "/?token=")
 		base = strings.TrimSuffix(base, "/")
 		kubelet := newPerson(t)
-		if code, body, _ := kubelet.get(base+"/health/live", nil); code != http.StatusOK || body != "{\"live\":true}\n" {
+		code, body, _ := kubelet.get(base+"/health/live", nil)
+		if code != http.StatusOK || body != "{\"live\":true}\n" {
 			t.Errorf("--auth %q: the probe gets %d, %q", auth, code, body)
 		}
 		for _, path := range []string{"/health", "/health/live/", "/health/live/../../now", "/now"} {
