@@ -56,8 +56,8 @@ var exceptions = map[string][]string{
 
 // testTools are for tests, benchmarks and demos: nothing a user links may import them, and they may import
 // anything.
-var testTools = []string{"internal/bouncer", "internal/pgdev", "internal/pg/pgtest", "internal/chaos", "internal/demo",
-	"internal/procs", "internal/mutants", "internal/pages", "bench"}
+var testTools = []string{"internal/bouncer", "internal/failover", "internal/pgdev", "internal/pg/pgtest",
+	"internal/chaos", "internal/demo", "internal/procs", "internal/mutants", "internal/pages", "bench"}
 
 // demos start a Postgres of their own, as tests do: no program in production links them. The command edda starts one if
 // it is asked to.

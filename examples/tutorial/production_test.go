@@ -19,7 +19,8 @@ func TestProductionRunsWithARoleThatCreatesNothing(t *testing.T) {
 	program := build(t, "part6")
 	runs := func(role string, arguments ...string) *process {
 		return start(t, program, []string{"DATABASE_URL=" + as(role), "SHOP_RUNTIME=" + runtime,
-			"SHOP_READER=" + reader, "SHOP_PASSWORD=fjalar", "SHOP_LISTEN=127.0.0.1:0", "SHOP_OPERATORS=127.0.0.1:0"}, arguments...)
+			"SHOP_READER=" + reader, "SHOP_PASSWORD=fjalar", "SHOP_LISTEN=127.0.0.1:0",
+			"SHOP_OPERATORS=127.0.0.1:0"}, arguments...)
 	}
 	runs(owner, "setup").ends()
 	if _, err := open(t, as(runtime)).Exec(t.Context(), `CREATE TABLE edda.mine ()`); err == nil {

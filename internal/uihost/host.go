@@ -110,8 +110,8 @@ func (h *Host) Serve(ctx context.Context, databases ...Database) error {
 	return group.Wait()
 }
 
-// probed answers the probe of a supervisor, which has no name and no cookie. The answer says that the process serves, and
-// nothing else: a database that is away is told on the pages, and a restart would not help.
+// probed answers the probe of a supervisor, which has no name and no cookie. The answer says that the process serves,
+// and nothing else: a database that is away is told on the pages, and a restart would not help.
 func probed(pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != "/health/live" {

@@ -50,7 +50,7 @@ func TestGracePeriodCoversTheDrain(t *testing.T) {
 	need := time.Duration(seconds)*time.Second + atTheEnd
 	for _, c := range shop.Containers {
 		if c.Lifecycle == nil || c.Lifecycle.PreStop == nil || c.Lifecycle.PreStop.Sleep == nil {
-			t.Fatalf("container %s has no preStop that sleeps, and Services still send it requests when it ends", c.Name)
+			t.Fatalf("container %s has no preStop that sleeps: Services still send it requests when it ends", c.Name)
 		}
 		need += time.Duration(c.Lifecycle.PreStop.Sleep.Seconds) * time.Second
 	}
@@ -66,7 +66,8 @@ func TestPortsHaveTheirNames(t *testing.T) {
 		for _, c := range in.pod.Spec.Containers {
 			for _, probe := range []*corev1.Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
 				if probe != nil && !has([]corev1.Container{c}, probe.HTTPGet.Port) {
-					t.Errorf("%s: a probe of %s asks port %s, which it has not", in.in, c.Name, probe.HTTPGet.Port.String())
+					t.Errorf("%s: a probe of %s asks port %s, which it has not", in.in, c.Name,
+						probe.HTTPGet.Port.String())
 				}
 			}
 		}
@@ -131,7 +132,8 @@ func TestSelectorsSelect(t *testing.T) {
 	for _, budget := range of[*policyv1.PodDisruptionBudget](t) {
 		selected(t, budget.Spec.Selector)
 		d := named[*appsv1.Deployment](t, budget.Name)
-		if most := budget.Spec.MaxUnavailable; most == nil || most.IntValue() < 1 || int(*d.Spec.Replicas) <= most.IntValue() {
+		most := budget.Spec.MaxUnavailable
+		if most == nil || most.IntValue() < 1 || int(*d.Spec.Replicas) <= most.IntValue() {
 			t.Errorf("PodDisruptionBudget %s allows %v of %d pods to be away", budget.Name, most, *d.Spec.Replicas)
 		}
 	}
@@ -219,7 +221,8 @@ func TestVariablesAreThoseOfTheProgram(t *testing.T) {
 		for _, c := range in.pod.Spec.Containers {
 			for _, variable := range c.Env {
 				given[variable.Name] = true
-				if strings.HasPrefix(variable.Name, "SHOP_") && !strings.Contains(program.String(), `"`+variable.Name+`"`) {
+				if strings.HasPrefix(variable.Name, "SHOP_") &&
+					!strings.Contains(program.String(), `"`+variable.Name+`"`) {
 					t.Errorf("%s: the shop does not read %s", in.in, variable.Name)
 				}
 			}
