@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"testing"
 
@@ -52,6 +53,122 @@ func TestRenamedKindsReachTheirHandlers(t *testing.T) {
 	defer start(t, after)()
 	fire(t, pool, "ann")
 	await(t, b, "ann", func(m Member) bool { return m.Fees == 1 && m.Reminded })
+}
+
+type ask struct{}
+type oldAnswer struct{}
+type answer struct{}
+
+func (ask) Kind() string       { return "fee.ask" }
+func (oldAnswer) Kind() string { return "member.answer" }
+func (answer) Kind() string    { return "fee.answer" }
+
+// An answer under the old name of its kind finds the instance that asked.
+func TestRenamedAnswerFindsItsInstance(t *testing.T) {
+	t.Parallel()
+	_, b := newBus(t, bus.Options{})
+	def := saga.Define("member", saga.Options{},
+		saga.StartedBy(func(m Join) string { return m.Email }, func(_ *Member, ctx *saga.Context, _ Join) error {
+			ctx.Send(ask{})
+			return nil
+		}),
+		saga.OnReply(func(m *Member, _ *saga.Context, _ answer) error { return m.Paid(nil, FeePaid{}) }))
+	asking, err := bus.NewEndpoint(b, "members", bus.EndpointOptions{}, bus.Saga(def),
+		bus.Accept(func(oldAnswer) (answer, error) { return answer{}, nil }))
+	check(t, err)
+	answering, err := bus.NewEndpoint(b, "fees", bus.EndpointOptions{},
+		bus.Handle(func(ctx *bus.Context, _ ask) error {
+			ctx.Reply(oldAnswer{})
+			return nil
+		}))
+	check(t, err)
+	check(t, errors.Join(asking.Install(t.Context()), answering.Install(t.Context())))
+	defer start(t, asking, answering)()
+	send(t, b, Join{Email: "ann"})
+	await(t, b, "ann", func(m Member) bool { return m.Fees == 1 })
+}
+
+// newMember is the state in another form.
+type newMember struct {
+	Paid []string `json:"paid"`
+}
+
+var newMembers = saga.Define("member", saga.Options{StateVersion: 2},
+	saga.StartedBy(func(m Join) string { return m.Email }, func(*newMember, *saga.Context, Join) error { return nil }),
+	saga.Handles(func(m FeePaid) string { return m.Email }, func(n *newMember, ctx *saga.Context, _ FeePaid) error {
+		n.Paid = append(n.Paid, ctx.Info().ID.String())
+		return nil
+	}),
+	saga.OnTimeout(func(*newMember, *saga.Context, FeeDue) error { return nil }),
+	saga.Upcast(1, func(m Member) (newMember, error) { return newMember{Paid: make([]string, m.Fees)}, nil }))
+
+// A release is rolled back, and comes again: what the older program could not read has waited for it.
+func TestBackAndForwardAgainLosesNothing(t *testing.T) {
+	t.Parallel()
+	waits := waitsFor("edda: messages wait for a newer program")
+	pool, b := newBus(t, bus.Options{Logger: slog.New(waits)})
+	older, err := endpoint(b)
+	check(t, err)
+	newer, err := bus.NewEndpoint(b, "members", bus.EndpointOptions{}, bus.Saga(newMembers))
+	check(t, err)
+	check(t, newer.Install(t.Context()))
+
+	stop := start(t, newer)
+	send(t, b, Join{Email: "ann"})
+	awaitLiving(t, b, "ann")
+	stop()
+	stop = start(t, older)
+	send(t, b, FeePaid{Email: "ann"})
+	<-waits.seen
+	send(t, b, Join{Email: "bob"}) // other instances go on
+	await(t, b, "bob", func(Member) bool { return true })
+	stop()
+	// The older program has put it back for a minute.
+	_, err = pool.Exec(t.Context(), `UPDATE edda.queue_1 SET due = now() WHERE kind = 'fee.paid'`)
+	check(t, err)
+	defer start(t, newer)()
+	for seen, err := range b.Watch(t.Context(), newMembers, "ann", bus.Mark{}) {
+		check(t, err)
+		var n newMember
+		check(t, seen.Into(&n))
+		if len(n.Paid) == 1 {
+			break
+		}
+	}
+}
+
+// waiting is a log that waits for a line.
+type waiting struct {
+	slog.Handler
+	text string
+	seen chan struct{}
+}
+
+func waitsFor(text string) waiting {
+	return waiting{Handler: slog.DiscardHandler, text: text, seen: make(chan struct{}, 1)}
+}
+
+func (waiting) Enabled(context.Context, slog.Level) bool { return true }
+
+func (w waiting) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == w.text {
+		select {
+		case w.seen <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+// awaitLiving waits until there is a member.
+func awaitLiving(t *testing.T, b *bus.Bus, email string) {
+	t.Helper()
+	for seen, err := range b.Watch(t.Context(), Members, email, bus.Mark{}) {
+		check(t, err)
+		if seen.Life == bus.Living {
+			return
+		}
+	}
 }
 
 // An endpoint that handles a kind no more still gets it, until somebody ends that.
