@@ -36,7 +36,14 @@ func TestPagesShowTheExamples(t *testing.T) {
 			"order.go", "order_test.go"),
 		"docs/tutorial/6-production.md": inFolder("examples/tutorial/part6", "setup.go", "main.go", "serve.go",
 			"site.go", "pages.go"),
-		"docs/guide/tracing.md": {"eddaotel/page_example_test.go", "eddaotel/collector/demo_test.go"},
+		"docs/guide/changing.md": inFolder("examples/changing", "rename.go", "members.go", "retire.go", "key.go",
+			"move.go"),
+		"docs/comparison/nservicebus.md": {"examples/comparison/order.go"},
+		"docs/comparison/masstransit.md": {"examples/comparison/order.go"},
+		"docs/comparison/temporal.md":    {"examples/comparison/order.go"},
+		"docs/comparison/river.md":       inFolder("examples/comparison", "jobs.go", "step.go"),
+		"docs/comparison/watermill.md":   {"examples/comparison/step.go"},
+		"docs/guide/tracing.md":          {"eddaotel/page_example_test.go", "eddaotel/collector/demo_test.go"},
 	} {
 		showsParts(t, page, files...)
 	}
