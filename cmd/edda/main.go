@@ -48,6 +48,16 @@ func run(ctx context.Context, args []string, s streams) int {
 	return t.complain(ctx, err)
 }
 
+const noVersion = "(devel)"
+
+// ownVersion is the version of this program, noVersion if it has none.
+func ownVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return noVersion
+}
+
 func (t *tool) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version of this program, and of the schema it knows",
@@ -55,10 +65,7 @@ func (t *tool) versionCommand() *cobra.Command {
   edda version --json`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			version := "(devel)"
-			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-				version = info.Main.Version
-			}
+			version := ownVersion()
 			return t.print(lineOf(view.Object{"version", version, "schema_version", migrations.Version, "go",
 				runtime.Version()},
 				"edda %s, schema version %d, %s", version, migrations.Version, runtime.Version()))
