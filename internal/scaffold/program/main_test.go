@@ -19,11 +19,13 @@ func TestEndpointsPayAnOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	start(t, b)
-	if _, err := b.Send(t.Context(), PlaceOrder{Order: "7", Cents: 1990}); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), payWithin/2)
+	defer cancel()
+	if _, err := b.Send(ctx, PlaceOrder{Order: "7", Cents: 1990}); err != nil {
 		t.Fatal(err)
 	}
 	var order Order
-	for seen, err := range b.Watch(t.Context(), Orders, "7", bus.Mark{}) { // until it is complete
+	for seen, err := range b.Watch(ctx, Orders, "7", bus.Mark{}) { // until it is complete
 		if err == nil && seen.Life != bus.Absent {
 			err = seen.Into(&order)
 		}
