@@ -42,7 +42,7 @@ var layers = [][]string{
 		"scheduler/remote/broker", "memory", "eddaui"},
 	{"internal/uihost"},
 	{"eddadev", "eddatest"},
-	{"examples"},
+	{"examples", "internal/scaffold"},
 	{"cmd"},
 }
 
@@ -61,7 +61,7 @@ var testTools = []string{"internal/bouncer", "internal/failover", "internal/pgde
 
 // demos start a Postgres of their own, as tests do: no program in production links them. The command edda starts one if
 // it is asked to.
-var demos = []string{"cmd", "eddadev", "eddatest", "examples"}
+var demos = []string{"cmd", "eddadev", "eddatest", "examples", "internal/scaffold"}
 
 // pinned is all that a program with sagas and a bus links beyond the standard library.
 var pinned = []string{

@@ -2,14 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/edda-go/edda/internal/demo"
 	"github.com/edda-go/edda/internal/demo/pages"
 	"github.com/edda-go/edda/internal/demo/trade"
 	worlds "github.com/edda-go/edda/internal/demo/world"
+	"github.com/edda-go/edda/internal/scaffold"
+	"github.com/edda-go/edda/internal/view"
 	"github.com/spf13/cobra"
 )
 
@@ -80,4 +84,34 @@ func (t beginnings) show(ctx context.Context, name, address string) error {
 		_, _ = fmt.Fprintf(t.out, "Look at it in a browser: %s\n", site.URL())
 		return site.Wait()
 	})
+}
+
+func (t beginnings) newCommand() *cobra.Command {
+	o := scaffold.Options{}
+	c := &cobra.Command{
+		Use: "new NAME", Short: "Write a small program to begin with",
+		Long: `Write a small program to begin with into the folder NAME, which must be new or empty: a saga, a
+service that answers it, a timeout, and tests, one of them with a Postgres. Its go.mod requires the version of this
+command, or with --replace the source of Edda in a folder.`,
+		Example: `  edda new shop
+  edda new shop --module example.com/shop
+  edda new /tmp/shop --replace .`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.Folder, o.Version = args[0], ownVersion()
+			if o.Replace == "" && (o.Version == noVersion || strings.HasSuffix(o.Version, "+dirty")) {
+				return usage(c, errors.New("this command was built from a folder and is no version of Edda: give that "+
+					"folder with --replace"))
+			}
+			files, err := scaffold.Write(o)
+			if err != nil {
+				return err
+			}
+			return t.print(lineOf(view.Object{"folder", o.Folder, "files", files},
+				"%s has a program. To run it: cd %s && go mod tidy && go run .", o.Folder, quoted(o.Folder)))
+		},
+	}
+	c.Flags().StringVar(&o.Module, "module", "", "the path of its module (default the last part of NAME)")
+	c.Flags().StringVar(&o.Replace, "replace", "", "a folder with the source of Edda, to use in place of a version")
+	return c
 }

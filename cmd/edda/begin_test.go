@@ -5,6 +5,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -60,4 +62,35 @@ func TestDemoOfAWorld(t *testing.T) {
 	if got := <-code; got != exitDone {
 		t.Errorf("exit code %d after Ctrl-C", got)
 	}
+}
+
+// The program that the command writes is tested in internal/scaffold.
+func TestNew(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "shop")
+	s := runWith(t.Context(), "new", folder, "--replace", "../..", "--module", "example.com/coffee")
+	want := folder + " has a program. To run it: cd " + folder + " && go mod tidy && go run .\n"
+	if s.code != exitDone || s.out != want || s.err != "" {
+		t.Fatalf("%+v", s)
+	}
+	mod, err := os.ReadFile(filepath.Join(folder, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	says(t, string(mod), "module example.com/coffee\n", "replace github.com/edda-go/edda => ")
+	for wrong, reason := range map[string]string{
+		"new " + folder + " --replace ../..":                    "is not empty",
+		"new " + folder + "/log --replace ../..":                "package log is Go's own",
+		"new " + folder + "/other --replace " + folder:          "is not the source of Edda",
+		"new " + folder + "/other":                              "give that folder with --replace",
+		"new":                                                   "accepts 1 arg(s), received 0",
+		"new " + folder + "/other --replace ../.. --module a:b": "want letters, digits",
+	} {
+		s := runWith(t.Context(), strings.Fields(wrong)...)
+		if s.code == exitDone || !strings.Contains(s.err, reason) {
+			t.Errorf("edda %s: %+v, want %q", wrong, s, reason)
+		}
+	}
+	s = runWith(t.Context(), "new", filepath.Join(folder, "two"), "--replace", "../..", "--json")
+	says(t, s.out, `"folder": "`+folder+`/two"`, `"main_test.go"`)
 }
