@@ -14,7 +14,7 @@ FAKETIME := @command -v dpkg >/dev/null && ! ls /usr/lib/*/faketime/libfaketime.
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule viewers permits remote border otel collector rabbitmq bouncer failover versions web pages alerts mutants kubernetes licences vulnerabilities snapshot lint fmt
+.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule viewers permits remote border otel collector rabbitmq bouncer failover versions web pages alerts docs mutants kubernetes licences vulnerabilities snapshot lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
@@ -112,6 +112,9 @@ alerts: ## check the alerts of Prometheus, and make each of them fire
 	cd eddaprom/grafana && promtool check rules alerts.yaml && promtool test rules alerts_test.yaml
 	$(GO) test -count=1 -run 'Alert|Dashboard|Expression' ./eddaprom
 
+docs: ## build the documentation site into docs/site/.public, of VERSION if it is given; ARGS="-serve :8080" shows it
+	cd docs/site && $(GO) run . -version "$(VERSION)" $(ARGS)
+
 mutants: ## break the engine on purpose, and see that the tests notice
 	$(GO) run ./internal/mutants -record internal/mutants/record.txt -page docs/internals/mutants.md
 
@@ -138,6 +141,7 @@ lint: ## run the linters, pinned in .ci/tools
 	cd internal/chaos/border && $(LINT_BELOW) run --build-tags rabbitmq ./...
 	cd examples/two-databases && $(LINT_BELOW) run ./...
 	cd examples/remote && $(LINT_BELOW) run ./...
+	cd docs/site && $(LINT_BELOW) run ./...
 
 fmt: ## format the Go files
 	gofmt -w .
