@@ -57,7 +57,9 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `history ended` | `lives`":     lifeOf(history.Life{}),
 		"| `vitals` | `at`": slices.Concat(Vitals(&vitals.Report{}).JSON, vitalOf(vitals.Vital{}),
 			holderOf(vitals.Holder{}), listsOf(&vitals.Report{})),
-		"| `map` | `endpoints`": slices.Concat(Map(&flow.Map{}).JSON, mappedOf(flow.Endpoint{}), edgeOf(flow.Edge{})),
+		"| `endpoint pace` | `paces`": Paces([]flow.Pace{{}}).Rows[0].JSON,
+		"| `map` | `endpoints`": slices.Concat(Map(&flow.Map{}).JSON, mappedOf(flow.Endpoint{}),
+			edgeOf(flow.Edge{})),
 		"| `history conversation` | `count`": nodeOf(&whereabouts.Node{
 			Effects: []whereabouts.Group{{}}}),
 	}
