@@ -34,7 +34,7 @@ var layers = [][]string{
 	{"outbox", "internal/batch", "internal/leased", "internal/partition", "internal/firing", "internal/watch"},
 	{"history/whereabouts", "operate/flow", "operate/vitals", "operate/instances", "operate/messages",
 		"operate/partitions"},
-	{"bus", "limit", "operate", "scheduler"},
+	{"bus", "limit", "operate", "operate/bulk", "scheduler"},
 	{"bus/watermill", "scheduler/remote", "internal/timetable", "internal/view"},
 	{"eddaui/internal/act", "internal/advice"},
 	{"", "eddaui/internal/page", "eddaui/internal/live"},

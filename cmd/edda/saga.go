@@ -1,13 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/bulk"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/spf13/cobra"
@@ -18,10 +23,12 @@ func (t sagas) commands() *cobra.Command {
 		Use: "saga", Short: "Show living saga instances, repair and end them, and move their timeouts",
 		Example: `  edda saga list order --prefix 2026-
   edda saga show order 2026-0007
-  edda saga repair order 2026-0007 --version 3 --state fixed.json --reason "the total was lost"`,
+  edda saga repair order 2026-0007 --version 3 --state fixed.json --reason "the total was lost"
+  edda saga end order --prefix load- --reason "the load test" --yes
+  edda saga export order > orders.jsonl`,
 		RunE: group,
 	}
-	c.AddCommand(t.list(), t.show(), t.repair(), t.end(), t.retime())
+	c.AddCommand(t.list(), t.show(), t.repair(), t.end(), t.send(), t.export(), t.retime())
 	return c
 }
 
@@ -102,4 +109,208 @@ func lastVersions(ctx context.Context, op *operate.Operator, i saga.Instance) ([
 	}
 	versions, _, err := op.History().Timeline(ctx, life, saga.ID{}, 10)
 	return versions, err
+}
+
+// manyFlags choose instances of a saga.
+type manyFlags struct {
+	bulk.Filter
+	all   bool
+	until string
+}
+
+func (m *manyFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&m.Prefix, "prefix", "", "those whose keys begin with this")
+	c.Flags().BoolVar(&m.all, "all", false, "all instances of the saga")
+	c.Flags().StringVar(&m.until, "started-before", "", "only those that started earlier: 2026-11-21T10:00:00Z, or "+
+		"2h for two hours ago")
+	c.Flags().StringVar(&m.After, "after", "", "only those behind this key: to go on with what was interrupted")
+}
+
+// given reports whether a flag chooses anything.
+func (m *manyFlags) given() bool { return m.all || m.Prefix+m.until+m.After != "" }
+
+func (m *manyFlags) check(c *cobra.Command) error {
+	switch {
+	case m.all && m.Prefix != "":
+		return usage(c, errors.New("--all chooses every instance: leave out --prefix"))
+	case !m.all && m.Prefix == "":
+		return usage(c, errors.New("give --prefix, or --all for all instances of the saga"))
+	}
+	return checkTimes(c, "started-before", m.until)
+}
+
+// read reads what is measured by the database's clock.
+func (m *manyFlags) read(ctx context.Context, t *tool) error {
+	if m.until == "" {
+		return nil
+	}
+	now, err := t.now(ctx)
+	m.Until, _ = view.ReadTime(m.until, now) // check has read it once
+	return err
+}
+
+// deed is what a command does to many instances.
+type deed struct {
+	does, did string // "end", "ended"
+	asks      string // before it is done
+	goesOn    string // what its command has beside the flags of the filter
+	do        func(ctx context.Context, op *bulk.Operator, f bulk.Filter, progress func(bulk.Done)) (bulk.Done, error)
+}
+
+// many shows what is chosen, asks, does something to it, and prints what was done. It says how to go on if it is
+// interrupted.
+func (t sagas) many(c *cobra.Command, m *manyFlags, yes bool, d deed) error {
+	ctx, _, err := t.openWithin(c.Context(), t.unbounded(c))
+	if err != nil {
+		return err
+	}
+	op, err := bulk.New(t.pool, bulk.Options{Schema: t.schemaName()})
+	if err == nil {
+		err = m.read(ctx, t.tool)
+	}
+	look := bulk.Look{}
+	if err == nil {
+		look, err = op.Look(ctx, m.Filter)
+	}
+	if err != nil {
+		return causeOf(ctx, err)
+	}
+	m.Until = look.Until
+	if !yes && look.Count > 0 {
+		t.showChosen(look)
+	}
+	if err := t.confirm(c, yes || look.Count == 0, d.asks); err != nil {
+		return err
+	}
+	said, goOn := time.Now(), t.goingOn(m, d)
+	done, err := d.do(ctx, op, m.Filter, func(d bulk.Done) {
+		if time.Since(said) >= tellEvery {
+			said = time.Now()
+			t.say(fmt.Sprintf("%d so far. If it is interrupted, it goes on with: %s", d.Done, goOn(d.Last)))
+		}
+	})
+	if err != nil {
+		t.say(fmt.Sprintf("%d were %s. It goes on with: %s", done.Done, d.did, goOn(done.Last)))
+		return causeOf(ctx, err)
+	}
+	printErr := t.print(lineOf(view.Object{"done", done.Done, "gone", done.Gone, "kept", done.Kept, "error", done.Error,
+		"last", done.Last}, "%d instances were %s.", done.Done, d.did))
+	if done.Kept > 0 {
+		return errors.Join(printErr, fmt.Errorf("%d are as they were; the last: %s", done.Kept, done.Error))
+	}
+	return printErr
+}
+
+// showChosen prints how many instances are chosen, and the first of them.
+func (t sagas) showChosen(l bulk.Look) {
+	count := strconv.FormatInt(l.Count, 10)
+	if l.Capped {
+		count += " or more"
+	}
+	t.say(fmt.Sprintf("%s instances are chosen:", count))
+	for _, i := range l.First {
+		t.say(view.Escape(fmt.Sprintf("    %s %s, version %d, started %s", i.Instance.Saga, i.Instance.Key,
+			i.Instance.Version, view.Moment(i.Started))))
+	}
+	if rest := l.Count - int64(len(l.First)); rest > 0 {
+		t.say(fmt.Sprintf("    and %d more", rest))
+	}
+}
+
+// goingOn returns the command that goes on behind a key.
+func (t sagas) goingOn(m *manyFlags, d deed) func(last string) string {
+	which := " --all"
+	if m.Prefix != "" {
+		which = " --prefix " + quoted(m.Prefix)
+	}
+	return func(last string) string {
+		command := "edda saga " + d.does + " " + quoted(m.Saga) + d.goesOn + which + " --started-before " +
+			m.Until.Format(time.RFC3339Nano)
+		if last = cmp.Or(last, m.After); last != "" {
+			command += " --after " + quoted(last)
+		}
+		return view.Escape(command)
+	}
+}
+
+func (t sagas) send() *cobra.Command {
+	m, s, job, yes := &manyFlags{}, &sending{}, "", false
+	c := &cobra.Command{
+		Use: "send SAGA KIND --body FILE", Short: "Send a message to many instances",
+		Long: `Send a message to each instance of a saga whose key begins with --prefix, or to all. The body is the same
+for all: the instance is named beside it. What is chosen is counted and the first ten are shown; a person at a terminal
+is asked, and otherwise --yes does it. "edda send --instance" sends to one.
+
+Each instance is a transaction of its own, with its entry of the audit. What starts after the command is not part of it.
+A command that is interrupted, or killed, has printed how it goes on: with its --job an instance gets the message once,
+however often it is sent within seven days.`,
+		Example: `  edda saga send order order.nudge --body nudge.json --prefix 2026-
+  edda saga send order order.nudge --body nudge.json --all --started-before 48h --reason "the mails were lost" --yes`,
+		Args: arguments(cobra.ExactArgs(2)),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			m.Saga, s.message.Kind = args[0], args[1]
+			if err := m.check(c); err != nil {
+				return err
+			}
+			of := bulk.Send{Job: bulk.JobID()}
+			if job != "" {
+				if of.Job, err = saga.ParseID(job); err != nil {
+					return usage(c, fmt.Errorf("--job %s: %w", view.Escape(job), err))
+				}
+			}
+			if err := s.read(c, t.tool); err != nil {
+				return err
+			}
+			of.Message = s.message
+			goesOn := " " + quoted(args[1]) + " --body FILE --job " + of.Job.String()
+			d := deed{does: "send", did: "sent to", goesOn: goesOn,
+				asks: "Send to them? What their handlers do cannot be undone."}
+			d.do = func(ctx context.Context, op *bulk.Operator, f bulk.Filter, p func(bulk.Done)) (bulk.Done, error) {
+				return op.Send(ctx, f, of, p)
+			}
+			return t.many(c, m, yes, d)
+		},
+	}
+	m.add(c)
+	s.add(c)
+	c.Flags().StringVar(&job, "job", "", "go on with the one of this id, which was interrupted")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return c
+}
+
+func (t sagas) export() *cobra.Command {
+	m := &manyFlags{}
+	c := &cobra.Command{
+		Use: "export SAGA", Short: "Print instances with their states as JSON lines",
+		Long: `Print the living instances of a saga as JSON lines, in the order of their keys, with the fields of "edda
+saga list" and the state. What the history has masked as secret is masked here too; of a saga whose endpoint keeps no
+history the command cannot know what is secret. Control characters are escaped. The audit has an entry with who exported
+what. What starts after the command is left out.`,
+		Example: `  edda saga export order > orders.jsonl
+  edda saga export order --prefix 2026- --reason "for the auditors" | jq .state`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			m.Saga = args[0]
+			m.all = m.Prefix == ""
+			if err := m.check(c); err != nil {
+				return err
+			}
+			ctx, _, err := t.openWithin(c.Context(), t.unbounded(c))
+			if err != nil {
+				return err
+			}
+			op, err := bulk.New(t.pool, bulk.Options{Schema: t.schemaName()})
+			if err == nil {
+				err = m.read(ctx, t.tool)
+			}
+			if err == nil {
+				_, err = op.Export(ctx, m.Filter, bulk.Export{}, func(l persistence.Listed) error {
+					return histories(t).jsonLine(view.Instances([]persistence.Listed{l}, 0).Rows[0].JSON)
+				})
+			}
+			return causeOf(ctx, err)
+		},
+	}
+	m.add(c)
+	return c
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/bulk"
 	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/persistence"
 	"github.com/spf13/cobra"
@@ -147,16 +148,27 @@ func diffOf(before, after []byte) string {
 }
 
 func (t sagas) end() *cobra.Command {
-	reason, version, yes := "", int64(0), false
+	reason, version, yes, m := "", int64(0), false, &manyFlags{}
 	c := because("reason", &reason, &cobra.Command{
-		Use: "end SAGA KEY --reason TEXT", Short: "End an instance without its handlers",
+		Use: "end SAGA [KEY] --reason TEXT", Short: "End an instance without its handlers, or many",
 		Long: `End an instance as if it had completed, without its handlers: its row is deleted with its timeouts, and
 its key may start anew. No saga is told, and what is on its way to the instance finds none. A run of a manifest that the
 instance was started for is cancelled. A person at a terminal is asked; otherwise --yes does it. The history shows it as
-stopped. With --version an instance that has another version by now is left alone.`,
-		Example: `  edda saga end order 2026-0007 --reason "an order of the load test"`,
-		Args:    arguments(cobra.ExactArgs(2)),
+stopped. With --version an instance that has another version by now is left alone.
+
+Without KEY, and with --prefix or --all, many end, each in a transaction of its own: they are counted and the first ten
+are shown before. What starts after the command is not part of it. A command that is interrupted, or killed, is run
+again: what it has ended is gone.`,
+		Example: `  edda saga end order 2026-0007 --reason "an order of the load test"
+  edda saga end order --prefix load- --reason "the load test" --yes`,
+		Args: arguments(cobra.RangeArgs(1, 2)),
 		RunE: func(c *cobra.Command, args []string) error {
+			if m.Saga = args[0]; len(args) == 1 {
+				return t.endMany(c, m, version, yes, reason)
+			}
+			if m.given() {
+				return usage(c, errors.New("give a KEY, or choose many"))
+			}
 			e := instances.End{Saga: args[0], Key: args[1], Version: version, Reason: reason}
 			return t.change(c, args, yes, func(i changing) (string, string) {
 				return fmt.Sprintf("It has version %d, and %d timeouts wait. State: %s", i.before.Instance.Version,
@@ -170,7 +182,22 @@ stopped. With --version an instance that has another version by now is left alon
 	})
 	c.Flags().Int64Var(&version, "version", 0, "end it only if it has this version; 0 is any")
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	m.add(c)
 	return c
+}
+
+func (t sagas) endMany(c *cobra.Command, m *manyFlags, version int64, yes bool, reason string) error {
+	if version != 0 {
+		return usage(c, errors.New("--version is of one instance: give its KEY"))
+	}
+	if err := m.check(c); err != nil {
+		return err
+	}
+	d := deed{does: "end", did: "ended", goesOn: " --reason TEXT", asks: "End them? Nothing brings them back."}
+	d.do = func(ctx context.Context, op *bulk.Operator, f bulk.Filter, p func(bulk.Done)) (bulk.Done, error) {
+		return op.End(ctx, f, bulk.End{Reason: reason}, p)
+	}
+	return t.many(c, m, yes, d)
 }
 
 func (t sagas) retime() *cobra.Command {

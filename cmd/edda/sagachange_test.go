@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,4 +128,107 @@ func TestSagaTimeout(t *testing.T) {
 	says(t, w.want(exitFailed, "saga", "timeout", "order", "7", "due", "--fire").err, "is being handled")
 	w.want(exitUsage, "saga", "timeout", "order", "7", "due")
 	w.want(exitUsage, "saga", "timeout", "order", "7", "due", "--at", "tomorrow")
+}
+
+// many7 is a world in which order 7 lives, and as many as n of a load test.
+func many7(t *testing.T, n int) *world {
+	t.Helper()
+	w := living7(t)
+	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state)
+		SELECT gen_random_uuid(), 'order', 'load-' || lpad(n::text, 4, '0'), 1, 1, '{"N":1}' FROM
+		generate_series(1, $1::int) n`, n)
+	return w
+}
+
+// What is chosen is shown before it ends, and nothing else ends.
+func TestSagaEndMany(t *testing.T) {
+	w := many7(t, 12)
+	end := []string{"saga", "end", "order", "--prefix", "load-", "--reason", "the load test"}
+	says(t, w.want(exitUsage, end...).err, "12 instances are chosen:", "order load-0010, version 1", "and 2 more",
+		"nothing was changed: add --yes")
+	s := w.at("n\n", end...)
+	says(t, s.err, "End them? Nothing brings them back. [y/N]")
+	if n := w.count(`SELECT count(*) FROM edda.saga`); n != 13 || s.code != exitFailed {
+		t.Errorf("a person said no: exit code %d, %d instances live", s.code, n)
+	}
+	w.prints(w.want(exitDone, append(end, "--yes")...).out, `| 12 instances were ended.`)
+	w.prints(w.want(exitDone, append(end, "--json")...).out, `
+		| {
+		|  "done": 0,
+		|  "gone": 0,
+		|  "kept": 0,
+		|  "error": "",
+		|  "last": ""
+		| }`)
+	if n := w.count(`SELECT count(*) FROM edda.saga WHERE key = '7'`); n != 1 {
+		t.Error("order 7 has ended, too")
+	}
+	if n := w.count(`SELECT count(*) FROM edda.audit WHERE verb = 'saga.end' AND reason = 'the load test'`); n != 12 {
+		t.Errorf("%d entries of the audit, want 12", n)
+	}
+	for _, wrong := range [][]string{{"order"}, {"order", "7", "--all"}, {"order", "--all", "--prefix", "x"},
+		{"order", "--all", "--version", "3"}, {"order", "--all", "--started-before", "noon"}} {
+		w.want(exitUsage, append([]string{"saga", "end", "--reason", "x"}, wrong...)...)
+	}
+}
+
+// Whoever interrupts a command is told how to go on, and with that each instance gets the message once.
+func TestInterruptedSagaSendGoesOn(t *testing.T) {
+	w := many7(t, 400)
+	w.want(exitDone, "migrate", "install", "orders", "--kinds", "order.nudge")
+	body := w.file(`{}`)
+	ctx, interrupt := context.WithCancel(t.Context())
+	ended := make(chan said)
+	go func() {
+		ended <- w.eddaIn(ctx, "saga", "send", "order", "order.nudge", "--body", body, "--prefix", "load-", "--delay",
+			"1h", "--yes")
+	}()
+	for w.count(`SELECT count(*) FROM edda.queue_1 WHERE kind = 'order.nudge'`) < 3 {
+	}
+	interrupt()
+	s := <-ended
+	if s.code != exitInterrupted {
+		t.Fatalf("%+v", s)
+	}
+	_, command, _ := strings.Cut(s.err, "It goes on with: edda ")
+	command, _, _ = strings.Cut(command, "\n")
+	says(t, command, "saga send order order.nudge --body FILE --job ", " --prefix load- --started-before ",
+		" --after load-")
+	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state)
+		VALUES (gen_random_uuid(), 'order', 'load-9999', 1, 1, '{}')`)
+	again := strings.Fields(strings.Replace(command, "FILE", body, 1))
+	again = append(again, "--delay", "1h", "--yes")
+	w.want(exitDone, again...)
+	again[slices.Index(again, "--after")+1] = "load-0000" // from the beginning
+	w.prints(w.want(exitDone, again...).out, `| 400 instances were sent to.`)
+	if n := w.count(`SELECT count(*) FROM edda.queue_1 WHERE kind = 'order.nudge'`); n != 400 {
+		t.Errorf("%d messages for 400 instances", n)
+	}
+	if n := w.count(`SELECT count(DISTINCT header) FROM edda.queue_1 WHERE kind = 'order.nudge'`); n != 400 {
+		t.Errorf("they are for %d instances", n)
+	}
+	w.want(exitUsage, "saga", "send", "order", "order.nudge", "--body", body, "--all", "--job", "7")
+	says(t, w.want(exitFailed, "saga", "send", "order", "order.none", "--body", body, "--all", "--yes").err,
+		"no endpoint", "0 were sent to")
+}
+
+func TestSagaExport(t *testing.T) {
+	w := many7(t, 2)
+	out := w.want(exitDone, "saga", "export", "order", "--reason", "a drill").out
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	var found struct {
+		Key      string
+		State    map[string]int
+		Timeouts []any
+	}
+	if err := json.Unmarshal([]byte(lines[0]), &found); err != nil || len(lines) != 3 || found.Key != "7" ||
+		found.State["N"] != 1 || len(found.Timeouts) != 2 {
+		t.Errorf("%s: %+v, %v", lines, found, err)
+	}
+	if n := w.count(`SELECT count(*) FROM edda.audit WHERE verb = 'saga.export' AND reason = 'a drill'`); n != 1 {
+		t.Errorf("%d entries of the audit, want 1", n)
+	}
+	if out := w.want(exitDone, "saga", "export", "order", "--prefix", "x").out; out != "" {
+		t.Errorf("it prints %s", out)
+	}
 }

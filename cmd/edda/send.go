@@ -51,14 +51,19 @@ that was lost can be sent again; the kind of an answer has no consumer, so give 
 			})
 		},
 	}
+	s.add(c)
+	c.Flags().StringVar(&s.instance, "instance", "", "send it to this living instance, given as SAGA/KEY")
+	c.Flags().StringVar(&s.id, "id", "", "the id of the message, so that sending it twice writes it once")
+	return c
+}
+
+// add adds the flags of a message, whoever gets it.
+func (s *sending) add(c *cobra.Command) {
 	c.Flags().StringVar(&s.body, "body", "", `file with the body; "-" is the standard input (required)`)
 	c.Flags().BoolVar(&s.raw, "raw", false, "take the bytes of the body as they are, JSON or not")
 	c.Flags().StringVar(&s.message.To, "to", "", "send it to this endpoint")
-	c.Flags().StringVar(&s.instance, "instance", "", "send it to this living instance, given as SAGA/KEY")
 	c.Flags().StringArrayVar(&s.headers, "header", nil, "header, as NAME=VALUE; may be given again")
 	c.Flags().DurationVar(&s.message.Delay, "delay", 0, "how long after now it is due")
-	c.Flags().StringVar(&s.id, "id", "", "the id of the message, so that sending it twice writes it once")
-	return c
 }
 
 // read reads what needs no database.

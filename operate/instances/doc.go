@@ -18,6 +18,6 @@
 //
 // # Failures
 //
-// ErrNotFound, ErrVersion, ErrRemembered, ErrState, ErrNoTimeout and ErrInHand: nothing has changed then. After any
-// other error nothing has changed, unless the connection broke during the commit: look at the version.
+// ErrNotFound, ErrVersion, ErrRemembered, ErrState, ErrFaulty, ErrNoTimeout and ErrInHand: nothing has changed then.
+// After any other error nothing has changed, unless the connection broke during the commit: look at the version.
 package instances

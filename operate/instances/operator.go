@@ -32,6 +32,8 @@ var (
 	ErrRemembered = errors.New("the instance has completed, and is only remembered")
 	// ErrState says that a state cannot be one of the saga.
 	ErrState = errors.New("this is no state of the saga")
+	// ErrFaulty says that a column of the instance's row cannot be decoded.
+	ErrFaulty = errors.New("the row cannot be read wholly")
 )
 
 // Operator changes instances of one schema. It is safe for concurrent use.
@@ -105,7 +107,7 @@ func (o *Operator) locked(ctx context.Context, on target, do func(c *change) err
 		}
 		switch i := &c.row.Instance; {
 		case c.row.Faulty != nil:
-			return fmt.Errorf("the row cannot be read wholly: %w", c.row.Faulty)
+			return fmt.Errorf("%w: %w", ErrFaulty, c.row.Faulty)
 		case !i.RememberedUntil().IsZero():
 			return fmt.Errorf("%w until %s", ErrRemembered, i.RememberedUntil().UTC().Format("2006-01-02 15:04:05Z"))
 		case on.version != 0 && i.Version != on.version:

@@ -1,11 +1,17 @@
 package instances
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/secret"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
 )
 
 // keeping is what the audit and the history may keep of states of one instance.
@@ -34,6 +40,36 @@ func (c *change) keeps(ctx context.Context) (keeping, error) {
 		}
 	}
 	return k, nil
+}
+
+// Public reads a living instance with its state as the audit may keep it: without its secrets, and without what
+// Options.Redact takes away. The state is nil if it is not JSON. A definition of nil is not known; then the secrets are
+// those that the history has masked. It takes no lock. Errors: ErrNotFound.
+func (o *Operator) Public(ctx context.Context, name, key string, def *saga.Definition) (persistence.Listed, error) {
+	l, err := o.show(ctx, name, key, def)
+	if err != nil {
+		err = fmt.Errorf("read saga %.80s/%.80q: %w", name, key, pgerr.Explain(err))
+	}
+	return l, err
+}
+
+func (o *Operator) show(ctx context.Context, name, key string, def *saga.Definition) (l persistence.Listed, err error) {
+	err = pgx.BeginTxFunc(ctx, o.pool, pg.ReadCommitted, func(tx pgx.Tx) (err error) {
+		pg.EnsureArrays(tx.Conn().TypeMap())
+		ok := false
+		if l, ok, err = o.sagas.Show(ctx, tx, name, key); err != nil || !ok {
+			return cmp.Or(err, ErrNotFound)
+		}
+		found, err := o.sagas.Load(ctx, tx, []persistence.Ref{{ID: l.Instance.ID}}) // for its page of the history
+		if err != nil || found[0].Status != persistence.Loaded {
+			return cmp.Or(err, ErrNotFound)
+		}
+		c := &change{Operator: o, tx: tx, def: def, row: found[0]}
+		keeps, err := c.keeps(ctx)
+		l.Instance.State = keeps.public(l.Instance.State)
+		return err
+	})
+	return l, err
 }
 
 // public is what the audit may keep of a state, as JSON; a text that is not JSON is left out.

@@ -1,0 +1,195 @@
+package bulk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/operate/messages"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Operator does something to many instances of one schema. It is safe for concurrent use.
+type Operator struct {
+	pool      *pg.Pool
+	sagas     *persistence.Store
+	audit     *audit.Store
+	instances *instances.Operator
+	messages  *messages.Operator
+}
+
+// Options of an Operator. Every zero is a default.
+type Options struct {
+	Schema string // "" is "edda"
+	// Redact returns what of a state the audit, the history and an export may have; nil is all that is not secret.
+	Redact func(saga string, state []byte) []byte
+}
+
+// New makes an Operator over pool. It does no I/O. It fails if the schema's name is invalid.
+func New(pool *pgxpool.Pool, o Options) (*Operator, error) {
+	one, err := instances.New(pool, instances.Options{Schema: o.Schema, Redact: o.Redact})
+	if err != nil {
+		return nil, fmt.Errorf("new operator of many instances: %w", err)
+	}
+	post, err := messages.New(pool, o.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("new operator of many instances: %w", err)
+	}
+	schema, err := pg.ParseSchema(o.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("new operator of many instances: %w", err)
+	}
+	return &Operator{pg.Committed(pool), persistence.New(schema), audit.Of(schema), one, post}, nil
+}
+
+// Filter chooses living instances of one saga.
+type Filter struct {
+	Saga   string
+	Prefix string    // of the keys; "" is all
+	After  string    // a key: only those behind it, to go on with what was interrupted
+	Until  time.Time // only those that began before it, by the database's clock; zero is the time of the call
+}
+
+var errNoSaga = errors.New("the name of the saga is missing")
+
+// CountLimit is the highest number to which Look counts.
+const CountLimit = 10_000
+
+// mostShown is how many instances Look shows.
+const mostShown = 10
+
+// Look is what a Filter chooses.
+type Look struct {
+	Count  int64
+	Capped bool                 // there may be more
+	First  []persistence.Listed // the first ten, without their states
+	Until  time.Time            // that of the filter, or the time of the call: put it into the filter of what follows
+}
+
+// Look counts the instances that a filter chooses, up to CountLimit, and shows the first of them.
+func (o *Operator) Look(ctx context.Context, f Filter) (l Look, err error) {
+	f, err = o.settled(ctx, f)
+	l.Until = f.Until
+	if err == nil {
+		err = o.each(ctx, f, func(i persistence.Listed) error {
+			if len(l.First) < mostShown {
+				l.First = append(l.First, i)
+			}
+			if l.Count++; l.Count == CountLimit {
+				l.Capped = true
+				return errEnough
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return Look{}, fmt.Errorf("look at instances of %.80s: %w", f.Saga, err)
+	}
+	return l, nil
+}
+
+// errEnough ends a walk.
+var errEnough = errors.New("it is enough")
+
+// settled is the filter with a time.
+func (o *Operator) settled(ctx context.Context, f Filter) (Filter, error) {
+	if f.Saga == "" {
+		return f, errNoSaga
+	}
+	if !f.Until.IsZero() {
+		return f, nil
+	}
+	if err := o.pool.QueryRow(ctx, "select clock_timestamp()").Scan(&f.Until); err != nil {
+		return f, pgerr.Explain(err)
+	}
+	f.Until = f.Until.UTC()
+	return f, nil
+}
+
+// each calls do for each instance that lives and has not completed, a page of the list at a time.
+func (o *Operator) each(ctx context.Context, f Filter, do func(persistence.Listed) error) error {
+	for {
+		page, err := o.sagas.List(ctx, o.pool, persistence.ListOptions{Saga: f.Saga, KeyPrefix: f.Prefix,
+			AfterSaga: f.Saga, AfterKey: f.After, Limit: persistence.MaxLimit})
+		if err != nil {
+			return pgerr.Explain(err)
+		}
+		for _, l := range page {
+			f.After = l.Instance.Key
+			if !l.Started.Before(f.Until) || !l.Instance.RememberedUntil().IsZero() {
+				continue
+			}
+			if err := do(l); errors.Is(err, errEnough) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+		}
+		if len(page) < persistence.MaxLimit {
+			return nil
+		}
+	}
+}
+
+// Done is what was done to many instances.
+type Done struct {
+	Done  int64
+	Gone  int64  // had ended meanwhile
+	Kept  int64  // are as they were, because their rows cannot be read
+	Error string // why the last of those was kept
+	Last  string // the key of the last instance, of whatever outcome; "" if there was none
+}
+
+// raceWait is how long a call waits before it repeats a transaction that another one has won.
+const raceWait = 20 * time.Millisecond
+
+// all does something to each instance, and counts.
+func (o *Operator) all(
+	ctx context.Context, f Filter, progress func(Done), one func(saga.Instance) error,
+) (Done, error) {
+	done := Done{}
+	f, err := o.settled(ctx, f)
+	if err == nil {
+		err = o.each(ctx, f, func(l persistence.Listed) error {
+			err := one(l.Instance)
+			for pgerr.ClassOf(err) == pgerr.Race {
+				if err = run.Sleep(ctx, run.Jitter(raceWait)); err == nil {
+					err = one(l.Instance)
+				}
+			}
+			if err = done.count(err); err != nil {
+				return err
+			}
+			if done.Last = l.Instance.Key; progress != nil {
+				progress(done)
+			}
+			return nil
+		})
+	}
+	return done, err
+}
+
+// count counts one instance. It returns an error that is not of the instance.
+func (d *Done) count(err error) error {
+	switch {
+	case err == nil:
+		d.Done++
+	case errors.Is(err, instances.ErrNotFound), errors.Is(err, instances.ErrRemembered),
+		errors.Is(err, messages.ErrNotFound):
+		d.Gone++
+	case errors.Is(err, instances.ErrFaulty):
+		d.Kept++
+		d.Error = err.Error()
+	default:
+		return err
+	}
+	return nil
+}

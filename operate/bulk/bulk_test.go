@@ -1,0 +1,292 @@
+package bulk_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/bulk"
+	"github.com/edda-go/edda/operate/messages"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }
+
+type (
+	place struct{ Order string }
+	order struct {
+		N    int
+		Card string `edda:"secret"`
+	}
+)
+
+func (place) Kind() string { return "order.place" }
+
+var orders = saga.Define("order", saga.Options{}, saga.StartedBy(func(m place) string { return m.Order },
+	func(*order, *saga.Context, place) error { return nil }))
+
+// crowd is a schema with instances of order, and an operator.
+type crowd struct {
+	*testing.T
+	pool   *pgxpool.Pool
+	schema pg.Schema
+	op     *bulk.Operator
+	log    *audit.Log
+}
+
+func newCrowd(t *testing.T, keys ...string) *crowd {
+	t.Helper()
+	t.Parallel()
+	pool, schema := pgtest.OddDatabase(t)
+	c := &crowd{T: t, pool: pool, schema: schema}
+	owner, err := operate.New(pgtest.Pool(t), operate.Options{Schema: schema.Name()})
+	c.must(err)
+	c.must(owner.Queues().Install(t.Context(), "orders", "order.nudge"))
+	c.op, err = bulk.New(pool, bulk.Options{Schema: schema.Name()})
+	c.must(err)
+	c.log, err = audit.New(pool, schema.Name())
+	c.must(err)
+	c.begin(keys...)
+	return c
+}
+
+func (c *crowd) must(err error) {
+	c.Helper()
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+func (c *crowd) exec(sql string, args ...any) {
+	c.Helper()
+	pgtest.Exec(c, c.pool, c.schema.Render(sql), args...)
+}
+
+// begin starts instances.
+func (c *crowd) begin(keys ...string) {
+	c.Helper()
+	c.exec(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
+		SELECT gen_random_uuid(), 'order', k, 1, 1, '{"N":7,"Card":"4711"}' FROM unnest($1::text[]) k`, keys)
+}
+
+func (c *crowd) count(sql string) (n int) {
+	c.Helper()
+	c.must(c.pool.QueryRow(c.Context(), c.schema.Render(sql)).Scan(&n))
+	return n
+}
+
+// living are the keys of the instances.
+func (c *crowd) living() (keys string) {
+	c.Helper()
+	c.must(c.pool.QueryRow(c.Context(), c.schema.Render(`SELECT coalesce(string_agg(key, ' ' ORDER BY key), '')
+		FROM :schema.saga`)).Scan(&keys))
+	return keys
+}
+
+func (c *crowd) entries(verb string) []audit.Entry {
+	c.Helper()
+	all, err := c.log.List(c.Context(), audit.Filter{Verb: verb})
+	c.must(err)
+	return all
+}
+
+// numbered are n keys.
+func numbered(n int) (keys []string) {
+	for k := range n {
+		keys = append(keys, fmt.Sprintf("load-%05d", k))
+	}
+	return keys
+}
+
+// A look counts what a filter chooses, over pages and up to its limit, and shows the first of them.
+func TestLook(t *testing.T) {
+	c := newCrowd(t, append(numbered(450), "real-1")...)
+	c.exec(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state) VALUES
+		(gen_random_uuid(), 'orders', 'load-1', 1, 1, '{}')`)
+	look, err := c.op.Look(t.Context(), bulk.Filter{Saga: "order", Prefix: "load-"})
+	if err != nil || look.Count != 450 || look.Capped || len(look.First) != 10 || look.Until.IsZero() ||
+		look.First[9].Instance.Key != "load-00009" {
+		t.Errorf("%+v, %v", look, err)
+	}
+	c.begin("load-9")
+	for want, f := range map[int64]bulk.Filter{
+		451: {Saga: "order", Until: look.Until}, 452: {Saga: "order"}, 1: {Saga: "order", After: "load-9"},
+		50: {Saga: "order", Prefix: "load-", After: "load-00399", Until: look.Until}, 0: {Saga: "orde"},
+	} {
+		if look, err := c.op.Look(t.Context(), f); err != nil || look.Count != want {
+			t.Errorf("%+v chooses %d, want %d; %v", f, look.Count, want, err)
+		}
+	}
+	c.begin(numbered(bulk.CountLimit + 1)[450:]...)
+	if look, err := c.op.Look(t.Context(), bulk.Filter{Saga: "order"}); err != nil || !look.Capped ||
+		look.Count != bulk.CountLimit {
+		t.Errorf("%d, capped %v, %v", look.Count, look.Capped, err)
+	}
+	if _, err := c.op.Look(t.Context(), bulk.Filter{}); err == nil {
+		t.Error("a filter without a saga was taken")
+	}
+}
+
+// What is chosen ends, each with its entry of the audit; what began later, what is only remembered and what cannot be
+// read stays, as do all others.
+func TestEnd(t *testing.T) {
+	c := newCrowd(t, "load-1", "load-2", "load-3", "load-4", "real-1")
+	c.exec(`UPDATE :schema.saga SET timeouts = '[1]' WHERE key = 'load-3'`)
+	c.exec(`UPDATE :schema.saga SET timeouts = '[{"kind":"edda.forget","due":"2099-01-01T00:00:00Z",
+		"id":"0198c0de-0000-7000-8000-000000000008"}]' WHERE key = 'load-4'`)
+	f := bulk.Filter{Saga: "order", Prefix: "load-"}
+	look, err := c.op.Look(t.Context(), f)
+	c.must(err)
+	c.begin("load-5")
+	f.Until = look.Until
+	ctx := audit.As(t.Context(), audit.Actor{Name: "ann"})
+	seen := 0
+	done, err := c.op.End(ctx, f, bulk.End{Reason: "a load test", Definition: orders}, func(d bulk.Done) {
+		if seen++; d.Last != fmt.Sprint("load-", seen) {
+			t.Errorf("after %d it is at %q", seen, d.Last)
+		}
+	})
+	if err != nil || look.Count != 3 || done.Done != 2 || done.Gone != 0 || done.Kept != 1 || !strings.Contains(done.Error, "cannot be read") {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if left := c.living(); left != "load-3 load-4 load-5 real-1" {
+		t.Errorf("left are %s", left)
+	}
+	all := c.entries("saga.end")
+	if len(all) != 2 || all[0].Target != "order/load-2" || all[0].Actor != "ann" || all[0].Reason != "a load test" ||
+		strings.Contains(string(all[0].Before), "4711") {
+		t.Errorf("%+v", all)
+	}
+}
+
+// A call that is interrupted has done what it says, and another one goes on behind it.
+func TestInterruptedEndGoesOn(t *testing.T) {
+	c := newCrowd(t, numbered(6)...)
+	ctx, interrupt := context.WithCancel(t.Context())
+	f := bulk.Filter{Saga: "order"}
+	done, err := c.op.End(ctx, f, bulk.End{Reason: "x"}, func(d bulk.Done) {
+		if d.Done == 2 {
+			interrupt()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || done.Done != 2 || done.Last != "load-00001" {
+		t.Errorf("%+v, %v", done, err)
+	}
+	c.exec("DELETE FROM :schema.saga WHERE key = 'load-00003'")
+	f.After = "load-00002"
+	if done, err = c.op.End(t.Context(), f, bulk.End{Reason: "x"}, nil); err != nil || done.Done != 2 ||
+		c.living() != "load-00002" {
+		t.Errorf("%+v, %v, and %s is left", done, err, c.living())
+	}
+}
+
+// Somebody else may end an instance that is about to be ended.
+func TestInstancesThatAreGoneAreCounted(t *testing.T) {
+	c := newCrowd(t, numbered(4)...)
+	nudge := bulk.Send{Message: messages.Message{Kind: "order.nudge", Body: []byte(`{}`)}}
+	for name, do := range map[string]func(progress func(bulk.Done)) (bulk.Done, error){
+		"send": func(progress func(bulk.Done)) (bulk.Done, error) {
+			return c.op.Send(t.Context(), bulk.Filter{Saga: "order"}, nudge, progress)
+		},
+		"end": func(progress func(bulk.Done)) (bulk.Done, error) {
+			return c.op.End(t.Context(), bulk.Filter{Saga: "order"}, bulk.End{Reason: "x"}, progress)
+		},
+	} {
+		c.exec("DELETE FROM :schema.saga")
+		c.begin(numbered(4)...)
+		done, err := do(func(d bulk.Done) {
+			if d.Last == "load-00000" {
+				c.exec("DELETE FROM :schema.saga WHERE key = 'load-00002'")
+			}
+		})
+		if err != nil || done.Done != 3 || done.Gone != 1 || done.Last != "load-00003" {
+			t.Errorf("%s: %+v, %v", name, done, err)
+		}
+	}
+}
+
+// Each instance gets the message of a job once, whatever is interrupted and done again.
+func TestSendReachesEachOnce(t *testing.T) {
+	c := newCrowd(t, numbered(5)...)
+	s := bulk.Send{Job: bulk.JobID(), Message: messages.Message{Kind: "order.nudge", Body: []byte(`{"a":1}`),
+		Delay: time.Hour, Reason: "they slept"}}
+	ctx, interrupt := context.WithCancel(audit.As(t.Context(), audit.Actor{Name: "ann"}))
+	done, err := c.op.Send(ctx, bulk.Filter{Saga: "order"}, s, func(d bulk.Done) {
+		if d.Done == 3 {
+			interrupt()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || done.Done != 3 || c.count("SELECT count(*) FROM :schema.queue_1") != 3 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if done, err := c.op.Send(t.Context(), bulk.Filter{Saga: "order"}, s, nil); err != nil || done.Done != 5 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	got := c.count(`SELECT count(DISTINCT convert_from(header, 'UTF8')::json ->> 'edda-instance')
+		FROM :schema.queue_1 q JOIN :schema.saga s ON s.iid::text = convert_from(q.header, 'UTF8')::json ->>
+			'edda-instance' WHERE q.due > now() + interval '50 minutes' AND q.body = '{"a":1}'`)
+	if all := c.count("SELECT count(*) FROM :schema.queue_1"); got != 5 || all != 5 {
+		t.Errorf("%d messages for %d instances, want 5", all, got)
+	}
+	if e := c.entries("message.send"); len(e) != 5 || e[4].Actor != "ann" || e[4].Reason != "they slept" ||
+		!strings.Contains(string(e[4].After), `"order/load-00000"`) {
+		t.Errorf("%+v", e)
+	}
+	s.Job = saga.ID{}
+	if _, err := c.op.Send(t.Context(), bulk.Filter{Saga: "order", After: "load-00003"}, s, nil); err != nil ||
+		c.count("SELECT count(*) FROM :schema.queue_1") != 6 {
+		t.Errorf("a new job has sent nothing: %v", err)
+	}
+	s.Message.Kind = "order.nobody"
+	if done, err := c.op.Send(t.Context(), bulk.Filter{Saga: "order"}, s, nil); !errors.Is(err, messages.ErrNoRoute) ||
+		done.Done != 0 || done.Last != "" {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+// An export has the states without their secrets, and its entry of the audit is written before anybody sees one.
+func TestExport(t *testing.T) {
+	c := newCrowd(t, "load-1", "load-2", "load-3", "real-1")
+	f := bulk.Filter{Saga: "order", Prefix: "load-"}
+	var keys []string
+	see := func(l persistence.Listed) error {
+		if len(keys) == 0 {
+			if e := c.entries("saga.export"); len(e) != 1 || e[0].Target != "order" ||
+				e[0].Reason != "for the auditors" || !strings.Contains(string(e[0].After), `"instances":3`) ||
+				!strings.Contains(string(e[0].After), `"prefix":"load-"`) {
+				t.Errorf("the audit says %+v", e)
+			}
+			c.exec("DELETE FROM :schema.saga WHERE key = 'load-2'")
+		}
+		keys = append(keys, l.Instance.Key)
+		state := order{}
+		if err := json.Unmarshal(l.Instance.State, &state); err != nil || state.N != 7 || state.Card != "[secret]" {
+			t.Errorf("%s, %v", l.Instance.State, err)
+		}
+		return nil
+	}
+	done, err := c.op.Export(t.Context(), f, bulk.Export{Reason: "for the auditors", Definition: orders, Most: 3}, see)
+	if err != nil || done.Done != 2 || done.Gone != 1 || strings.Join(keys, " ") != "load-1 load-3" {
+		t.Errorf("%+v, %v, %v", done, err, keys)
+	}
+	c.begin("load-4", "load-5")
+	if _, err := c.op.Export(t.Context(), f, bulk.Export{Most: 3}, see); !errors.Is(err, bulk.ErrTooMany) ||
+		len(c.entries("saga.export")) != 1 {
+		t.Errorf("%v, want ErrTooMany", err)
+	}
+	broken := errors.New("the disk is full")
+	_, err = c.op.Export(t.Context(), f, bulk.Export{}, func(persistence.Listed) error { return broken })
+	if !errors.Is(err, broken) {
+		t.Errorf("%v, want that the disk is full", err)
+	}
+}
