@@ -16,8 +16,8 @@ type program struct {
 	listener net.Listener
 }
 
-// Run serves until ctx ends, and then lets requests finish. Server and endpoints live and end together. Streams are told
-// to end; the browsers connect again, to whichever process answers then.
+// Run serves until ctx ends, and then lets requests finish. Server and endpoints live and end together. Streams are
+// told to end; the browsers connect again, to whichever process answers then.
 func (p *program) Run(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           p.site.routes(),
