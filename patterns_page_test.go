@@ -19,6 +19,9 @@ var examplesOfPatterns = map[string][]string{
 	"scatter-gather":  inFolder("examples/programs/scatter", "main.go"),
 }
 
+// examplesOfHandlers are those that docs/guide/handlers.md shows parts of.
+var examplesOfHandlers = inFolder("examples/handlers", "apart.go", "together.go", "chain.go", "sagas.go")
+
 // Each pattern shows code that runs, and says what a reader has to know before they copy it.
 func TestPatternsShowTheExamples(t *testing.T) {
 	t.Parallel()
