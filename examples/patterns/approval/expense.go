@@ -10,10 +10,10 @@ import (
 // page saga
 
 const (
-	day           = 24 * time.Hour
-	remindAfter   = day
-	escalateAfter = 3 * day
-	remembered    = 30 * day // in which a second decision is known to be one
+	day         = 24 * time.Hour
+	remindAfter = day
+	patience    = 3        // times that the manager is asked alone
+	remembered  = 30 * day // in which a second decision is known to be one
 )
 
 // Expense is the state: who may decide.
@@ -21,6 +21,7 @@ type Expense struct {
 	Cents int      `json:"cents"`
 	Asked []string `json:"asked"`
 	Boss  string   `json:"boss"`
+	Times int      `json:"times"` // that somebody was asked
 }
 
 func (e *Expense) submit(ctx *saga.Context, m Submit) error {
@@ -28,22 +29,20 @@ func (e *Expense) submit(ctx *saga.Context, m Submit) error {
 		return nil
 	}
 	e.Cents, e.Asked, e.Boss = m.Cents, []string{m.Manager}, m.Boss
-	ctx.Timeout(escalateAfter, Escalate{})
 	return e.ask(ctx, Remind{})
 }
 
-// ask asks everybody who has not decided, now and each day.
+// ask asks now and each day, at first the manager, later the boss too.
 func (e *Expense) ask(ctx *saga.Context, _ Remind) error {
+	if e.Times == patience {
+		e.Asked = append(e.Asked, e.Boss)
+	}
+	e.Times++
 	for _, person := range e.Asked {
 		ctx.Send(Ask{Expense: ctx.Key(), Person: person})
 	}
-	ctx.Timeout(remindAfter, Remind{}, saga.Named("remind"))
+	ctx.Timeout(remindAfter, Remind{})
 	return nil
-}
-
-func (e *Expense) escalate(ctx *saga.Context, _ Escalate) error {
-	e.Asked = append(e.Asked, e.Boss)
-	return e.ask(ctx, Remind{})
 }
 
 func (e *Expense) decide(ctx *saga.Context, m Decide) error {
@@ -59,6 +58,6 @@ func (e *Expense) decide(ctx *saga.Context, m Decide) error {
 var Expenses = saga.Define("expense", saga.Options{Remember: remembered},
 	saga.StartedBy(func(m Submit) string { return m.Expense }, (*Expense).submit),
 	saga.Handles(func(m Decide) string { return m.Expense }, (*Expense).decide),
-	saga.OnTimeout((*Expense).ask), saga.OnTimeout((*Expense).escalate))
+	saga.OnTimeout((*Expense).ask))
 
 // end

@@ -83,16 +83,16 @@ func TestPeopleAreRemindedAndTheBossIsAsked(t *testing.T) {
 	if early := r.Discarded(); len(early) != 1 || !strings.Contains(early[0], "not asked") {
 		t.Errorf("discarded %q, want the decision of the boss", early)
 	}
-	must(t, r.Advance(remindAfter))
-	wantSent(t, r, askAda)
-	must(t, r.Advance(remindAfter))
-	wantSent(t, r, askAda)
-	must(t, r.Advance(remindAfter-time.Second))
-	wantSent(t, r)
-	must(t, r.Advance(time.Second))
-	if got := r.Sent(); !slices.Contains(got, saga.Message(askGrace)) {
-		t.Errorf("after %v: %v, want the boss asked too", escalateAfter, got)
+	for range patience - 1 {
+		must(t, r.Advance(remindAfter-time.Second))
+		wantSent(t, r)
+		must(t, r.Advance(time.Second))
+		wantSent(t, r, askAda)
 	}
+	must(t, r.Advance(remindAfter))
+	wantSent(t, r, askAda, askGrace)
+	must(t, r.Advance(remindAfter))
+	wantSent(t, r, askAda, askGrace)
 	must(t, r.Deliver(graceNever))
 	wantSent(t, r, Decided{Expense: "7", By: "Grace"})
 }

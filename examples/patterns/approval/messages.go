@@ -28,13 +28,11 @@ type Decided struct {
 	By       string `json:"by"`
 }
 
-// Remind and Escalate are timeouts.
+// Remind is the timeout after which they are asked again.
 type Remind struct{}
-type Escalate struct{}
 
-func (Submit) Kind() string   { return "expense.submit" }
-func (Ask) Kind() string      { return "expense.ask" }
-func (Decide) Kind() string   { return "expense.decide" }
-func (Decided) Kind() string  { return "expense.decided" }
-func (Remind) Kind() string   { return "expense.remind" }
-func (Escalate) Kind() string { return "expense.escalate" }
+func (Submit) Kind() string  { return "expense.submit" }
+func (Ask) Kind() string     { return "expense.ask" }
+func (Decide) Kind() string  { return "expense.decide" }
+func (Decided) Kind() string { return "expense.decided" }
+func (Remind) Kind() string  { return "expense.remind" }

@@ -10,6 +10,8 @@ const answerWithin = time.Minute
 
 // page state
 
+const remembered = 7 * 24 * time.Hour // in which a late copy of BookTrip books nothing
+
 var parts = []string{"flight", "hotel", "car"}
 
 // Trip is the state: what was asked for, in order. Until its answer comes nobody knows whether the last part is booked.
@@ -26,7 +28,7 @@ func (t *Trip) last() string {
 }
 
 // Trips books the parts one after another, and undoes them backwards if one cannot be had.
-var Trips = saga.Define("trip", saga.Options{},
+var Trips = saga.Define("trip", saga.Options{Remember: remembered},
 	saga.StartedBy(func(m BookTrip) string { return m.Trip }, (*Trip).begin),
 	saga.OnReply((*Trip).booked), saga.OnReply((*Trip).refused), saga.OnReply((*Trip).undone),
 	saga.OnTimeout((*Trip).unanswered))

@@ -61,6 +61,8 @@ func TestTripIsBooked(t *testing.T) {
 	r.answer(book("hotel"), Booked{"hotel"}, book("car"))
 	r.answer(book("car"), Booked{"car"}, TripBooked{"7"})
 	r.ends()
+	r.ok(r.Deliver(BookTrip{Trip: "7"})) // a late copy
+	r.sends()
 }
 
 func TestRefusedTripIsUndoneBackwards(t *testing.T) {

@@ -9,7 +9,10 @@ import (
 
 // page parent
 
-const arriveWithin = 7 * 24 * time.Hour
+const (
+	arriveWithin = 7 * 24 * time.Hour
+	remembered   = 7 * 24 * time.Hour // in which a late copy of ShipOrder ships nothing
+)
 
 // Shipment is the state of the saga that waits: the parcels that have not ended, and those that were not delivered.
 type Shipment struct {
@@ -60,7 +63,7 @@ func (s *Shipment) endIfAllHave(ctx *saga.Context) error {
 }
 
 // Shipments has an instance for each order that is not shipped.
-var Shipments = saga.Define("shipment", saga.Options{},
+var Shipments = saga.Define("shipment", saga.Options{Remember: remembered},
 	saga.StartedBy(func(m ShipOrder) string { return m.Order }, (*Shipment).begin),
 	saga.OnReply((*Shipment).ended),
 	saga.OnTimeout((*Shipment).late))

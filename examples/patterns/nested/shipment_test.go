@@ -92,6 +92,10 @@ func TestShipmentWaitsForAllParcels(t *testing.T) {
 	}
 	w.send(ParcelDelivered{Parcel: "7/b"}, ParcelDelivered{Parcel: "7/a"})
 	w.ends(OrderShipped{Order: "7"})
+	w.send(ShipOrder{Order: "7", Parcels: []string{"a"}}) // a late copy
+	if _, again, err := w.Instance(t.Context(), Parcels, "7/a", nil); again || err != nil {
+		t.Errorf("the order is shipped again: %v", err)
+	}
 }
 
 func TestShipmentSaysWhatIsLost(t *testing.T) {

@@ -65,6 +65,9 @@ type Search struct {
 }
 
 func (s *Search) start(ctx *saga.Context, m GetQuote) error {
+	if !ctx.IsNew() {
+		return nil // they are asked already
+	}
 	s.Missing = map[string]bool{}
 	for _, supplier := range m.Suppliers {
 		s.Missing[supplier] = true

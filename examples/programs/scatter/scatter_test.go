@@ -44,6 +44,13 @@ func TestSearchEndsWithTheLastAnswer(t *testing.T) {
 	if err := desk.Deliver(GetQuote{ID: "7", Article: "hat", Suppliers: []string{"a", "b"}}); err != nil {
 		t.Fatal(err)
 	}
+	desk.Sent()
+	if err := desk.Deliver(GetQuote{ID: "7", Article: "hat", Suppliers: []string{"a", "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	if again := desk.Sent(); len(again) > 0 {
+		t.Errorf("a second request asks again: %v", again)
+	}
 	for _, supplier := range []string{"a", "b"} {
 		if !desk.Live("7") {
 			t.Fatalf("the search is over before %s has answered", supplier)
