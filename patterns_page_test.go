@@ -50,7 +50,8 @@ func TestPatternsShowTheExamples(t *testing.T) {
 func TestPatternsImportPublicPackages(t *testing.T) {
 	t.Parallel()
 	sources(t, func(name string, text []byte) {
-		if strings.HasPrefix(name, "examples/patterns/") && strings.Contains(string(text), module+"/internal/") {
+		copied := strings.HasPrefix(name, "examples/patterns/") || strings.HasPrefix(name, "examples/handlers/")
+		if copied && strings.Contains(string(text), module+"/internal/") {
 			t.Errorf("%s imports an internal package", name)
 		}
 	})
