@@ -17,7 +17,7 @@ func examplesOf() map[string][]string {
 		"docs/guide/watermill.md":        {"bus/watermill/page_example_test.go", "bus/watermill/move_test.go"},
 		"docs/guide/setup.md":            {"example_test.go"},
 		"docs/guide/scheduler.md":        {"example_schedule_test.go"},
-		"docs/guide/handlers.md":         {"bus/handlers_example_test.go"},
+		"docs/guide/handlers.md":         examplesOfHandlers,
 		"docs/guide/items.md":            {"persistence/items_example_test.go"},
 		"docs/guide/history.md":          {"history/whereabouts/page_example_test.go", "bus/history_secret_test.go"},
 		"docs/operate/audit.md":          {"audit/page_example_test.go"},
