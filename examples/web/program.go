@@ -16,7 +16,8 @@ type program struct {
 	listener net.Listener
 }
 
-// Run serves until ctx ends, and then lets requests finish. Streams are told to end; the browsers come back to whoever answers then.
+// Run serves until ctx ends, and then lets requests finish. Streams are told to end; the browsers come back to whoever
+// answers then.
 func (p *program) Run(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           p.site.routes(),
