@@ -178,9 +178,6 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
-// harnesses are examples that start a broker of several nodes and kill what runs, which no public package does.
-var harnesses = []string{"examples/remote", "examples/two-databases"}
-
 // Somebody may copy an example: nothing in it is out of reach. The tests count, and so do the examples that are modules
 // of their own.
 func TestExamplesUseWhatIsPublic(t *testing.T) {
@@ -197,8 +194,7 @@ func TestExamplesUseWhatIsPublic(t *testing.T) {
 		}
 		for _, i := range parsed.Imports {
 			path := strings.Trim(i.Path.Value, `"`)
-			if name, ours := short(path); ours && slices.Contains(strings.Split(name, "/"), "internal") &&
-				!under(harnesses, filepath.ToSlash(filepath.Dir(file))) {
+			if name, ours := short(path); ours && slices.Contains(strings.Split(name, "/"), "internal") {
 				t.Errorf("%s imports %s, which nobody outside may", file, path)
 			}
 		}
