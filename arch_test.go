@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"go/parser"
+	"go/token"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -172,6 +175,33 @@ func TestImportsPointDown(t *testing.T) {
 				t.Errorf("%s imports %s, which stands above it", p.ImportPath, path)
 			}
 		}
+	}
+}
+
+// Somebody may copy an example: nothing in it is out of reach. The tests count, and so do the examples that are modules
+// of their own.
+func TestExamplesUseWhatIsPublic(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	err := filepath.WalkDir("examples", func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".go" {
+			return err
+		}
+		seen++
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, i := range parsed.Imports {
+			path := strings.Trim(i.Path.Value, `"`)
+			if name, ours := short(path); ours && slices.Contains(strings.Split(name, "/"), "internal") {
+				t.Errorf("%s imports %s, which nobody outside may", file, path)
+			}
+		}
+		return nil
+	})
+	if err != nil || seen < 100 {
+		t.Errorf("%d files were read, %v", seen, err)
 	}
 }
 

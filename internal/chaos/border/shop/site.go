@@ -24,7 +24,6 @@ type Shop struct {
 type Options struct {
 	Nodes     int // of the broker
 	PayWithin time.Duration
-	Observer  Observer           // nil: nobody looks on
 	Configure func(*bus.Options) // changes the options of the buses in this process; nil is nothing
 }
 
@@ -53,11 +52,11 @@ func Open(ctx context.Context, o Options) (_ *Shop, err error) {
 	}
 	p := Process{Service: ordersService, Broker: l.Broker.URL(), PayWithin: o.PayWithin,
 		Configure: o.Configure}
-	if l.Orders, err = openSite(ctx, p, o.Observer); err != nil {
+	if l.Orders, err = openSite(ctx, p); err != nil {
 		return nil, err
 	}
 	p.Service = paymentsService
-	if l.Payments, err = openSite(ctx, p, o.Observer); err != nil {
+	if l.Payments, err = openSite(ctx, p); err != nil {
 		return nil, err
 	}
 	l.Counter = l.Orders.Service.(*orders.Service)
@@ -65,26 +64,26 @@ func Open(ctx context.Context, o Options) (_ *Shop, err error) {
 }
 
 // openSite starts a Postgres that waits for its disk, and puts the service together in this process.
-func openSite(ctx context.Context, p Process, by Observer) (*Site, error) {
+func openSite(ctx context.Context, p Process) (*Site, error) {
 	server, err := pgdev.Start(ctx, pgdev.Options{Durable: true, Private: true}) // two of them, and both may be crashed
 	if err != nil {
 		return nil, err
 	}
 	p.DSN, p.Name = server.DSN(), p.Service
 	s := &Site{Server: server, Process: p, closing: func() {}}
-	if err := s.open(ctx, by); err != nil {
+	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", p.Service, err), s.Close())
 	}
 	return s, nil
 }
 
-func (s *Site) open(ctx context.Context, by Observer) (err error) {
+func (s *Site) open(ctx context.Context) (err error) {
 	if s.pool, err = connect(ctx, s.Process.DSN, s.Process.Name); err != nil {
 		return err
 	}
 	s.closing = s.pool.Close
 	var closing func()
-	if s.Service, closing, err = s.Process.open(s.pool, by); err != nil {
+	if s.Service, closing, err = s.Process.open(s.pool); err != nil {
 		return err
 	}
 	s.closing = func() {

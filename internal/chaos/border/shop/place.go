@@ -9,7 +9,6 @@ import (
 
 	"github.com/edda-go/edda/examples/two-databases/orders"
 	"github.com/edda-go/edda/internal/run"
-	"github.com/edda-go/edda/saga"
 )
 
 // Buyers place orders, so many a second, each in a transaction of its own that also writes the order's row. When one
@@ -18,9 +17,8 @@ import (
 type Buyers struct {
 	Counter *orders.Service
 	Random  *rand.Rand
-	Rate    int                                // orders a second
-	Placed  func(orders.PlaceOrder, saga.Sent) // is called with each order; nil is nothing
-	Turned  atomic.Int64                       // buyers who got an error
+	Rate    int          // orders a second
+	Turned  atomic.Int64 // buyers who got an error
 }
 
 // Run places orders until ctx ends.
@@ -48,9 +46,6 @@ func (b *Buyers) place(ctx context.Context, n int) error {
 		Card:    fmt.Sprintf("%016d", b.Random.Int64N(1e16)),
 		Cents:   100 + b.Random.Int64N(10_000),
 	}
-	sent, err := b.Counter.Place(ctx, o)
-	if err == nil && b.Placed != nil {
-		b.Placed(o, sent)
-	}
+	_, err := b.Counter.Place(ctx, o)
 	return err
 }

@@ -1,17 +1,43 @@
-package main
+package exchange
 
 import (
+	"bytes"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"strings"
+	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/procs"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// exchange is the second half of the program.
+//go:embed statements.sql
+var statementsText string
+
+// This binary is also the worker processes of the test.
+func TestMain(m *testing.M) {
+	procs.Become(assignmentVariable, "exchange", func() error { return work(context.Background()) })
+	os.Exit(pgdev.Main(m))
+}
+
+// The counts are exact though workers were killed with their batches open.
+func TestCountsAreExact(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	x := exchange{dsn: pgdev.Database(t), schema: "edda_watermill", total: 3000, kills: 4, out: &out, errs: os.Stderr}
+	if err := x.run(t.Context()); err != nil || !strings.Contains(out.String(), "counts exact") {
+		t.Errorf("exchange: %v\n%s", err, &out)
+	}
+}
+
+// exchange is what is counted.
 type exchange struct {
 	dsn, schema string
 	total       int // messages

@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/examples/two-databases/broker"
 	"github.com/edda-go/edda/examples/two-databases/orders"
 	"github.com/edda-go/edda/examples/two-databases/payments"
 	"github.com/edda-go/edda/internal/run"
@@ -39,12 +39,6 @@ type Service interface {
 	Bus() *bus.Bus
 }
 
-// Observer sees what the services do.
-type Observer interface {
-	Listen(service string) func(bus.Event)
-	Follow(service string, p message.Publisher) message.Publisher
-}
-
 // Serve runs the service in this process until ctx ends. A service that does not come up, because the database is away,
 // is started again.
 func (p Process) Serve(ctx context.Context) error {
@@ -70,7 +64,7 @@ func (p Process) serve(ctx context.Context) (came bool, err error) {
 		return true, err
 	}
 	defer pool.Close()
-	s, closing, err := p.open(pool, nil)
+	s, closing, err := p.open(pool)
 	if err != nil {
 		return true, err
 	}
@@ -84,23 +78,18 @@ func (p Process) serve(ctx context.Context) (came bool, err error) {
 }
 
 // open puts the service together, over its database and the broker.
-func (p Process) open(pool *pgxpool.Pool, by Observer) (s Service, closing func(), err error) {
-	pub, err := publisher(p.Broker, p.Name)
+func (p Process) open(pool *pgxpool.Pool) (s Service, closing func(), err error) {
+	pub, err := broker.NewPublisher(p.Broker, p.Name)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open a publisher: %w", err)
 	}
 	closing = func() { _ = pub.Close() }
-	var events func(bus.Event)
-	if by != nil {
-		pub, events = by.Follow(p.Service, pub), by.Listen(p.Service)
-	}
-	sub := subscriber{url: p.Broker, name: p.Name}
+	sub := broker.Subscriber{URL: p.Broker, Name: p.Name}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if p.Service == ordersService {
-		s, err = orders.New(pool, pub, sub, orders.Options{PayWithin: p.PayWithin, Logger: log, Events: events,
-			Configure: p.Configure})
+		s, err = orders.New(pool, pub, sub, orders.Options{PayWithin: p.PayWithin, Logger: log, Configure: p.Configure})
 	} else {
-		s, err = payments.New(pool, pub, sub, payments.Options{Logger: log, Events: events, Configure: p.Configure})
+		s, err = payments.New(pool, pub, sub, payments.Options{Logger: log, Configure: p.Configure})
 	}
 	if err != nil {
 		closing()

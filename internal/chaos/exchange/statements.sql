@@ -3,9 +3,6 @@ CREATE TABLE :schema.example_cursor (next int NOT NULL);
 INSERT INTO :schema.example_cursor VALUES (0);
 CREATE TABLE :schema.example_receipt (number int NOT NULL);
 
--- name: drop
-DROP SCHEMA IF EXISTS :schema CASCADE;
-
 -- name: lock_cursor
 SELECT next FROM :schema.example_cursor FOR UPDATE;
 

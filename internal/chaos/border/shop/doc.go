@@ -1,6 +1,6 @@
-// Package shop puts the services orders and payments together, each with a Postgres server of its own, over a broker,
-// has orders placed, and checks each of them in both databases. The example uses it for a first look, and the scenario
-// shop of internal/chaos to kill all of it.
+// Package shop puts the services of examples/two-databases together, each with a Postgres server of its own, over a
+// broker, has orders placed, and checks each of them in both databases. The scenario shop of package border kills all
+// of it.
 //
 // # Promise
 //
