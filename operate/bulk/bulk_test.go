@@ -156,7 +156,8 @@ func TestEnd(t *testing.T) {
 			t.Errorf("after %d it is at %q", seen, d.Last)
 		}
 	})
-	if err != nil || look.Count != 3 || done.Done != 2 || done.Gone != 0 || done.Kept != 1 || !strings.Contains(done.Error, "cannot be read") {
+	if err != nil || look.Count != 3 || done.Done != 2 || done.Gone != 0 || done.Kept != 1 ||
+		!strings.Contains(done.Error, "cannot be read") {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if left := c.living(); left != "load-3 load-4 load-5 real-1" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/edda-go/edda/internal/view"
 
+	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/eddaui/internal/words"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/operate"
@@ -141,6 +142,7 @@ type instancesPage struct {
 	Living []instanceRow `json:"instances"`
 	After  string        `json:"next"` // the key behind which there may be more, "" at the end
 	Ended  []lifeShown   `json:"ended"`
+	Forms  []act.Form    `json:"-"`
 
 	shown view.Object
 }
@@ -185,6 +187,9 @@ func (s *Source) Instances(ctx context.Context, a Ask) (Page, error) {
 	p.shown = view.Instances(listed, 0).View().JSON
 	if p.Living = instanceRows(listed); len(listed) == persistence.DefaultLimit {
 		p.After = listed[len(listed)-1].Instance.Key
+	}
+	if len(listed) > 0 {
+		p.Forms = act.Crowd(name, prefix, a.Bodies)
 	}
 	ended, err := s.Op.History().Ended(ctx, history.EndedOf{Saga: name, Most: endedShown})
 	if err != nil {
