@@ -25,10 +25,11 @@ type sagasPage struct {
 	Sagas  []sagaRow      `json:"sagas"`
 	Living []instanceRow  `json:"instances"`
 	More   bool           `json:"more"`
-	Oldest []oldestRow    `json:"oldest"`
+	Oldest []oldestRow    `json:"-"`
 	Period time.Duration  `json:"-"`
 	known  map[string]int // rows by name
 	shown  view.Object
+	quiet  []persistence.Listed
 }
 
 // sagaRow is a saga in numbers of the last day.
@@ -60,13 +61,13 @@ type instanceRow struct {
 
 // JSON is what the command prints, and the sagas.
 func (p *sagasPage) JSON() any {
-	return append(slices.Clone(p.shown), "sagas", p.Sagas, "oldest", p.Oldest)
+	return append(slices.Clone(p.shown), "sagas", p.Sagas, "oldest", view.Quiet(p.quiet).View().JSON[1])
 }
 
 // Sagas reads the sagas that are known: by their definitions, by what they did in a day, or by their instances.
 func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 	p := &sagasPage{Head: head("sagas", "Sagas", "edda saga list"), Sagas: []sagaRow{},
-		Oldest: []oldestRow{}, known: map[string]int{}, Period: operate.CounterPeriod}
+		known: map[string]int{}, Period: operate.CounterPeriod}
 	counted, err := s.Op.Sagas().Counters(ctx, 0)
 	if err != nil {
 		return nil, err
@@ -103,7 +104,10 @@ func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 	if err := addHours(ctx, s, p.Sagas); err != nil {
 		return nil, err
 	}
-	p.Oldest, err = oldest(ctx, s, p.Now)
+	p.quiet, err = s.Op.Sagas().Instances(ctx, persistence.ListOptions{Quiet: true, Limit: oldestShown})
+	for n, r := range instanceRows(p.quiet) {
+		p.Oldest = append(p.Oldest, oldestRow{r, p.quiet[n].Overdue})
+	}
 	return p, err
 }
 
