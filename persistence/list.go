@@ -44,9 +44,9 @@ type Listed struct {
 
 var errPrefixAlone = errors.New("a key prefix needs the name of the saga")
 
-// List returns living instances without their states, in the byte order of saga and key, the oldest first, or those that
-// may be stuck. It reads no more of the index than it returns, of ListOptions.Quiet MaxLimit rows. It takes no lock and
-// never waits, and the result may be outdated when it arrives. q is any pool, connection or transaction.
+// List returns living instances without their states, in the byte order of saga and key, the oldest first, or those
+// that may be stuck. It reads no more of the index than it returns, for ListOptions.Quiet MaxLimit rows. It takes no
+// lock and never waits, and the result may be outdated when it arrives. q is any pool, connection or transaction.
 func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, error) {
 	if o.KeyPrefix != "" && o.Saga == "" {
 		return nil, fmt.Errorf("list saga instances: %w", errPrefixAlone)
