@@ -78,6 +78,10 @@ func (u *UI) act(a *act.Action) http.HandlerFunc {
 			u.showAction(w, r, a, &actionPage{Status: http.StatusOK, Preview: preview, Form: &form, Back: a.Page(in)})
 			return
 		}
+		if name := a.Named(in); err == nil && name != "" {
+			u.writeFile(ctx, w, r, a, in)
+			return
+		}
 		address := ""
 		if err == nil {
 			address, err = a.Do(ctx, u.desk, in)
@@ -88,6 +92,38 @@ func (u *UI) act(a *act.Action) http.HandlerFunc {
 		}
 		w.Header().Set("Location", rootOf(r)+address) // relative, as all links: the prefix is not known
 		w.WriteHeader(http.StatusSeeOther)
+	}
+}
+
+// file is an answer that is a file. It has its header with its first line, so that what goes wrong before is a page.
+type file struct {
+	http.ResponseWriter
+	name  string
+	begun bool
+}
+
+func (f *file) Write(text []byte) (int, error) {
+	if !f.begun {
+		f.begun = true
+		f.Header().Set("Content-Type", "application/octet-stream")
+		f.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.name}))
+	}
+	return f.ResponseWriter.Write(text)
+}
+
+// writeFile answers with the file of an action. One that cannot be written to its end breaks the connection, so that
+// nobody takes it for whole.
+func (u *UI) writeFile(ctx context.Context, w http.ResponseWriter, r *http.Request, a *act.Action, in act.Input) {
+	f := &file{ResponseWriter: w, name: a.Named(in)}
+	err := a.Write(ctx, u.desk, in, f)
+	switch {
+	case err == nil && !f.begun:
+		_, _ = f.Write(nil)
+	case err != nil && !f.begun:
+		u.failAction(w, r, a, in, err)
+	case err != nil:
+		u.log.WarnContext(ctx, "edda: ui: a file was not written to its end", "file", f.name, "error", err)
+		panic(http.ErrAbortHandler)
 	}
 }
 

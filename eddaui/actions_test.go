@@ -177,6 +177,7 @@ type deed struct {
 	verb   string // in the audit
 	target string
 	is     string // SQL that is false before, and true afterwards
+	file   string // what is in the file that it answers with, "" if it leads to a page
 }
 
 // refuses makes sure that nobody does it who may not, and that nothing happens before it is agreed to.
@@ -237,6 +238,9 @@ func (st *stage) does(a *act.Action, d deed) {
 	}
 	last := ask[int64](st, "SELECT coalesce(max(number), 0) FROM :schema.audit")
 	st.may = eddaui.Look | bits[a.Rights[0]]
+	if d.file != "" {
+		st.may |= eddaui.Bodies
+	}
 	got := st.post(d.path, d.form)
 	if d.asks != "" {
 		if ask[bool](st, d.is) || ask[int64](st, "SELECT coalesce(max(number), 0) FROM :schema.audit") != last {
@@ -248,15 +252,29 @@ func (st *stage) does(a *act.Action, d deed) {
 		}
 		got = st.post(path, form)
 	}
-	if got.status != http.StatusSeeOther {
+	if d.file != "" {
+		st.filed(got, d.file)
+	} else if got.status != http.StatusSeeOther {
 		st.t.Fatalf("it is %d: %s", got.status, mainOf(got.body))
 	}
 	st.ended()
 	if !ask[bool](st, d.is) {
 		st.t.Errorf("it is not done: %s", d.is)
 	}
-	st.led(got, a)
+	if d.file == "" {
+		st.led(got, a)
+	}
 	st.told(d, last)
+}
+
+// filed makes sure that an answer is a file, which a browser does not show.
+func (st *stage) filed(got answer, has string) {
+	st.t.Helper()
+	if got.status != http.StatusOK || got.header.Get("Content-Type") != "application/octet-stream" ||
+		!strings.HasPrefix(got.header.Get("Content-Disposition"), "attachment; filename=") ||
+		!strings.Contains(got.body, has) {
+		st.t.Errorf("the file is %d, %v: %s", got.status, got.header, got.body)
+	}
 }
 
 // led makes sure that an answer leads to a page of the UI that says what was done.

@@ -72,7 +72,8 @@ const (
 func (st *stage) deeds() map[string]func() deed {
 	all := map[string]func() deed{}
 	for _, some := range []map[string]func() deed{
-		st.deedsOfEndpoints(), st.deedsOfLetters(), st.deedsOfInstances(), st.deedsOfSchedules(), st.deedsOfTheRest(),
+		st.deedsOfEndpoints(), st.deedsOfLetters(), st.deedsOfInstances(), st.deedsOfCrowds(),
+		st.deedsOfSchedules(), st.deedsOfTheRest(),
 	} {
 		for name, d := range some {
 			all[name] = d
@@ -177,6 +178,39 @@ func (st *stage) deedsOfLetters() map[string]func() deed {
 		"dead.cancel": job("stop", "open", "dead.cancel", "cancelled"),
 		"dead.resume": job("resume", "paused", "dead.resume", "done"),
 		"dead.undo":   job("undo", "paused", "dead.undo", "cancelled"),
+	}
+}
+
+// crowd starts instances of the saga crowd.
+func (st *stage) crowd(keys ...string) {
+	st.t.Helper()
+	for _, key := range keys {
+		st.exec(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state)
+			VALUES ($1, 'crowd', $2, 1, 1, '{"N":7}')`, newID().String(), key)
+	}
+}
+
+func (st *stage) deedsOfCrowds() map[string]func() deed {
+	return map[string]func() deed{
+		"saga.send.many": func() deed {
+			st.crowd("sent")
+			is := fmt.Sprintf(`SELECT EXISTS (SELECT FROM :schema.queue_%d q, :schema.saga s WHERE s.key = 'sent'
+				AND strpos(convert_from(q.header, 'UTF8'), s.iid::text) > 0)`,
+				ask[int](st, "SELECT id FROM :schema.queue WHERE endpoint = 'labels'"))
+			f := form("prefix", "sen", "kind", "label.print", "body", "{}", "to", "labels")
+			return deed{path: "/sagas/crowd/send", form: f, asks: "1", verb: "message.send", is: is}
+		},
+		"saga.end.many": func() deed {
+			st.crowd("ended")
+			return deed{path: "/sagas/crowd/end", form: form("prefix", "ende"), asks: "1", verb: "saga.end",
+				target: "crowd/ended", is: "SELECT NOT EXISTS (SELECT FROM :schema.saga WHERE key = 'ended')"}
+		},
+		"saga.export": func() deed {
+			st.crowd("exported")
+			return deed{path: "/sagas/crowd/export", form: form("prefix", "exp"), asks: "1", verb: "saga.export",
+				target: "crowd", is: "SELECT EXISTS (SELECT FROM :schema.audit WHERE verb = 'saga.export')",
+				file: `"key":"exported"`}
+		},
 	}
 }
 

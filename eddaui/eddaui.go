@@ -57,7 +57,7 @@ type Options struct {
 // Database is one of several databases that have pages.
 type Database struct {
 	Name    string
-	Path    string // of its first page, relative to the first page of these pages: "../other/"
+	Path    string // of its first page, relative to the first page of these pages, with a slash at its end: "../other/"
 	Current bool   // these pages are of it
 }
 

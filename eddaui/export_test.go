@@ -3,6 +3,7 @@ package eddaui
 import (
 	"bytes"
 	"flag"
+	"time"
 
 	"github.com/edda-go/edda/eddaui/internal/page"
 	"github.com/edda-go/edda/operate/vitals"
@@ -21,6 +22,9 @@ func DatabasePage(report vitals.Report, queries bool) (string, error) {
 	err = l.page(&b, "database", f)
 	return b.String(), err
 }
+
+// SetLong sets for how long many instances are dealt with in one request.
+func (u *UI) SetLong(d time.Duration) { u.desk.Long = d }
 
 // Update says that golden files are to be written anew.
 var Update = flag.Bool("update", false, "write the golden files anew")

@@ -133,6 +133,7 @@ type frame struct {
 	Root    string // relative address of the first page: "", "../", …
 	JSON    string // relative address of this page as JSON
 	Others  []Database
+	Same    string // address of this kind of page from the first page of any database, "" is its first page
 	Live    string // relative address of the stream, "" for a page that does not change by itself
 	Done    string // what was just done, "" if this page does not follow from an action
 	Bodies  bool
@@ -162,7 +163,8 @@ func (f frame) Buttons(forms []act.Form) (all []act.Form) {
 
 func (u *UI) frameOf(r *http.Request, found page.Page) frame {
 	path := r.URL.EscapedPath()
-	f := frame{Root: rootOf(r), Actor: actorOf(r.Context()), Now: time.Now(), Others: u.o.Databases}
+	f := frame{Root: rootOf(r), Actor: actorOf(r.Context()), Now: time.Now(), Others: u.o.Databases,
+		Same: sameOf(r)}
 	f.Bodies = f.Actor.May&Bodies != 0
 	last := path[strings.LastIndex(path, "/")+1:]
 	if last == "" {
@@ -180,6 +182,15 @@ func (u *UI) frameOf(r *http.Request, found page.Page) frame {
 		f.put(found)
 	}
 	return f
+}
+
+// sameOf is the address of a page that is there in every database: one that is about nothing that has a name or an id.
+func sameOf(r *http.Request) string {
+	path, ok := strings.CutPrefix(r.Pattern, "GET /")
+	if !ok || strings.Contains(path, "{") || path == "instance" {
+		return ""
+	}
+	return path
 }
 
 func withQuery(path string, query url.Values) string {

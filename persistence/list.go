@@ -28,6 +28,9 @@ type ListOptions struct {
 	AfterKey  string
 	Limit     int  // 0 is DefaultLimit; at most MaxLimit
 	Oldest    bool // those that began first, of all sagas and in that order; the fields above Limit do not hold
+	// Quiet lists those that may be stuck, of the MaxLimit oldest: first those whose timeout should have come more than
+	// a minute ago, then those to which nothing has come for longest. What is only remembered is left out.
+	Quiet bool
 }
 
 // Listed is a stored instance, for operators. In a list Instance.State is nil.
@@ -35,14 +38,15 @@ type Listed struct {
 	Instance saga.Instance
 	Started  time.Time
 	Changed  time.Time // when the transaction of its last save began, or that of its start
+	Overdue  time.Time // of a list of Quiet: the timeout that should have come; zero if there is none
 	Faulty   error     // a column cannot be decoded; the instance then has no timeouts and no originator
 }
 
 var errPrefixAlone = errors.New("a key prefix needs the name of the saga")
 
-// List returns living instances without their states, in the byte order of saga and key, or the oldest first. It reads
-// no more of the index than it returns, takes no lock and never waits, and the result may be outdated when it arrives.
-// q is any pool, connection or transaction.
+// List returns living instances without their states, in the byte order of saga and key, the oldest first, or those
+// that may be stuck. It reads no more of the index than it returns, for ListOptions.Quiet MaxLimit rows. It takes no
+// lock and never waits, and the result may be outdated when it arrives. q is any pool, connection or transaction.
 func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, error) {
 	if o.KeyPrefix != "" && o.Saga == "" {
 		return nil, fmt.Errorf("list saga instances: %w", errPrefixAlone)
@@ -52,6 +56,9 @@ func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, e
 	}
 	if o.Limit <= 0 {
 		o.Limit = DefaultLimit
+	}
+	if o.Quiet {
+		return s.quiet(ctx, q, o.Limit)
 	}
 	// Postgres reads from where the first of the two conditions begins, so that begins where the later one does.
 	saga, key := o.Saga, o.KeyPrefix

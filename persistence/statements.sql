@@ -121,6 +121,9 @@ WHERE (s.saga, s.key) >= ($1, $2) AND (s.saga, s.key) > ($3, $4)
 ORDER BY s.saga, s.key
 LIMIT $5;
 
+-- name: clock
+SELECT now();
+
 -- name: oldest
 -- An iid has the time at which its instance began, so this is a walk along the primary key.
 SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, NULL::json, s.timeouts, s.originator, s.started,

@@ -37,17 +37,24 @@ type sagas struct{ *tool }
 
 func (t sagas) list() *cobra.Command {
 	var o persistence.ListOptions
-	after := ""
+	after, quiet := "", false
 	c := &cobra.Command{
 		Use: "list [SAGA]", Short: "Show living instances in the order of saga and key",
 		Long: `Show living instances in the order of saga and key, of one saga or of all, a page at a time. TIMEOUTS is
 how many an instance waits for, NEXT the earliest of them. A completed instance is gone, and not shown, unless its
-saga remembers it: then REMEMBERED UNTIL says when it is forgotten.`,
+saga remembers it: then REMEMBERED UNTIL says when it is forgotten.
+
+With --quiet it shows those that may be stuck, of the 200 that began first of all sagas: first those whose timeout is
+overdue by more than a minute, then those to which nothing has come for longest.`,
 		Example: `  edda saga list
+  edda saga list --quiet --limit 10
   edda saga list order --prefix 2026- --limit 200
   edda saga list order --after order/2026-0007`,
 		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
+			if quiet {
+				return t.quiet(c, o, len(args)+len(o.KeyPrefix+after))
+			}
 			if len(args) == 1 {
 				o.Saga = args[0]
 			}
@@ -71,7 +78,19 @@ saga remembers it: then REMEMBERED UNTIL says when it is forgotten.`,
 	c.Flags().StringVar(&o.KeyPrefix, "prefix", "", "only keys that begin with this, with a SAGA")
 	c.Flags().IntVar(&o.Limit, "limit", persistence.DefaultLimit, "instances, at most 200")
 	c.Flags().StringVar(&after, "after", "", "continue after this instance, given as SAGA/KEY")
+	c.Flags().BoolVar(&quiet, "quiet", false, "those that may be stuck, of all sagas")
 	return c
+}
+
+// quiet shows the instances that may be stuck. more is how much else was given on the command line.
+func (t sagas) quiet(c *cobra.Command, o persistence.ListOptions, more int) error {
+	if more > 0 {
+		return usage(c, errors.New("--quiet looks at the oldest instances of all sagas: give nothing else but --limit"))
+	}
+	return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
+		all, err := op.Sagas().Instances(ctx, persistence.ListOptions{Quiet: true, Limit: o.Limit})
+		return listed(view.Quiet(all), "No instance lives."), err
+	})
 }
 
 func (t sagas) show() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/edda-go/edda/internal/pgdev"
 )
@@ -230,5 +231,34 @@ func TestSagaExport(t *testing.T) {
 	}
 	if out := w.want(exitDone, "saga", "export", "order", "--prefix", "x").out; out != "" {
 		t.Errorf("it prints %s", out)
+	}
+}
+
+// Those whose timeout is overdue stand first, then those to which nothing has come for longest.
+func TestSagaQuiet(t *testing.T) {
+	w := migrated(t)
+	w.prints(w.want(exitDone, "saga", "list", "--quiet").out, `| No instance lives.`)
+	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state, timeouts, started, changed) VALUES
+		('0198c0de-0000-7000-8000-000000000001', 'order', 'calm', 1, 1, '{}', NULL, now(), now()),
+		('0198c0de-0000-7000-8000-000000000002', 'mail', 'late', 2, 1, '{}', json_build_array(json_build_object('kind',
+			'x', 'due', now() - interval '1 h', 'id', gen_random_uuid())), now(), now()),
+		('0198c0de-0000-7000-8000-000000000003', 'order', 'old', 3, 1, '{}', NULL, now(), now() - interval '1 day')`)
+	w.prints(w.want(exitDone, "saga", "list", "--quiet").out, `
+		| SAGA KEY VERSION STARTED CHANGED TIMEOUTS NEXT OVERDUE SINCE
+		| mail late 2 TIME TIME 1 TIME TIME
+		| order old 3 TIME TIME 0 - -
+		| order calm 1 TIME TIME 0 - -`)
+	var found struct {
+		Instances []struct {
+			Key     string
+			Overdue *time.Time
+		}
+	}
+	w.decode(&found, "saga", "list", "--quiet", "--limit", "2", "--json")
+	if i := found.Instances; len(i) != 2 || i[0].Overdue == nil || i[1].Overdue != nil || i[1].Key != "old" {
+		t.Errorf("%+v", i)
+	}
+	for _, wrong := range [][]string{{"order"}, {"--after", "order/7"}} {
+		w.want(exitUsage, append([]string{"saga", "list", "--quiet"}, wrong...)...)
 	}
 }

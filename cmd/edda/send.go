@@ -47,7 +47,7 @@ that was lost can be sent again; the kind of an answer has no consumer, so give 
 					return view.View{}, err
 				}
 				sent, err := op.Send(ctx, s.message)
-				return view.Sent(sent), err
+				return sentView(sent), err
 			})
 		},
 	}
@@ -55,6 +55,15 @@ that was lost can be sent again; the kind of an answer has no consumer, so give 
 	c.Flags().StringVar(&s.instance, "instance", "", "send it to this living instance, given as SAGA/KEY")
 	c.Flags().StringVar(&s.id, "id", "", "the id of the message, so that sending it twice writes it once")
 	return c
+}
+
+// sentView is a message that was sent.
+func sentView(sent messages.Sent) view.View {
+	o := view.Object{"message", sent.ID, "duplicate", sent.Duplicate}
+	if sent.Duplicate {
+		return lineOf(o, "Message %s was sent before, and is not sent again.", sent.ID)
+	}
+	return lineOf(o, "Message %s is sent.", sent.ID)
 }
 
 // add adds the flags of a message, whoever gets it.

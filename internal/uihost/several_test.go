@@ -88,7 +88,8 @@ func TestSeveralDatabases(t *testing.T) {
 		"/":                        {"orders", `href="./../shop/" aria-current="true"`, `href="./../bank/"`},
 		"/shop/":                   {"orders", `href="./../bank/">bank</a>`},
 		"/bank/":                   {"payments", `href="./../bank/" aria-current="true"`},
-		"/bank/dead":               {`href="./../shop/">shop</a>`},
+		"/bank/dead":               {`href="./../shop/dead">shop</a>`},
+		"/bank/audit?by=ann":       {`href="./../shop/audit">shop</a>`},
 		"/bank/endpoints/payments": {`href="../../shop/"`, `href="../dead"`},
 	} {
 		code, body, _ := ann.get(base+path, nil)
@@ -106,6 +107,12 @@ func TestSeveralDatabases(t *testing.T) {
 	}
 	if code, _, _ := ann.get(base+"/other/", nil); code != http.StatusNotFound {
 		t.Errorf("a database that is not there is %d", code)
+	}
+	// An instance, and what is not there, are of one database.
+	for _, path := range []string{"/bank/instance?saga=order&key=7", "/bank/nothing"} {
+		if _, body, _ := ann.get(base+path, nil); !strings.Contains(body, `href="./../shop/">shop</a>`) {
+			t.Errorf("%s does not lead to the first page of the other database", path)
+		}
 	}
 	code, body, _ := ann.get(base+"/gone/", nil)
 	if code != http.StatusServiceUnavailable || !strings.Contains(body, "does not answer") ||

@@ -14,7 +14,6 @@ import (
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/operate/instances"
-	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -38,9 +37,9 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `queue peek` | `next`":         messageOf(operate.QueuedMessage{Faulty: errTest}, true),
 		"| `queue show` | `messages`":     foundOf(operate.FoundMessage{}, true),
 		"| `saga show` | `saga`":          instanceOf(persistence.Listed{Faulty: errTest}),
+		"| `saga list` | `next`":          append(instanceOf(persistence.Listed{}), "overdue", nil),
 		"| `saga repair` | `saga`":        Repaired(instances.Repair{}, instances.Repaired{Version: 1}).JSON,
 		"| `saga end` | `saga`":           Ended(instances.End{}, instances.Ended{}).JSON,
-		"| `send` | `message`":            Sent(messages.Sent{}).JSON,
 		"| `saga timeout` | `saga`":       Timeout(instances.Timeout{}, "fired", saga.Pending{}).JSON,
 		"| `dead group` | `next`":         letterGroupRow(deadletter.Group{}).JSON,
 		"| `dead jobs` | `jobs`":          jobOf(deadletter.Job{}),

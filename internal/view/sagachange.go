@@ -5,7 +5,6 @@ import (
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/operate/instances"
-	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -43,13 +42,4 @@ func Timeout(of instances.Timeout, done string, p saga.Pending) View {
 		text = linef("Timeout %s of %s %s is due at %s.", of.Name, of.Saga, of.Key, Moment(p.Due))
 	}
 	return View{JSON: Object{"saga", of.Saga, "key", of.Key, "did", done, "timeout", timeoutOf(p)}, Parts: []Part{text}}
-}
-
-// Sent is a message that was sent.
-func Sent(sent messages.Sent) View {
-	text := linef("Message %s is sent.", sent.ID)
-	if sent.Duplicate {
-		text = linef("Message %s was sent before, and is not sent again.", sent.ID)
-	}
-	return View{JSON: Object{"message", sent.ID, "duplicate", sent.Duplicate}, Parts: []Part{text}}
 }

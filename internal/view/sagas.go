@@ -27,6 +27,17 @@ func Instances(all []persistence.Listed, limit int) List {
 		}).before(next)
 }
 
+// Quiet are instances that may be stuck.
+func Quiet(all []persistence.Listed) List {
+	return listOf("instances", "SAGA|KEY|VERSION|STARTED|CHANGED|TIMEOUTS|NEXT|OVERDUE SINCE", all,
+		func(q persistence.Listed) Row {
+			i := q.Instance
+			return Row{JSON: append(instanceOf(q), "overdue", timeOrNull(q.Overdue)), Cells: []string{i.Saga,
+				i.Key, wide(i.Version), Moment(q.Started), Moment(q.Changed), strconv.Itoa(len(i.Pending)),
+				Moment(firstDue(i.Pending)), Moment(q.Overdue)}}
+		})
+}
+
 func firstDue(pending []saga.Pending) (first time.Time) {
 	for _, p := range pending {
 		if first.IsZero() || p.Due.Before(first) {

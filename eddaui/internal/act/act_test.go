@@ -19,7 +19,7 @@ func TestActionsAreWhole(t *testing.T) {
 		if told := Told(a.Name, counts); told == "" || strings.Contains(told, "%") {
 			t.Errorf("of %s is told %q", a.Name, told)
 		}
-		if len(a.Rights) == 0 || a.Button == "" || a.Says == "" || a.do == nil ||
+		if len(a.Rights) == 0 || a.Button == "" || a.Says == "" || (a.do == nil) == (a.file == nil) ||
 			!strings.HasPrefix(a.Blank().Shell, "edda ") {
 			t.Errorf("%s lacks something: %+v", a.Name, a)
 		}

@@ -3,6 +3,7 @@ package act
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"strconv"
@@ -43,6 +44,7 @@ type Action struct {
 	done    string                // the sentence of what was done, with %d for each number of Done
 	check   func(ctx context.Context, d *Desk, in Input) (*Preview, error)
 	do      func(ctx context.Context, d *Desk, in Input) (Done, error)
+	file    func(ctx context.Context, d *Desk, in Input, w io.Writer) error // in place of do: the outcome is a file
 }
 
 // Done is where an action leads to, and the numbers of its sentence.
@@ -53,7 +55,7 @@ type Done struct {
 
 // All returns all actions.
 func All() []*Action {
-	return slices.Concat(ofEndpoints, ofLetters, ofManyLetters, ofJobs, ofInstances, ofTimeouts, ofMessages,
+	return slices.Concat(ofEndpoints, ofLetters, ofManyLetters, ofJobs, ofInstances, ofCrowds, ofTimeouts, ofMessages,
 		ofManifests, ofGroups, ofRuns, ofLimits, ofBorder)
 }
 
@@ -92,6 +94,19 @@ func (a *Action) Do(ctx context.Context, d *Desk, in Input) (address string, err
 		separator = "&"
 	}
 	return done.Page + separator + query.Encode(), nil
+}
+
+// Named returns the name of the file that is the outcome of the action; "" is a page, and Do does it.
+func (a *Action) Named(in Input) string {
+	if a.file == nil {
+		return ""
+	}
+	return in.text("saga") + ".jsonl"
+}
+
+// Write does it, and writes the file.
+func (a *Action) Write(ctx context.Context, d *Desk, in Input, w io.Writer) error {
+	return refused(a.file(ctx, d, in, w))
 }
 
 // Page is where the action belongs, relative to the first page.

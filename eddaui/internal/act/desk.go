@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/bulk"
 	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -24,7 +25,9 @@ type Desk struct {
 	Messages  *messages.Operator
 	Scheduler *scheduler.Store
 	Leases    *scheduler.Leases
+	Bulk      *bulk.Operator
 	Jobs      *Jobs
+	Long      time.Duration // for how long many instances are dealt with in one request
 
 	o Options
 }
@@ -41,7 +44,7 @@ type Options struct {
 
 // NewDesk makes a Desk over a pool that may write. It does no I/O.
 func NewDesk(pool *pgxpool.Pool, o Options) (d *Desk, err error) {
-	d = &Desk{Pool: pool, Scheduler: o.Scheduler, o: o}
+	d = &Desk{Pool: pool, Scheduler: o.Scheduler, Long: long, o: o}
 	if d.Op, err = operate.New(pool, operate.Options{Schema: o.Schema}); err != nil {
 		return nil, err
 	}
@@ -50,6 +53,9 @@ func NewDesk(pool *pgxpool.Pool, o Options) (d *Desk, err error) {
 		of.Redact = func(saga string, state []byte) []byte { return o.Redact(saga, state) }
 	}
 	if d.Instances, err = instances.New(pool, of); err != nil {
+		return nil, err
+	}
+	if d.Bulk, err = bulk.New(pool, bulk.Options(of)); err != nil {
 		return nil, err
 	}
 	if d.Messages, err = messages.New(pool, o.Schema); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/bulk"
 	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -39,9 +40,9 @@ var (
 		scheduler.ErrNoRun, scheduler.ErrNoGroup, scheduler.ErrNotHeld,
 	}
 	wrong = []error{
-		instances.ErrVersion, instances.ErrRemembered, instances.ErrState, instances.ErrInHand, messages.ErrNoRoute,
-		messages.ErrAmbiguous, messages.ErrConflict, deadletter.ErrUndeliverable, deadletter.ErrNote,
-		saga.ErrTooLarge, saga.ErrNewerState, scheduler.ErrEnded, scheduler.ErrTaken,
+		bulk.ErrTooMany, instances.ErrVersion, instances.ErrRemembered, instances.ErrState, instances.ErrInHand,
+		messages.ErrNoRoute, messages.ErrAmbiguous, messages.ErrConflict, deadletter.ErrUndeliverable,
+		deadletter.ErrNote, saga.ErrTooLarge, saga.ErrNewerState, scheduler.ErrEnded, scheduler.ErrTaken,
 	}
 )
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/edda-go/edda/internal/view"
 
+	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/eddaui/internal/words"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/operate"
@@ -24,10 +25,11 @@ type sagasPage struct {
 	Sagas  []sagaRow      `json:"sagas"`
 	Living []instanceRow  `json:"instances"`
 	More   bool           `json:"more"`
-	Oldest []oldestRow    `json:"oldest"`
+	Oldest []oldestRow    `json:"-"`
 	Period time.Duration  `json:"-"`
 	known  map[string]int // rows by name
 	shown  view.Object
+	quiet  []persistence.Listed
 }
 
 // sagaRow is a saga in numbers of the last day.
@@ -59,13 +61,13 @@ type instanceRow struct {
 
 // JSON is what the command prints, and the sagas.
 func (p *sagasPage) JSON() any {
-	return append(slices.Clone(p.shown), "sagas", p.Sagas, "oldest", p.Oldest)
+	return append(slices.Clone(p.shown), "sagas", p.Sagas, "oldest", view.Quiet(p.quiet).View().JSON[1])
 }
 
 // Sagas reads the sagas that are known: by their definitions, by what they did in a day, or by their instances.
 func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 	p := &sagasPage{Head: head("sagas", "Sagas", "edda saga list"), Sagas: []sagaRow{},
-		Oldest: []oldestRow{}, known: map[string]int{}, Period: operate.CounterPeriod}
+		known: map[string]int{}, Period: operate.CounterPeriod}
 	counted, err := s.Op.Sagas().Counters(ctx, 0)
 	if err != nil {
 		return nil, err
@@ -102,7 +104,10 @@ func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 	if err := addHours(ctx, s, p.Sagas); err != nil {
 		return nil, err
 	}
-	p.Oldest, err = oldest(ctx, s, p.Now)
+	p.quiet, err = s.Op.Sagas().Instances(ctx, persistence.ListOptions{Quiet: true, Limit: oldestShown})
+	for n, r := range instanceRows(p.quiet) {
+		p.Oldest = append(p.Oldest, oldestRow{r, p.quiet[n].Overdue})
+	}
 	return p, err
 }
 
@@ -141,6 +146,7 @@ type instancesPage struct {
 	Living []instanceRow `json:"instances"`
 	After  string        `json:"next"` // the key behind which there may be more, "" at the end
 	Ended  []lifeShown   `json:"ended"`
+	Forms  []act.Form    `json:"-"`
 
 	shown view.Object
 }
@@ -185,6 +191,9 @@ func (s *Source) Instances(ctx context.Context, a Ask) (Page, error) {
 	p.shown = view.Instances(listed, 0).View().JSON
 	if p.Living = instanceRows(listed); len(listed) == persistence.DefaultLimit {
 		p.After = listed[len(listed)-1].Instance.Key
+	}
+	if len(listed) > 0 {
+		p.Forms = act.Crowd(name, prefix, a.Bodies)
 	}
 	ended, err := s.Op.History().Ended(ctx, history.EndedOf{Saga: name, Most: endedShown})
 	if err != nil {

@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 )
@@ -29,7 +30,7 @@ func Of(n int64, noun string) string {
 // Span writes a duration for people, with one or two units: "1.4 ms", "8 min", "3 h 12 min", "2 days".
 func Span(d time.Duration) string {
 	if d < 0 {
-		return "-" + Span(-d)
+		return "-" + Span(-max(d, -math.MaxInt64)) // the least duration has no opposite
 	}
 	switch {
 	case d == 0:

@@ -1,6 +1,7 @@
 package words
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -12,6 +13,7 @@ func TestSpan(t *testing.T) {
 		94 * time.Millisecond: "94 ms", 4200 * time.Millisecond: "4.2 s", 42 * time.Second: "42 s",
 		8*time.Minute + 59*time.Second: "8 min", 192 * time.Minute: "3 h 12 min", 3 * time.Hour: "3 h",
 		50 * time.Hour: "2 days", -8 * time.Minute: "-8 min",
+		math.MinInt64: "-106751 days",
 	} {
 		if got := Span(d); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)

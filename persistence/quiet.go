@@ -1,0 +1,56 @@
+package persistence
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/jackc/pgx/v5"
+)
+
+// overdueBy is how late a timeout is that is not on its way any more.
+const overdueBy = time.Minute
+
+// quiet returns the instances that may be stuck, of those that began first. One that is stuck grows old, so that it is
+// among them sooner or later.
+func (s *Store) quiet(ctx context.Context, q Queryer, most int) ([]Listed, error) {
+	rows, err := q.Query(ctx, s.sql.Get("clock"), pg.Planned)
+	if err != nil {
+		return nil, fmt.Errorf("list saga instances: %w", err)
+	}
+	now, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[time.Time])
+	if err != nil {
+		return nil, fmt.Errorf("list saga instances: %w", err)
+	}
+	all, err := s.List(ctx, q, ListOptions{Oldest: true, Limit: MaxLimit})
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(l Listed) bool { return !l.Instance.RememberedUntil().IsZero() })
+	for n := range all {
+		all[n].Overdue = overdue(all[n], now.Add(-overdueBy))
+	}
+	slices.SortStableFunc(all, func(a, b Listed) int {
+		switch {
+		case a.Overdue.IsZero() == b.Overdue.IsZero():
+			return cmp.Or(a.Overdue.Compare(b.Overdue), a.Changed.Compare(b.Changed))
+		case a.Overdue.IsZero():
+			return 1
+		}
+		return -1
+	})
+	return all[:min(len(all), most)], nil
+}
+
+// overdue returns the first timeout of an instance if it was due before a time.
+func overdue(l Listed, before time.Time) (first time.Time) {
+	for _, p := range l.Instance.Pending {
+		if p.Due.Before(before) && (first.IsZero() || p.Due.Before(first)) {
+			first = p.Due
+		}
+	}
+	return first
+}
