@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 )
@@ -100,7 +101,7 @@ func TestMinutesAddUp(t *testing.T) {
 	one.Sums[Steps], one.Sums[Retries] = 5, 2
 	add := func() {
 		e := Endpoint{Name: "e", Concurrency: 1, BatchMax: 1, Since: time.Second, Sagas: []Saga{one}}
-		if err := New(schema).Add(t.Context(), pool, e); err != nil {
+		if err := New(schema).Add(t.Context(), pg.Committed(pool), e); err != nil {
 			t.Error(err)
 		}
 	}
@@ -160,7 +161,7 @@ func TestMinutesAreCut(t *testing.T) {
 	one.Sums[Steps], one.Sums[Dead] = 3<<30, 1<<30
 	for range 2 {
 		e := Endpoint{Name: "e", Concurrency: 1, BatchMax: 1, Since: time.Second, Sagas: []Saga{one}}
-		if err := New(schema).Add(t.Context(), pool, e); err != nil {
+		if err := New(schema).Add(t.Context(), pg.Committed(pool), e); err != nil {
 			t.Fatal(err)
 		}
 	}
