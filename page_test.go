@@ -12,7 +12,7 @@ var pagePart = regexp.MustCompile(`(?s)(?:^|\n)\t*// page (\w+)\n+(.*?)\n+\t*// 
 
 // examplesOf are the pages with blocks of Go, and the files that these are parts of.
 func examplesOf() map[string][]string {
-	return map[string][]string{
+	all := map[string][]string{
 		"docs/operate/recoverability.md": {"recoverability/page_example_test.go", "bus/page_example_test.go"},
 		"docs/guide/watermill.md":        {"bus/watermill/page_example_test.go", "bus/watermill/move_test.go"},
 		"docs/guide/setup.md":            {"example_test.go"},
@@ -45,6 +45,10 @@ func examplesOf() map[string][]string {
 		"docs/comparison/watermill.md":   {"examples/comparison/step.go"},
 		"docs/guide/tracing.md":          {"eddaotel/page_example_test.go", "eddaotel/collector/demo_test.go"},
 	}
+	for pattern, files := range examplesOfPatterns {
+		all["docs/patterns/"+pattern+".md"] = files
+	}
+	return all
 }
 
 // What a reader copies from these pages is what the compiler and the tests have seen.

@@ -31,8 +31,8 @@ func builds() *saga.Definition {
 		}))
 }
 
-// buildWall begins a wall, and returns when a worker of the endpoint robots has its brick in hand, for as long as the test
-// lasts.
+// buildWall begins a wall, and returns when a worker of the endpoint robots has its brick in hand, for as long as the
+// test lasts.
 func buildWall(t *testing.T, pool *pgxpool.Pool, schema string) {
 	t.Helper()
 	b, err := bus.New(pool, bus.Options{Schema: schema, AutoInstall: true})
