@@ -42,12 +42,8 @@ func (l *ledger) write(_ context.Context, order string, cents int) error {
 	return nil
 }
 
-// The part of an endpoint that books, with a table or without.
+// The handlers of both.
 
-func onPostgres() bus.Part {
-	return bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m Book) error { return book(ctx, table{tx}, m) })
-}
+func bookInTable(ctx *bus.Context, tx pgx.Tx, m Book) error { return book(ctx, table{tx}, m) }
 
-func inMemory(l *ledger) bus.Part {
-	return bus.Handle(func(ctx *bus.Context, m Book) error { return book(ctx, l, m) })
-}
+func (l *ledger) book(ctx *bus.Context, m Book) error { return book(ctx, l, m) }

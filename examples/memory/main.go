@@ -32,7 +32,7 @@ func runInMemory(ctx context.Context, l *ledger) error {
 		return err
 	}
 	_, err1 := memory.NewEndpoint(b, "orders", bus.EndpointOptions{}, bus.Saga(Orders))
-	_, err2 := memory.NewEndpoint(b, "accounts", bus.EndpointOptions{}, inMemory(l))
+	_, err2 := memory.NewEndpoint(b, "accounts", bus.EndpointOptions{}, bus.Handle(l.book))
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func runOnPostgres(ctx context.Context) error {
 		return err
 	}
 	orders, err1 := bus.NewEndpoint(b, "orders", bus.EndpointOptions{}, bus.Saga(Orders))
-	accounts, err2 := bus.NewEndpoint(b, "accounts", bus.EndpointOptions{}, onPostgres())
+	accounts, err2 := bus.NewEndpoint(b, "accounts", bus.EndpointOptions{}, bus.HandleTx(bookInTable))
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}

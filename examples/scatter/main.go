@@ -17,7 +17,6 @@ import (
 	"github.com/edda-go/edda/eddadev"
 	"github.com/edda-go/edda/examples/scatter/gather"
 	"github.com/edda-go/edda/saga"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 func main() {
@@ -57,15 +56,16 @@ func run(ctx context.Context, requests int, out io.Writer) error {
 	}
 	all := edda.RunnerFunc(func(ctx context.Context) error {
 		defer stop()
-		return play(ctx, b, pool, requests, ended, out)
+		if err := play(ctx, b, requests, ended, out); err != nil {
+			return err
+		}
+		return errors.Join(gather.CheckLeft(ctx, pool, schema, out), gather.Check(ctx, pool, out, requests, runs...))
 	})
 	return eddadev.Run(ctx, b, append(runners, all)...)
 }
 
 // play runs one design after another.
-func play(
-	ctx context.Context, b *bus.Bus, pool *pgxpool.Pool, requests int, ended <-chan struct{}, out io.Writer,
-) error {
+func play(ctx context.Context, b *bus.Bus, requests int, ended <-chan struct{}, out io.Writer) error {
 	for i, m := range designs(requests) {
 		took, err := one(ctx, b, m, ended)
 		if err != nil {
@@ -73,7 +73,7 @@ func play(
 		}
 		_, _ = fmt.Fprintf(out, "%-10s %v\n", runs[i], took.Round(time.Millisecond))
 	}
-	return errors.Join(gather.CheckLeft(ctx, pool, schema, out), gather.Check(ctx, pool, out, requests, runs...))
+	return nil
 }
 
 // one sends a message, and waits until its run has ended.

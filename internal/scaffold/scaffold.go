@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -99,7 +100,10 @@ func (o Options) goMod() (string, error) {
 	if err != nil || !strings.HasPrefix(string(mod), "module "+edda+"\n") {
 		return "", fmt.Errorf("%s is not the source of Edda: its go.mod does not say so", at)
 	}
-	return fmt.Sprintf("%sv0.0.0\n\nreplace %s => %q\n", text, edda, at), nil
+	if strings.ContainsAny(at, " \t\"'`(),") {
+		at = strconv.Quote(at)
+	}
+	return fmt.Sprintf("%sv0.0.0\n\nreplace %s => %s\n", text, edda, at), nil
 }
 
 var (

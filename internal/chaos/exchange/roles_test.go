@@ -222,7 +222,7 @@ func (p *place) follow(ctx context.Context) error {
 		return err
 	}
 	for m := range messages {
-		err := p.receive(m.Context(), m) //nolint:contextcheck // the message's own, which holds the transaction
+		err := p.receive(m.Context(), m) // the message's own, which holds the transaction
 		if err != nil {
 			return errors.Join(err, s.Close()) // unanswered: the transaction is rolled back
 		}

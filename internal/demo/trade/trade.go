@@ -65,7 +65,10 @@ func trade(ctx context.Context, s Settings, pool *pgxpool.Pool, schema string, o
 	if err := host.Install(ctx); err != nil {
 		return err
 	}
-	if err := open(ctx, s, host, b, o, counts, out); err != nil {
+	err = open(ctx, host,
+		func(ctx context.Context) error { return place(ctx, b, s.Orders, s.Rate) },
+		func(ctx context.Context, placed <-chan struct{}) error { return watch(ctx, o, counts, placed, out) })
+	if err != nil {
 		return err
 	}
 	if err := counts.print(out); err != nil {
@@ -80,19 +83,20 @@ func trade(ctx context.Context, s Settings, pool *pgxpool.Pool, schema string, o
 	return tell(ctx, o, out)
 }
 
-// open runs the shop while orders are placed, until all are placed and every queue is empty.
+// open runs the shop while orders are placed, until watch returns.
 func open(
-	ctx context.Context, s Settings, host *edda.Host, b *bus.Bus, o *operate.Operator, counts *tally, out io.Writer,
+	ctx context.Context, host *edda.Host, place func(ctx context.Context) error,
+	watch func(ctx context.Context, placed <-chan struct{}) error,
 ) error {
 	group, placed := run.NewGroup(ctx), make(chan struct{})
 	group.Go(host.Run)
 	group.Go(func(ctx context.Context) error {
 		defer close(placed)
-		return place(ctx, b, s.Orders, s.Rate)
+		return place(ctx)
 	})
 	group.Go(func(ctx context.Context) error {
 		defer group.Stop()
-		return watch(ctx, o, counts, placed, out)
+		return watch(ctx, placed)
 	})
 	if err := group.Wait(); err != nil {
 		return err
