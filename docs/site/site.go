@@ -69,8 +69,8 @@ type heading struct {
 
 // part is what stands under one heading, for the search.
 type part struct {
-	Heading heading
-	Text    string
+	Heading    heading
+	Text, Code string
 }
 
 // read makes all pages of a source. Its error has every fault.
