@@ -65,7 +65,8 @@ func TestNavigationIsTheIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want []string
-	for _, m := range regexp.MustCompile(`\]\(([^)]*)\.md\)`).FindAllSubmatch(index, -1) {
+	rows := bytes.Join(regexp.MustCompile(`(?m)^\|.*$`).FindAll(index, -1), nil)
+	for _, m := range regexp.MustCompile(`\]\(([^)]*)\.md\)`).FindAllSubmatch(rows, -1) {
 		if name := string(m[1]); !strings.HasPrefix(name, "../") {
 			want = append(want, regexp.MustCompile(`README$`).ReplaceAllString(name, "index")+".html")
 		}
