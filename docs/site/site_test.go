@@ -115,6 +115,15 @@ func TestIndexesNest(t *testing.T) {
 	}
 }
 
+func TestTabsAreShort(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"Guide": "Guide", "Coming from something else": "Comparison"} {
+		if got := (&section{Name: name, Dir: "comparison"}).Tab(); got != want {
+			t.Errorf("the tab of %q is %q, want %q", name, got, want)
+		}
+	}
+}
+
 // What would be missed on the site is a fault, and nothing is built.
 func TestFaultsOfPages(t *testing.T) {
 	t.Parallel()
