@@ -85,6 +85,10 @@ func TestNavigationIsTheIndex(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("the navigation has\n%q, want\n%q", got, want)
 	}
+	read := slices.DeleteFunc(slices.Clone(s.pages), func(p *page) bool { return p.Parent != nil })
+	if !slices.EqualFunc(read, want, func(p *page, path string) bool { return p.Path == path }) {
+		t.Error("the pages turn in another order than that of the index")
+	}
 	for n, p := range s.pages {
 		if n > 0 && (p.Prev != s.pages[n-1] || s.pages[n-1].Next != p) {
 			t.Errorf("%s is not behind %s", p.Path, s.pages[n-1].Path)
