@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/yuin/goldmark/ast"
 	tables "github.com/yuin/goldmark/extension/ast"
@@ -19,7 +20,9 @@ func (b blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindHeading, b.heading)
 	r.Register(ast.KindCodeBlock, b.code)
 	r.Register(ast.KindFencedCodeBlock, b.code)
+	r.Register(ast.KindCodeSpan, b.span)
 	r.Register(kindScroller, b.scroller)
+	r.Register(kindCorner, b.corner)
 }
 
 // heading renders a heading as a link to itself, unless it has a link in it.
@@ -42,6 +45,21 @@ func (blocks) heading(w util.BufWriter, text []byte, n ast.Node, in bool) (ast.W
 	}
 	_, _ = fmt.Fprintf(w, "</h%d>\n", h.Level)
 	return ast.WalkContinue, nil
+}
+
+// shortSpan fits into a line of a phone, so that it need not be broken.
+const shortSpan = 28
+
+func (blocks) span(w util.BufWriter, text []byte, n ast.Node, in bool) (ast.WalkStatus, error) {
+	if !in {
+		return ast.WalkContinue, nil
+	}
+	code, class := plain(n, text), ""
+	if utf8.RuneCountInString(code) <= shortSpan {
+		class = ` class="short"`
+	}
+	_, _ = fmt.Fprintf(w, "<code%s>%s</code>", class, html.EscapeString(code))
+	return ast.WalkSkipChildren, nil
 }
 
 func has(n ast.Node, kind ast.NodeKind) (found bool) {
@@ -125,5 +143,31 @@ func scroll(tree ast.Node) {
 		around := &scroller{}
 		table.Parent().ReplaceChild(table.Parent(), table, around)
 		around.AppendChild(around, table)
+		emptyCorners(table.FirstChild())
+	}
+}
+
+// corner stands for a head without text, which must not be the head of a column.
+type corner struct{ ast.BaseBlock }
+
+var kindCorner = ast.NewNodeKind("Corner")
+
+func (*corner) Kind() ast.NodeKind              { return kindCorner }
+func (c *corner) Dump(source []byte, level int) { ast.DumpHelper(c, source, level, nil, nil) }
+
+func (blocks) corner(w util.BufWriter, _ []byte, _ ast.Node, in bool) (ast.WalkStatus, error) {
+	if in {
+		_, _ = w.WriteString("<td></td>\n")
+	}
+	return ast.WalkContinue, nil
+}
+
+func emptyCorners(head ast.Node) {
+	for cell := head.FirstChild(); cell != nil; {
+		next := cell.NextSibling()
+		if !cell.HasChildren() {
+			head.ReplaceChild(head, cell, &corner{})
+		}
+		cell = next
 	}
 }

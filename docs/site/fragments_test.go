@@ -11,7 +11,8 @@ import (
 var selector = regexp.MustCompile(`\b([a-z]\w*)\.([A-Z]\w*)`)
 
 // theirs are names of a package of others that is called as one of Edda is.
-var theirs = []string{"watermill.NopLogger"}
+var theirs = []string{"watermill.NopLogger", "watermill.NewUUID", "watermill.NewShortUUID", "watermill.NewULID",
+	"watermill.LoggerAdapter", "watermill.LogFields", "watermill.NewStdLogger", "watermill.NewSlogLogger"}
 
 // No test compiles a fragment, nor a name in the prose. But what they name of a package of Edda has to be there.
 func TestPagesNameWhatPackagesExport(t *testing.T) {

@@ -70,13 +70,16 @@ func (p *page) split() {
 	p.parts = []part{{}}
 	at := 0
 	for n := p.tree.FirstChild(); n != nil; n = n.NextSibling() {
-		if _, ok := n.(*ast.Heading); ok {
+		last := &p.parts[len(p.parts)-1]
+		switch n.(type) {
+		case *ast.Heading:
 			p.parts = append(p.parts, part{Heading: p.Headings[at]})
 			at++
-			continue
+		case *ast.CodeBlock, *ast.FencedCodeBlock:
+			last.Code = strings.TrimSpace(last.Code + " " + plain(n, p.text))
+		default:
+			last.Text = strings.TrimSpace(last.Text + " " + plain(n, p.text))
 		}
-		last := &p.parts[len(p.parts)-1]
-		last.Text = strings.TrimSpace(last.Text + " " + plain(n, p.text))
 	}
 }
 

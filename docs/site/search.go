@@ -13,6 +13,7 @@ type entry struct {
 	Section string `json:"section"`
 	Path    string `json:"path"`
 	Text    string `json:"text"`
+	Code    string `json:"code"`
 }
 
 // searchIndex is a script that gives the parts of all pages to the search: a script, because a page that was opened
@@ -21,7 +22,8 @@ func (s *site) searchIndex() ([]byte, error) {
 	entries := []entry{}
 	for _, p := range append([]*page{s.home}, s.pages...) {
 		for _, part := range p.parts {
-			e := entry{ID: len(entries), Page: p.Title, Heading: part.Heading.Text, Path: p.Path, Text: part.Text}
+			e := entry{ID: len(entries), Page: p.Title, Heading: part.Heading.Text, Path: p.Path, Text: part.Text,
+				Code: part.Code}
 			if part.Heading.ID != "" {
 				e.Path += "#" + part.Heading.ID
 			}

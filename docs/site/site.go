@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/yuin/goldmark/ast"
 )
@@ -69,8 +70,8 @@ type heading struct {
 
 // part is what stands under one heading, for the search.
 type part struct {
-	Heading heading
-	Text    string
+	Heading    heading
+	Text, Code string
 }
 
 // read makes all pages of a source. Its error has every fault.
@@ -161,6 +162,17 @@ func (p *page) Within(other *page) bool {
 
 // Ref is for templates.
 func (s source) Ref() string { return s.ref }
+
+// longTab is too long a name for the bar of sections.
+const longTab = 14
+
+// Tab is the name of a section in the bar: that of its folder, if its own is long.
+func (s *section) Tab() string {
+	if utf8.RuneCountInString(s.Name) <= longTab || s.Dir == "" {
+		return s.Name
+	}
+	return strings.ToUpper(s.Dir[:1]) + s.Dir[1:]
+}
 
 // Lead is what a section is about, as a sentence.
 func (s *section) Lead() string {

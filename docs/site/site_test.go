@@ -65,7 +65,8 @@ func TestNavigationIsTheIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want []string
-	for _, m := range regexp.MustCompile(`\]\(([^)]*)\.md\)`).FindAllSubmatch(index, -1) {
+	rows := bytes.Join(regexp.MustCompile(`(?m)^\|.*$`).FindAll(index, -1), nil)
+	for _, m := range regexp.MustCompile(`\]\(([^)]*)\.md\)`).FindAllSubmatch(rows, -1) {
 		if name := string(m[1]); !strings.HasPrefix(name, "../") {
 			want = append(want, regexp.MustCompile(`README$`).ReplaceAllString(name, "index")+".html")
 		}
@@ -83,6 +84,10 @@ func TestNavigationIsTheIndex(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the navigation has\n%q, want\n%q", got, want)
+	}
+	read := slices.DeleteFunc(slices.Clone(s.pages), func(p *page) bool { return p.Parent != nil })
+	if !slices.EqualFunc(read, want, func(p *page, path string) bool { return p.Path == path }) {
+		t.Error("the pages turn in another order than that of the index")
 	}
 	for n, p := range s.pages {
 		if n > 0 && (p.Prev != s.pages[n-1] || s.pages[n-1].Next != p) {
@@ -110,6 +115,15 @@ func TestIndexesNest(t *testing.T) {
 	for _, link := range []string{`href="index.html"`, `href="../../index.html"`} {
 		if !strings.Contains(string(one.Body), link) {
 			t.Errorf("%s has not %s", one.Body, link)
+		}
+	}
+}
+
+func TestTabsAreShort(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"Guide": "Guide", "Coming from something else": "Comparison"} {
+		if got := (&section{Name: name, Dir: "comparison"}).Tab(); got != want {
+			t.Errorf("the tab of %q is %q, want %q", name, got, want)
 		}
 	}
 }

@@ -73,7 +73,11 @@ func TestVersionsStandBesideEachOther(t *testing.T) {
 	inRepository(t, root, "commit", "--quiet", "--allow-empty", "-m", "more")
 	before := build("")
 	inRepository(t, root, "commit", "--quiet", "--allow-empty", "-m", "and more")
-	now := build("")
+	commit, err := git(t.Context(), root, "rev-parse", "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := build(commit)
 
 	var all []version
 	if err := json.Unmarshal([]byte(contents(t, filepath.Join(out, "versions.json"))), &all); err != nil {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+
+	"github.com/edda-go/edda/eddaui/browser/axe"
 )
 
 var looks = []look{
@@ -32,9 +34,9 @@ func pages(s *shop) map[string]string {
 
 func TestVisitors(t *testing.T) {
 	s := openShop(t)
-	axe := readAxe(t)
+	script := axe.Read(t)
 	for _, l := range looks {
-		t.Run("pages "+l.name, func(t *testing.T) { everyPage(t, s, l, axe) })
+		t.Run("pages "+l.name, func(t *testing.T) { everyPage(t, s, l, script) })
 	}
 	s.thirdLife()
 	for _, l := range ways {
@@ -42,7 +44,7 @@ func TestVisitors(t *testing.T) {
 	}
 	t.Run("checks live", func(t *testing.T) { checked(t, s, desk, live) })
 	t.Run("an update keeps the focus", func(t *testing.T) { keepsFocus(t, s) })
-	t.Run("what is new waits", func(t *testing.T) { newsWaits(t, s, axe) })
+	t.Run("what is new waits", func(t *testing.T) { newsWaits(t, s, script) })
 	t.Run("what is gone stays", func(t *testing.T) { goneStays(t, s) })
 	t.Run("updates can be paused", func(t *testing.T) { paused(t, s) })
 	t.Run("by keyboard", func(t *testing.T) { byKeyboard(t, s) })
@@ -58,7 +60,7 @@ func checked(t *testing.T, s *shop, l look, checks []check) {
 	}
 }
 
-func everyPage(t *testing.T, s *shop, l look, axe string) {
+func everyPage(t *testing.T, s *shop, l look, script string) {
 	v := newVisitor(t, s, l)
 	for name, path := range pages(s) {
 		v.open(path)
@@ -67,7 +69,7 @@ func everyPage(t *testing.T, s *shop, l look, axe string) {
 				.filter(e => e.getBoundingClientRect().right > window.innerWidth + 1 && !e.closest(".scroll, pre"))
 				.slice(0, 3).map(e => e.outerHTML.slice(0, 120)).join(" | ")`))
 		}
-		for _, barrier := range v.barriers(axe) {
+		for _, barrier := range v.barriers(script) {
 			t.Errorf("%s has a barrier: %s", name, barrier)
 		}
 		v.picture(name, l.name)
@@ -187,4 +189,14 @@ func ends(t *testing.T, s *shop) {
 	v.until("the stream is open", `document.getElementById("link").textContent === "live"`)
 	s.stop()
 	v.until("it says so", `document.getElementById("link").textContent.includes("connection was lost")`)
+}
+
+// barriers are what axe finds on the page that is open.
+func (v *visitor) barriers(script string) []string {
+	v.t.Helper()
+	found, err := axe.Barriers(v.ctx, script)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return found
 }

@@ -11,5 +11,5 @@
 // times, ids, hosts and durations.
 //
 // It is a module of its own, so that what drives the browser is nothing that the library needs. axe-core is fetched by
-// npm in the version that axe.go pins; AXE names a copy of axe.min.js where there is no network.
+// npm in the version that package axe pins; AXE names a copy of axe.min.js where there is no network.
 package browser

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/edda-go/edda/eddaui/browser/axe"
 )
 
 func TestForms(t *testing.T) {
@@ -14,7 +16,7 @@ func TestForms(t *testing.T) {
 	t.Run("are sent without JavaScript", func(t *testing.T) { sentWithoutScript(t, s) })
 	t.Run("are sent without TLS", func(t *testing.T) { sentWithoutTLS(t, s) })
 	t.Run("say once what was done", func(t *testing.T) { toldOnce(t, s) })
-	t.Run("have no barrier", func(t *testing.T) { noBarrier(t, s, readAxe(t)) })
+	t.Run("have no barrier", func(t *testing.T) { noBarrier(t, s, axe.Read(t)) })
 }
 
 const isLive = `document.getElementById("link").textContent === "live"`
@@ -109,7 +111,7 @@ func toldOnce(t *testing.T, s *shop) {
 	}
 }
 
-func noBarrier(t *testing.T, s *shop, axe string) {
+func noBarrier(t *testing.T, s *shop, script string) {
 	for _, l := range looks {
 		v := newVisitor(t, s, l)
 		for name, path := range map[string]string{
@@ -123,7 +125,7 @@ func noBarrier(t *testing.T, s *shop, axe string) {
 			if v.script(`document.documentElement.scrollWidth > window.innerWidth`) == "true" {
 				t.Errorf("%s is wider than the screen", name)
 			}
-			for _, barrier := range v.barriers(axe) {
+			for _, barrier := range v.barriers(script) {
 				t.Errorf("%s, %s has a barrier: %s", name, l.name, barrier)
 			}
 		}

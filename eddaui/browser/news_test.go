@@ -8,7 +8,7 @@ import (
 )
 
 // What is new in a list waits behind a link, and what is gone stays: no row moves under the reader's eyes.
-func newsWaits(t *testing.T, s *shop, axe string) {
+func newsWaits(t *testing.T, s *shop, script string) {
 	v := newVisitor(t, s, desk)
 	v.open("audit")
 	v.until("the stream is open", `document.getElementById("link").textContent === "live"`)
@@ -30,7 +30,7 @@ func newsWaits(t *testing.T, s *shop, axe string) {
 		t.Error("the focus is lost")
 	}
 	v.shoot("news")
-	for _, barrier := range v.barriers(axe) {
+	for _, barrier := range v.barriers(script) {
 		t.Errorf("a list with news has a barrier: %s", barrier)
 	}
 	v.do("show them", chromedp.Click(`#entries .news`, chromedp.ByQuery))

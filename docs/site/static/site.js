@@ -89,18 +89,22 @@
   const load = (src) => new Promise((done, failed) => {
     document.head.append(Object.assign(document.createElement("script"), { src, onload: done, onerror: failed }));
   });
-  const fold = (term) => term.toLowerCase();
+  const weights = { Tutorial: 2, Guide: 2, Patterns: 2, Internals: 0.5 };
   const prepare = () => index ??= Promise.all([load(`${root}static/minisearch.js`), load(`${root}search-index.js`)])
     .then(() => {
       const search = new MiniSearch({
-        fields: ["page", "heading", "text"], storeFields: ["page", "heading", "section", "path", "text"],
-        processTerm: fold,
-        searchOptions: { boost: { page: 6, heading: 4 }, prefix: true, fuzzy: (t) => t.length > 4 ? 0.2 : false, combineWith: "AND" },
+        fields: ["page", "heading", "text", "code"], storeFields: ["page", "heading", "section", "path", "text", "code"],
+        searchOptions: {
+          boost: { page: 6, heading: 4, code: 0.5 }, prefix: true, fuzzy: (t) => t.length > 4 ? 0.2 : false, combineWith: "AND",
+          boostDocument: (_, __, { section }) => weights[section] ?? 1, // pages about using Edda come first
+        },
       });
       search.addAll(window.eddaPages);
       return search;
     });
-  const marked = (text, terms) => {
+  const marked = (hit, terms) => {
+    const within = (text) => terms.some((t) => text.toLowerCase().includes(t));
+    const text = within(hit.text) || !within(hit.code) ? hit.text : hit.code;
     const lower = text.toLowerCase();
     const first = Math.min(...terms.map((t) => lower.indexOf(t)).filter((n) => n >= 0), text.length);
     const from = first === text.length ? 0 : Math.max(0, text.lastIndexOf(" ", Math.max(0, first - 60)));
@@ -119,7 +123,7 @@
     found.replaceChildren(...hits.slice(0, 20).map((hit) => {
       const link = make("a", "", { href: root + hit.path });
       link.append(make("strong", hit.heading ? `${hit.page} › ${hit.heading}` : hit.page),
-        make("small", hit.section), marked(hit.text, hit.terms));
+        make("small", hit.section), marked(hit, hit.terms));
       const item = make("li", "");
       item.append(link);
       return item;
@@ -148,7 +152,11 @@
   dialog.addEventListener("keydown", (e) => {
     const hits = [...found.querySelectorAll("a")];
     const at = hits.indexOf(document.activeElement);
-    if (e.key === "Enter" && document.activeElement === query) {
+    if (e.key === "Escape") {
+      e.preventDefault();
+      dialog.close();
+      query.blur(); // or it keeps the focus for a moment, and / would be typed into it
+    } else if (e.key === "Enter" && document.activeElement === query) {
       e.preventDefault();
       hits[0]?.click();
     } else if (e.key === "ArrowDown" || e.key === "ArrowUp") {
