@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/edda-go/edda/eddaui/internal/graph"
+	"github.com/edda-go/edda/eddaui/internal/words"
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate/flow"
 )
@@ -66,7 +67,7 @@ func (d *mapped) layOut() {
 		d.graph.Nodes = append(d.graph.Nodes, graph.Node{Width: width, Height: boxHeight})
 	}
 	for _, e := range d.m.Endpoints {
-		add(e.Name, e.Name, under(e))
+		add(e.Name, e.Name, d.under(e))
 	}
 	for _, a := range d.arrows {
 		if _, known := d.at[""]; a.From == "" && !known {
@@ -82,7 +83,18 @@ func (d *mapped) layOut() {
 	d.graph.Layout()
 }
 
-// under is what stands below the name of an endpoint.
+// under is what stands below the name of an endpoint: what it is, and whether something is wrong.
+func (d *mapped) under(e flow.Endpoint) string {
+	switch wrong := d.m.Wrong(e.Name); {
+	case len(wrong) == 1 && len(d.m.Of(e.Name, "")) == 1:
+		return "no process, " + under(e)
+	case len(wrong) > 0:
+		return words.Of(int64(len(wrong)), "fault") + ", " + under(e)
+	}
+	return under(e)
+}
+
+// under is what an endpoint is.
 func under(e flow.Endpoint) string {
 	switch {
 	case e.Relay:
@@ -110,9 +122,13 @@ func (d *mapped) box(b *strings.Builder, n int) {
 		return
 	}
 	e := d.m.Endpoints[n]
-	fmt.Fprintf(b, `<a class="node" href="%sendpoints/%s"><title>%[3]s, %[4]s</title>`,
-		text(d.root), text(url.PathEscape(e.Name)), text(e.Name), text(under(e)))
-	draw("box", e.Name, under(e))
+	class, title := "box", e.Name+", "+under(e)
+	if wrong := d.m.Wrong(e.Name); len(wrong) > 0 {
+		class, title = "box fault", title+". "+strings.Join(wrong, " ")
+	}
+	fmt.Fprintf(b, `<a class="node" href="%sendpoints/%s"><title>%s</title>`, text(d.root),
+		text(url.PathEscape(e.Name)), text(title))
+	draw(class, e.Name, d.under(e))
 	b.WriteString(`</a>`)
 }
 
@@ -132,13 +148,21 @@ func (d *mapped) arrow(b *strings.Builder, n int) {
 		name += ", " + pace + " a minute"
 		label += `<tspan class="pace" dx="6">` + pace + `/min</tspan>`
 	}
+	class := "arrow"
+	for _, kind := range a.Kinds {
+		if wrong := d.m.Of(a.To, kind); len(wrong) > 0 {
+			class, name = "arrow fault", name+". "+strings.Join(wrong, " ")
+			label += `<tspan class="bad" dx="6">dies</tspan>`
+			break
+		}
+	}
 	at, anchor := d.place(e)
 	if e.Back { // what goes back has its name below its line, or it would stand on that of what goes there
 		at.Y += aboveLine + belowLine
 	}
-	fmt.Fprintf(b, `<g class="arrow" role="img" aria-label="%[1]s"><title>%[1]s</title><path d="%[2]s" `+
+	fmt.Fprintf(b, `<g class="%[7]s" role="img" aria-label="%[1]s"><title>%[1]s</title><path d="%[2]s" `+
 		`marker-end="url(#tip)"/><text class="%[3]s" x="%[4]d" y="%[5]d">%[6]s</text></g>`, text(name),
-		pathOf(&d.graph, e), anchor, at.X, at.Y, label)
+		pathOf(&d.graph, e), anchor, at.X, at.Y, label, class)
 }
 
 // The name of an arrow stands above its line, or below it, and apart from the box.

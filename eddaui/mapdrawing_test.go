@@ -37,6 +37,11 @@ func someMap() flow.Map {
 			seen("payments-of-a-very-long-name", "", "payment.charged", "orders", 30),
 			seen("payments-of-a-very-long-name", "", "bank.pay", "bank", 30),
 		},
+		Faults: []flow.Fault{
+			{Endpoint: "labels", Says: "No process runs it."},
+			{Endpoint: "orders", Kind: "order.lost", Says: "Its saga order publishes order.lost, to which nobody <b>."},
+			{Endpoint: "orders", Kind: "payment.charged", Says: "It does not handle payment.charged."},
+		},
 	}
 }
 
@@ -77,7 +82,10 @@ func TestMapIsDrawn(t *testing.T) {
 		t.Errorf("%d endpoints have a link and a name, want 6", n)
 	}
 	for _, want := range []string{
-		`<title>orders, order, refund</title>`, `<title>bank, relay</title>`,
+		`<title>orders, order, refund. Its saga order publishes order.lost, to which nobody &lt;b&gt;. It does`,
+		`>2 faults, order, refund</text>`, `<title>bank, relay</title>`, `<rect class="box fault"`,
+		`<title>labels, 1 kind. No process runs it.</title>`, `>no process, 1 kind</text>`,
+		`sends payment.charged to orders, 3.0 a minute. It does not handle payment.charged."`, `dx="6">dies</tspan>`,
 		`>payment.charge +1<tspan`, `>3.3/min</tspan>`,
 	} {
 		if !strings.Contains(body, want) {

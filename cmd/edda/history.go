@@ -422,7 +422,10 @@ func (t histories) mapCommand() *cobra.Command {
 		Use: "map", Short: "Show which kinds go from where to where",
 		Long: `Show which kinds go from which saga and endpoint to which endpoint. Who consumes a kind is read from the
 subscriptions; who sends it from the newest 500 transactions of the history, so that what was not sent lately has no
-sender here, nor has what an endpoint sends that keeps no history. SEEN is the number of messages there.`,
+sender here, nor has what an endpoint sends that keeps no history. SEEN is the number of messages there.
+
+Below it stands what the tables know to be wrong: endpoints that no process runs, events without a subscriber, messages
+that were sent to an endpoint which is gone, and kinds that died in an endpoint because it does not handle them.`,
 		Example: `  edda map
   edda map --mermaid > docs/map.mmd`,
 		Args: arguments(cobra.NoArgs),
@@ -438,7 +441,7 @@ sender here, nor has what an endpoint sends that keeps no history. SEEN is the n
 				m, err := reader.Map(ctx)
 				v := view.Map(&m)
 				if len(m.Edges) == 0 {
-					v.Parts = []view.Part{view.Line("No endpoint subscribes to anything.")}
+					v.Parts = append([]view.Part{view.Line("No endpoint subscribes to anything.")}, v.Parts[2:]...)
 				}
 				return asGraph(v, mermaid), err
 			})

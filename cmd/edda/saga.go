@@ -261,8 +261,8 @@ for all: the instance is named beside it. What is chosen is counted and the firs
 is asked, and otherwise --yes does it. "edda send --instance" sends to one.
 
 Each instance is a transaction of its own, with its entry of the audit. What starts after the command is not part of it.
-A command that is interrupted, or killed, has printed how it goes on: with its --job an instance gets the message once,
-however often it is sent within seven days.`,
+A command that is interrupted has printed how it goes on, and one that is killed at least its job: with that --job an
+instance gets the message once, however often it is sent within seven days.`,
 		Example: `  edda saga send order order.nudge --body nudge.json --prefix 2026-
   edda saga send order order.nudge --body nudge.json --all --started-before 48h --reason "the mails were lost" --yes`,
 		Args: arguments(cobra.ExactArgs(2)),
@@ -285,6 +285,7 @@ however often it is sent within seven days.`,
 			d := deed{does: "send", did: "sent to", goesOn: goesOn,
 				asks: "Send to them? What their handlers do cannot be undone."}
 			d.do = func(ctx context.Context, op *bulk.Operator, f bulk.Filter, p func(bulk.Done)) (bulk.Done, error) {
+				t.say(fmt.Sprintf("This is job %s: if it is killed, --job %[1]s sends to nobody twice.", of.Job))
 				return op.Send(ctx, f, of, p)
 			}
 			return t.many(c, m, yes, d)

@@ -199,9 +199,13 @@ func TestInterruptedSagaSendGoesOn(t *testing.T) {
 		VALUES (gen_random_uuid(), 'order', 'load-9999', 1, 1, '{}')`)
 	again := strings.Fields(strings.Replace(command, "FILE", body, 1))
 	again = append(again, "--delay", "1h", "--yes")
-	w.want(exitDone, again...)
+	if s := w.edda(again...); s.code != exitDone {
+		t.Fatalf("%+v", s)
+	}
 	again[slices.Index(again, "--after")+1] = "load-0000" // from the beginning
-	w.prints(w.want(exitDone, again...).out, `| 400 instances were sent to.`)
+	s = w.edda(again...)
+	w.prints(s.out, `| 400 instances were sent to.`)
+	says(t, s.err, "This is job "+again[slices.Index(again, "--job")+1])
 	if n := w.count(`SELECT count(*) FROM edda.queue_1 WHERE kind = 'order.nudge'`); n != 400 {
 		t.Errorf("%d messages for 400 instances", n)
 	}

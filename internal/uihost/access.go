@@ -15,8 +15,10 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/edda-go/edda/eddaui"
 )
@@ -30,6 +32,7 @@ type access struct {
 	session string
 
 	users   map[string]string // by basic authentication: passwords by their names
+	slow    *backOff          // of those
 	header  string            // that a proxy sets to the name
 	proxies []netip.Prefix    // that may set it
 }
@@ -39,7 +42,7 @@ const cookieName = "edda_ui"
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 func newAccess(o Options) (*access, error) {
-	a := &access{local: cmp.Or(o.Actor, "local")}
+	a := &access{local: cmp.Or(o.Actor, "local"), slow: newBackOff()}
 	host, _, err := net.SplitHostPort(o.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("%w: --listen %q: want an address and a port, like 127.0.0.1:7433", ErrUsage, o.Listen)
@@ -197,16 +200,38 @@ func (a *access) guard(next http.Handler) http.Handler {
 			a.enter(w, r, query)
 			return
 		}
-		if a.users != nil {
-			if _, err := a.authorize(r); err != nil {
-				w.Header().Set("WWW-Authenticate", `Basic realm="Edda", charset="UTF-8"`)
-				w.Header().Set("Cache-Control", "no-store")
-				http.Error(w, "a name and a password are needed", http.StatusUnauthorized)
-				return
-			}
+		if a.users != nil && !a.passes(w, r) {
+			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// passes reports whether a request has the right password. If not it has been answered.
+func (a *access) passes(w http.ResponseWriter, r *http.Request) bool {
+	name, _, given := r.BasicAuth()
+	if _, known := a.users[name]; !known {
+		name = ""
+	}
+	from, _ := netip.ParseAddrPort(r.RemoteAddr)
+	who := guesser{name, from.Addr().Unmap()}
+	if wait := a.slow.wait(who); given && wait > 0 {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
+		http.Error(w, "too many wrong passwords: wait a moment", http.StatusTooManyRequests)
+		return false
+	}
+	if _, err := a.authorize(r); err != nil {
+		if given {
+			a.slow.failed(who)
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("WWW-Authenticate", `Basic realm="Edda", charset="UTF-8"`)
+		http.Error(w, "a name and a password are needed", http.StatusUnauthorized)
+		return false
+	}
+	a.slow.passed(who)
+	return true
 }
 
 // onward leads to the page without its token. A link does, and not a redirect: after a redirect from another site, such

@@ -6,6 +6,9 @@
 // browser that has come with the token of the printed address. The token works once: it is exchanged for a cookie that
 // scripts cannot read and other sites cannot send.
 //
+// With names and passwords, whoever has given five wrong ones has to wait, for a second and then twice as long each
+// time, up to a minute.
+//
 // Of several databases each has its pages under its name, with a pool and streams of its own. One that does not answer
 // says so on its pages, and the others go on.
 //
@@ -14,5 +17,5 @@
 // An [ErrUsage] says that the options contradict each other, before anything has begun. Serve returns nil when its
 // context has ended, after requests that are under way.
 //
-// Reading order: host.go, access.go.
+// Reading order: host.go, access.go, backoff.go.
 package uihost

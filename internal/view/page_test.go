@@ -57,8 +57,8 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `vitals` | `at`": slices.Concat(Vitals(&vitals.Report{}).JSON, vitalOf(vitals.Vital{}),
 			holderOf(vitals.Holder{}), listsOf(&vitals.Report{})),
 		"| `endpoint pace` | `paces`": Paces([]flow.Pace{{}}).Rows[0].JSON,
-		"| `map` | `endpoints`": slices.Concat(Map(&flow.Map{}).JSON, mappedOf(flow.Endpoint{}),
-			edgeOf(flow.Edge{})),
+		"| `map` | `endpoints`": slices.Concat(Map(&flow.Map{}).JSON, mappedOf(flow.Endpoint{}), edgeOf(flow.Edge{}),
+			faultOf(flow.Fault{})),
 		"| `history conversation` | `count`": nodeOf(&whereabouts.Node{
 			Effects: []whereabouts.Group{{}}}),
 	}

@@ -13,10 +13,14 @@
 // What sends a kind is not stored anywhere but in the history, so Map knows those senders that the history has seen
 // lately. A kind that an endpoint subscribes to, and that nobody was seen to send, is an edge without a sender.
 //
+// Map.Faults is what the tables know to be wrong: an endpoint that no process runs, an event that was published and has
+// no subscriber, a message that was sent to an endpoint which is gone, and a kind that died in an endpoint because that
+// has no handler of it.
+//
 // # Failures
 //
 // Counters are approximate, as those of operate.SagaCounters. An endpoint that keeps no history, or a sample of it,
 // sends less than it does, or nothing.
 //
-// Reading order: reader.go, pace.go, map.go.
+// Reading order: reader.go, pace.go, map.go, fault.go.
 package flow

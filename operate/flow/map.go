@@ -18,6 +18,7 @@ import (
 type Map struct {
 	Endpoints []Endpoint // in the order of their names, without partitions
 	Edges     []Edge     // in the order of From, Saga, Kind and To
+	Faults    []Fault    // in the order of Endpoint and Kind
 	Messages  int        // of the history that Edges were read from
 	Since     time.Time  // of the first of them, zero if there is none
 	Until     time.Time  // of the last of them
@@ -73,6 +74,9 @@ func (r *Reader) Map(ctx context.Context) (m Map, err error) {
 			m.Edges[n].PerMinute = float64(m.Edges[n].Seen) / max(m.Until.Sub(m.Since), time.Minute).Minutes()
 		}
 	}
+	if m.Faults, err = r.faults(ctx, b); err != nil {
+		return m, fmt.Errorf("map the endpoints: %w", pgerr.Explain(err))
+	}
 	return m, nil
 }
 
@@ -84,10 +88,12 @@ type builder struct {
 	known *queue.Routes
 	sagas map[string]map[string]bool // by endpoint
 	edges map[edge]*Edge
+
+	nowhere map[edge]bool // what was sent, and whether as an event, and has no consumer now
 }
 
 func newBuilder(known *queue.Routes) *builder {
-	return &builder{known, map[string]map[string]bool{}, map[edge]*Edge{}}
+	return &builder{known, map[string]map[string]bool{}, map[edge]*Edge{}, map[edge]bool{}}
 }
 
 // base is the endpoint of which an endpoint handles a partition, or the endpoint itself.
@@ -116,7 +122,11 @@ func (b *builder) add(e *history.Entry) {
 		if out.Intent == saga.Timer {
 			continue
 		}
-		for _, to := range b.consumers(out) {
+		consumers := b.consumers(out)
+		if len(consumers) == 0 {
+			b.nowhere[edge{b.base(e.Endpoint), e.Saga, out.Kind, out.To}] = out.Intent == saga.Event
+		}
+		for _, to := range consumers {
 			b.seen(edge{b.base(e.Endpoint), e.Saga, out.Kind, to}, out.Intent == saga.Event)
 		}
 	}

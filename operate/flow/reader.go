@@ -8,12 +8,15 @@ import (
 	"github.com/edda-go/edda/internal/counters"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Reader reads one schema. It is safe for concurrent use.
 type Reader struct {
 	pool     *pg.Pool
+	schema   pg.Schema
+	letters  *deadletter.Store
 	counters *counters.Store
 	history  *history.Store
 	routes   *queue.Router
@@ -29,5 +32,5 @@ func New(pool *pgxpool.Pool, schema string) (*Reader, error) {
 		return nil, fmt.Errorf("new reader of flow: %w", err)
 	}
 	p := pg.Committed(pool)
-	return &Reader{p, counters.New(s), history.New(s), queue.NewRouter(p, s, nil)}, nil
+	return &Reader{p, s, deadletter.New(s), counters.New(s), history.New(s), queue.NewRouter(p, s, nil)}, nil
 }

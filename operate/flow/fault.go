@@ -1,0 +1,126 @@
+package flow
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/edda-go/edda/internal/presence"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/recoverability/deadletter"
+)
+
+// Fault is what is wrong on a map, as far as the tables know.
+type Fault struct {
+	Endpoint string // where it shows
+	Kind     string // of the messages, "" if it is about the endpoint as a whole
+	Says     string // a sentence
+}
+
+// Of returns what is wrong with an endpoint and a kind that goes to it or comes from it; a kind of "" is the endpoint
+// as a whole.
+func (m *Map) Of(endpoint, kind string) (says []string) {
+	for _, f := range m.Faults {
+		if f.Endpoint == endpoint && f.Kind == kind {
+			says = append(says, f.Says)
+		}
+	}
+	return says
+}
+
+// Wrong returns all that is wrong at an endpoint.
+func (m *Map) Wrong(endpoint string) (says []string) {
+	for _, f := range m.Faults {
+		if f.Endpoint == endpoint {
+			says = append(says, f.Says)
+		}
+	}
+	return says
+}
+
+// unknownKind is the rule by which a message dies that an endpoint has no handler for.
+const unknownKind = "unknown kind"
+
+// mostDead is how many dead letters of a kind are counted.
+const mostDead = 100
+
+// faults are what the tables know to be wrong: what nobody gets, what nobody runs, and what died because the endpoint
+// that got it does not handle it.
+func (r *Reader) faults(ctx context.Context, b *builder) ([]Fault, error) {
+	processes, err := presence.All(ctx, r.pool, r.schema)
+	if err != nil {
+		return nil, err
+	}
+	groups, _, err := r.letters.Groups(ctx, r.pool, deadletter.GroupFilter{CountTo: mostDead})
+	if err != nil {
+		return nil, err
+	}
+	all := append(b.lost(), b.idle(processes)...)
+	for _, g := range groups {
+		if name := b.base(g.Endpoint); g.Reason == unknownKind && b.known.Endpoints[name] != nil {
+			count, are := fmt.Sprint(g.Count), "messages"
+			if g.Capped {
+				count += " or more"
+			} else if g.Count == 1 {
+				are = "message"
+			}
+			all = append(all, Fault{name, g.Kind, fmt.Sprintf("It does not handle %s: %s %s of that kind died here.",
+				g.Kind, count, are)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Fault) int {
+		return cmp.Or(strings.Compare(a.Endpoint, b.Endpoint), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Says, b.Says))
+	})
+	return slices.Compact(all), nil
+}
+
+// lost are the faults of what was seen to be sent, and reaches nobody.
+func (b *builder) lost() (all []Fault) {
+	for at, event := range b.nowhere {
+		sender := "It"
+		if at.saga != "" {
+			sender = "Its saga " + at.saga
+		}
+		says := sender + " has sent " + at.kind
+		switch {
+		case event:
+			says = sender + " publishes " + at.kind + ", to which nobody subscribes."
+		case at.to != "":
+			says += " to " + at.to + ", which is not installed any more."
+		default:
+			says += ", which no endpoint consumes any more."
+		}
+		if b.known.Endpoints[at.from] != nil {
+			all = append(all, Fault{at.from, at.kind, says})
+		}
+	}
+	return all
+}
+
+// idle are the faults of endpoints that no process runs.
+func (b *builder) idle(processes []presence.Process) (all []Fault) {
+	runs := map[string]bool{}
+	for _, p := range processes {
+		for _, number := range p.Queues {
+			if q := b.known.ByID[number]; q != nil && p.Lives {
+				runs[b.base(q.Endpoint)] = true
+			}
+		}
+	}
+	for name, q := range b.known.Endpoints {
+		if b.base(name) == name && !runs[name] {
+			all = append(all, Fault{Endpoint: name, Says: idleText(q)})
+		}
+	}
+	return all
+}
+
+func idleText(q *queue.Queue) string {
+	if q.Relay {
+		return "No process runs this relay."
+	}
+	return "No process runs it."
+}
