@@ -12,5 +12,6 @@
 //
 // Which handler has which slot is in no table, so that a process with several messages in hand has all of them beside
 // each of its slots. A message that is among more than 2,000 that are due later is not seen. A batch holds its slot by
-// its transaction, and since when that runs Postgres tells its own role, and roles with the rights of pg_read_all_stats.
+// its transaction; Postgres tells since when that runs to its own role, and to roles with the rights of
+// pg_read_all_stats.
 package slots

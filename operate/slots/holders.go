@@ -57,8 +57,8 @@ func New(pool *pgxpool.Pool, schema string) (*Reader, error) {
 }
 
 // Holders reads what is held of a limit, or of every limit if name is "", in the order of limits and slots: the first
-// Most of each. It locks nothing. Process and Since of a batch are of its connection to the server; Since is known to the
-// same role alone, and to one with the rights of pg_read_all_stats.
+// Most of each. It locks nothing. Process and Since of a batch are of its connection to the server; Since is known to
+// the same role alone, and to one with the rights of pg_read_all_stats.
 func (r *Reader) Holders(ctx context.Context, name string) ([]Holder, error) {
 	held, err := r.limits.Holders(ctx, r.pool, name, Most)
 	if err == nil {
