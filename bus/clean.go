@@ -44,7 +44,7 @@ type cleaner struct {
 }
 
 func newCleaner(b *Bus) *cleaner {
-	c := &cleaner{bus: b, pins: pin.New(b.schema), holder: b.tables.history.Host, look: pin.Long}
+	c := &cleaner{bus: b, pins: pin.New(b.schema), holder: b.tables.history.Host, look: pinEvery}
 	c.loops = run.NewShared(c.cleanInTurns, c.watchPin, c.boundHistory)
 	return c
 }
@@ -197,6 +197,8 @@ func (c *cleaner) boundHistory(ctx context.Context) error {
 
 const pinLease = "pin"
 
+const pinEvery = time.Minute
+
 // watchPin looks for a pin once a minute, and warns when it finds the same one twice.
 func (c *cleaner) watchPin(ctx context.Context) error {
 	for run.Sleep(ctx, run.Jitter(c.look)) == nil {
@@ -220,7 +222,7 @@ func (c *cleaner) lookForPin(ctx context.Context) {
 		c.pin, c.pinned = p, time.Now()
 		return
 	}
-	bid := lease.Bid{Name: pinLease, Holder: c.holder, Lease: pin.Long}
+	bid := lease.Bid{Name: pinLease, Holder: c.holder, Lease: pinEvery}
 	_, ours, err := c.bus.tables.leases.Acquire(ctx, c.bus.pool.Writing(), bid)
 	if ours || err != nil {
 		held := max(p.Held, time.Since(c.pinned)).Round(time.Second)

@@ -335,7 +335,7 @@ func TestEndpointsLookForPins(t *testing.T) {
 func TestAPinIsOld(t *testing.T) {
 	t.Parallel()
 	var got []bool
-	for _, p := range []operate.Pin{{Held: time.Minute}, {Held: time.Second, Transactions: 1e6},
+	for _, p := range []operate.Pin{{Held: 45 * time.Second}, {Held: 44 * time.Second, Transactions: 1e6},
 		{Transactions: 1000}, {Transactions: 999}} {
 		got = append(got, p.Old())
 	}

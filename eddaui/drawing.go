@@ -44,7 +44,7 @@ func spark(noun string, numbers []int64) template.HTML {
 // that.
 func minutes(r flow.Recent) template.HTML {
 	if !r.Known() {
-		return `<span class="none" title="Its processes are of an older version, which counts by the hour alone.">` +
+		return `<span class="soft" title="Its processes are of an older version, which counts by the hour alone.">` +
 			`by the hour only</span>`
 	}
 	most := int64(1)

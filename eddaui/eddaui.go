@@ -15,6 +15,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/flow"
+	"github.com/edda-go/edda/operate/slots"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -133,6 +134,9 @@ func (u *UI) open(pool *pgxpool.Pool) (err error) {
 		return err
 	}
 	if u.source.Flow, err = flow.New(reader, u.o.Schema); err != nil {
+		return err
+	}
+	if u.source.Slots, err = slots.New(reader, u.o.Schema); err != nil {
 		return err
 	}
 	for _, d := range u.o.Sagas {

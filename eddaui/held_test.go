@@ -2,14 +2,21 @@ package eddaui_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddaui"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/limit"
+	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/slots"
 	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -17,10 +24,14 @@ type (
 	build  struct{ Wall string }
 	lay    struct{ Wall string }
 	laying struct{}
+
+	inspect struct{}
 )
 
 func (build) Kind() string { return "wall.build" }
 func (lay) Kind() string   { return "brick.lay" }
+
+func (inspect) Kind() string { return "wall.inspect" }
 
 // builds is a saga that has a brick laid.
 func builds() *saga.Definition {
@@ -53,11 +64,12 @@ func buildWall(t *testing.T, pool *pgxpool.Pool, schema string) {
 		group.Go(e.Run)
 	}
 	start("walls", bus.EndpointOptions{}, bus.Saga(builds()))
-	start("robots", bus.EndpointOptions{Lease: time.Minute}, bus.Handle(func(*bus.Context, lay) error {
-		close(held)
-		<-let
-		return nil
-	}))
+	start("robots", bus.EndpointOptions{Lease: time.Minute, ClusterConcurrency: 3},
+		bus.Handle(func(*bus.Context, lay) error {
+			close(held)
+			<-let
+			return nil
+		}))
 	t.Cleanup(func() {
 		close(let)
 		group.Stop()
@@ -69,6 +81,100 @@ func buildWall(t *testing.T, pool *pgxpool.Pool, schema string) {
 		t.Fatal(err)
 	}
 	<-held
+	inspects := make(chan struct{})
+	start("inspectors", bus.EndpointOptions{ClusterConcurrency: 2},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, inspect) error {
+			close(inspects)
+			<-let
+			return nil
+		}))
+	if _, err := b.Send(t.Context(), inspect{}); err != nil {
+		t.Fatal(err)
+	}
+	<-inspects
+}
+
+// The slots of a limit say which process holds them, since when, until when and for what: those of a leased endpoint,
+// of an endpoint whose batches hold them, and of a limit that a program has of its own.
+func TestSlotsSayWhoHoldsThem(t *testing.T) {
+	t.Parallel()
+	pool, schema := newSchema(t)
+	buildWall(t, pool, schema)
+	limiter, err := limit.New(pool, limit.Options{Schema: schema, Holder: "exporter"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot, err := limiter.Acquire(t.Context(), "exports", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	op, err := operate.New(pool, operate.Options{Schema: schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := slots.New(pool, schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := reader.Holders(t.Context(), "")
+	if err != nil || len(held) != 3 {
+		t.Fatalf("%+v, %v", held, err)
+	}
+	batch, named, robot := held[0], held[1], held[2]
+	host, err := os.Hostname()
+	if process := fmt.Sprintf("%s (process %d)", host, os.Getpid()); err != nil || robot.Limit != "robots" ||
+		robot.Process != process || robot.Does != "handles brick.lay" || len(robot.Messages) != 1 || robot.Lost ||
+		robot.Left <= 0 || robot.Left > time.Minute || time.Since(robot.Since) > time.Minute {
+		t.Errorf("the slot of the leased endpoint is %+v", robot)
+	}
+	if batch.Limit != "inspectors" || batch.Name != "" || !batch.Until.IsZero() || batch.Does != "runs a batch" ||
+		!strings.Contains(batch.Process, "server process ") || batch.Since.IsZero() || batch.Draining {
+		t.Errorf("the slot of the batch is %+v", batch)
+	}
+	if named.Limit != "named/exports" || !strings.HasPrefix(named.Process, "exporter/") || named.Left <= 0 {
+		t.Errorf("the slot of the program is %+v", named)
+	}
+	s := serve(t, pool, schema, eddaui.Options{})
+	page := s.get("/limits")
+	for _, want := range []string{
+		`<li class="held">` + regexp.QuoteMeta(robot.Process) + ` <a href="[^"]*messages/` +
+			robot.Messages[0].String() +
+			`">handles brick\.lay</a> <span class="soft">since <time[^>]*>[^<]+</time>, lease until <time`,
+		`<span class="cell held" title="slot \d, held by ` + regexp.QuoteMeta(robot.Process) + ` since [0-9:]+: ` +
+			`handles brick\.lay"></span>(<span class="cell free" title="free"></span>){2}</span>`,
+		`<li class="held">[^<]*server process \d+\)? runs a batch <span class="soft">since <time`,
+		`<li class="free"><span class="soft">free</span></li>`,
+		`<li class="held">exporter/\S+ what its program does under it <span`,
+	} {
+		if !regexp.MustCompile(want).MatchString(page) {
+			t.Errorf("the page of limits does not have %s:\n%s", want, page)
+		}
+	}
+	var got struct {
+		Limits []struct {
+			Name    string
+			Holders []struct{ Process, Does string }
+		}
+	}
+	if err := json.Unmarshal([]byte(s.get("/limits.json")), &got); err != nil || len(got.Limits) != 3 ||
+		len(got.Limits[2].Holders) != 1 || got.Limits[2].Holders[0].Process != robot.Process {
+		t.Errorf("for programs there is %+v, %v", got, err)
+	}
+	if _, err := pool.Exec(t.Context(), "UPDATE "+schema+".session SET ended = now(), died = true"); err != nil {
+		t.Fatal(err)
+	}
+	if err := op.Limits().Set(t.Context(), "named/exports", 1); err != nil {
+		t.Fatal(err)
+	}
+	if held, err = reader.Holders(t.Context(), "robots"); err != nil || len(held) != 1 || !held[0].Lost {
+		t.Errorf("of a process that has died there is %+v, %v", held, err)
+	}
+	if err := slot.Release(); err != nil {
+		t.Error(err)
+	}
+	if held, err = reader.Holders(t.Context(), "named/exports"); err != nil || len(held) != 0 {
+		t.Errorf("of what was released there is %+v, %v", held, err)
+	}
 }
 
 // A message that a process holds under a lease says whose it is and when the lease ends: on the page of the instance

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// PinFor is how long a transaction or a snapshot keeps dead rows before a log warns of it.
+	// PinFor is how long a transaction or a snapshot keeps dead rows before it is named.
 	PinFor = pin.Long
 	// PinDeadRows is the number of dead rows of a table above which a pin matters.
 	PinDeadRows = pin.DeadRows
@@ -41,7 +41,7 @@ func (q Queues) Pin(ctx context.Context) (p Pin, suffers bool, err error) {
 	return Pin(found), suffers, err
 }
 
-// Old reports whether the pin has been held for a minute. If its age is not known, Old reports whether a thousand
+// Old reports whether the pin has been held for PinFor. If its age is not known, Old reports whether a thousand
 // transactions have begun since.
 func (p Pin) Old() bool { return pin.Pin(p).Old() }
 

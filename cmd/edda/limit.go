@@ -7,6 +7,7 @@ import (
 
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/slots"
 	"github.com/spf13/cobra"
 )
 
@@ -42,17 +43,32 @@ whether that number is in force or an operator's. Nothing is locked.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				infos, err := op.Limits().List(ctx)
-				return listed(view.Limits(infos), t.inSchema("There is no limit in schema %q.")), err
+				if err != nil {
+					return view.View{}, err
+				}
+				held, err := t.held(ctx, "")
+				return listed(view.Limits(infos, held), t.inSchema("There is no limit in schema %q.")), err
 			})
 		},
 	}
 }
 
+// held is what is held of a limit, or of each if name is "".
+func (t limits) held(ctx context.Context, name string) ([]slots.Holder, error) {
+	reader, err := slots.New(t.pool, t.schemaName())
+	if err != nil {
+		return nil, err
+	}
+	return reader.Holders(ctx, name)
+}
+
 func (t limits) get() *cobra.Command {
 	return &cobra.Command{
-		Use: "get NAME", Short: "Show one limit",
-		Long: `Show the limit of an endpoint, or with NAME "named/exports" the limit exports of a program's own. Exit
-code 3: there is none.`,
+		Use: "get NAME", Short: "Show one limit, and which process holds each of its slots",
+		Long: `Show the limit of an endpoint, or with NAME "named/exports" the limit exports of a program's own, and
+below it each slot that is held, up to 64: by which process, since when, until when unless the lease is extended, and
+for what. A batch holds its slot by its transaction, and since when is only seen by its own role, or by one with
+pg_read_all_stats. Exit code 3: there is none.`,
 		Example: `  edda limit get billing`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -106,6 +122,10 @@ func (t limits) change(c *cobra.Command, name string, do func(context.Context, o
 			return view.View{}, err
 		}
 		i, err := op.Limits().Get(ctx, name)
-		return view.Limit(i), err
+		if err != nil {
+			return view.View{}, err
+		}
+		held, err := t.held(ctx, name)
+		return view.Limit(i, held), err
 	})
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/edda-go/edda/limit"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // check is something that an operator does with the pages.
@@ -202,6 +204,7 @@ func oneBox(_ *testing.T, s *shop, v *visitor) {
 var live = []check{
 	{"how much waits is at most two seconds old", twoSeconds},
 	{"cells of a limit follow", limitCells},
+	{"slots say who holds them", slotHolders},
 	{"two clicks by keyboard alone", keyboardAlone},
 }
 
@@ -236,6 +239,51 @@ func limitCells(_ *testing.T, s *shop, v *visitor) {
 	v.until("there are six cells", `document.querySelectorAll("#l-mails .cell").length === 6`)
 	s.edda("limit", "set", "mails", "4")
 	v.until("there are four", `document.querySelectorAll("#l-mails .cell").length === 4`)
+}
+
+// slotHolders takes a slot and gives it back, while the page of limits is open.
+func slotHolders(t *testing.T, s *shop, v *visitor) {
+	variables := map[string]string{}
+	for _, variable := range s.env {
+		name, value, _ := strings.Cut(variable, "=")
+		variables[name] = value
+	}
+	pool, err := pgxpool.New(t.Context(), variables["DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	limiter, err := limit.New(pool, limit.Options{Schema: variables["EDDA_SCHEMA"], Holder: "night-export"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	take := func() *limit.Slot {
+		slot, err := limiter.Acquire(t.Context(), "exports", 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slot
+	}
+	give := func(slot *limit.Slot) {
+		if err := slot.Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	give(take()) // from now on there is the limit
+	v.open("limits")
+	v.until("the stream is open", `document.getElementById("link").textContent === "live"`)
+	const row = `document.getElementById("l-named/exports")`
+	const free = row + `.querySelectorAll(".cell.free").length === %d && ` +
+		row + `.querySelectorAll("li.free").length === %[1]d`
+	v.until("both slots are free", fmt.Sprintf(free, 2))
+	slot := take()
+	taken := time.Now()
+	v.until("it says who holds one", row+`.querySelector("li.held")?.textContent.includes("night-export") ?? false`)
+	t.Logf("a slot had the name of its holder after %v", time.Since(taken).Round(time.Millisecond))
+	v.until("and the cell", row+`.querySelector(".cell.held").title.includes("by night-export")`)
+	v.until("and one is free", fmt.Sprintf(free, 1))
+	give(slot)
+	v.until("both are free again", fmt.Sprintf(free, 2))
 }
 
 func keyboardAlone(t *testing.T, _ *shop, v *visitor) {

@@ -12,7 +12,6 @@ import (
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/trouble"
 	"github.com/edda-go/edda/internal/wake"
-	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -74,5 +73,5 @@ func (t *Terms) rollback(ctx context.Context, conn *pgx.Conn) {
 // session is the owner of claims. It lets others find out whether the process that had one has died.
 func (t *Terms) session() [16]byte { return t.Session.ID }
 
-// holder names this Run in the slots of limits.
-func (t *Terms) holder() string { return saga.ID(t.owner).String() }
+// holder names this Run in the slots of limits: its process, and what tells it from other runs there.
+func (t *Terms) holder() string { return limit.HolderOf(t.Session.ID, t.owner) }

@@ -177,3 +177,23 @@ CROSS JOIN LATERAL (
         AND t.expires > clock_timestamp()) t
 WHERE $1 = '' OR l.name = $1
 ORDER BY l.name;
+
+-- name: holders
+-- What is held of the limit $1, or of each if that is empty: its first $2 slots that are. Where a transaction holds one
+-- as its permit, the server process that runs it, and since when if this role may see that.
+WITH at_work AS MATERIALIZED (
+    SELECT a.backend_xid, a.pid, a.application_name, a.xact_start FROM pg_stat_activity a
+    WHERE a.backend_xid IS NOT NULL)
+SELECT l.name, x.no, NOT x.enabled, x.holder, x.granted, x.expires, clock_timestamp(), a.pid,
+       coalesce(a.application_name, ''), a.xact_start
+FROM :schema.concurrency_limit l
+CROSS JOIN LATERAL (
+    SELECT s.no, s.enabled, CASE WHEN h.leased THEN s.holder END AS holder, s.granted,
+        CASE WHEN h.leased THEN s.expires END AS expires, CASE WHEN NOT h.leased THEN s.xmax END AS mark
+    FROM :schema.slot s
+    CROSS JOIN LATERAL (SELECT s.holder IS NOT NULL AND s.expires > clock_timestamp() AS leased) h
+    WHERE s.name = l.name AND (h.leased OR :schema.in_hand(s.xmax))
+    ORDER BY s.no LIMIT $2) x
+LEFT JOIN at_work a ON a.backend_xid = x.mark
+WHERE $1 = '' OR l.name = $1
+ORDER BY l.name, x.no;

@@ -16,9 +16,11 @@ import (
 var statements string
 
 const (
-	// Long is how long a transaction or a snapshot keeps dead rows before a log warns of it. No transaction of Edda's
-	// own lasts so long, except that of a HandleTx handler whose StepTimeout allows it.
-	Long = time.Minute
+	// Long is how long a transaction or a snapshot keeps dead rows before it is named: so much less than a minute that
+	// a page, which is read every few seconds from statistics that are some seconds old, names it within a minute from
+	// when it begins to hurt. No transaction of Edda's own lasts so long, except that of a HandleTx handler whose
+	// StepTimeout allows it.
+	Long = 45 * time.Second
 	// DeadRows is how many dead rows a table of the schema must have for that to matter. A take that walks over so
 	// many dead messages reads several hundred buffers in place of ten; a queue without a pin has fewer, since
 	// autovacuum comes after 1,000.

@@ -90,3 +90,10 @@ FROM (SELECT * FROM :schema.parked x WHERE x.queue = $3 ORDER BY x.queue, x.key,
 LEFT JOIN :schema.lane l ON l.queue = p.queue AND l.key = p.key
 WHERE p.id = ANY ($1::uuid[])
 LIMIT 10000;
+
+-- name: claimed
+-- Messages that processes have in hand under a lease, among the first $1 that are due later: a claim moves a message to
+-- the end of the lease.
+SELECT x.id, x.kind, x.owner FROM (
+    SELECT q.id, q.kind, q.owner FROM :queue q WHERE q.due > now() ORDER BY q.due, q.id LIMIT $1) x
+WHERE x.owner IS NOT NULL;

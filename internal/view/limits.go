@@ -5,28 +5,60 @@ import (
 	"strconv"
 
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/slots"
 )
 
-// Limits are all of them, with how much of each is used.
-func Limits(all []operate.LimitInfo) List {
+// Limits are all of them, with how much of each is used, and in their objects what is held.
+func Limits(all []operate.LimitInfo, held []slots.Holder) List {
 	return listOf("limits", "NAME|LIMIT|HELD|DRAINING|WAITING|WAITED|DECLARED|SET BY", all,
 		func(i operate.LimitInfo) Row {
-			return Row{JSON: limitOf(i), Cells: []string{i.Name, strconv.Itoa(i.Limit), strconv.Itoa(i.Held),
+			return Row{JSON: limitOf(i, held), Cells: []string{i.Name, strconv.Itoa(i.Limit), strconv.Itoa(i.Held),
 				strconv.Itoa(i.Draining), strconv.Itoa(i.Waiting), span(i.Waited), declared(i), setBy(i)}}
 		})
 }
 
-// Limit is one limit.
-func Limit(i operate.LimitInfo) View {
-	return View{JSON: limitOf(i), Parts: []Part{fields("name", i.Name, "limit", strconv.Itoa(i.Limit), "held",
+// Limit is one limit, and what is held of it.
+func Limit(i operate.LimitInfo, held []slots.Holder) View {
+	v := limited(i, held)
+	table := Table{Columns: []string{"SLOT", "PROCESS", "SINCE", "LEASE ENDS IN", "DOES"}}
+	for _, h := range held {
+		table.Rows = append(table.Rows, []string{strconv.Itoa(h.Slot), h.Process + lost(h), Moment(h.Since),
+			span(h.Left), h.Does})
+	}
+	if len(held) > 0 {
+		v.Parts = append(v.Parts, table)
+	}
+	return v
+}
+
+func lost(h slots.Holder) string {
+	if h.Lost {
+		return " (does not live any more)"
+	}
+	return ""
+}
+
+func holderOfLimit(h slots.Holder) Object {
+	return Object{"slot", h.Slot, "holder", h.Name, "process", h.Process, "lost", h.Lost, "draining", h.Draining,
+		"since", timeOrNull(h.Since), "until", timeOrNull(h.Until), "does", h.Does, "messages", h.Messages}
+}
+
+func limited(i operate.LimitInfo, held []slots.Holder) View {
+	return View{JSON: limitOf(i, held), Parts: []Part{fields("name", i.Name, "limit", strconv.Itoa(i.Limit), "held",
 		strconv.Itoa(i.Held), "draining", strconv.Itoa(i.Draining), "waiting", strconv.Itoa(i.Waiting), "waited",
 		span(i.Waited), "declared", declared(i), "set by", setBy(i))}}
 }
 
-func limitOf(i operate.LimitInfo) Object {
+func limitOf(i operate.LimitInfo, held []slots.Holder) Object {
+	ours := []Object{}
+	for _, h := range held {
+		if h.Limit == i.Name {
+			ours = append(ours, holderOfLimit(h))
+		}
+	}
 	return Object{"name", i.Name, "limit", i.Limit, "held", i.Held, "draining", i.Draining, "waiting", i.Waiting,
 		"oldest", timeOrNull(i.Oldest), "waited_seconds", i.Waited.Seconds(), "declared", i.Declared, "set_by",
-		setBy(i)}
+		setBy(i), "holders", ours}
 }
 
 // setBy returns "operator" if an operator has set the number in force, else "program".

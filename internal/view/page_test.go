@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/operate/slots"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -56,6 +57,8 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `history ended` | `lives`":     lifeOf(history.Life{}),
 		"| `vitals` | `at`": slices.Concat(Vitals(&vitals.Report{}).JSON, vitalOf(vitals.Vital{}),
 			holderOf(vitals.Holder{}), listsOf(&vitals.Report{})),
+		"| `limit get`, `limit set`": append(limitOf(operate.LimitInfo{}, nil),
+			holderOfLimit(slots.Holder{})...),
 		"| `endpoint pace` | `paces`": Paces([]flow.Pace{{}}).Rows[0].JSON,
 		"| `map` | `endpoints`": slices.Concat(Map(&flow.Map{}).JSON, mappedOf(flow.Endpoint{}), edgeOf(flow.Edge{}),
 			faultOf(flow.Fault{})),

@@ -33,8 +33,8 @@ func TestCellsSayWhatHolds(t *testing.T) {
 		{cells(Leases([]scheduler.LeaseInfo{held})), "n|h|0|yes||1m0s"},
 		{cells(Leases([]scheduler.LeaseInfo{resigning})), "n|h|0|resigning||1m0s"},
 		{cells(Leases([]scheduler.LeaseInfo{free})), "n|h|0|no||"},
-		{cells(Limits([]operate.LimitInfo{{Name: "n", Limit: 2}})), "n|2|0|0|0||-|program"},
-		{cells(Limits([]operate.LimitInfo{{Name: "n", Declared: 4, Operated: true}})), "n|0|0|0|0||4|operator"},
+		{cells(Limits([]operate.LimitInfo{{Name: "n", Limit: 2}}, nil)), "n|2|0|0|0||-|program"},
+		{cells(Limits([]operate.LimitInfo{{Name: "n", Declared: 4, Operated: true}}, nil)), "n|0|0|0|0||4|operator"},
 		{filterText(deadletter.Filter{}), "--all"},
 		{filterText(deadletter.Filter{Endpoint: "e", MessageID: someID, DiedFrom: now, DiedBefore: now}),
 			"--endpoint e --message " + someID.String() + " --since 2026-11-21T10:00:00.000001Z --until " +

@@ -49,7 +49,8 @@ var lists = []List{
 	Peeked(make([]operate.QueuedMessage, 1), 0, false), Letters(make([]deadletter.Letter, 1), 0),
 	LetterGroups(make([]deadletter.Group, 1), ""), Jobs(make([]deadletter.Job, 1)),
 	Kept(outbox.KeptPage{Found: make([]outbox.Kept, 1)}), Instances(make([]persistence.Listed, 1), 0),
-	Lives(make([]history.Life, 1), 0), Limits(make([]operate.LimitInfo, 1)), Leases(make([]scheduler.LeaseInfo, 1)),
+	Lives(make([]history.Life, 1), 0), Limits(make([]operate.LimitInfo, 1), nil),
+	Leases(make([]scheduler.LeaseInfo, 1)),
 	Manifests(make([]scheduler.ManifestInfo, 1), 0), ManifestGroups(make([]scheduler.GroupInfo, 1)),
 	Runs(make([]scheduler.RunInfo, 1), 0), Migrations(make([]migrate.Migration, 1)),
 }

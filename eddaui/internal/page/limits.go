@@ -2,12 +2,15 @@ package page
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/edda-go/edda/eddaui/internal/act"
+	"github.com/edda-go/edda/eddaui/internal/words"
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/slots"
 	"github.com/edda-go/edda/scheduler"
 )
 
@@ -26,9 +29,32 @@ func (p *limitsPage) JSON() any { return p.shown }
 // limitRow is a limit, with a cell for each slot if they are few.
 type limitRow struct {
 	operate.LimitInfo
-	Cells    []string // "held", "draining" or "free"
-	Endpoint string   // whose limit it is, "" for a limit of a program's own
+	Cells    []cell
+	Lines    []cell // the cells, if they are so few that each has a line
+	Endpoint string // whose limit it is, "" for a limit of a program's own
 	Forms    []act.Form
+}
+
+// cell is a slot of a limit.
+type cell struct {
+	State  string // "held", "draining" or "free"
+	Holder *slots.Holder
+}
+
+// Title says what the cell stands for.
+func (c cell) Title(now time.Time) string {
+	h := c.Holder
+	if h == nil {
+		return c.State
+	}
+	text := fmt.Sprintf("slot %d, %s", h.Slot, c.State)
+	if h.Process != "" {
+		text += " by " + h.Process
+	}
+	if !h.Since.IsZero() {
+		text += " since " + words.Clock(h.Since, now)
+	}
+	return text + ": " + h.Does
 }
 
 // leaseRow is a lease.
@@ -39,8 +65,10 @@ type leaseRow struct {
 	Forms []act.Form
 }
 
-// mostCells is how many slots are drawn.
-const mostCells = 64
+const (
+	mostCells = slots.Most // slots that are drawn
+	mostLines = 8          // slots that have a line each
+)
 
 // Limits reads all limits and leases.
 func (s *Source) Limits(ctx context.Context, _ Ask) (Page, error) {
@@ -48,12 +76,16 @@ func (s *Source) Limits(ctx context.Context, _ Ask) (Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	held, err := s.Slots.Holders(ctx, "")
+	if err != nil {
+		return nil, err
+	}
 	p := &limitsPage{
 		Head:  head("limits", "Limits and leases", "edda limit list").audited("limit", ""),
-		shown: view.Limits(limits).View().JSON,
+		shown: view.Limits(limits, held).View().JSON,
 	}
 	for _, l := range limits {
-		p.Limits = append(p.Limits, limited(l))
+		p.Limits = append(p.Limits, limited(l, held))
 	}
 	if s.Leases == nil {
 		return p, nil
@@ -69,23 +101,32 @@ func (s *Source) Limits(ctx context.Context, _ Ask) (Page, error) {
 	return p, nil
 }
 
-func limited(l operate.LimitInfo) limitRow {
+func limited(l operate.LimitInfo, held []slots.Holder) limitRow {
 	out := limitRow{LimitInfo: l, Forms: act.Limited(l)}
 	if !strings.HasPrefix(l.Name, "named/") {
 		out.Endpoint = l.Name
 	}
-	if max(l.Limit, l.Held) > mostCells {
+	for n := range held {
+		if h := &held[n]; h.Limit == l.Name && h.Draining {
+			out.Cells = append(out.Cells, cell{"draining", h})
+		} else if h.Limit == l.Name {
+			out.Cells = append(out.Cells, cell{"held", h})
+		}
+	}
+	if out.Held, out.Draining = len(out.Cells), 0; out.Held >= mostCells || l.Limit > mostCells {
+		out.LimitInfo, out.Cells = l, nil
 		return out
 	}
-	for n := range max(l.Limit, l.Held) {
-		switch {
-		case n < l.Held-l.Draining:
-			out.Cells = append(out.Cells, "held")
-		case n < l.Held:
-			out.Cells = append(out.Cells, "draining")
-		default:
-			out.Cells = append(out.Cells, "free")
+	for _, c := range out.Cells { // the table and the cells are read one after the other, and say the same
+		if c.State == "draining" {
+			out.Draining++
 		}
+	}
+	for len(out.Cells) < l.Limit+out.Draining {
+		out.Cells = append(out.Cells, cell{State: "free"})
+	}
+	if len(out.Cells) <= mostLines {
+		out.Lines = out.Cells
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda/internal/secret"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/flow"
+	"github.com/edda-go/edda/operate/slots"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -29,6 +30,7 @@ type Source struct {
 	Vitals    *vitals.Reader    // one for all looks: it compares them
 	Audit     *audit.Log
 	Flow      *flow.Reader
+	Slots     *slots.Reader
 	Redact    func(kind string, body json.RawMessage) json.RawMessage // nil: bodies and states as they are
 
 	definitions map[string]*saga.Definition

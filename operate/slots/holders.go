@@ -1,0 +1,201 @@
+package slots
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/presence"
+	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Most is how many holders of a limit Reader.Holders returns.
+const Most = 64
+
+// Holder is what holds one slot of a limit, by the database's clock.
+type Holder struct {
+	Limit    string
+	Slot     int
+	Name     string // the holder's in the table; "" for a batch, whose transaction holds the slot
+	Process  string // that has it, in words; "" if it is not known
+	Lost     bool   // that process does not live any more: the slot is free when the lease ends
+	Draining bool   // nothing follows it
+	Since    time.Time
+	Until    time.Time     // the end of the lease, unless it is extended; zero for a batch
+	Left     time.Duration // until then
+	Does     string        // what it is held for, in words
+	Messages []saga.ID     // that the process has in hand for the endpoint
+}
+
+// Reader reads one schema. It is safe for concurrent use.
+type Reader struct {
+	pool   *pg.Pool
+	schema pg.Schema
+	limits *limit.Store
+	routes *queue.Router
+}
+
+// New makes a Reader of a schema; "" is "edda". It does no I/O. It fails if the schema's name is invalid.
+func New(pool *pgxpool.Pool, schema string) (*Reader, error) {
+	if pool == nil {
+		return nil, errors.New("new reader of slots: the pool is nil")
+	}
+	s, err := pg.ParseSchema(schema)
+	if err != nil {
+		return nil, fmt.Errorf("new reader of slots: %w", err)
+	}
+	p := pg.Committed(pool)
+	return &Reader{p, s, limit.New(s), queue.NewRouter(p, s, nil)}, nil
+}
+
+// Holders reads what is held of a limit, or of every limit if name is "", in the order of limits and slots: the first
+// Most of each. It locks nothing. Process and Since of a batch are of its connection to the server; Since is known to
+// the same role alone, and to one with the rights of pg_read_all_stats.
+func (r *Reader) Holders(ctx context.Context, name string) ([]Holder, error) {
+	held, err := r.limits.Holders(ctx, r.pool, name, Most)
+	if err == nil {
+		var all []Holder
+		if all, err = r.describe(ctx, held); err == nil {
+			return all, nil
+		}
+	}
+	return nil, pgerr.Explain(err)
+}
+
+func (r *Reader) describe(ctx context.Context, held []limit.Held) ([]Holder, error) {
+	all, sessions := []Holder{}, []saga.ID{}
+	for _, h := range held {
+		if session, ok := limit.SessionOf(h.Holder); ok {
+			sessions = append(sessions, session)
+		}
+	}
+	processes, err := r.processes(ctx, sessions)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := r.claims(ctx, held)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range held {
+		one := holderOf(&h)
+		if session, ok := limit.SessionOf(h.Holder); ok {
+			if p, known := processes[session]; known {
+				one.Process, one.Lost = fmt.Sprintf("%s (process %d)", p.Host, p.PID), !p.Lives
+			}
+			one.has(claims[h.Name][session])
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func (r *Reader) processes(ctx context.Context, sessions []saga.ID) (map[saga.ID]presence.Process, error) {
+	all := map[saga.ID]presence.Process{}
+	if len(sessions) == 0 {
+		return all, nil
+	}
+	known, err := presence.Processes(ctx, r.pool, r.schema, []int{}, sessions)
+	for _, p := range known {
+		all[p.Session] = p
+	}
+	return all, err
+}
+
+func holderOf(h *limit.Held) Holder {
+	one := Holder{Limit: h.Name, Slot: h.No, Name: h.Holder, Draining: h.Draining, Since: h.Since,
+		Until: h.Until, Messages: []saga.ID{}}
+	if h.Holder != "" {
+		one.Left = h.Until.Sub(h.Now)
+	}
+	switch {
+	case h.Holder == "":
+		one.Does = "runs a batch"
+		if h.Server > 0 {
+			one.Process = fmt.Sprintf("server process %d", h.Server)
+		}
+		if h.Application != "" {
+			one.Process = fmt.Sprintf("%s (server process %d)", h.Application, h.Server)
+		}
+	case strings.HasPrefix(h.Name, limit.NamedPrefix):
+		one.Process, one.Does = h.Holder, "what its program does under it"
+	default:
+		one.Does = "handles a message"
+	}
+	return one
+}
+
+// claim is a message that a process has in hand.
+type claim struct {
+	id   saga.ID
+	kind string
+}
+
+// mostClaims is how many messages of a queue are looked at for those in hand.
+const mostClaims = 2000
+
+// claims are the messages that processes have in hand for the endpoints of these limits, by their sessions.
+func (r *Reader) claims(ctx context.Context, held []limit.Held) (map[string]map[saga.ID][]claim, error) {
+	all := map[string]map[saga.ID][]claim{}
+	var known *queue.Routes
+	for _, h := range held {
+		if _, ok := limit.SessionOf(h.Holder); !ok || all[h.Name] != nil {
+			continue
+		}
+		all[h.Name] = map[saga.ID][]claim{}
+		if known == nil {
+			var err error
+			if known, err = r.routes.Reload(ctx, r.pool); err != nil {
+				return nil, err
+			}
+		}
+		q := known.Endpoints[h.Name]
+		if q == nil {
+			continue // it was dropped
+		}
+		if err := readClaims(ctx, r.pool, q, all[h.Name]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func readClaims(ctx context.Context, pool pg.Queryer, q *queue.Queue, all map[saga.ID][]claim) error {
+	rows, err := pool.Query(ctx, q.SQL("claimed"), mostClaims)
+	if err != nil {
+		return fmt.Errorf("read what is in hand: %w", err)
+	}
+	var one claim
+	var session saga.ID
+	_, err = pgx.ForEachRow(rows, []any{(*[16]byte)(&one.id), &one.kind, (*[16]byte)(&session)}, func() error {
+		all[session] = append(all[session], one)
+		return nil
+	})
+	return err
+}
+
+// has says what the process of the holder has in hand. Which slot is of which message is not in the tables.
+func (h *Holder) has(claims []claim) {
+	kinds, seen := []string{}, map[string]bool{}
+	for _, c := range claims {
+		if h.Messages = append(h.Messages, c.id); !seen[c.kind] {
+			seen[c.kind], kinds = true, append(kinds, c.kind)
+		}
+	}
+	switch len(claims) {
+	case 0:
+	case 1:
+		h.Does = "handles " + kinds[0]
+	default:
+		h.Does = fmt.Sprintf("handles one of the %d messages that the process has in hand: %s", len(claims),
+			strings.Join(kinds[:min(3, len(kinds))], ", "))
+	}
+}

@@ -1,0 +1,66 @@
+package slots_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/operate/slots"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	if _, err := slots.New(nil, ""); err == nil {
+		t.Error("a pool that is nil was taken")
+	}
+	if _, err := slots.New(pgdev.Pool(t), "pg_edda"); err == nil {
+		t.Error("a schema of Postgres' own was taken")
+	}
+}
+
+// A batch has the process of the server that runs it, and since when if that is of the same role. A lease that is over
+// holds nothing, and what is beyond a limit that was lowered drains.
+func TestHolders(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgtest.Database(t)
+	r, err := slots.New(pool, schema.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, pool, schema.Render(`INSERT INTO :schema.concurrency_limit (name, slots) VALUES ('named/a', 2),
+		('named/b', 3)`))
+	pgtest.Exec(t, pool, schema.Render(`INSERT INTO :schema.slot (name, no, enabled, epoch, holder, granted, expires)
+		VALUES ('named/a', 1, true, 1, 'ann/1', now(), now() + interval '1 hour'),
+		('named/a', 2, true, 1, 'bob/1', now(), now() - interval '1 second'),
+		('named/a', 3, false, 1, 'cid/1', now() - interval '2 hours', now() + interval '1 hour'),
+		('named/b', 1, true, 1, NULL, NULL, NULL), ('named/b', 2, true, 1, NULL, NULL, NULL)`))
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	if _, err := tx.Exec(t.Context(), schema.Render(
+		"SELECT FROM :schema.slot WHERE name = 'named/b' AND no = 2 FOR UPDATE")); err != nil {
+		t.Fatal(err)
+	}
+	held, err := r.Holders(t.Context(), "")
+	if err != nil || len(held) != 3 {
+		t.Fatalf("%+v, %v", held, err)
+	}
+	if a := held[0]; a.Slot != 1 || a.Process != "ann/1" || a.Draining || a.Left <= 0 || a.Since.IsZero() {
+		t.Errorf("%+v", a)
+	}
+	if c := held[1]; c.Slot != 3 || c.Name != "cid/1" || !c.Draining {
+		t.Errorf("%+v", c)
+	}
+	if b := held[2]; b.Limit != "named/b" || b.Slot != 2 || b.Name != "" || b.Process == "" ||
+		b.Since.IsZero() != (os.Getenv("EDDA_TEST_ROLE") != "") || !b.Until.IsZero() || b.Left != 0 {
+		t.Errorf("%+v", b)
+	}
+	if one, err := r.Holders(t.Context(), "named/b"); err != nil || len(one) != 1 || one[0].Slot != 2 {
+		t.Errorf("of one limit: %+v, %v", one, err)
+	}
+}
