@@ -14,13 +14,13 @@ FAKETIME := @command -v dpkg >/dev/null && ! ls /usr/lib/*/faketime/libfaketime.
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule viewers permits remote border otel collector rabbitmq bouncer versions web pages alerts mutants lint fmt
+.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule viewers permits remote border otel collector rabbitmq bouncer failover versions web pages alerts docs mutants kubernetes licences vulnerabilities snapshot lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
 
 demo: ## run a shop of sagas for half a minute, with failures and its pages, and check every order
-	$(GO) run ./examples/order
+	$(GO) run ./cmd/edda demo $(ARGS)
 
 test: ## vet and test everything but the benchmarks
 	$(GO) vet ./...
@@ -90,6 +90,10 @@ bouncer: ## run everything but LISTEN behind a real PgBouncer, with processes th
 	$(GO) vet -tags bouncer ./internal/bouncer
 	$(GO) test -tags bouncer -count=1 -timeout 5m ./internal/bouncer
 
+failover: ## promote a standby while workers run, restore a backup to a point in time, and count
+	$(GO) vet -tags failover ./internal/failover
+	$(GO) test -tags failover -count=1 -timeout 5m ./internal/failover
+
 versions: ## run the tests of all that is in SQL on PostgreSQL 14 to 18, or on those of VERSIONS
 	SQL="$(SQL)" TIMEOUT=$(TIMEOUT) .ci/versions $(VERSIONS)
 
@@ -108,11 +112,26 @@ alerts: ## check the alerts of Prometheus, and make each of them fire
 	cd eddaprom/grafana && promtool check rules alerts.yaml && promtool test rules alerts_test.yaml
 	$(GO) test -count=1 -run 'Alert|Dashboard|Expression' ./eddaprom
 
+docs: ## build the documentation site into docs/site/.public, of VERSION if it is given; ARGS="-serve :8080" shows it
+	cd docs/site && $(GO) run . -version "$(VERSION)" $(ARGS)
+
 mutants: ## break the engine on purpose, and see that the tests notice
 	$(GO) run ./internal/mutants -record internal/mutants/record.txt -page docs/internals/mutants.md
 
+kubernetes: ## check the manifests and container files of examples/kubernetes against the types of Kubernetes
+	cd examples/kubernetes/check && $(GO) vet ./... && $(GO) test -count=1 -timeout 5m ./...
+
+licences: ## write the page of the licences of all dependencies, and refuse those that ask more than a notice
+	cd .ci/licences && $(GO) run . -write && $(GO) vet ./... && $(GO) test -count=1 -timeout 5m ./...
+
+vulnerabilities: ## look for known vulnerabilities that are called, with the newest list; those of Go itself are only told
+	cd .ci/vulnerabilities && $(GO) vet ./... && $(GO) test -count=1 ./... && $(GO) run . -newest
+
+snapshot: ## build what a release would be, of this commit, into dist, and run what runs here
+	.ci/snapshot
+
 lint: ## run the linters, pinned in .ci/tools
-	$(LINT) run --build-tags bouncer ./...
+	$(LINT) run --build-tags bouncer,failover ./...
 	cd bench && $(GO) vet ./...
 	cd examples/web/browser && $(GO) vet ./...
 	cd eddaui/browser && $(GO) vet ./...
@@ -122,6 +141,10 @@ lint: ## run the linters, pinned in .ci/tools
 	cd internal/chaos/border && $(LINT_BELOW) run --build-tags rabbitmq ./...
 	cd examples/two-databases && $(LINT_BELOW) run ./...
 	cd examples/remote && $(LINT_BELOW) run ./...
+	cd examples/kubernetes/check && $(LINT_BELOW) run ./...
+	cd .ci/licences && $(LINT_BELOW) run ./...
+	cd .ci/vulnerabilities && $(LINT_BELOW) run ./...
+	cd docs/site && $(LINT_BELOW) run ./...
 
 fmt: ## format the Go files
 	gofmt -w .

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"go/parser"
+	"go/token"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,29 +39,32 @@ var layers = [][]string{
 		"operate/partitions"},
 	{"bus", "limit", "operate", "operate/bulk", "scheduler"},
 	{"bus/watermill", "scheduler/remote", "internal/timetable", "internal/view"},
-	{"eddaui/internal/act"},
+	{"eddaui/internal/act", "internal/advice"},
 	{"", "eddaui/internal/page", "eddaui/internal/live"},
 	{"sagatest", "scheduler/schedulertest", "eddafx", "eddaprom", "bus/watermill/eddacqrs",
 		"scheduler/remote/broker", "memory", "eddaui"},
 	{"internal/uihost"},
 	{"eddadev", "eddatest"},
-	{"cmd", "examples"},
+	{"examples", "internal/scaffold"},
+	{"cmd"},
 }
 
 // exceptions are imports between brothers that are meant.
 var exceptions = map[string][]string{
 	"recoverability":   {"saga"},                        // a policy judges a failure, whose message is a saga.Info
 	"internal/wake":    {"internal/pg", "internal/run"}, // it waits, and notifies
+	"examples/order":   {"examples/order/shop"},         // internal/demo/trade runs the shop too
 	"examples/scatter": {"examples/scatter/gather"},     // bench/scatter imports the sagas too
 }
 
 // testTools are for tests, benchmarks and demos: nothing a user links may import them, and they may import
 // anything.
-var testTools = []string{"internal/bouncer", "internal/pgdev", "internal/pg/pgtest", "internal/chaos", "internal/demo",
-	"internal/procs", "internal/mutants", "internal/pages", "bench"}
+var testTools = []string{"internal/bouncer", "internal/failover", "internal/pgdev", "internal/pg/pgtest",
+	"internal/chaos", "internal/demo", "internal/procs", "internal/mutants", "internal/pages", "bench"}
 
-// demos start a Postgres of their own, as tests do: no program in production links them.
-var demos = []string{"examples", "eddadev", "eddatest"}
+// demos start a Postgres of their own, as tests do: no program in production links them. The command edda starts one if
+// it is asked to.
+var demos = []string{"cmd", "eddadev", "eddatest", "examples", "internal/scaffold"}
 
 // pinned is all that a program with sagas and a bus links beyond the standard library.
 var pinned = []string{
@@ -169,6 +175,33 @@ func TestImportsPointDown(t *testing.T) {
 				t.Errorf("%s imports %s, which stands above it", p.ImportPath, path)
 			}
 		}
+	}
+}
+
+// Somebody may copy an example: nothing in it is out of reach. The tests count, and so do the examples that are modules
+// of their own.
+func TestExamplesUseWhatIsPublic(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	err := filepath.WalkDir("examples", func(file string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".go" {
+			return err
+		}
+		seen++
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, i := range parsed.Imports {
+			path := strings.Trim(i.Path.Value, `"`)
+			if name, ours := short(path); ours && slices.Contains(strings.Split(name, "/"), "internal") {
+				t.Errorf("%s imports %s, which nobody outside may", file, path)
+			}
+		}
+		return nil
+	})
+	if err != nil || seen < 100 {
+		t.Errorf("%d files were read, %v", seen, err)
 	}
 }
 

@@ -20,7 +20,7 @@ var verbs = map[string][]string{
 	"bus": {"Handle", "HandleTx", "HandleRaw", "Use", "KeyedBy", "Accept", "Bus_SendTx", "Bus_InTx", "Bus_Watch",
 		"EndpointOptions"},
 	"saga": {"Define", "Handles", "OnReply", "OnTimeout", "IfMissingDo", "Upcast", "Context_Timeout",
-		"Context_CancelTimeout"},
+		"Context_CancelTimeout", "StatesOf"},
 	"scheduler":                 {"Store_Pause", "Store_Retry", "Store_Trigger", "Cron", "Every", "Once"},
 	"operate":                   {"Endpoints_Pause", "Limits_Set", "Messages_Cancel", "Operator_History"},
 	"recoverability/deadletter": {"Store_NewJob", "Store_Retry"},

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/edda-go/edda/saga"
+	"github.com/google/uuid"
 )
 
 const (
@@ -141,11 +142,12 @@ func (c *inputs) publishedHeaders() []result {
 }
 
 func headerBytes(o []saga.SendOption) (n int) {
-	s, err := saga.Settings(o...)
+	rt := saga.Runtime{NewID: func() saga.ID { return saga.ID(uuid.New()) }}
+	out, err := rt.Compose(saga.Event, loop{}, o...)
 	if err != nil {
 		panic(err)
 	}
-	for name, value := range s.Header {
+	for name, value := range out.Info.Headers() {
 		n += len(name) + len(value)
 	}
 	return n

@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -197,6 +198,37 @@ func TestCountersAreWrittenNowAndThen(t *testing.T) {
 			`SELECT coalesce(sum(steps), 0) FROM edda.saga_counter`) == 1
 	})
 	w.want(1, `SELECT count(*) FROM edda.saga_counter`) // nothing is written of what did nothing
+}
+
+// A leased endpoint counts what its finishes decide, and what its handlers took before.
+func TestCountersTellWhatALeasedEndpointDid(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	policy := func(f recoverability.Failure) recoverability.Decision {
+		if f.Info.Attempt == 1 {
+			return recoverability.RetryIn(time.Millisecond)
+		}
+		return recoverability.DeadLetter()
+	}
+	stop := w.start("tallies", bus.EndpointOptions{Policy: policy, Poll: 50 * time.Millisecond},
+		bus.Handle(func(_ *bus.Context, m add) error {
+			if <-time.After(10 * time.Millisecond); m.N == 0 {
+				return errors.New("no")
+			}
+			return nil
+		}))
+	for n := range 4 {
+		w.send(add{Key: "a", N: n})
+	}
+	w.untilEmpty("tallies")
+	stop()
+	c := w.counters("tallies", "")
+	if got := [...]int64{c.Messages.Taken, c.Messages.Steps, c.Messages.Retries, c.Messages.Dead}; got != [...]int64{
+		5, 3, 1, 1} || c.Times.Handler < 30*time.Millisecond || c.Times.Batch < c.Times.Handler {
+		t.Errorf("%+v", c)
+	}
+	w.want(311, `SELECT sum(100 * coalesce(h, 0) + 10 * coalesce(r, 0) + coalesce(d, 0)) FROM edda.saga_counter,
+		unnest(minute_steps, minute_retries, minute_dead) u(h, r, d)`)
 }
 
 // The table is for advice. Whoever holds it must not hold up an endpoint, its end included.

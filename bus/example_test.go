@@ -59,14 +59,15 @@ func ExampleBus_Watch() {
 	check(err)
 	defer start(ctx, payments)()
 
+	states := saga.StatesOf[Payment](Payments)
 	for seen, err := range b.Watch(ctx, Payments, "7", bus.Mark{}) {
 		check(err)
 		switch seen.Life {
 		case bus.Absent: // not yet
 			_, err = b.Send(ctx, ChargeCard{Order: "7", Cents: 1990})
 		case bus.Living:
-			var p Payment
-			check(seen.Into(&p))
+			p, bad := states.Decode(seen.Instance)
+			check(bad)
 			fmt.Println("version", seen.Instance.Version, "of", p.Cents, "cents")
 			_, err = b.Send(ctx, CardCharged{Order: "7"})
 		case bus.Complete:

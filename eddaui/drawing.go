@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	"github.com/edda-go/edda/eddaui/internal/words"
+	"github.com/edda-go/edda/operate/flow"
 )
 
 // The size of a spark line.
 const (
 	sparkHeight = 20
 	sparkBar    = 4 // of which a quarter is the space between two bars
+	sparkStep   = 2 // from one minute to the next
 )
 
 // spark draws numbers as bars, the last one beside its predecessors. What it shows is in its name, too.
@@ -35,4 +37,65 @@ func spark(noun string, numbers []int64) template.HTML {
 	//nolint:gosec // every part is made here, of numbers and of a noun of ours
 	return template.HTML(fmt.Sprintf(`<svg class="spark" role="img" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d">`+
 		`<title>%s</title><path d="%s"/></svg>`, len(numbers)*sparkBar, sparkHeight, name, bars.String()))
+}
+
+// minutes draws what an endpoint has handled in each of the last 60 minutes, as a line that lies flat where nothing
+// was, and red ticks where messages died. If no process has counted by the minute there is nothing to draw, and it says
+// that.
+func minutes(r flow.Recent) template.HTML {
+	if !r.Known() {
+		return `<span class="none" title="Its processes are of an older version, which counts by the hour alone.">` +
+			`by the hour only</span>`
+	}
+	most := int64(1)
+	for _, n := range r.Handled {
+		most = max(most, n)
+	}
+	var line, ticks strings.Builder
+	for at, n := range r.Handled {
+		command := 'L'
+		if at == 0 {
+			command = 'M'
+		}
+		fmt.Fprintf(&line, "%c%d %d", command, at*sparkStep+1, sparkHeight-1-n*(sparkHeight-2)/most)
+		if r.Dead[at] > 0 {
+			fmt.Fprintf(&ticks, "M%d %dv-5", at*sparkStep+1, sparkHeight)
+		}
+	}
+	marks := ""
+	if ticks.Len() > 0 {
+		marks = `<path class="bad" d="` + ticks.String() + `"/>`
+	}
+	//nolint:gosec // every part is made here, of numbers
+	return template.HTML(fmt.Sprintf(`<svg class="spark line" role="img" width="%d" height="%d" `+
+		`viewBox="0 0 %[1]d %[2]d"><title>%s</title><path d="%s"/>%s</svg>`, flow.Minutes*sparkStep, sparkHeight,
+		minutesName(&r, most), line.String(), marks))
+}
+
+// minutesName says what the line shows.
+func minutesName(r *flow.Recent, most int64) string {
+	handled, last := sum(r.Handled[:]), r.Handled[flow.Minutes-1]
+	if handled == 0 {
+		most = 0
+	}
+	name := fmt.Sprintf("%s in %d minutes, %s at most in one, %s in the last", words.Of(handled, "message"),
+		flow.Minutes, words.Count(most), words.Count(last))
+	if retried := sum(r.Retried[:]); retried > 0 {
+		name += ", " + words.Of(retried, "attempt") + " failed"
+	}
+	if dead := sum(r.Dead[:]); dead > 0 {
+		name += ", " + words.Count(dead) + " died"
+	}
+	if r.Untold > 0 {
+		name += fmt.Sprintf("; %s more in this hour and the one before, which programs of an older version counted "+
+			"by the hour", words.Count(r.Untold))
+	}
+	return name
+}
+
+func sum(numbers []int64) (n int64) {
+	for _, one := range numbers {
+		n += one
+	}
+	return n
 }

@@ -35,7 +35,7 @@ func (l *look) functions(trace string) template.FuncMap {
 		"minus":    func(a, b int) int { return a - b },
 		"bytes":    view.Bytes,
 		"handler":  page.Handler,
-		"spark":    spark, "drawing": mapDrawing,
+		"spark":    spark, "minutes": minutes, "drawing": mapDrawing,
 		"named":  func(name string) bool { return saga.CheckName(name) == nil },
 		"begins": page.Begins, "vitalname": page.VitalName,
 		"critical": page.Critical,

@@ -6,9 +6,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/edda-go/edda/eddaui"
+	"github.com/edda-go/edda/internal/counters"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/operate"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // An instance whose timeout should have come stands first, then those to which nothing has come for longest. Those that
@@ -62,7 +66,23 @@ func TestQuietInstancesAreNamed(t *testing.T) {
 	}
 }
 
-// The rate and the bars of an endpoint are of its sagas and its plain handlers together.
+// count is what a process does that has handled so many messages in an endpoint, with its sagas and plain handlers.
+func count(t *testing.T, pool *pgxpool.Pool, schema, endpoint string, of ...counters.Saga) {
+	t.Helper()
+	parsed, err := pg.ParseSchema(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = counters.New(parsed).Add(t.Context(), pool, counters.Endpoint{
+		Name: endpoint, Concurrency: 1, BatchMax: 1, Since: time.Minute, Sagas: of})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The rate, the line and the bars of an endpoint are of its sagas and its plain handlers together, on its page, in the
+// list and for programs. One that has handled nothing lies flat, a relay has no line, and one that only programs of an
+// older version run says so.
 func TestPaceOfAnEndpoint(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
@@ -71,31 +91,84 @@ func TestPaceOfAnEndpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	changeMuch(t, pool, schema)
-	for saga, steps := range map[string]int{"order": 20, "": 10} {
-		if _, err := pool.Exec(t.Context(), parsed.Render(`INSERT INTO :schema.saga_counter
-			SELECT date_trunc('hour', now(), 'UTC'), 'orders', $1, '', 1, 1, now() - interval '1 minute', now(), 0, $2,
-				0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0`), saga, steps); err != nil {
+	op, err := operate.New(pool, operate.Options{Schema: schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"idle", "old"} {
+		if err := op.Queues().Install(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
+	order, plain := counters.Saga{Saga: "order"}, counters.Saga{}
+	order.Sums[counters.Steps], order.Sums[counters.Starts] = 20, 3
+	plain.Sums[counters.Steps], plain.Sums[counters.Retries], plain.Sums[counters.Dead] = 10, 1, 2
+	count(t, pool, schema, "orders", order, plain)
+	count(t, pool, schema, "old", plain)
+	if _, err := pool.Exec(t.Context(), parsed.Render(`UPDATE :schema.saga_counter SET minute_steps = NULL,
+		minute_retries = NULL, minute_dead = NULL WHERE endpoint = 'old'`)); err != nil {
+		t.Fatal(err)
+	}
 	s := serve(t, pool, schema, eddaui.Options{})
+	type pace struct {
+		PerMinute float64 `json:"handled_per_minute"`
+		Hours     []int   `json:"handled_by_hour"`
+		Minutes   []int   `json:"handled_by_minute"`
+		Dead      []int   `json:"dead_by_minute"`
+		Untold    int     `json:"not_by_minute"`
+	}
 	var got struct {
-		Endpoints []struct {
-			Pace struct {
-				PerMinute float64 `json:"handled_per_minute"`
-				Hours     []int   `json:"handled_by_hour"`
-			}
-		}
+		Endpoints []struct{ Pace pace }
 	}
 	if err := json.Unmarshal([]byte(s.get("/now.json")), &got); err != nil {
 		t.Fatal(err)
 	}
-	p := got.Endpoints[0].Pace
-	if p.PerMinute < 20 || p.PerMinute > 30 || len(p.Hours) != 24 || p.Hours[23] != 30 {
+	in := func(numbers []int) (sum int) {
+		for _, n := range numbers {
+			sum += n
+		}
+		return sum
+	}
+	for n, want := range []string{"0 0 0 60", "10 0 10 0", "30 30 0 60"} {
+		p := got.Endpoints[n].Pace
+		if had := fmt.Sprint(in(p.Hours), in(p.Minutes), p.Untold, len(p.Minutes)); had != want || len(p.Hours) != 24 {
+			t.Errorf("the pace of endpoint %d is %+v, want %s", n, p, want)
+		}
+	}
+	if p := got.Endpoints[2].Pace; p.PerMinute < 15 || p.PerMinute > 30 || in(p.Dead) != 2 {
 		t.Errorf("the pace is %+v", p)
 	}
-	body := s.get("/now")
-	if !strings.Contains(body, "<title>30 messages in 24 hours, 30 at most in one, 30 in the last</title>") {
+	var one struct{ Paces []pace }
+	if err := json.Unmarshal([]byte(s.get("/endpoints/orders.json")), &one); err != nil || len(one.Paces) != 1 ||
+		in(one.Paces[0].Minutes) != 30 {
+		t.Errorf("the page of the endpoint has the pace %+v, %v", one, err)
+	}
+	line := regexp.MustCompile(`<title>30 messages in 60 minutes, 30 at most in one, (0|30) in the last, 1 attempt ` +
+		`failed, 2 died</title><path d="M1 19.*L\d+ 1[L"].*<path class="bad" d="M1\d+ 20v-5"/>`)
+	flat := regexp.MustCompile(`<title>0 messages in 60 minutes, 0 at most in one, 0 in the last</title>` +
+		`<path d="M1 19(L\d+ 19){59}"/></svg>`)
+	for _, path := range []string{"/", "/endpoints/orders"} {
+		if body := s.get(path); !line.MatchString(body) {
+			t.Errorf("%s has no line of the last 60 minutes:\n%s", path, body)
+		}
+	}
+	for _, path := range []string{"/", "/endpoints/idle"} {
+		if body := s.get(path); !flat.MatchString(body) {
+			t.Errorf("%s has no flat line:\n%s", path, body)
+		}
+	}
+	for path, lines := range map[string]int{"/": 2, "/endpoints/old": 0} {
+		if body := s.get(path); !strings.Contains(body, "by the hour only") ||
+			strings.Count(body, `class="spark line"`) != lines {
+			t.Errorf("%s does not say that nothing is known by the minute:\n%s", path, body)
+		}
+	}
+	count(t, pool, schema, "old", plain)
+	if body := s.get("/endpoints/old"); !strings.Contains(body, "2 died; 10 more in this hour and the one before, "+
+		"which programs of an older version counted by the hour</title>") {
+		t.Errorf("what an older program handles beside a newer one is not told:\n%s", body)
+	}
+	if !strings.Contains(s.get("/endpoints/orders"), "<title>30 messages in 24 hours, 30 at most in one, ") {
 		t.Error("the bars have no name that says what they show")
 	}
 	if !strings.Contains(s.get("/sagas"), "<title>3 instances started in 24 hours") {

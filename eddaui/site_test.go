@@ -186,7 +186,7 @@ var (
 		what *regexp.Regexp
 		by   string
 	}{
-		{regexp.MustCompile(`<td class="(n|wide) pace">.*?</td>`), "<td class=\"$1 pace\">COUNTED</td>"},
+		{regexp.MustCompile(`<(td|dd) class="((?:n |wide )?pace)">.*?</(?:td|dd)>`), "<$1 class=\"$2\">COUNTED</$1>"},
 		{regexp.MustCompile(`(, |>)[\d.]+( a minute|/min)\b`), "${1}RATE"},
 		{regexp.MustCompile(`<time [^>]*>[^<]*</time>`), "<time>"},
 		{regexp.MustCompile(`[A-Z][a-z]{2} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d (&#43;|-)\d\d:\d\d \w+`), "MOMENT"},

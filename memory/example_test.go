@@ -67,8 +67,7 @@ func Example() {
 	if err := b.Advance(ctx, 24*time.Hour); err != nil {
 		fmt.Println(err)
 	}
-	var s booking
-	_, live, err := b.Instance(ctx, bookings, "Ada", &s)
+	s, live, err := saga.StatesOf[booking](bookings).Read(ctx, b, "Ada")
 	fmt.Println("live:", live, "reminded:", s.Reminded, err, stop())
 	// Output:
 	// call Ada at 2026-03-02 18:00:00

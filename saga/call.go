@@ -105,12 +105,6 @@ func (c *Call) Instance() ID { return c.instance }
 // Definition is the saga that the call was prepared for.
 func (c *Call) Definition() *Definition { return c.def }
 
-// Kind is the message's kind.
-func (c *Call) Kind() string { return c.h.kind }
-
-// Role is the role of the handler that was found.
-func (c *Call) Role() Role { return c.h.role }
-
 // MayStart reports whether the message starts an instance if there is none. It is false for a message with an instance
 // id: an answer to a completed saga does not revive it.
 func (c *Call) MayStart() bool { return c.h.role == RoleStart && c.instance.IsZero() }

@@ -32,6 +32,10 @@
 // stack of a handler that panicked. For every error the policy of the endpoint decides. [Definition.Open] returns
 // [ErrState] and [ErrNewerState].
 //
+// # From outside
+//
+// StatesOf reads the states of instances as their type, from a bus or of an instance that a watch has seen.
+//
 // # For runtimes
 //
 //	call, err := def.Prepare(delivery, codec)           // decode, find the key; an error is permanent

@@ -36,16 +36,6 @@ func (i Intent) String() string {
 	return fmt.Sprintf("intent(%d)", uint8(i))
 }
 
-// ParseIntent parses the result of String.
-func ParseIntent(s string) (Intent, error) {
-	for i, name := range intentNames {
-		if s == name {
-			return Intent(i), nil
-		}
-	}
-	return 0, fmt.Errorf("intent of %d bytes: want send, publish, reply or timeout", len(s))
-}
-
 // Sent is the receipt of one Send or Publish.
 type Sent struct {
 	ID        ID

@@ -9,10 +9,10 @@ import (
 )
 
 // SendOption is an option of a send, here and in the bus. It is sealed.
-type SendOption interface{ send(*SendSettings) error }
+type SendOption interface{ send(*sendSettings) error }
 
-// SendSettings are the values of the options of one send.
-type SendSettings struct {
+// sendSettings are the values of the options of one send.
+type sendSettings struct {
 	Delay  time.Duration // > 0, or zero
 	At     time.Time     // zero unless At was given
 	ID     ID            // zero unless WithID was given
@@ -24,9 +24,9 @@ type SendSettings struct {
 	MustRoute bool
 }
 
-// Settings evaluates options. It is for runtimes. An error names the option that is wrong.
-func Settings(o ...SendOption) (SendSettings, error) {
-	var s SendSettings
+// settingsOf evaluates options. An error names the option that is wrong.
+func settingsOf(o ...SendOption) (sendSettings, error) {
+	var s sendSettings
 	for _, opt := range o {
 		if opt == nil {
 			return s, errors.New("a send option is nil")
@@ -41,13 +41,13 @@ func Settings(o ...SendOption) (SendSettings, error) {
 	return s, nil
 }
 
-type sendOption func(*SendSettings) error
+type sendOption func(*sendSettings) error
 
-func (f sendOption) send(s *SendSettings) error { return f(s) }
+func (f sendOption) send(s *sendSettings) error { return f(s) }
 
 // Delay makes the message due after d, by the database's clock. d ≤ 0 means now.
 func Delay(d time.Duration) SendOption {
-	return sendOption(func(s *SendSettings) error {
+	return sendOption(func(s *sendSettings) error {
 		s.Delay = max(d, 0)
 		return nil
 	})
@@ -55,7 +55,7 @@ func Delay(d time.Duration) SendOption {
 
 // At makes the message due at t; a past t means now. The zero time, and a year outside 1 to 9999, are errors.
 func At(t time.Time) SendOption {
-	return sendOption(func(s *SendSettings) error {
+	return sendOption(func(s *sendSettings) error {
 		s.At = t
 		return checkTime(t)
 	})
@@ -64,7 +64,7 @@ func At(t time.Time) SendOption {
 // WithID sets the id of the message, so that sending it twice writes it once. The bus remembers such ids for seven
 // days. The zero id is an error.
 func WithID(id ID) SendOption {
-	return sendOption(func(s *SendSettings) error {
+	return sendOption(func(s *sendSettings) error {
 		s.ID = id
 		if id.IsZero() {
 			return errors.New("WithID: the zero id means none")
@@ -76,7 +76,7 @@ func WithID(id ID) SendOption {
 // WithHeader adds a header. A name that is given twice, or that begins with "edda-", is an error; so is text with NUL
 // or text that is not UTF-8.
 func WithHeader(name, value string) SendOption {
-	return sendOption(func(s *SendSettings) error {
+	return sendOption(func(s *sendSettings) error {
 		if err := checkHeader(name, value); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func WithHeader(name, value string) SendOption {
 
 // To sends the message to this endpoint and ignores the routes.
 func To(endpoint string) SendOption {
-	return sendOption(func(s *SendSettings) error {
+	return sendOption(func(s *sendSettings) error {
 		s.To = endpoint
 		if err := CheckName(endpoint); err != nil {
 			return fmt.Errorf("To: %w", err)
@@ -105,7 +105,7 @@ func To(endpoint string) SendOption {
 // MustRoute makes it an error to publish an event that no endpoint is subscribed to: bus.ErrNoRoute, with which a step
 // fails for good. Without it such an event goes nowhere. A command must have a route in any case.
 func MustRoute() SendOption {
-	return sendOption(func(s *SendSettings) error {
+	return sendOption(func(s *sendSettings) error {
 		s.MustRoute = true
 		return nil
 	})
@@ -117,7 +117,7 @@ func MustRoute() SendOption {
 // positive, and at most Limits.MaxDelay. A program that takes messages with the SQL function edda.take judges
 // edda-expire itself.
 func Expire(d time.Duration) SendOption {
-	return sendOption(func(s *SendSettings) error {
+	return sendOption(func(s *sendSettings) error {
 		s.Expire = d
 		if d <= 0 {
 			return fmt.Errorf("Expire: %v: want more than 0", d)
@@ -128,7 +128,7 @@ func Expire(d time.Duration) SendOption {
 
 // WithFire sets the firing that emits the message. It is for schedulers: the run follows the fate of the message.
 func WithFire(f Fire) SendOption {
-	return sendOption(func(s *SendSettings) error {
+	return sendOption(func(s *sendSettings) error {
 		s.Fire = &f
 		switch {
 		case f.Run.IsZero() || f.Attempt < 1:

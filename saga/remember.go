@@ -46,7 +46,7 @@ func (s *Session) remember(c *Context) error {
 // stepRemembered decides about a message for an instance that has completed: the timeout forgets it, and for any other
 // message there is no instance, and none may start.
 func (s *Session) stepRemembered(call *Call) Outcome {
-	if call.Role() != RoleTimeout {
+	if call.h.role != RoleTimeout {
 		return Outcome{Missing: true}
 	}
 	s.last.Pending, s.completed = nil, true

@@ -151,7 +151,7 @@ func (rt *Runtime) encode(intent Intent, m Message) (Outgoing, error) {
 }
 
 func (rt *Runtime) apply(o []SendOption, out *Outgoing) error {
-	s, err := Settings(o...)
+	s, err := settingsOf(o...)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package sagatest
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -201,16 +200,20 @@ func (r *Run) Live(key string) bool {
 	return ok && i.RememberedUntil().IsZero()
 }
 
-// State returns the instance's state as the database would return it. It fails the test if there is no instance.
+// State returns the instance's state as the database would return it. It fails the test if there is no instance, or S
+// is not the type of the states.
 func State[S any](r *Run, key string) S {
 	r.t.Helper()
-	var s S
+	if asked := reflect.TypeFor[S](); asked != r.def.StateType() {
+		r.t.Fatalf("sagatest: state of %s/%s: it is a %v, not a %v", r.def.Name(), key, r.def.StateType(), asked)
+	}
 	i, ok := r.Instance(key)
 	if !ok {
 		r.t.Fatalf("sagatest: there is no %s/%s", r.def.Name(), key)
 	}
-	if err := json.Unmarshal(i.State, &s); err != nil {
-		r.t.Fatalf("sagatest: state of %s/%s: %v", r.def.Name(), key, err)
+	s, err := saga.StatesOf[S](r.def).Decode(i)
+	if err != nil {
+		r.t.Fatalf("sagatest: %v", err)
 	}
 	return s
 }

@@ -2,6 +2,7 @@ package sagatest_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -117,4 +118,17 @@ func TestFailedTimeoutFiresAgain(t *testing.T) {
 func TestTranscriptTellsWhatIsWrongWithALine(t *testing.T) {
 	t.Parallel()
 	sagatest.Transcript(t, parcels(), "testdata/wrong/*.txt")
+}
+
+// A test that asks for another type would see a zero state, and pass.
+func TestStateOfAnotherTypeFailsTheTest(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		const want = "sagatest: state of parcel/1: it is a sagatest_test.parcel, not a sagatest_test.pickup"
+		if got := fmt.Sprint(recover()); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}()
+	run := sagatest.New(exampleT{t}, parcels())
+	sagatest.State[pickup](run, "1")
 }

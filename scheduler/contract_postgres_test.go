@@ -55,15 +55,16 @@ func newDatabase(t *testing.T, s scenario) *database {
 func (d *database) Database() (pool *pgxpool.Pool, schema string) { return d.pool, d.schema.Name() }
 
 // SendTx notes what is sent.
-func (d *database) SendTx(_ context.Context, _ pgx.Tx, _ saga.Message, o ...saga.SendOption) (saga.Sent, error) {
-	settings, err := saga.Settings(o...)
+func (d *database) SendTx(_ context.Context, _ pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
+	rt := saga.Runtime{NewID: func() saga.ID { return saga.ID(uuid.New()) }}
+	out, err := rt.Compose(saga.Command, m, o...)
 	if err != nil {
 		return saga.Sent{}, err
 	}
-	f := *settings.Fire
+	f := *out.Info.Fire
 	d.last[f.Manifest] = f
 	d.shots = append(d.shots, shot{f.Manifest, f.Attempt, f.Due.Add(d.moved).Sub(d.start), d.target.Sub(d.start)})
-	return saga.Sent{ID: saga.ID(uuid.New())}, nil
+	return saga.Sent{ID: out.Info.ID}, nil
 }
 
 func (d *database) query(into any, sql string, args ...any) {

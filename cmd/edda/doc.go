@@ -16,6 +16,6 @@
 //	3    the named thing does not exist
 //	130  interrupted
 //
-// Reading order: main.go, root.go, then one file for each group of commands (advice.go decides, advice_rules.go has the
-// texts that advise.go prints); print.go writes the views of package view, failure.go writes errors.
+// Reading order: main.go, root.go, then one file for each group of commands; print.go writes the views of packages view
+// and advice, failure.go writes errors.
 package main

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/operate/partitions"
 	"github.com/spf13/cobra"
 )
@@ -26,7 +28,7 @@ within their poll interval.`,
   edda endpoint concurrency orders 2`,
 		RunE: group,
 	}
-	c.AddCommand(t.list(), t.pause(), t.resume(), t.concurrency(), t.partitions())
+	c.AddCommand(t.list(), t.pace(), t.pause(), t.resume(), t.concurrency(), t.partitions())
 	return c
 }
 
@@ -47,6 +49,37 @@ says. The list does not say which endpoints run.`,
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				all, err := op.Endpoints().List(ctx)
 				return listed(view.Endpoints(all), t.inSchema("No endpoint is installed in schema %q.")), err
+			})
+		},
+	}
+}
+
+func (t endpoints) pace() *cobra.Command {
+	return &cobra.Command{
+		Use: "pace [ENDPOINT]", Short: "Show what each endpoint, or one, has handled in each of the last 60 minutes",
+		Long: `Show what each endpoint, or one, has handled in the last 60 minutes: how many messages, how many attempts
+failed and were followed by another, how many messages died, and a bar for each minute, the present one last. A MINUTE
+is the average over this hour and the one before. Processes count, and write that every ten seconds; relays do not
+count. With --json there is each minute, and each of 24 hours.`,
+		Example: `  edda endpoint pace
+  edda endpoint pace orders --json | jq '.paces[0].dead_by_minute'`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
+				reader, err := flow.New(t.pool, t.schemaName())
+				if err != nil {
+					return view.View{}, err
+				}
+				all, err := reader.Endpoints(ctx)
+				if len(args) == 0 || err != nil {
+					return listed(view.Paces(all), t.inSchema("No endpoint is installed in schema %q.")), err
+				}
+				at := slices.IndexFunc(all, func(p flow.Pace) bool { return p.Endpoint == args[0] })
+				if at < 0 {
+					return view.View{}, fmt.Errorf("%w: no endpoint has the name %s", operate.ErrNotInstalled,
+						view.Escape(args[0]))
+				}
+				return view.Paces(all[at : at+1]).View(), nil
 			})
 		},
 	}

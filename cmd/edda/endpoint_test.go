@@ -60,6 +60,47 @@ func TestEndpoints(t *testing.T) {
 		| shop.events open - - - - relay program`)
 }
 
+// The pace of an endpoint has a number for each minute, also of one that has handled nothing.
+func TestEndpointPace(t *testing.T) {
+	w := migrated(t)
+	w.prints(w.want(exitDone, "endpoint", "pace").out, `| No endpoint is installed in schema "SCHEMA".`)
+	w.want(exitDone, "migrate", "install", "orders", "billing", "old")
+	w.want(exitDone, "migrate", "install", "--relay", "shop.events")
+	for endpoint, minutes := range map[string]string{
+		"orders": "array_fill(2, ARRAY[60], ARRAY[0])", "old": "NULL",
+	} {
+		w.exec(`INSERT INTO edda.saga_counter SELECT date_trunc('hour', now(), 'UTC') - h * interval '1 hour', $1, '',
+			'', 1, 1, now(), now(), 0, 120, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+			`+minutes+`
+			FROM generate_series(0, 1) h`, endpoint)
+	}
+	line := strings.Repeat("█", 60)
+	w.prints(w.want(exitDone, "endpoint", "pace").out, `
+		| ENDPOINT A MINUTE HANDLED RETRIED DEAD LAST 60 MINUTES
+		| billing 0.0 0 0 0 `+strings.Repeat("▁", 60)+`
+		| old 240.0 - - - programs of an older version count by the hour
+		| orders 240.0 120 0 0 `+line)
+	var got struct {
+		Paces []struct {
+			Endpoint  string
+			PerMinute float64 `json:"handled_per_minute"`
+			Hours     []int64 `json:"handled_by_hour"`
+			Minutes   []int64 `json:"handled_by_minute"`
+			Untold    int64   `json:"not_by_minute"`
+		}
+	}
+	w.decode(&got, "endpoint", "pace", "old", "--json")
+	if p := got.Paces; len(p) != 1 || p[0].Minutes != nil || p[0].Untold != 240 || len(p[0].Hours) != 24 {
+		t.Errorf("%+v", p)
+	}
+	w.decode(&got, "endpoint", "pace", "orders", "--json")
+	if p := got.Paces; len(p) != 1 || len(p[0].Minutes) != 60 || p[0].Minutes[59] != 2 || p[0].Untold != 0 ||
+		p[0].PerMinute != 240 {
+		t.Errorf("%+v", p)
+	}
+	says(t, w.want(exitNotFound, "endpoint", "pace", "nowhere").err, "not installed", "nowhere")
+}
+
 func TestEndpointsRefuse(t *testing.T) {
 	w := migrated(t)
 	for command, complaint := range map[string]string{

@@ -50,8 +50,7 @@ func (t *tool) complain(ctx context.Context, err error) int {
 		return exitInterrupted
 	}
 	wrong := usageError{}
-	text := view.EscapeLines(redact(err.Error(), t.database, os.Getenv("DATABASE_URL"), os.Getenv("PGPASSWORD")))
-	t.say("edda: " + text)
+	t.say("edda: " + view.EscapeLines(redacted(err, t.database)))
 	if errors.As(err, &wrong) {
 		t.say("Run \"" + wrong.command + " --help\" for its arguments and flags.")
 		return exitUsage
@@ -63,6 +62,11 @@ func (t *tool) complain(ctx context.Context, err error) int {
 		return exitNotFound
 	}
 	return exitFailed
+}
+
+// redacted is the text of an error without the secrets of a connection string and of the environment.
+func redacted(err error, database string) string {
+	return redact(err.Error(), database, os.Getenv("DATABASE_URL"), os.Getenv("PGPASSWORD"))
 }
 
 // say writes a line of its own to the error stream. If it cannot be written, the exit code still reports the failure.

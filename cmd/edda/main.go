@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -48,6 +49,19 @@ func run(ctx context.Context, args []string, s streams) int {
 	return t.complain(ctx, err)
 }
 
+// stamped is the version of a release, which the linker writes. Without one Go knows it of "go install …@VERSION".
+var stamped string
+
+const noVersion = "(devel)"
+
+// ownVersion is the version of this program, noVersion if it has none.
+func ownVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && stamped == "" && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return cmp.Or(stamped, noVersion)
+}
+
 func (t *tool) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version of this program, and of the schema it knows",
@@ -55,10 +69,7 @@ func (t *tool) versionCommand() *cobra.Command {
   edda version --json`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			version := "(devel)"
-			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-				version = info.Main.Version
-			}
+			version := ownVersion()
 			return t.print(lineOf(view.Object{"version", version, "schema_version", migrations.Version, "go",
 				runtime.Version()},
 				"edda %s, schema version %d, %s", version, migrations.Version, runtime.Version()))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -41,21 +40,6 @@ func TestPageNamesEveryCommand(t *testing.T) {
 	for _, named := range regexp.MustCompile("(?m)^\\| `(edda [a-z]+(?: [a-z]+)?)").FindAllStringSubmatch(page, -1) {
 		if !slices.Contains(commands, named[1]) {
 			t.Errorf("docs/reference/cli.md has %s, and there is no such command", named[1])
-		}
-	}
-}
-
-// The names of JSON are promised. Package view has the others.
-func TestPageNamesEveryFieldOfAdvice(t *testing.T) {
-	t.Parallel()
-	_, line, found := strings.Cut(thePage(t), "| `advise` | `sagas`")
-	line, _, _ = strings.Cut(line, "\n")
-	if !found {
-		t.Fatal("docs/reference/cli.md has no line for the fields of advise")
-	}
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[advisedJSON]()) {
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); !strings.Contains(line, "`"+name+"`") {
-			t.Errorf("the line of advise has not the field %s", name)
 		}
 	}
 }

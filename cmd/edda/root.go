@@ -64,7 +64,8 @@ func (t *tool) root() *cobra.Command {
 		leases{t}.commands(), sagas{t}.commands(), letters{t}.commands(), border{t}.outboxCommands(),
 		border{t}.inboxCommands(), histories{t}.commands(), manifests{t}.commands(), groups{t}.commands(),
 		runs{t}.commands(), histories{t}.findCommand(), t.sendCommand(), t.adviseCommand(), t.vitalsCommand(),
-		histories{t}.mapCommand(), t.auditCommand(), t.uiCommand(), t.devCommand(), t.versionCommand())
+		histories{t}.mapCommand(), t.auditCommand(), t.uiCommand(), t.devCommand(), beginnings{t}.demoCommand(),
+		beginnings{t}.newCommand(), probes{t}.command(), t.versionCommand())
 	return root
 }
 

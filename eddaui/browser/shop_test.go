@@ -41,19 +41,17 @@ var (
 	tree     = regexp.MustCompile(`conversations/\S+`)
 )
 
-var programs string // where the programs are, once they are built
+var programs string // where the command is, once it is built
 
-// built builds the programs once.
+// built builds the command once.
 var built = sync.OnceValues(func() (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "edda-browser"); err != nil {
 		return "", err
 	}
 	programs = dir
-	for file, source := range map[string]string{"ui": "./examples/ui", "edda": "./cmd/edda"} {
-		build := exec.Command("go", "build", "-C", "../..", "-o", filepath.Join(dir, file), source)
-		if out, err := build.CombinedOutput(); err != nil {
-			return dir, fmt.Errorf("build %s: %w\n%s", source, err, out)
-		}
+	build := exec.Command("go", "build", "-C", "../..", "-o", filepath.Join(dir, "edda"), "./cmd/edda")
+	if out, err := build.CombinedOutput(); err != nil {
+		return dir, fmt.Errorf("build the command: %w\n%s", err, out)
 	}
 	return dir, nil
 })
@@ -91,7 +89,7 @@ func openWorld(t *testing.T, world string) *shop {
 		t.Fatal(err)
 	}
 	s := &shop{t: t, command: filepath.Join(dir, "edda")}
-	run := exec.Command(filepath.Join(dir, "ui"), "-address", "127.0.0.1:0", "-world", world)
+	run := exec.Command(s.command, "demo", "--pages", "127.0.0.1:0", "--world", world)
 	run.Stderr = os.Stderr
 	out, err := run.StdoutPipe()
 	if err != nil {

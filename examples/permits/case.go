@@ -109,12 +109,12 @@ func (d *dossier) expire(ctx *saga.Context, _ deadline) error {
 // filed and overdue write what the saga did into tables of our own: a saga has no transaction to write with. Neither
 // table has a unique constraint, so that what happens twice shows as two rows.
 func (p *player) filed(ctx *bus.Context, tx pgx.Tx, m filed) error {
-	_, err := tx.Exec(ctx, p.sql.Get("record_effect"), m.Case, m.Line, m.Name, m.At)
+	_, err := tx.Exec(ctx, p.sql["record_effect"], m.Case, m.Line, m.Name, m.At)
 	return err
 }
 
 func (p *player) overdue(ctx *bus.Context, tx pgx.Tx, m overdue) error {
-	_, err := tx.Exec(ctx, p.sql.Get("record_firing"), m.Case, m.Fired)
+	_, err := tx.Exec(ctx, p.sql["record_firing"], m.Case, m.Fired)
 	return err
 }
 

@@ -57,12 +57,12 @@ func (d *database) judgeIn(ctx context.Context, tx pgx.Tx, l *eventLog, p pace) 
 	if err := d.loadTruth(ctx, tx, l, p); err != nil {
 		return v, fmt.Errorf("read the log into the session: %w", err)
 	}
-	err := tx.QueryRow(ctx, d.sql.Get("summary"), sagaName).Scan(&v.instances, &v.timers, &v.duplicates, &v.lost)
+	err := tx.QueryRow(ctx, d.sql["summary"], sagaName).Scan(&v.instances, &v.timers, &v.duplicates, &v.lost)
 	if err != nil {
 		return v, fmt.Errorf("count: %w", err)
 	}
 	for _, c := range checks {
-		rows, err := tx.Query(ctx, d.sql.Get(c.name), c.args...)
+		rows, err := tx.Query(ctx, d.sql[c.name], c.args...)
 		if err != nil {
 			return v, fmt.Errorf("%s: %w", c.name, err)
 		}
@@ -80,7 +80,7 @@ func (d *database) judgeIn(ctx context.Context, tx pgx.Tx, l *eventLog, p pace) 
 
 // loadTruth copies what the file says into tables of this session.
 func (d *database) loadTruth(ctx context.Context, tx pgx.Tx, l *eventLog, p pace) error {
-	if _, err := tx.Exec(ctx, d.sql.Get("create_truth"), pgx.QueryExecModeSimpleProtocol); err != nil {
+	if _, err := tx.Exec(ctx, d.sql["create_truth"], pgx.QueryExecModeSimpleProtocol); err != nil {
 		return err
 	}
 	events := pgx.CopyFromSlice(len(l.Events), func(i int) ([]any, error) {
@@ -99,13 +99,13 @@ func (d *database) loadTruth(ctx context.Context, tx pgx.Tx, l *eventLog, p pace
 	if _, err := tx.CopyFrom(ctx, pgx.Identifier{"truth_case"}, columns, cases); err != nil {
 		return err
 	}
-	_, err := tx.Exec(ctx, d.sql.Get("analyze_truth"))
+	_, err := tx.Exec(ctx, d.sql["analyze_truth"])
 	return err
 }
 
 // dossiers are the states of all instances.
 func (d *database) dossiers(ctx context.Context, tx pgx.Tx) (map[string]dossier, error) {
-	rows, err := tx.Query(ctx, d.sql.Get("states"), sagaName)
+	rows, err := tx.Query(ctx, d.sql["states"], sagaName)
 	if err != nil {
 		return nil, err
 	}

@@ -8,9 +8,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/eddadev"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -18,21 +18,25 @@ import (
 var errDifferent = errors.New("the outcome is not what the log says")
 
 // replay runs the log and checks the outcome.
-func replay(ctx context.Context, s settings) (err error) {
+func replay(ctx context.Context, s settings) error {
 	l, err := readLog(s.log)
 	if err != nil {
 		return err
 	}
-	server, err := pgdev.Start(ctx, pgdev.Options{Durable: true})
+	dsn, err := eddadev.DSN(ctx, "permits")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, server.Stop()) }()
-	db, err := openDatabase(ctx, server.DSN(), s.schema)
+	db, err := openDatabase(ctx, dsn, s.schema)
 	if err != nil {
 		return err
 	}
 	defer db.pool.Close()
+	if os.Getenv("DATABASE_URL") == "" { // a private Postgres has one run, and begins it anew
+		if err := db.drop(ctx); err != nil {
+			return err
+		}
+	}
 	if err := db.prepare(ctx); err != nil {
 		return err
 	}
@@ -83,7 +87,7 @@ type player struct {
 	pace      pace
 	ahead     time.Duration // of the database's clock before ours
 	bus       *bus.Bus
-	endpoints []*bus.Endpoint
+	endpoints []edda.Runner
 }
 
 // install makes the endpoint of the saga and that of the records, with their queues. It comes before the first event,
@@ -111,18 +115,29 @@ func (p *player) install(ctx context.Context) (err error) {
 
 // run returns when every event and every deadline has passed and all queues are empty.
 func (p *player) run(ctx context.Context) error {
-	all := run.NewGroup(ctx)
-	for _, e := range p.endpoints {
-		all.Go(e.Run)
-	}
-	all.Go(func(ctx context.Context) error {
-		defer all.Stop()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	host, err := edda.NewHost(append(p.endpoints, edda.RunnerFunc(func(ctx context.Context) error {
+		defer stop()
 		if err := p.publishAll(ctx); err != nil {
 			return err
 		}
 		return p.quiet(ctx)
-	})
-	return all.Wait()
+	}))...)
+	if err != nil {
+		return err
+	}
+	return host.Run(ctx)
+}
+
+// sleep waits for d, or for the end of ctx, which is no error of the run.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 const (
@@ -144,7 +159,7 @@ func (p *player) publishAll(ctx context.Context) error {
 			said = time.Now()
 		}
 		if n == 0 {
-			if err := run.Sleep(ctx, max(feedStep, min(time.Second, p.pace.at(left[0].At).Sub(now)))); err != nil {
+			if err := sleep(ctx, max(feedStep, min(time.Second, p.pace.at(left[0].At).Sub(now)))); err != nil {
 				return err
 			}
 			continue
@@ -189,7 +204,7 @@ func (p *player) quiet(ctx context.Context) error {
 		if waiting != last {
 			last, changed = waiting, time.Now()
 		}
-		if err := run.Sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/csv"
 	"fmt"
 	"math/rand/v2"
@@ -16,8 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg/pgtest"
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/eddatest"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -28,7 +26,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" {
 		os.Exit(start(os.Args[1:]))
 	}
-	pgtest.Main(m)
+	os.Exit(eddatest.Main(m))
 }
 
 // generated writes a log with the columns of a real one. Some events share their time, some deadlines lie before the
@@ -65,37 +63,23 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// program is the compiled program with arguments, on the tests' server.
-func program(t *testing.T, args ...string) *exec.Cmd {
+// program is the compiled program with arguments, on a database.
+func program(t *testing.T, dsn string, args ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.Command(os.Args[0], args...)
-	c.Env = append(os.Environ(), programVariable+"=yes", "DATABASE_URL="+pgdev.DSN(t))
+	c.Env = append(os.Environ(), programVariable+"=yes", "DATABASE_URL="+dsn)
 	return c
 }
 
 // ran runs the program to its end.
-func ran(t *testing.T, args ...string) (stdout, story string, code int) {
+func ran(t *testing.T, dsn string, args ...string) (stdout, story string, code int) {
 	t.Helper()
 	var out, says bytes.Buffer
-	c := program(t, args...)
+	c := program(t, dsn, args...)
 	c.Stdout, c.Stderr = &out, &says
 	err := c.Run()
 	story = fmt.Sprintf("permits %s\n%s%s%v", strings.Join(args, " "), says.String(), out.String(), err)
 	return out.String(), story, c.ProcessState.ExitCode()
-}
-
-// schemas are ours and the engine's; both are dropped at the end.
-func schemas(t *testing.T) string {
-	t.Helper()
-	own := pgdev.Schema(t)
-	pool := pgdev.Pool(t)
-	t.Cleanup(func() {
-		if _, err := pool.Exec(context.WithoutCancel(t.Context()), "DROP SCHEMA IF EXISTS "+
-			pgx.Identifier{engineSchema(own)}.Sanitize()+" CASCADE"); err != nil {
-			t.Error(err)
-		}
-	})
-	return own
 }
 
 func TestReplayLosesAndDoublesNothing(t *testing.T) {
@@ -104,20 +88,20 @@ func TestReplayLosesAndDoublesNothing(t *testing.T) {
 	for _, store := range []string{"optimistic", "pessimistic"} {
 		t.Run(store, func(t *testing.T) {
 			t.Parallel()
-			own, table := schemas(t), filepath.Join(t.TempDir(), "cases.csv")
-			args := []string{"-log", log, "-schema", own, "-store", store, "-for", "3s", "-cases", table}
-			out, story, code := ran(t, args...)
+			dsn, table := eddatest.DSN(t), filepath.Join(t.TempDir(), "cases.csv")
+			args := []string{"-log", log, "-store", store, "-for", "3s", "-cases", table}
+			out, story, code := ran(t, dsn, args...)
 			line, _, _ := strings.Cut(out, "\n")
 			const want = "cases=60 events=400 instances=60 timers=60 duplicates=0 lost=0"
 			if code != 0 || line != want {
 				t.Fatalf("exit code %d, want 0 and %s\n%s", code, want, story)
 			}
 			compareTable(t, log, table)
-			again, story, code := ran(t, "-verify", "-log", log, "-schema", own)
+			again, story, code := ran(t, dsn, "-verify", "-log", log)
 			if code != 0 || again != out {
 				t.Errorf("-verify differs, exit code %d\n%s\nthe run said\n%s", code, story, out)
 			}
-			checkerSees(t, own, log)
+			checkerSees(t, dsn, log)
 		})
 	}
 }
@@ -171,10 +155,10 @@ var sabotages = []struct{ name, sql, rule string }{
 		VALUES ('records', gen_random_uuid(), 'permit.filed', '', '', 24, 0, 'attempts', 'no')`, "dead"},
 }
 
-func checkerSees(t *testing.T, own, log string) {
+func checkerSees(t *testing.T, dsn, log string) {
 	l, err := readLog(log)
 	must(t, err)
-	db, err := openDatabase(t.Context(), pgdev.DSN(t), own)
+	db, err := openDatabase(t.Context(), dsn, "permits")
 	must(t, err)
 	defer db.pool.Close()
 	r, err := db.readRun(t.Context(), l)
@@ -182,7 +166,7 @@ func checkerSees(t *testing.T, own, log string) {
 	for _, s := range sabotages {
 		tx, err := db.pool.Begin(t.Context())
 		must(t, err)
-		sql := strings.ReplaceAll(s.sql, ":schema", pgx.Identifier{engineSchema(own)}.Sanitize())
+		sql := strings.ReplaceAll(s.sql, ":schema", pgx.Identifier{engineSchema(db.own)}.Sanitize())
 		tag, err := tx.Exec(t.Context(), sql)
 		must(t, err)
 		if tag.RowsAffected() == 0 {
@@ -198,9 +182,9 @@ func checkerSees(t *testing.T, own, log string) {
 }
 
 // begun starts the program, and returns when it has published something.
-func begun(t *testing.T, args ...string) *exec.Cmd {
+func begun(t *testing.T, dsn string, args ...string) *exec.Cmd {
 	t.Helper()
-	c := program(t, args...)
+	c := program(t, dsn, args...)
 	stderr, err := c.StderrPipe()
 	must(t, err)
 	must(t, c.Start())
@@ -216,28 +200,28 @@ func begun(t *testing.T, args ...string) *exec.Cmd {
 // The program is killed, and interrupted: the same command brings the run to its end, with nothing lost or doubled.
 func TestEndedRunIsContinued(t *testing.T) {
 	t.Parallel()
-	own, log := schemas(t), generated(t, 60, 400)
-	args := []string{"-log", log, "-schema", own, "-for", "8s"}
+	dsn, log := eddatest.DSN(t), generated(t, 60, 400)
+	args := []string{"-log", log, "-for", "8s"}
 	for signal, want := range map[os.Signal]int{syscall.SIGKILL: -1, os.Interrupt: 1} {
-		c := begun(t, args...)
+		c := begun(t, dsn, args...)
 		must(t, c.Process.Signal(signal))
 		_ = c.Wait()
 		if code := c.ProcessState.ExitCode(); code != want {
 			t.Errorf("after %v the exit code is %d, want %d", signal, code, want)
 		}
 	}
-	out, story, code := ran(t, args...)
+	out, story, code := ran(t, dsn, args...)
 	const want = "cases=60 events=400 instances=60 timers=60 duplicates=0 lost=0\n"
 	if code != 0 || !strings.HasPrefix(out, want) {
 		t.Fatalf("exit code %d, want 0 and %s\n%s", code, want, story)
 	}
 	for name, wrong := range map[string][]string{
-		"holds the run of another log": {"-verify", "-log", generated(t, 61, 400), "-schema", own},
-		"with -store pessimistic":      {"-log", log, "-schema", own, "-store", "optimistic"},
+		"holds the run of another log": {"-verify", "-log", generated(t, 61, 400)},
+		"with -store pessimistic":      {"-log", log, "-store", "optimistic"},
 		"holds no run":                 {"-verify", "-log", log, "-schema", "nothing_here"},
 		"holds no run of this program": {"-log", log, "-schema", "public"},
 	} {
-		if out, story, code := ran(t, wrong...); code != 1 || out != "" || !strings.Contains(story, name) {
+		if out, story, code := ran(t, dsn, wrong...); code != 1 || out != "" || !strings.Contains(story, name) {
 			t.Errorf("exit code %d, want 1 and …%s…\n%s", code, name, story)
 		}
 	}
@@ -252,11 +236,11 @@ func TestWrongFlagsAreExplained(t *testing.T) {
 		`no argument "x"`:         {"x"},
 		"provided but not define": {"-nope"},
 	} {
-		if _, story, code := ran(t, args...); code != 2 || !strings.Contains(story, want) {
+		if _, story, code := ran(t, "", args...); code != 2 || !strings.Contains(story, want) {
 			t.Errorf("exit code %d, want 2 and …%s…\n%s", code, want, story)
 		}
 	}
-	if _, story, code := ran(t, "-h"); code != 0 || !strings.Contains(story, "-store store") {
+	if _, story, code := ran(t, "", "-h"); code != 0 || !strings.Contains(story, "-store store") {
 		t.Errorf("exit code %d of -h\n%s", code, story)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -9,8 +10,9 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus/watermill/jetstream"
 	"github.com/edda-go/edda/examples/remote/contract"
-	"github.com/edda-go/edda/internal/chaos/border/cluster"
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	stock "github.com/nats-io/nats.go/jetstream"
 )
 
 const (
@@ -23,15 +25,45 @@ const (
 // consumer is the name of the durable consumer of a topic. A dot may not be in it.
 func consumer(topic string) string { return strings.ReplaceAll(topic, ".", "_") }
 
+// startBroker runs a server in this process, which keeps its streams in a folder. A real one is a cluster of three.
+func startBroker(folder string) (url string, stop func(), err error) {
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
+		StoreDir: folder, NoSigs: true, NoLog: true})
+	if err != nil {
+		return "", nil, err
+	}
+	go s.Start()
+	stop = func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+	if !s.ReadyForConnections(10 * time.Second) {
+		stop()
+		return "", nil, errors.New("the broker did not come up")
+	}
+	return s.ClientURL(), stop, nil
+}
+
 // provision makes the stream and its consumers, as a deployment would. docs/guide/brokers.md has the settings.
-func provision(ctx context.Context, c *cluster.Cluster) error {
+func provision(ctx context.Context, url string) error {
+	conn, err := nats.Connect(url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	js, err := stock.New(conn)
+	if err != nil {
+		return err
+	}
 	topics := []string{contract.Invoices, contract.Runs}
-	if err := c.CreateStream(ctx, contract.Stream, cluster.StreamOptions{Subjects: topics, Queue: true}); err != nil {
+	stream := stock.StreamConfig{Name: contract.Stream, Subjects: topics, Retention: stock.WorkQueuePolicy}
+	if _, err := js.CreateOrUpdateStream(ctx, stream); err != nil {
 		return err
 	}
 	for _, topic := range topics {
-		o := cluster.ConsumerOptions{Subject: topic, AckWait: ackWait, Push: true}
-		if err := c.CreateConsumer(ctx, contract.Stream, consumer(topic), o); err != nil {
+		o := stock.ConsumerConfig{Durable: consumer(topic), FilterSubject: topic, AckPolicy: stock.AckExplicitPolicy,
+			AckWait: ackWait, DeliverSubject: "deliver." + topic, DeliverGroup: consumer(topic)}
+		if _, err := js.CreateOrUpdatePushConsumer(ctx, contract.Stream, o); err != nil {
 			return err
 		}
 	}

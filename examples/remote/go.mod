@@ -5,8 +5,6 @@ go 1.26.0
 replace (
 	github.com/edda-go/edda => ../..
 	github.com/edda-go/edda/bus/watermill/jetstream => ../../bus/watermill/jetstream
-	github.com/edda-go/edda/examples/two-databases => ../two-databases
-	github.com/edda-go/edda/internal/chaos/border => ../../internal/chaos/border
 )
 
 require (
@@ -15,10 +13,9 @@ require (
 	github.com/cenkalti/backoff/v4 v4.3.0
 	github.com/edda-go/edda v0.0.0
 	github.com/edda-go/edda/bus/watermill/jetstream v0.0.0
-	github.com/edda-go/edda/internal/chaos/border v0.0.0-00010101000000-000000000000
 	github.com/jackc/pgx/v5 v5.12.0
+	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
-	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.24.0
 )
 
@@ -26,6 +23,7 @@ require (
 	github.com/ThreeDotsLabs/watermill-sql/v4 v4.1.2 // indirect
 	github.com/antithesishq/antithesis-sdk-go v0.8.0-default-no-op // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
+	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
 	github.com/google/go-tpm v0.9.8 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
@@ -37,7 +35,6 @@ require (
 	github.com/mfridman/interpolate v0.0.2 // indirect
 	github.com/minio/highwayhash v1.0.4 // indirect
 	github.com/nats-io/jwt/v2 v2.8.2 // indirect
-	github.com/nats-io/nats-server/v2 v2.15.2 // indirect
 	github.com/nats-io/nkeys v0.4.16 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/oklog/ulid v1.3.1 // indirect

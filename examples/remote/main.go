@@ -6,66 +6,88 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
+	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"syscall"
 	"time"
 
-	"github.com/edda-go/edda/internal/chaos/border/cluster"
-	"github.com/edda-go/edda/internal/demo"
-	"github.com/edda-go/edda/internal/procs"
+	"github.com/edda-go/edda"
+	"github.com/edda-go/edda/eddadev"
+	"github.com/edda-go/edda/examples/remote/shop"
+	"github.com/edda-go/edda/examples/remote/worker"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/scheduler"
 )
 
-const usage = `Remote runs a shop with a database and a worker without one, which makes the invoices that the shop's
-schedule wants. They talk over NATS JetStream. One of the two is killed every few seconds.
-
-  go run . [flags]
-
-The database is thrown away at the end. It is made from installed binaries of Postgres; the broker is part of this
-program. The exit code is 0 when every run has succeeded and has its invoice; 1 otherwise; and 2 for wrong flags.
-
-Flags:
-`
-
-// settings are the flags.
-type settings struct {
-	lasting time.Duration
-	kills   bool
-}
-
 func main() {
-	cluster.RunNode() // never returns in a node of the broker
-	if procs.IsWorker(roleVariable) {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-		defer stop()
-		if err := play(ctx); err != nil {
-			fmt.Fprintln(os.Stderr, "remote:", err)
-			os.Exit(1)
-		}
-		return
+	lasting := flag.Duration("for", 10*time.Second, "how long the schedule runs")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		err = run(ctx, filepath.Join(cache, "edda-remote"), *lasting, os.Stdout)
 	}
-	os.Exit(start(os.Args[1:], os.Stdout, os.Stderr))
+	if err != nil {
+		log.Fatal(err)
+	}
 }
 
-// start is the program. It returns the exit code.
-func start(args []string, out, complaints io.Writer) int {
-	s := settings{}
-	return demo.Program{
-		Name: "remote", Usage: usage,
-		Flags: func(f *flag.FlagSet) {
-			f.DurationVar(&s.lasting, "for", 30*time.Second, "how `long` the schedule runs")
-			f.BoolVar(&s.kills, "kills", true, "kill the shop or the worker every few seconds")
-		},
-		Check: func() error { return s.check() },
-		Run:   func(ctx context.Context) error { return show(ctx, s, out) },
-	}.Start(args, out, complaints)
-}
-
-func (s settings) check() error {
-	if s.lasting < time.Second || s.lasting > 24*time.Hour {
-		return fmt.Errorf("-for %v: want 1s to 24h", s.lasting)
+// run runs the shop and the worker for a while, and checks. The folder has what the broker keeps, and the invoices.
+func run(ctx context.Context, folder string, lasting time.Duration, out io.Writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	invoices := filepath.Join(folder, "invoices")
+	if err := os.MkdirAll(invoices, 0o700); err != nil {
+		return err
+	}
+	url, stopBroker, err := startBroker(folder)
+	if err != nil {
+		return err
+	}
+	defer stopBroker()
+	if err := provision(ctx, url); err != nil {
+		return err
+	}
+	pool, err := eddadev.Connect(ctx, "remote")
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if err := migrate.Up(ctx, pool, migrate.Options{}); err != nil {
+		return err
+	}
+	store, err := scheduler.NewStore(pool, scheduler.StoreOptions{})
+	if err != nil {
+		return err
+	}
+	quiet := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	here, err1 := connect(url)
+	there, err2 := connect(url)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	defer here.close()
+	defer there.close()
+	host, err := edda.NewHost(
+		edda.RunnerFunc(func(ctx context.Context) error {
+			return shop.Run(ctx, pool, quiet, here.publisher, here.subscribe)
+		}),
+		edda.RunnerFunc(func(ctx context.Context) error { // which knows nothing of the pool
+			return worker.Run(ctx, invoices, quiet, there.publisher, there.subscribe)
+		}),
+		edda.RunnerFunc(func(ctx context.Context) error {
+			defer stop()
+			return office{store, invoices}.open(ctx, lasting, out)
+		}))
+	if err != nil {
+		return err
+	}
+	if err := host.Run(ctx); err != nil {
+		return fmt.Errorf("remote: %w", err)
 	}
 	return nil
 }
-
-// errWrong is the answer of the check: the exit code is 1.
-var errWrong = errors.New("not every run is as it should be")

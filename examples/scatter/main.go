@@ -6,89 +6,74 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
+	"log"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/eddadev"
 	"github.com/edda-go/edda/examples/scatter/gather"
-	"github.com/edda-go/edda/internal/demo"
-	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-const usage = `Scatter lets one saga send many requests and gather as many replies, once in each of five designs.
-
-  go run ./examples/scatter [flags]
-
-The database is the one that DATABASE_URL names, or else a throw-away server made from installed binaries.
-The exit code is 0 when every run came to the right sum, 1 otherwise, and 2 for wrong flags.
-
-Flags:
-`
-
-func main() { os.Exit(start(os.Args[1:], os.Stdout, os.Stderr)) }
-
-// start is the program. It returns the exit code.
-func start(args []string, out, complaints io.Writer) int {
-	requests := 0
-	return demo.Program{
-		Name: "scatter", Usage: usage,
-		Flags: func(f *flag.FlagSet) {
-			f.IntVar(&requests, "requests", 1000, "how `many` requests one run sends, at most 100000")
-		},
-		Check: func() error {
-			if requests < 1 || requests > 100_000 {
-				return fmt.Errorf("-requests %d: want 1 to 100000", requests)
-			}
-			return nil
-		},
-		Run: func(ctx context.Context) error {
-			return demo.WithDatabase(ctx, "scatter", gather.Tables, func(d *demo.Database) error {
-				return play(ctx, d, requests, out)
-			})
-		},
-	}.Start(args, out, complaints)
+func main() {
+	requests := flag.Int("requests", 1000, "how `many` requests one run sends")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *requests, os.Stdout); err != nil {
+		log.Fatal(err)
+	}
 }
 
-// play runs each design once.
-func play(ctx context.Context, d *demo.Database, requests int, out io.Writer) error {
+// run runs each design once, and checks what came of it.
+func run(ctx context.Context, requests int, out io.Writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	pool, err := eddadev.Connect(ctx, "scatter")
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if _, err := pool.Exec(ctx, gather.Tables+"; TRUNCATE result"); err != nil {
+		return err
+	}
 	ended := make(chan struct{}, 1)
-	b, err := bus.New(d.Pool, bus.Options{
-		Schema: d.Edda, AutoInstall: true,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Events: func(e bus.Event) {
-			if h, ok := e.(bus.Handled); ok && h.Info.Kind == (gather.Gathered{}).Kind() {
-				ended <- struct{}{}
-			}
-		},
-	})
-	if err != nil {
-		return err
-	}
-	host, err := endpoints(d, b)
-	if err != nil {
-		return err
-	}
-	if err := host.Install(ctx); err != nil {
-		return err
-	}
-	group := run.NewGroup(ctx)
-	group.Go(host.Run)
-	group.Go(func(ctx context.Context) error {
-		defer group.Stop()
-		for i, m := range designs(requests) {
-			took, err := one(ctx, b, m, ended)
-			if err != nil {
-				return err
-			}
-			_, _ = fmt.Fprintf(out, "%-10s %v\n", runs[i], took.Round(time.Millisecond))
+	b, err := bus.New(pool, bus.Options{Events: func(e bus.Event) {
+		if h, ok := e.(bus.Handled); ok && h.Info.Kind == (gather.Gathered{}).Kind() {
+			ended <- struct{}{}
 		}
-		return errors.Join(gather.CheckLeft(ctx, d.Pool, d.Edda, out),
-			gather.Check(ctx, d.Pool, out, requests, runs...))
+	}})
+	if err != nil {
+		return err
+	}
+	runners, err := endpoints(b)
+	if err != nil {
+		return err
+	}
+	all := edda.RunnerFunc(func(ctx context.Context) error {
+		defer stop()
+		return play(ctx, b, pool, requests, ended, out)
 	})
-	return group.Wait()
+	return eddadev.Run(ctx, b, append(runners, all)...)
+}
+
+// play runs one design after another.
+func play(
+	ctx context.Context, b *bus.Bus, pool *pgxpool.Pool, requests int, ended <-chan struct{}, out io.Writer,
+) error {
+	for i, m := range designs(requests) {
+		took, err := one(ctx, b, m, ended)
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(out, "%-10s %v\n", runs[i], took.Round(time.Millisecond))
+	}
+	return errors.Join(gather.CheckLeft(ctx, pool, schema, out), gather.Check(ctx, pool, out, requests, runs...))
 }
 
 // one sends a message, and waits until its run has ended.
@@ -115,13 +100,14 @@ func designs(requests int) (all []saga.Message) {
 	return append(all, gather.Collect{Run: "append", Requests: requests})
 }
 
+const schema = "edda"
+
 // endpoints are the desk of the sagas, the work, the items, and the table of results.
-func endpoints(d *demo.Database, b *bus.Bus) (*edda.Host, error) {
-	items, err := gather.NewItems(d.Edda)
+func endpoints(b *bus.Bus) (runners []edda.Runner, err error) {
+	items, err := gather.NewItems(schema)
 	if err != nil {
 		return nil, err
 	}
-	var runners []edda.Runner
 	for name, parts := range map[string][]bus.Part{
 		"desk":     {bus.Saga(gather.Saga(saga.Pessimistic)), bus.Saga(gather.CollectSaga(saga.Pessimistic))},
 		"requests": {bus.HandleTx(gather.DoWork)},
@@ -134,5 +120,5 @@ func endpoints(d *demo.Database, b *bus.Bus) (*edda.Host, error) {
 		}
 		runners = append(runners, e)
 	}
-	return edda.NewHost(runners...)
+	return runners, nil
 }

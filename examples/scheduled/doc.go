@@ -1,9 +1,7 @@
-// Command scheduled shows the scheduler at work on two server processes, kills one of them in the middle, and counts
-// what came of it.
+// Command scheduled shows the scheduler at work.
 //
-//	go run ./examples/scheduled                        # 40 seconds, a night each 10 of them
-//	go run ./examples/scheduled -for 2m -night 5s
-//	go run ./examples/scheduled -h
+//	go run github.com/edda-go/edda/examples/scheduled@latest            # a night each ten seconds, until Ctrl-C
+//	go run github.com/edda-go/edda/examples/scheduled@latest -night 5s
 //
 // # What runs
 //
@@ -13,21 +11,9 @@
 //	poll                      every five seconds
 //	rates                     each second, and its handler fails for good: one run is dead, and holds its manifest
 //
-// A night lasts ten seconds here, so that half a minute shows several: the settlements are due by a cron expression
-// with seconds, "*/10 * * * * *" in Europe/Oslo, where a real one says "30 2 * * *".
+// The pages whose address is printed have the manifests and their runs, and buttons to retry or cancel the dead one.
+// Start the program a second time beside the first, and kill either: each due time still has one run and one effect.
+// "make schedule" does that to a thousand manifests a second, and counts.
 //
-// The program starts itself as two servers. Each has a scheduler and the endpoints, so each may evaluate (one at a
-// time, by lease), dispatch and handle. In the middle it kills the one that evaluates by SIGKILL, while settlements are
-// at work, and starts it again after a while.
-//
-// # What it proves
-//
-// The exit code is 0 only if each due time has one run that succeeded and one effect, none has two, the group of two
-// was never exceeded, each settlement was reported once and after it, and rates has one run, which is dead, though many
-// more due times have passed. The due times are computed by scheduler.Occurrences from the declarations. The effects
-// are rows that the handlers wrote in their transactions, in a table without a constraint, so that a second one would
-// be seen.
-//
-// Reading order: manifests.go, settlement.go and office.go (what a user writes), server.go (one process), show.go with
-// internal/procs (the parent), judge.go with check.sql, table.go, main.go.
+// Reading order: manifests.go, settlement.go and office.go, main.go.
 package main

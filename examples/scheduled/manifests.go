@@ -8,12 +8,8 @@ import (
 )
 
 const (
-	owner     = "scheduled" // of the manifests
-	zone      = "Europe/Oslo"
-	groupName = "settlement"
-	groupMax  = 2
-	pollEvery = 5 * time.Second
-	failing   = "rates"
+	owner = "scheduled" // of the manifests
+	zone  = "Europe/Oslo"
 )
 
 var currencies = []string{"eur", "gbp", "nok", "usd"}
@@ -21,31 +17,21 @@ var currencies = []string{"eur", "gbp", "nok", "usd"}
 func settleName(currency string) string { return "settle/" + currency }
 func reportName(currency string) string { return "report/" + currency }
 
-func groups() []scheduler.Group {
-	return []scheduler.Group{{Name: groupName, Max: groupMax, Strict: true}}
-}
+// settlements are done two at a time.
+var groups = []scheduler.Group{{Name: "settlement", Max: 2, Strict: true}}
 
-// manifests are what both servers declare. Nothing that a clock decides is due from until on, so that the show has an
-// end at which the firings can be counted. MisfireAll leaves no due time out, whoever was dead when it came.
-func manifests(night time.Duration, until time.Time) []scheduler.Manifest {
-	var all []scheduler.Manifest
+// manifests are what the program declares. A night lasts so long here; a real expression says "30 2 * * *". MisfireAll
+// leaves no due time out, whatever was dead when it came.
+func manifests(night time.Duration) (all []scheduler.Manifest) {
 	for _, c := range currencies {
-		all = append(all, scheduler.Manifest{
-			Name:    settleName(c),
-			When:    scheduler.Cron(fmt.Sprintf("*/%d * * * * *", int(night.Seconds())), zone),
-			Message: Settle{Currency: c},
-			Group:   groupName,
-			Misfire: scheduler.MisfireAll,
-			Expires: until,
-		})
-	}
-	for _, c := range currencies {
-		all = append(all, scheduler.Manifest{Name: reportName(c), When: scheduler.After(settleName(c)),
-			Message: Report{Currency: c}})
+		all = append(all,
+			scheduler.Manifest{Name: settleName(c), Message: Settle{Currency: c}, Group: "settlement",
+				When:    scheduler.Cron(fmt.Sprintf("*/%d * * * * *", int(night.Seconds())), zone),
+				Misfire: scheduler.MisfireAll},
+			scheduler.Manifest{Name: reportName(c), Message: Report{Currency: c},
+				When: scheduler.After(settleName(c))})
 	}
 	return append(all,
-		scheduler.Manifest{Name: "poll", When: scheduler.Every(pollEvery), Message: Poll{},
-			Misfire: scheduler.MisfireAll, Expires: until},
-		scheduler.Manifest{Name: failing, When: scheduler.Every(time.Second), Message: ReadRates{},
-			Misfire: scheduler.MisfireAll, Expires: until})
+		scheduler.Manifest{Name: "poll", Message: Poll{}, When: scheduler.Every(5 * time.Second)},
+		scheduler.Manifest{Name: "rates", Message: ReadRates{}, When: scheduler.Every(time.Second)})
 }

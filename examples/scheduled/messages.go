@@ -3,26 +3,34 @@ package main
 import "time"
 
 // Settle begins the settlement of a currency for the night in which it fires.
-type Settle struct{ Currency string }
+type Settle struct {
+	Currency string `json:"currency"`
+}
 
 // AskBank asks for what a currency has moved. The bank takes its time; the answer is Balance.
-type AskBank struct{ Currency string }
+type AskBank struct {
+	Currency string `json:"currency"`
+}
 
 // Balance answers AskBank.
-type Balance struct{ Cents int64 }
+type Balance struct {
+	Cents int64 `json:"cents"`
+}
 
 // Enter writes a settlement into the books. The answer is Entered.
 type Enter struct {
-	Manifest string
-	Due      time.Time
-	Cents    int64
+	Manifest string    `json:"manifest"`
+	Due      time.Time `json:"due"`
+	Cents    int64     `json:"cents"`
 }
 
 // Entered answers Enter.
 type Entered struct{}
 
 // Report tells what was settled and is not reported yet.
-type Report struct{ Currency string }
+type Report struct {
+	Currency string `json:"currency"`
+}
 
 // Poll looks whether anything is new.
 type Poll struct{}

@@ -1,17 +1,17 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 )
 
 // Settlement is the state of one currency in one night.
 type Settlement struct {
-	Manifest string
-	Due      time.Time
+	Manifest string    `json:"manifest"`
+	Due      time.Time `json:"due"`
 }
 
 func (s *Settlement) start(ctx *saga.Context, m Settle) error {
@@ -46,8 +46,10 @@ var settlements = saga.Define("settlement", saga.Options{},
 type bank struct{ takes time.Duration }
 
 func (b bank) ask(ctx *bus.Context, m AskBank) error {
-	if err := run.Sleep(ctx, b.takes); err != nil {
-		return err
+	select {
+	case <-time.After(b.takes):
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 	ctx.Reply(Balance{Cents: int64(len(m.Currency)) * 100})
 	return nil

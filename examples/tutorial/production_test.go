@@ -15,15 +15,22 @@ import (
 // Part 6: the owner sets up, and the shop runs with a role that may create nothing.
 func TestProductionRunsWithARoleThatCreatesNothing(t *testing.T) {
 	t.Parallel()
-	owner, runtime, as := roles(t)
+	owner, runtime, reader, as := roles(t)
 	program := build(t, "part6")
 	runs := func(role string, arguments ...string) *process {
 		return start(t, program, []string{"DATABASE_URL=" + as(role), "SHOP_RUNTIME=" + runtime,
-			"SHOP_PASSWORD=fjalar", "SHOP_LISTEN=127.0.0.1:0", "SHOP_OPERATORS=127.0.0.1:0"}, arguments...)
+			"SHOP_READER=" + reader, "SHOP_PASSWORD=fjalar", "SHOP_LISTEN=127.0.0.1:0",
+			"SHOP_OPERATORS=127.0.0.1:0"}, arguments...)
 	}
 	runs(owner, "setup").ends()
 	if _, err := open(t, as(runtime)).Exec(t.Context(), `CREATE TABLE edda.mine ()`); err == nil {
 		t.Error("the runtime creates a table")
+	}
+	if _, err := open(t, as(reader)).Exec(t.Context(), `SELECT FROM edda.saga`); err != nil {
+		t.Errorf("the reader does not read: %v", err)
+	}
+	if _, err := open(t, as(reader)).Exec(t.Context(), `DELETE FROM edda.saga`); err == nil {
+		t.Error("the reader deletes")
 	}
 	shop := runs(runtime)
 	addresses := map[string]string{}
@@ -46,17 +53,18 @@ func TestProductionRunsWithARoleThatCreatesNothing(t *testing.T) {
 	shop.stops(syscall.SIGTERM)
 }
 
-// roles makes an owner of an empty schema and a role without any right, and returns how they connect.
-func roles(t *testing.T) (owner, runtime string, as func(role string) string) {
+// roles makes an owner of an empty schema and two roles without any right, and returns how they connect.
+func roles(t *testing.T) (owner, runtime, reader string, as func(role string) string) {
 	t.Helper()
 	admin := open(t, eddatest.DSN(t))
 	server := admin.Config().ConnConfig
-	owner, runtime = server.Database+"_owner", server.Database+"_runtime"
+	owner, runtime, reader = server.Database+"_owner", server.Database+"_runtime", server.Database+"_reader"
 	for _, sql := range []string{
 		fmt.Sprintf(`CREATE ROLE %q LOGIN PASSWORD 'galar'`, owner),
 		fmt.Sprintf(`CREATE ROLE %q LOGIN PASSWORD 'galar'`, runtime),
+		fmt.Sprintf(`CREATE ROLE %q LOGIN PASSWORD 'galar'`, reader),
 		fmt.Sprintf(`REVOKE ALL ON DATABASE %q FROM PUBLIC`, server.Database),
-		fmt.Sprintf(`GRANT CONNECT ON DATABASE %q TO %q, %q`, server.Database, owner, runtime),
+		fmt.Sprintf(`GRANT CONNECT ON DATABASE %q TO %q, %q, %q`, server.Database, owner, runtime, reader),
 		`REVOKE ALL ON SCHEMA public FROM PUBLIC`,
 		fmt.Sprintf(`CREATE SCHEMA edda AUTHORIZATION %q`, owner),
 	} {
@@ -65,14 +73,14 @@ func roles(t *testing.T) (owner, runtime string, as func(role string) string) {
 		}
 	}
 	t.Cleanup(func() {
-		for _, role := range []string{owner, runtime} {
+		for _, role := range []string{owner, runtime, reader} {
 			if _, err := admin.Exec(context.Background(), fmt.Sprintf(`DROP OWNED BY %q CASCADE; DROP ROLE %q`, role,
 				role)); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	return owner, runtime, func(role string) string {
+	return owner, runtime, reader, func(role string) string {
 		return fmt.Sprintf("host=%s port=%d dbname=%s user=%s password=galar", server.Host, server.Port,
 			server.Database, role)
 	}

@@ -6,69 +6,129 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	"log"
+	"log/slog"
 	"os"
-	"time"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
 
-	"github.com/edda-go/edda/internal/chaos/border/cluster"
-	"github.com/edda-go/edda/internal/demo"
+	"github.com/edda-go/edda"
+	"github.com/edda-go/edda/eddadev"
+	"github.com/edda-go/edda/examples/two-databases/broker"
+	"github.com/edda-go/edda/examples/two-databases/orders"
+	"github.com/edda-go/edda/examples/two-databases/payments"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-const usage = `Two-databases runs two services, each with a Postgres server of its own, which talk over NATS JetStream:
-orders are placed in one database and paid in the other.
-
-  go run . [flags]
-
-Both servers are thrown away at the end. They are made from installed binaries of Postgres; the broker is part of
-this program. The exit code is 0 when every order that was placed was paid once or declined once, with the right
-sum, and shipped once if paid, and when nothing is left anywhere; 1 otherwise; and 2 for wrong flags.
-
-Flags:
-`
-
-// settings are the flags.
-type settings struct {
-	seconds, rate int
-	seed          uint64
-}
-
-func (s settings) lasting() time.Duration { return time.Duration(s.seconds) * time.Second }
-
 func main() {
-	cluster.RunNode() // never returns in a node of the broker
-	os.Exit(start(os.Args[1:], os.Stdout, os.Stderr))
-}
-
-// start is the program. It returns the exit code.
-func start(args []string, out, complaints io.Writer) int {
-	s := settings{}
-	return demo.Program{
-		Name: "two-databases", Usage: usage,
-		Flags: func(f *flag.FlagSet) {
-			f.IntVar(&s.seconds, "seconds", 30, "how `long` orders are placed")
-			f.IntVar(&s.rate, "rate", 5, "`orders` a second")
-			f.Uint64Var(
-				&s.seed,
-				"seed",
-				rand.Uint64N(1_000_000),
-				"a `number` that decides who is killed when; each run "+
-					"has another by default",
-			)
-		},
-		Check: func() error { return s.check() },
-		Run:   func(ctx context.Context) error { return look(ctx, s, out) },
-	}.Start(args, out, complaints)
-}
-
-func (s settings) check() error {
-	switch {
-	case s.seconds < 1 || s.seconds > 86_400:
-		return fmt.Errorf("-seconds %d: want 1 to 86400", s.seconds)
-	case s.rate < 1 || s.rate > 1000:
-		return fmt.Errorf("-rate %d: want 1 to 1000", s.rate)
+	count := flag.Int("orders", 20, "how many are placed")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		err = run(ctx, filepath.Join(cache, "edda-two-databases"), *count, os.Stdout)
 	}
-	return nil
+	if err != nil {
+		log.Fatal(err)
+	}
 }
 
-// errWrong is the answer of the check: the exit code is 1.
-var errWrong = errors.New("not every order is as it should be")
+// run runs both services in this process, places orders, and ends when each has ended. The folder is the broker's.
+func run(ctx context.Context, folder string, count int, out io.Writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	url, stopBroker, err := broker.Start(folder)
+	if err != nil {
+		return err
+	}
+	defer stopBroker()
+	if err := broker.Provision(ctx, url); err != nil {
+		return err
+	}
+	s, err := open(ctx, url, newNarrator(out, told))
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	buyers := edda.RunnerFunc(func(ctx context.Context) error {
+		defer stop()
+		return s.sell(ctx, count, out)
+	})
+	host, err := edda.NewHost(s.orders, s.payments, buyers)
+	if err != nil {
+		return err
+	}
+	return host.Run(ctx)
+}
+
+const told = 3 // orders whose way is told
+
+// shop is both services.
+type shop struct {
+	narrator *narrator
+	orders   *orders.Service
+	payments *payments.Service
+	here     *pgxpool.Pool // of the orders
+	there    *pgxpool.Pool // of the payments
+	closing  []func()
+}
+
+func (s *shop) close() {
+	for _, end := range s.closing {
+		end()
+	}
+}
+
+// open makes the tables of both services in the database of each, and puts them together.
+func open(ctx context.Context, url string, n *narrator) (_ *shop, err error) {
+	s := &shop{narrator: n}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	if s.here, err = s.connect(ctx, "orders"); err != nil {
+		return nil, err
+	}
+	if s.there, err = s.connect(ctx, "payments"); err != nil {
+		return nil, err
+	}
+	pub, err := broker.NewPublisher(url, "two-databases")
+	if err != nil {
+		return nil, err
+	}
+	s.closing = append([]func(){func() { _ = pub.Close() }}, s.closing...)
+	sub := broker.Subscriber{URL: url, Name: "two-databases"}
+	quiet := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	s.orders, err = orders.New(s.here, n.Follow("orders", pub), sub,
+		orders.Options{Logger: quiet, Events: n.Listen("orders")})
+	if err != nil {
+		return nil, err
+	}
+	s.payments, err = payments.New(s.there, n.Follow("payments", pub), sub,
+		payments.Options{Logger: quiet, Events: n.Listen("payments")})
+	if err != nil {
+		return nil, err
+	}
+	return s, errors.Join(s.orders.Install(ctx), s.payments.Install(ctx))
+}
+
+// connect opens the database of a service: the one that ORDERS_DATABASE_URL or PAYMENTS_DATABASE_URL names, or else a
+// private Postgres.
+func (s *shop) connect(ctx context.Context, service string) (pool *pgxpool.Pool, err error) {
+	variable := strings.ToUpper(service) + "_DATABASE_URL"
+	if dsn := os.Getenv(variable); dsn != "" {
+		pool, err = pgxpool.New(ctx, dsn)
+	} else if os.Getenv("DATABASE_URL") != "" {
+		return nil, fmt.Errorf("DATABASE_URL is one database, and this takes two: set %s, or none", variable)
+	} else {
+		pool, err = eddadev.Connect(ctx, service)
+	}
+	if err == nil {
+		s.closing = append(s.closing, pool.Close)
+	}
+	return pool, err
+}

@@ -1,11 +1,7 @@
-// Command watermill shows Edda and Watermill working together, and counts.
+// Command watermill runs Watermill's Router and CQRS component on Edda's queues, and counts.
 //
-// It promises an exit code: 0 when every count is exact, 1 when one is not, 2 for wrong flags. First a tour within
-// one process: a Router and the CQRS component on Edda's queues. Then an exchange between processes that are
-// killed while they hold an open transaction: a stock watermill-sql publisher feeds a saga, a stock Router answers what
-// the saga publishes, and a stock watermill-sql subscriber takes the answers. Each number that is published must be
-// counted once by the saga and received once.
+//	go run github.com/edda-go/edda/examples/watermill@latest
 //
-// Reading order: tour.go, roles.go (the four programs of the exchange), exchange.go (what is counted), hands.go (who
-// is killed, and when), main.go.
+// Topics are kinds; each event handler has a consumer group, hence a copy of each event. The exit code is 1 if a count
+// is wrong.
 package main

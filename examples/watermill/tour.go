@@ -15,8 +15,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
-	"github.com/edda-go/edda/migrations/migrate"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // BookRoom is a command of the CQRS component.
@@ -25,7 +23,7 @@ type BookRoom struct{ Room int }
 // RoomBooked is the event that follows it.
 type RoomBooked struct{ Room int }
 
-// tour is the first half of the program: Watermill's Router and CQRS component, with Edda under them.
+// tour is Watermill's Router and CQRS component, with Edda under them.
 type tour struct {
 	bus   *bus.Bus
 	rooms int
@@ -34,23 +32,6 @@ type tour struct {
 	mu   sync.Mutex
 	seen map[string]int
 	done chan struct{} // closed when everything was seen
-}
-
-func takeTour(ctx context.Context, dsn, schema string, rooms int, out io.Writer) error {
-	pool, err := pgxpool.New(ctx, dsn)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	if err := migrate.Up(ctx, pool, migrate.Options{Schema: schema}); err != nil {
-		return err
-	}
-	b, err := bus.New(pool, bus.Options{Schema: schema, Logger: quiet})
-	if err != nil {
-		return err
-	}
-	t := &tour{bus: b, rooms: rooms, out: out, seen: map[string]int{}, done: make(chan struct{})}
-	return t.run(ctx)
 }
 
 func (t *tour) run(ctx context.Context) error {
@@ -94,8 +75,7 @@ func (t *tour) route(router *message.Router) (*cqrs.CommandBus, error) {
 		return nil, err
 	}
 	commands, err := cqrs.NewCommandBusWithConfig(publisher, cqrs.CommandBusConfig{
-		GeneratePublishTopic: func(p cqrs.CommandBusGeneratePublishTopicParams) (string,
-			error) {
+		GeneratePublishTopic: func(p cqrs.CommandBusGeneratePublishTopicParams) (string, error) {
 			return topic(p.CommandName), nil
 		},
 		Marshaler: marshaler,
@@ -105,8 +85,7 @@ func (t *tour) route(router *message.Router) (*cqrs.CommandBus, error) {
 	}
 	events, err := cqrs.NewEventBusWithConfig(publisher, cqrs.EventBusConfig{
 		GeneratePublishTopic: func(p cqrs.GenerateEventPublishTopicParams) (string, error) {
-			return topic(p.EventName),
-				nil
+			return topic(p.EventName), nil
 		},
 		Marshaler: marshaler,
 	})
@@ -124,7 +103,7 @@ func (t *tour) handleCommands(router *message.Router, marshaler cqrs.CommandEven
 			return topic(p.CommandName), nil
 		},
 		SubscriberConstructor: func(cqrs.CommandProcessorSubscriberConstructorParams) (message.Subscriber, error) {
-			return watermill.NewSubscriber(t.bus, watermill.SubscriberOptions{Logger: quiet})
+			return watermill.NewSubscriber(t.bus, watermill.SubscriberOptions{})
 		},
 		Marshaler: marshaler,
 	})
@@ -145,15 +124,14 @@ func (t *tour) handleEvents(router *message.Router, marshaler cqrs.CommandEventM
 			return topic(p.EventName), nil
 		},
 		SubscriberConstructor: func(p cqrs.EventProcessorSubscriberConstructorParams) (message.Subscriber, error) {
-			return watermill.NewSubscriber(t.bus,
-				watermill.SubscriberOptions{ConsumerGroup: p.HandlerName, Logger: quiet})
+			return watermill.NewSubscriber(t.bus, watermill.SubscriberOptions{ConsumerGroup: p.HandlerName})
 		},
 		Marshaler: marshaler,
 	})
 	if err != nil {
 		return err
 	}
-	letters, err := watermill.NewSubscriber(t.bus, watermill.SubscriberOptions{Logger: quiet})
+	letters, err := watermill.NewSubscriber(t.bus, watermill.SubscriberOptions{})
 	if err != nil {
 		return err
 	}
@@ -164,8 +142,7 @@ func (t *tour) handleEvents(router *message.Router, marshaler cqrs.CommandEventM
 		})
 	router.AddConsumerHandler("post", "printed", letters, func(*message.Message) error { t.note("posted"); return nil })
 	return processor.AddHandlers(
-		cqrs.NewEventHandler("statistics", func(context.Context,
-			*RoomBooked) error {
+		cqrs.NewEventHandler("statistics", func(context.Context, *RoomBooked) error {
 			t.note("in the statistics")
 			return nil
 		}),

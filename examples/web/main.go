@@ -5,70 +5,63 @@ import (
 	_ "embed"
 	"flag"
 	"fmt"
-	"io"
+	"log"
+	"log/slog"
 	"net"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
-	"github.com/edda-go/edda/internal/demo"
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/eddadev"
+	"github.com/jackc/pgx/v5/stdlib"
 )
 
-const usage = `Web is a shop whose pages follow an order while it is paid, packed and shipped.
-
-  go run ./examples/web [flags]
-
-The database is the one that DATABASE_URL names, or else a throw-away server made from installed binaries. Ctrl-C
-ends it.
-
-Flags:
-`
-
-// settings are the flags.
-type settings struct {
-	address string
-	pause   time.Duration
-}
-
-func main() { os.Exit(start(os.Args[1:], os.Stdout, os.Stderr)) }
-
-// start is the program. It returns the exit code.
-func start(args []string, out, complaints io.Writer) int {
-	s := settings{}
-	return demo.Program{
-		Name: "web", Usage: usage,
-		Flags: func(f *flag.FlagSet) {
-			f.StringVar(&s.address, "address", "127.0.0.1:8080", "where to listen; port 0 is a free one")
-			f.DurationVar(&s.pause, "pause", 2*time.Second, "how long the bank and the warehouse take, about")
-		},
-		Check: func() error { return s.check() },
-		Run:   func(ctx context.Context) error { return open(ctx, s, out) },
-	}.Start(args, out, complaints)
-}
-
-func (s settings) check() error {
-	if s.pause < 0 {
-		return fmt.Errorf("-pause %v: want 0 or more", s.pause)
+func main() {
+	address := flag.String("address", "127.0.0.1:8080", "where to listen; port 0 is a free one")
+	pause := flag.Duration("pause", 2*time.Second, "how long the bank and the warehouse take, about")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", *address)
+	if err == nil {
+		err = run(ctx, listener, *pause)
 	}
-	return nil
+	if err != nil {
+		log.Fatal(err)
+	}
 }
 
 //go:embed tables.sql
 var tables string
 
-// open opens the shop, and closes it when ctx ends.
-func open(ctx context.Context, s settings, out io.Writer) error {
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", s.address)
+// run opens the shop, and closes it when ctx ends.
+func run(ctx context.Context, listener net.Listener, pause time.Duration) error {
+	defer func() { _ = listener.Close() }() // closed already where a server had it
+	pool, err := eddadev.Connect(ctx, "web")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = listener.Close() }() // closed already where a server had it
-	return demo.WithDatabase(ctx, "web", tables, func(d *demo.Database) error {
-		p, err := newProgram(d, s.pause, listener)
-		if err != nil {
-			return err
-		}
-		_, _ = fmt.Fprintf(out, "The shop is open at http://%s/ (Ctrl-C closes it)\n", listener.Addr())
-		return p.run(ctx)
-	})
+	defer pool.Close()
+	if _, err := pool.Exec(ctx, tables); err != nil {
+		return err
+	}
+	b, err := bus.New(pool, bus.Options{})
+	if err != nil {
+		return err
+	}
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	site, err := newSite(pool, db, b, slog.Default())
+	if err != nil {
+		return err
+	}
+	runners, err := endpoints(b, pause)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("The shop is open at http://%s/ (Ctrl-C closes it)\n", listener.Addr())
+	return eddadev.Run(ctx, b, append(runners, &program{site, listener})...)
 }

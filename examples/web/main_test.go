@@ -1,9 +1,10 @@
 package main
 
 import (
+	"os"
 	"testing"
 
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/eddatest"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) { os.Exit(eddatest.Main(m)) }

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -36,7 +36,15 @@ func (s services) pack(ctx *bus.Context, m PackOrder) error {
 	return nil
 }
 
-func (s services) work(ctx context.Context) error { return run.Sleep(ctx, run.Jitter(s.pause)) }
+// work takes about as long as pause.
+func (s services) work(ctx context.Context) error {
+	select {
+	case <-time.After(s.pause*3/4 + rand.N(s.pause/2+1)):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
 
 // book writes the outcome where it outlives the saga.
 func book(ctx *bus.Context, tx pgx.Tx, m BookOutcome) error {

@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -16,16 +18,16 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/demo"
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/eddatest"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// shop is a program on a schema of the test's own, and a visitor.
+// shop is a program on a database of the test's own, and a visitor.
 type shop struct {
 	t       *testing.T
-	db      *demo.Database
+	pool    *pgxpool.Pool
 	site    *site
 	address string
 	client  *http.Client
@@ -36,27 +38,22 @@ type shop struct {
 func openShop(t *testing.T, pause time.Duration, only ...string) *shop {
 	t.Helper()
 	t.Parallel()
-	own := pgdev.Schema(t)
-	d, err := demo.Connect(t.Context(), pgdev.DSN(t), own, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(d.Pool.Close)
-	t.Cleanup(func() { _ = d.Drop(context.Background()) })
-	if err := d.Create(t.Context(), tables); err != nil {
+	pool := eddatest.Pool(t)
+	if _, err := pool.Exec(t.Context(), tables); err != nil {
 		t.Fatal(err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newTestProgram(t, d, pause, only)
+	db := stdlib.OpenDBFromPool(pool)
+	p, host := newTestProgram(t, pool, db, pause, only)
 	p.listener, p.site.beat = listener, 100*time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- p.run(ctx) }()
+	go func() { ended <- errors.Join(host.Run(ctx), db.Close()) }()
 	transport := &http.Transport{}
-	s := &shop{t: t, db: d, site: p.site, address: "http://" + listener.Addr().String(), client: &http.Client{
+	s := &shop{t: t, pool: pool, site: p.site, address: "http://" + listener.Addr().String(), client: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -74,9 +71,11 @@ func openShop(t *testing.T, pause time.Duration, only ...string) *shop {
 	return s
 }
 
-func newTestProgram(t *testing.T, d *demo.Database, pause time.Duration, only []string) *program {
+func newTestProgram(
+	t *testing.T, pool *pgxpool.Pool, db *sql.DB, pause time.Duration, only []string,
+) (*program, *edda.Host) {
 	t.Helper()
-	b, err := bus.New(d.Pool, bus.Options{Schema: d.Edda, AutoInstall: true, Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.New(pool, bus.Options{AutoInstall: true, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +84,7 @@ func newTestProgram(t *testing.T, d *demo.Database, pause time.Duration, only []
 		t.Fatal(err)
 	}
 	p := &program{}
-	if p.site, err = newSite(d.Pool, stdlib.OpenDBFromPool(d.Pool), b, slog.New(slog.DiscardHandler)); err != nil {
+	if p.site, err = newSite(pool, db, b, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	chosen := []edda.Runner{p}
@@ -98,10 +97,11 @@ func newTestProgram(t *testing.T, d *demo.Database, pause time.Duration, only []
 			chosen = append(chosen, e)
 		}
 	}
-	if p.host, err = edda.NewHost(chosen...); err != nil {
+	host, err := edda.NewHost(chosen...)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return p
+	return p, host
 }
 
 // answer is what the server said.
@@ -163,10 +163,9 @@ func (s *shop) place(route string, f url.Values) (path string) {
 	return a.header.Get("Location")
 }
 
-func (s *shop) count(sql string) (n int) {
+func (s *shop) count(query string) (n int) {
 	s.t.Helper()
-	if err := s.db.Pool.QueryRow(s.t.Context(), strings.ReplaceAll(sql, "edda.", s.db.Edda+".")).Scan(
-		&n); err != nil {
+	if err := s.pool.QueryRow(s.t.Context(), query).Scan(&n); err != nil {
 		s.t.Fatal(err)
 	}
 	return n

@@ -1,5 +1,5 @@
 -- The shop's own table. The outcome is NULL while the saga of the order lives.
-CREATE TABLE shop_order (
+CREATE TABLE IF NOT EXISTS shop_order (
     id       uuid PRIMARY KEY,
     item     text NOT NULL,
     quantity int NOT NULL,

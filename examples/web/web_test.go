@@ -1,17 +1,19 @@
 package main
 
 import (
-	"bytes"
+	"context"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/eddadev"
+	"github.com/edda-go/edda/eddatest"
 	"github.com/google/uuid"
 )
 
@@ -230,7 +232,7 @@ func TestFormSentTwiceIsOneOrder(t *testing.T) {
 	if n := s.count(`SELECT count(*) FROM shop_order`); n != 1 {
 		t.Errorf("%d orders, want 1", n)
 	}
-	if _, err := s.db.Pool.Exec(t.Context(), "DELETE FROM "+s.db.Edda+".sent_id"); err != nil { // a week has passed
+	if _, err := s.pool.Exec(t.Context(), "DELETE FROM edda.sent_id"); err != nil { // a week has passed
 		t.Fatal(err)
 	}
 	for _, route := range []string{"/orders", "/sql/orders"} {
@@ -292,19 +294,28 @@ func TestTooManyStreams(t *testing.T) {
 	}
 }
 
-func TestFlags(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"-pause", "-1s"}, {"now"}, {"-what"}} {
-		var out, complaints bytes.Buffer
-		if code := start(args, &out, &complaints); code != 2 || !strings.Contains(complaints.String(), "-h for help") {
-			t.Errorf("%v ended with %d and %q", args, code, complaints.String())
+// The program opens the shop, twice in the same database.
+func TestProgram(t *testing.T) {
+	t.Setenv("DATABASE_URL", eddatest.DSN(t))
+	t.Setenv(eddadev.PagesVariable, "off")
+	for range 2 {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	var out bytes.Buffer
-	if code := start([]string{"-h"}, &out, &out); code != 0 || !strings.Contains(out.String(), "-pause") {
-		t.Errorf("-h ended with %d and %q", code, out.String())
-	}
-	if code := start([]string{"-address", "127.0.0.1:" + strconv.Itoa(1<<17)}, &out, &out); code != 1 {
-		t.Errorf("a port that cannot be ended with %d", code)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- run(ctx, listener, 0) }()
+		response, err := http.Get("http://" + listener.Addr().String() + "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = response.Body.Close(); response.StatusCode != http.StatusOK {
+			t.Errorf("the first page is answered %s", response.Status)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
 }

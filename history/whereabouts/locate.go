@@ -130,7 +130,9 @@ func (m *queued) place() Place {
 	}
 	switch {
 	case m.lane != nil:
-		p.State, p.Key, p.Until, p.In = Parked, *m.lane, m.until, m.until.Sub(m.now)
+		if p.State, p.Key, p.Until, p.In = Parked, *m.lane, m.until, m.until.Sub(m.now); !m.holder.IsZero() {
+			p.Process = "a process of which nothing is known any more"
+		}
 	case m.inHand:
 		p.State, p.In = InHand, 0
 	case !m.holder.IsZero():

@@ -47,7 +47,7 @@ type Place struct {
 	Relay    bool          // a relay takes the place of the endpoint
 	At       time.Time     // when it is due, or when it met its fate
 	In       time.Duration // until it is due
-	Until    time.Time     // of one that is in hand: the end of the lease; zero in a batch
+	Until    time.Time     // of one that is in hand or parked behind one: the end of the lease; zero in a batch
 	Attempt  int           // the next one, or the last one of a message that has ended
 	Before   int64         // messages that are before it, counted up to MostBefore
 	Key      string        // of the lane behind which it is parked
@@ -174,7 +174,7 @@ func (p *Place) inHand() string {
 		text += fmt.Sprintf(", for attempt %d", p.Attempt)
 	}
 	if !p.Until.IsZero() {
-		text += fmt.Sprintf("; its lease ends in %s, at %s, unless it is extended", period(p.In), moment(p.Until))
+		text += "; its lease ends in " + p.end()
 	}
 	if text += "."; p.Lost {
 		text += " That process does not live any more: the message is due again when the lease ends."
@@ -183,6 +183,11 @@ func (p *Place) inHand() string {
 		text += " Its handler is asked to stop" + because(p.Reason) + "."
 	}
 	return text
+}
+
+// end is the end of the lease on what is in hand.
+func (p *Place) end() string {
+	return fmt.Sprintf("%s, at %s, unless it is extended", period(p.In), moment(p.Until))
 }
 
 func (p *Place) parked() string {
@@ -195,12 +200,20 @@ func (p *Place) parked() string {
 	default:
 		text += fmt.Sprintf("%d messages of its key %s are before it", p.Before, p.Key)
 	}
-	if p.Process != "" {
-		text += ", and " + p.Process + " has one in hand"
-	} else if !p.Until.IsZero() {
-		text += ", and one that was put back is due in " + period(p.In) + ", at " + moment(p.Until)
+	switch {
+	case p.Process != "" && p.In > 0:
+		text += ", and " + p.Process + " has one in hand; its lease ends in " + p.end() + "."
+	case p.Process != "":
+		text += ", and the lease of " + p.Process + ", which had one in hand, ended at " + moment(p.Until) + "."
+	case !p.Until.IsZero():
+		text += ", and one that was put back is due in " + period(p.In) + ", at " + moment(p.Until) + "."
+	default:
+		text += "."
 	}
-	return text + "." + p.hindrance()
+	if p.Lost {
+		text += " That process does not live any more: another one takes its messages over when the lease has ended."
+	}
+	return text + p.hindrance()
 }
 
 func (p *Place) dead() string {

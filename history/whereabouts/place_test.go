@@ -3,6 +3,7 @@ package whereabouts_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -129,8 +130,24 @@ func TestMessagesOfOtherProcesses(t *testing.T) {
 		SELECT 1, '7', q.due, q.id, q.sent, q.attempt, q.conflict, q.kind, q.header, q.body FROM q`)
 	w.exec(`INSERT INTO edda.lane (queue, key, owner, session, until) VALUES (1, '7', gen_random_uuid(),
 		'00000000-0000-0000-0000-000000000008', now() + interval '1 minute')`)
-	w.is(first, "parked: It is parked in tasks: it is the next of its key 7, and PROCESS has one in hand.")
-	w.is(second, "parked: It is parked in tasks: 1 message of its key 7 is before it, and PROCESS has one in hand.")
+	const ends = "; its lease ends in SPAN, at TIME, unless it is extended."
+	m := w.is(first, "parked: It is parked in tasks: it is the next of its key 7, and PROCESS has one in hand"+ends)
+	if p := m.Places[0]; p.In > time.Minute || p.In < 30*time.Second || p.Process != "near (process 18)" {
+		t.Errorf("%+v", p)
+	}
+	w.is(second, "parked: It is parked in tasks: 1 message of its key 7 is before it, and PROCESS has one in hand"+ends)
+	const over = " That process does not live any more: another one takes its messages over when the lease has " +
+		"ended."
+	for session, want := range map[int]string{
+		7: "PROCESS has one in hand" + ends + over,
+		9: "a process of which nothing is known any more has one in hand" + ends,
+	} {
+		w.exec(fmt.Sprintf(`UPDATE edda.lane SET session = '00000000-0000-0000-0000-%012d'`, session))
+		w.is(first, "parked: It is parked in tasks: it is the next of its key 7, and "+want)
+	}
+	w.exec(`UPDATE edda.lane SET session = '00000000-0000-0000-0000-000000000007', until = now() - interval '1 second'`)
+	w.is(first, "parked: It is parked in tasks: it is the next of its key 7, and the lease of PROCESS, which had one "+
+		"in hand, ended at TIME."+over)
 	w.exec(`UPDATE edda.lane SET owner = NULL, session = NULL, until = now(), waits_due = now() + interval '1 hour',
 		waits_id = gen_random_uuid()`)
 	w.is(first, "parked: It is parked in tasks: it is the next of its key 7, and one that was put back is due in "+

@@ -11,8 +11,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Counts adds up what the batches of an endpoint did since that was last written to the database. A batch adds all it
-// has at once, from what it has in hand anyway. Safe for concurrent use.
+// Counts adds up what the batches of an endpoint, or the finishes of a leased one, did since that was last written to
+// the database. A batch adds all it has at once, from what it has in hand anyway. Safe for concurrent use.
 type Counts struct {
 	mu    sync.Mutex
 	sagas map[*saga.Definition]*counters.Sums // nil is for handlers that are no saga
@@ -92,6 +92,19 @@ func (c *Counts) add(b *batch, err error) {
 	if err == nil {
 		c.countMessages(&b.in)
 		c.countInstances(b)
+	}
+}
+
+// AddFinished adds what a finish of a leased endpoint has decided.
+func (c *Counts) AddFinished(done *delivery.Effects) {
+	if len(done.In.Messages) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.countMessages(done.In)
+	for _, m := range done.In.Messages { // what ran before the transaction
+		c.of(m.SagaOf())[counters.Batch] += int64(m.Step.Took)
 	}
 }
 

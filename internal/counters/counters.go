@@ -140,6 +140,10 @@ type Hour struct {
 	Steps, Starts  int64
 	First          time.Time // since when it was counted in this hour, or a little before it
 	Now            time.Time // of the database
+
+	// By the minute, of the present hour and of the one before: 60 numbers each, nil of other hours. A program of an
+	// older version adds to Steps alone.
+	MinuteSteps, MinuteRetries, MinuteDead []int64
 }
 
 // Hours returns the numbers of the last period by the hour, the oldest first. It locks nothing.
@@ -149,7 +153,8 @@ func (s *Store) Hours(ctx context.Context, db pg.Queryer, period time.Duration) 
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (h Hour, err error) {
-		err = row.Scan(&h.Hour, &h.Endpoint, &h.Saga, &h.Steps, &h.Starts, &h.First, &h.Now)
+		err = row.Scan(&h.Hour, &h.Endpoint, &h.Saga, &h.Steps, &h.Starts, &h.First, &h.Now, &h.MinuteSteps,
+			&h.MinuteRetries, &h.MinuteDead)
 		h.Hour, h.First, h.Now = h.Hour.UTC(), h.First.UTC(), h.Now.UTC()
 		return h, err
 	})

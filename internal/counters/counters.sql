@@ -7,14 +7,20 @@ SELECT set_config('synchronous_commit', 'off', true), set_config('lock_timeout',
 
 -- name: add_counters
 -- The rows of one endpoint are added in the order of its sagas by every process, so that two of them cannot lock each
--- other out.
+-- other out. A minute has what was written in it, which was counted up to ten seconds before; 0 is kept as NULL, which
+-- takes no room.
 INSERT INTO :schema.saga_counter AS c (
     hour, endpoint, saga, store, concurrency, batch_max, first, last,
     taken, steps, retries, discarded, dead, dead_conflicts, conflicts, busy, queued, batches, instances, writes, starts,
-    lost, lost_starts, state_bytes, waits, wait_timeouts, turns, handler_us, critical_us, batch_us, wait_us, turn_us)
-VALUES (date_trunc('hour', now(), 'UTC'), $1, $2, $3, $4, $5, now() - $6::bigint * interval '1 microsecond', now(),
-        $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29,
-            $30)
+    lost, lost_starts, state_bytes, waits, wait_timeouts, turns, handler_us, critical_us, batch_us, wait_us, turn_us,
+    minute_steps, minute_retries, minute_dead)
+SELECT date_trunc('hour', now(), 'UTC'), $1, $2, $3, $4, $5, now() - $6::bigint * interval '1 microsecond', now(),
+    $7, $8::bigint, $9::bigint, $10, $11::bigint, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
+    $26, $27, $28, $29, $30,
+    array_fill(nullif(least($8::bigint, m.most), 0)::int, ARRAY[1], m.minute),
+    array_fill(nullif(least($9::bigint, m.most), 0)::int, ARRAY[1], m.minute),
+    array_fill(nullif(least($11::bigint, m.most), 0)::int, ARRAY[1], m.minute)
+FROM (SELECT ARRAY[extract(minute FROM now() AT TIME ZONE 'UTC')::int], 2147483647) m(minute, most)
 ON CONFLICT ON CONSTRAINT saga_counter_pkey DO UPDATE SET
     store = excluded.store, concurrency = excluded.concurrency, batch_max = excluded.batch_max,
     first = least(c.first, excluded.first), last = greatest(c.last, excluded.last),
@@ -29,7 +35,14 @@ ON CONFLICT ON CONSTRAINT saga_counter_pkey DO UPDATE SET
     wait_timeouts = c.wait_timeouts + excluded.wait_timeouts, turns = c.turns + excluded.turns,
     handler_us = c.handler_us + excluded.handler_us, critical_us = c.critical_us + excluded.critical_us,
     batch_us = c.batch_us + excluded.batch_us, wait_us = c.wait_us + excluded.wait_us,
-        turn_us = c.turn_us + excluded.turn_us;
+        turn_us = c.turn_us + excluded.turn_us,
+    minute_steps[array_lower(excluded.minute_steps, 1)] = nullif(least(
+        coalesce(c.minute_steps[array_lower(excluded.minute_steps, 1)], 0)::bigint + excluded.steps, 2147483647), 0),
+    minute_retries[array_lower(excluded.minute_retries, 1)] = nullif(least(
+        coalesce(c.minute_retries[array_lower(excluded.minute_retries, 1)], 0)::bigint + excluded.retries,
+        2147483647), 0),
+    minute_dead[array_lower(excluded.minute_dead, 1)] = nullif(least(
+        coalesce(c.minute_dead[array_lower(excluded.minute_dead, 1)], 0)::bigint + excluded.dead, 2147483647), 0);
 
 -- name: read_counters
 -- The numbers of the hours that have not ended before the period begins. store and its neighbours are those of the
@@ -50,8 +63,14 @@ GROUP BY endpoint, saga
 ORDER BY endpoint, saga;
 
 -- name: read_hours
--- The same by the hour, without what is for advice alone.
-SELECT c.hour, c.endpoint, c.saga, c.steps, c.starts, c.first, now()
+-- The same by the hour, without what is for advice alone. The present hour and the one before have their minutes.
+SELECT c.hour, c.endpoint, c.saga, c.steps, c.starts, c.first, now(),
+    CASE WHEN c.hour > now() - interval '2 hours' THEN ARRAY(
+        SELECT coalesce(c.minute_steps[n], 0) FROM generate_series(0, 59) n ORDER BY n) END,
+    CASE WHEN c.hour > now() - interval '2 hours' THEN ARRAY(
+        SELECT coalesce(c.minute_retries[n], 0) FROM generate_series(0, 59) n ORDER BY n) END,
+    CASE WHEN c.hour > now() - interval '2 hours' THEN ARRAY(
+        SELECT coalesce(c.minute_dead[n], 0) FROM generate_series(0, 59) n ORDER BY n) END
 FROM :schema.saga_counter c
 WHERE c.hour > now() - $1::bigint * interval '1 microsecond' - interval '1 hour'
 ORDER BY c.hour, c.endpoint, c.saga;

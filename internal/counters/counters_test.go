@@ -4,9 +4,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 )
@@ -73,7 +75,7 @@ func TestCountersAreWrittenUnderTheirNames(t *testing.T) {
 	store := New(schema)
 	sql := store.sql["add_counters"]
 	_, list, _ := strings.Cut(sql, "first, last,")
-	list, _, _ = strings.Cut(list, ")")
+	list, _, _ = strings.Cut(list, "minute_")
 	_, read, _ := strings.Cut(store.sql["read_counters"], "ARRAY[")
 	read, _, _ = strings.Cut(read, "]")
 	read = strings.NewReplacer("sum(", "", ")", "").Replace(read)
@@ -87,5 +89,84 @@ func TestCountersAreWrittenUnderTheirNames(t *testing.T) {
 		if !strings.Contains(sql, name+" = c."+name+" + excluded."+name) {
 			t.Errorf("%s is not added to itself", name)
 		}
+	}
+}
+
+// What several processes count in a minute adds up, beside what the row had of other minutes, and beside what an older
+// program has counted without minutes.
+func TestMinutesAddUp(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgtest.Database(t)
+	one := Saga{Saga: "s"}
+	one.Sums[Steps], one.Sums[Retries] = 5, 2
+	add := func() {
+		e := Endpoint{Name: "e", Concurrency: 1, BatchMax: 1, Since: time.Second, Sagas: []Saga{one}}
+		if err := New(schema).Add(t.Context(), pg.Committed(pool), e); err != nil {
+			t.Error(err)
+		}
+	}
+	change := func(set string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), schema.Render("UPDATE :schema.saga_counter SET "+set)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add()
+	change("minute_steps = NULL, minute_retries = NULL, minute_dead = NULL")
+	add()
+	// one minute earlier and one later than any of these writes could be in
+	change("minute_steps[-1] = 100, minute_retries[60] = 100, minute_dead[60] = 100")
+	var writers sync.WaitGroup
+	for range 4 {
+		writers.Go(func() {
+			for range 5 {
+				add()
+			}
+		})
+	}
+	writers.Wait()
+	hours, err := New(schema).Hours(t.Context(), pool, time.Hour)
+	if err != nil || len(hours) == 0 {
+		t.Fatal(hours, err)
+	}
+	var steps, counted, retries, dead int64
+	for _, h := range hours {
+		if steps += h.Steps; len(h.MinuteSteps) != 60 || len(h.MinuteRetries) != 60 || len(h.MinuteDead) != 60 {
+			t.Fatalf("%+v", h)
+		}
+		for n := range 60 {
+			counted, retries, dead = counted+h.MinuteSteps[n], retries+h.MinuteRetries[n], dead+h.MinuteDead[n]
+		}
+	}
+	if steps != 22*5 || counted != 21*5 || retries != 21*2 || dead != 0 {
+		t.Errorf("%d steps, of which %d by the minute, %d retries, %d dead", steps, counted, retries, dead)
+	}
+	var others int
+	if err := pool.QueryRow(t.Context(), schema.Render(`SELECT minute_steps[-1] + minute_retries[60] + minute_dead[60]
+		FROM :schema.saga_counter ORDER BY hour LIMIT 1`)).Scan(&others); err != nil || others != 300 {
+		t.Errorf("other minutes have %d, %v", others, err)
+	}
+	now := hours[len(hours)-1].Now
+	written := hours[len(hours)-1].MinuteSteps[now.Minute()]
+	if now.Second() > 10 && written != 21*5 {
+		t.Errorf("this minute has %d", written)
+	}
+}
+
+// A number that is too large for its minute is cut, and not a reason to lose all.
+func TestMinutesAreCut(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgtest.Database(t)
+	one := Saga{Saga: "s"}
+	one.Sums[Steps], one.Sums[Dead] = 3<<30, 1<<30
+	for range 2 {
+		e := Endpoint{Name: "e", Concurrency: 1, BatchMax: 1, Since: time.Second, Sagas: []Saga{one}}
+		if err := New(schema).Add(t.Context(), pg.Committed(pool), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := New(schema).Read(t.Context(), pool, time.Hour)
+	if err != nil || len(rows) != 1 || rows[0].Sums[Steps] != 6<<30 || rows[0].Sums[Dead] != 2<<30 {
+		t.Errorf("%+v, %v", rows, err)
 	}
 }

@@ -24,16 +24,24 @@ type Database struct {
 // EddaSchema is the schema of Edda's tables beside the program's own.
 func EddaSchema(own string) string { return own + "_edda" }
 
-// WithDatabase starts a Postgres that waits for its disk, makes the tables of the program called name and those of
-// Edda, calls f, and takes everything away.
-func WithDatabase(ctx context.Context, name, tables string, f func(d *Database) error) (err error) {
-	server, err := pgdev.Start(ctx, pgdev.Options{Durable: true})
-	if err != nil {
-		return err
+// WithDatabase is OnDatabase on the server that DATABASE_URL names, or else on one that it starts and throws away.
+func WithDatabase(ctx context.Context, name, tables string, f func(d *Database) error) error {
+	return OnDatabase(ctx, "", name, tables, f)
+}
+
+// OnDatabase makes the tables of the program called name and those of Edda, calls f, and takes everything away. dsn is
+// a connection string. If it is "", the server is the one that DATABASE_URL names, or else one that waits for its disk
+// and is thrown away.
+func OnDatabase(ctx context.Context, dsn, name, tables string, f func(d *Database) error) (err error) {
+	if dsn == "" {
+		server, err := pgdev.Start(ctx, pgdev.Options{Durable: true})
+		if err != nil {
+			return err
+		}
+		return errors.Join(OnDatabase(ctx, server.DSN(), name, tables, f), server.Stop())
 	}
-	defer func() { err = errors.Join(err, server.Stop()) }()
-	own := name + "_" + strings.ToLower(rand.Text()[:8]) // DATABASE_URL may name a server that others use
-	d, err := Connect(ctx, server.DSN(), own, name)
+	own := name + "_" + strings.ToLower(rand.Text()[:8]) // others may use the server
+	d, err := Connect(ctx, dsn, own, name)
 	if err != nil {
 		return err
 	}

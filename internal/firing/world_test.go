@@ -55,20 +55,21 @@ type tableSender struct {
 }
 
 func (s *tableSender) SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
-	settings, err := saga.Settings(o...)
+	rt := saga.Runtime{NewID: func() saga.ID { return NewRunID() }}
+	out, err := rt.Compose(saga.Command, m, o...)
 	if err != nil {
 		return saga.Sent{}, err
 	}
+	f := out.Info.Fire
 	if s.before != nil {
-		if err := s.before(ctx, m, *settings.Fire); err != nil {
+		if err := s.before(ctx, m, *f); err != nil {
 			return saga.Sent{}, err
 		}
 	}
-	id, f := NewRunID(), settings.Fire
 	_, err = tx.Exec(ctx, s.schema.Render("-- name: send\nINSERT INTO :schema.sent_message VALUES ($1, $2, $3, "+
 		"$4, $5, $6)"),
-		id, f.Run, f.Manifest, f.Attempt, f.Due, m.Kind())
-	return saga.Sent{ID: id}, err
+		out.Info.ID, f.Run, f.Manifest, f.Attempt, f.Due, m.Kind())
+	return saga.Sent{ID: out.Info.ID}, err
 }
 
 // scheduler makes one whose loops a test calls itself, and whose options come after what the tests like.

@@ -12,15 +12,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/edda-go/edda/internal/pgdev/release"
 )
+
+// DownloadVariable is the environment variable that keeps a Postgres from being downloaded when it is "off".
+const DownloadVariable = "EDDA_DOWNLOAD"
 
 // places says where a Postgres may be installed, and how one gets there.
 type places struct {
-	path   string   // a list as in $PATH
-	globs  []string // directories of binaries outside the path
-	sbin   string   // the directory where Debian puts pgbouncer
-	aptGet string   // the apt-get to call when there is none; "" means we may not
-	lock   string   // a file that only one installation at a time may hold
+	path      string        // a list as in $PATH
+	globs     []string      // directories of binaries outside the path
+	downloads release.Store // without a Dir nothing is downloaded
+	sbin      string        // the directory where Debian puts pgbouncer
+	aptGet    string        // the apt-get to call when there is none; "" means we may not
+	lock      string        // a file that only one installation at a time may hold
 }
 
 func machinePlaces() places {
@@ -29,13 +35,15 @@ func machinePlaces() places {
 		globs: []string{
 			"/usr/lib/postgresql/*/bin",         // Debian, Ubuntu
 			"/usr/pgsql-*/bin",                  // Red Hat
+			"/usr/libexec/postgresql*",          // Alpine
 			"/opt/homebrew/opt/postgresql*/bin", // Homebrew
 			"/usr/local/opt/postgresql*/bin",    // Homebrew on Intel
 			"/home/linuxbrew/.linuxbrew/opt/postgresql*/bin",
 		},
-		sbin:   "/usr/sbin",
-		aptGet: rootsAptGet(),
-		lock:   filepath.Join(os.TempDir(), "edda-pgdev-install.lock"),
+		downloads: machineDownloads(),
+		sbin:      "/usr/sbin",
+		aptGet:    rootsAptGet(),
+		lock:      filepath.Join(os.TempDir(), "edda-pgdev-install.lock"),
 	}
 }
 
@@ -51,23 +59,36 @@ func rootsAptGet() string {
 	return path
 }
 
-// binaries returns the directory of initdb and postgres, installing them when
-// that is the only way left.
-func (p places) binaries(ctx context.Context, log io.Writer) (string, error) {
+// anyVersion is a major version that any server has.
+const anyVersion = 0
+
+// Binaries returns the directory of initdb and postgres of a major version, and downloads that if it is not installed.
+func Binaries(ctx context.Context, log io.Writer, major int) (dir string, err error) {
+	return machinePlaces().binaries(ctx, log, major)
+}
+
+// binaries returns the directory of initdb and postgres of a major version, or of any. If none is installed, it
+// downloads one; and if that fails, root on Debian installs one.
+func (p places) binaries(ctx context.Context, log io.Writer, major int) (string, error) {
 	if !startsServers {
 		return "", errNoUnix
 	}
-	if dir, ok := p.find(); ok {
+	if dir, ok := p.find(major); ok {
 		return dir, nil
 	}
-	if p.aptGet == "" {
-		return "", errNoPostgres
+	dir, err := p.download(ctx, log, major)
+	if err == nil {
+		return dir, nil
 	}
-	err := p.install(ctx, log, "postgresql", func() bool { _, ok := p.find(); return ok })
+	if p.aptGet == "" || major != anyVersion {
+		return "", errors.Join(err, errNoPostgres)
+	}
+	fmt.Fprintf(log, "pgdev: %v\n", err)
+	err = p.install(ctx, log, "postgresql", func() bool { _, ok := p.find(anyVersion); return ok })
 	if err != nil {
 		return "", errors.Join(err, errNoPostgres)
 	}
-	if dir, ok := p.find(); ok {
+	if dir, ok := p.find(anyVersion); ok {
 		return dir, nil
 	}
 	return "", errors.Join(errors.New("apt-get installed postgresql, and its binaries are not where Debian puts them"),
@@ -81,36 +102,55 @@ schemas, for example
 
 // errNoPostgres lists the remedies, because its reader ran a test and wants to go on.
 var errNoPostgres = errors.New(`there is no Postgres to use. Any one of these helps:
+  - unset EDDA_DOWNLOAD, and let the registry of npm be reached: a Postgres is downloaded from there
   - set DATABASE_URL to a server whose user may create schemas, for example
       docker run --rm -d -p 5432:5432 -e POSTGRES_HOST_AUTH_METHOD=trust postgres
       export DATABASE_URL='postgres://postgres@127.0.0.1:5432/postgres?sslmode=disable'
   - Debian, Ubuntu: sudo apt-get install postgresql
   - Fedora, Red Hat: sudo dnf install postgresql-server
+  - Alpine: apk add postgresql
   - macOS: brew install postgresql
   - put the directory that holds initdb and postgres in PATH`)
 
-// find looks in the path first, so that a user's choice wins, then in the
-// globs, the newest version first.
-func (p places) find() (string, bool) {
+// find looks in the path first, so that a user's choice wins, then in the globs, the newest version first, and then
+// among what was downloaded.
+func (p places) find(major int) (string, bool) {
+	var dirs []string
 	for _, dir := range filepath.SplitList(p.path) {
 		// Links are followed: postgres looks for its share directory beside itself.
-		initdb, err := filepath.EvalSymlinks(filepath.Join(dir, "initdb"))
-		if err == nil && complete(filepath.Dir(initdb)) {
-			return filepath.Dir(initdb), true
+		if initdb, err := filepath.EvalSymlinks(filepath.Join(dir, "initdb")); err == nil {
+			dirs = append(dirs, filepath.Dir(initdb))
 		}
 	}
-	var dirs []string
 	for _, glob := range p.globs {
 		found, _ := filepath.Glob(glob) // the only error is a malformed pattern, and ours are constants
 		slices.SortFunc(found, func(a, b string) int { return majorVersion(b) - majorVersion(a) })
 		dirs = append(dirs, found...)
 	}
 	for _, dir := range dirs {
-		if complete(dir) {
+		if complete(dir) && (major == anyVersion || versionOf(dir) == major) {
 			return dir, true
 		}
 	}
-	return "", false
+	return p.downloads.Find(wanted(major))
+}
+
+// wanted is the version to download.
+func wanted(major int) int {
+	if major == anyVersion {
+		return release.Default
+	}
+	return major
+}
+
+// versionOf asks the server in a directory for its major version.
+func versionOf(dir string) int {
+	out, err := exec.Command(filepath.Join(dir, "postgres"), "--version").Output()
+	if err != nil {
+		return anyVersion
+	}
+	major, _ := strconv.Atoi(digits.FindString(string(out)))
+	return major
 }
 
 // complete reports whether dir holds what a private server needs. Client
@@ -137,17 +177,13 @@ func majorVersion(dir string) int {
 	return version
 }
 
-// install runs apt-get after saying so. Test binaries of several packages start
-// together, so one installs and the others wait and find.
+// install runs apt-get after saying so.
 func (p places) install(ctx context.Context, log io.Writer, packet string, there func() bool) error {
-	lock, err := os.OpenFile(p.lock, os.O_CREATE|os.O_RDWR, 0o600)
+	unlock, err := lockAt(p.lock)
 	if err != nil {
-		return fmt.Errorf("open the lock for apt-get: %w", err)
+		return err
 	}
-	defer lock.Close()
-	if err := lockFile(lock); err != nil {
-		return fmt.Errorf("wait for the lock for apt-get: %w", err)
-	}
+	defer unlock()
 	if there() {
 		return nil
 	}

@@ -2,16 +2,19 @@ package pgdev
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/edda-go/edda/internal/pgdev/release"
 )
 
 func TestWithoutPostgresTheErrorListsTheRemedies(t *testing.T) {
 	t.Parallel()
 	_, err := places{path: t.TempDir(), globs: []string{filepath.Join(t.TempDir(), "*", "bin")}}.binaries(t.Context(),
-		t.Output())
+		t.Output(), anyVersion)
 	if err == nil {
 		t.Fatal("binaries were found in an empty place")
 	}
@@ -33,7 +36,7 @@ func TestFindPrefersThePathThenTheNewestVersion(t *testing.T) {
 	p := places{path: filepath.Join(root, "client"), globs: []string{filepath.Join(root, "lib/*/bin")}}
 	expect := func(want string) {
 		t.Helper()
-		if got, ok := p.find(); !ok || got != resolved(t, filepath.Join(root, want)) {
+		if got, ok := p.find(anyVersion); !ok || got != resolved(t, filepath.Join(root, want)) {
 			t.Errorf("path %s: found %q, want %s", p.path, got, want)
 		}
 	}
@@ -63,7 +66,7 @@ func TestRootOnDebianInstallsAndSaysSo(t *testing.T) {
 	}
 	var log bytes.Buffer
 	got, err := places{globs: []string{filepath.Join(root, "lib/*/bin")}, aptGet: aptGet,
-		lock: filepath.Join(root, "lock")}.binaries(t.Context(), &log)
+		lock: filepath.Join(root, "lock")}.binaries(t.Context(), &log, anyVersion)
 	if err != nil || got != bin {
 		t.Errorf("binaries: %q, %v; want %s", got, err, bin)
 	}
@@ -83,10 +86,51 @@ func TestAFailedInstallationShowsWhatAptGetSaidAndTheRemedies(t *testing.T) {
 	if err := os.WriteFile(aptGet, []byte("#!/bin/sh\necho no network today >&2; exit 100\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	_, err := places{aptGet: aptGet, lock: aptGet + ".lock"}.binaries(t.Context(), t.Output())
+	_, err := places{aptGet: aptGet, lock: aptGet + ".lock"}.binaries(t.Context(), t.Output(), anyVersion)
 	if err == nil || !strings.Contains(err.Error(), "no network today") ||
 		!strings.Contains(err.Error(), "DATABASE_URL") {
 		t.Errorf("the error hides the reason or the remedies: %v", err)
+	}
+}
+
+func TestFindAsksTheServersForTheirVersion(t *testing.T) {
+	t.Parallel()
+	root := resolved(t, t.TempDir())
+	for _, major := range []string{"15", "17"} {
+		dir := filepath.Join(root, "lib", major, "bin")
+		install(t, dir, "initdb")
+		script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + major + ".2 (Debian 99)'\n"
+		if err := os.WriteFile(filepath.Join(dir, "postgres"), []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := places{path: filepath.Join(root, "lib/17/bin"), globs: []string{filepath.Join(root, "lib/*/bin")}}
+	if got, ok := p.find(15); !ok || got != filepath.Join(root, "lib/15/bin") {
+		t.Errorf("PostgreSQL 15 is in %q, %t", got, ok)
+	}
+	if got, ok := p.find(16); ok {
+		t.Errorf("PostgreSQL 16 is in %q, and there is none", got)
+	}
+}
+
+// A directory in /var/tmp may be somebody else's trap.
+func TestADirectoryThatOthersMayWriteToGetsNoDownload(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // that is what is refused
+		t.Fatal(err)
+	}
+	p := places{downloads: release.Store{Dir: dir}}
+	if _, err := p.binaries(t.Context(), t.Output(), anyVersion); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a download into %s: %v", dir, err)
+	}
+}
+
+func TestADownloadCanBeRefused(t *testing.T) {
+	t.Setenv(DownloadVariable, "off")
+	_, err := places{downloads: release.Store{Dir: t.TempDir()}}.binaries(t.Context(), t.Output(), anyVersion)
+	if !errors.Is(err, errNoDownload) {
+		t.Errorf("a download that was refused: %v", err)
 	}
 }
 

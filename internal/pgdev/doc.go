@@ -7,8 +7,10 @@
 //
 //  1. the server that DATABASE_URL names;
 //  2. a private, throw-away server made from installed binaries: those in PATH,
-//     else the newest of Debian, Red Hat or Homebrew;
-//  3. the same after "apt-get install postgresql", as root on Debian and after
+//     else the newest of Debian, Red Hat, Alpine or Homebrew;
+//  3. the same from binaries that it downloads once, after saying so, into the
+//     user's cache directory (see package release), unless EDDA_DOWNLOAD is off;
+//  4. the same after "apt-get install postgresql", as root on Debian and after
 //     saying so.
 //
 // A private server listens on a free port of the loopback, trusts whoever

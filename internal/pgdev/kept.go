@@ -20,8 +20,6 @@ func Keep(ctx context.Context, name string, log io.Writer) (*Server, error) {
 	if url := os.Getenv("DATABASE_URL"); url != "" {
 		return given(ctx, url)
 	}
-	ctx, cancel := withDeadline(ctx)
-	defer cancel()
 	h, err := keptHome(name)
 	if err != nil {
 		return nil, err
@@ -30,7 +28,7 @@ func Keep(ctx context.Context, name string, log io.Writer) (*Server, error) {
 	if s.joined(ctx) {
 		return s, nil
 	}
-	unlock, err := h.lock()
+	unlock, err := lockAt(filepath.Join(h.dir, "lock"))
 	if err != nil {
 		return nil, err
 	}
@@ -38,9 +36,11 @@ func Keep(ctx context.Context, name string, log io.Writer) (*Server, error) {
 	if s.joined(ctx) { // another process has started it meanwhile
 		return s, nil
 	}
-	if s.binDir, err = machinePlaces().binaries(ctx, log); err != nil {
+	if s.binDir, err = machinePlaces().binaries(ctx, log, h.version()); err != nil {
 		return nil, err
 	}
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
 	if err := s.reopen(ctx); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
@@ -78,18 +78,6 @@ func keptHome(name string) (home, error) {
 
 const mostName = 20 // the socket of the server has a path of limited length
 
-// lock returns when no other process starts or makes the server.
-func (h home) lock() (unlock func(), err error) {
-	file, err := os.OpenFile(filepath.Join(h.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the lock of the server: %w", err)
-	}
-	if err := lockFile(file); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock the server: %w", err), file.Close())
-	}
-	return func() { _ = file.Close() }, nil
-}
-
 // joined reports whether the server runs already.
 func (s *Server) joined(ctx context.Context) bool {
 	_, port := s.home.postmaster()
@@ -98,8 +86,20 @@ func (s *Server) joined(ctx context.Context) bool {
 	}
 	s.port = port
 	s.dsn = s.dsnOf("edda")
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
 	name, err := s.clusterName(ctx)
 	return err == nil && name == s.home.name()
+}
+
+// version is the major version whose data is there, anyVersion if there is none.
+func (h home) version() int {
+	text, err := os.ReadFile(filepath.Join(h.dataDir(), "PG_VERSION"))
+	if err != nil {
+		return anyVersion
+	}
+	major, _ := strconv.Atoi(strings.TrimSpace(string(text))) // Postgres wrote it
+	return major
 }
 
 // postmaster returns the process of the server and its port as Postgres has written them, zeros if it has not.

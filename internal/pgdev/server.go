@@ -66,15 +66,15 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if url := os.Getenv("DATABASE_URL"); url != "" && !o.Private {
 		return given(ctx, url)
 	}
-	ctx, cancel := withDeadline(ctx)
-	defer cancel()
 	if o.Log == nil {
 		o.Log = os.Stderr
 	}
-	binDir, err := machinePlaces().binaries(ctx, o.Log)
+	binDir, err := machinePlaces().binaries(ctx, o.Log, anyVersion)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
 	h, err := newHome(o.Durable)
 	if err != nil {
 		return nil, err
@@ -303,6 +303,19 @@ func (s *Server) Stop() error {
 	return nil
 }
 
+// shut stops the server, whose guard stays. The caller holds mu.
+func (s *Server) shut(ctx context.Context, mode Mode) error {
+	signal := "INT"
+	if mode == Immediate {
+		signal = "QUIT"
+	}
+	if err := s.guard.signal(signal); err != nil {
+		return fmt.Errorf("ask the watcher to stop the server: %w", err)
+	}
+	_, err := s.awaitExit(ctx)
+	return err
+}
+
 // Restart stops a private server in the given mode and starts it again on the
 // same port and data. It fails for the server of DATABASE_URL: ask for a
 // Private one.
@@ -315,14 +328,7 @@ func (s *Server) Restart(ctx context.Context, mode Mode) error {
 	}
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
-	signal := "INT"
-	if mode == Immediate {
-		signal = "QUIT"
-	}
-	if err := s.guard.signal(signal); err != nil {
-		return fmt.Errorf("restart: ask the watcher to stop the server: %w", err)
-	}
-	if _, err := s.awaitExit(ctx); err != nil {
+	if err := s.shut(ctx, mode); err != nil {
 		return fmt.Errorf("restart: %w", err)
 	}
 	if err := s.launch(ctx); err != nil {

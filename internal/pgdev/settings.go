@@ -76,6 +76,7 @@ func writeSettings(h home, port int, o Options) error {
 		"max_locks_per_transaction": "256", // a schema for every test, all dropped with CASCADE
 		"autovacuum_naptime":        "5s",
 		"deadlock_timeout":          "1s",
+		"search_path":               "public", // the user and the schema are both edda, and "$user" would find it first
 		"timezone":                  "UTC",
 		"log_line_prefix":           "%m [%p] %a ",
 	}

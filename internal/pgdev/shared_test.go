@@ -47,7 +47,7 @@ func TestSettingsSuitTests(t *testing.T) {
 	}
 	pool := Pool(t)
 	want := map[string]string{"fsync": "off", "full_page_writes": "off", "max_connections": "200",
-		"server_encoding": "UTF8", "listen_addresses": "127.0.0.1"}
+		"server_encoding": "UTF8", "search_path": "public", "listen_addresses": "127.0.0.1"}
 	for name, value := range want {
 		var got string
 		if err := pool.QueryRow(t.Context(), "SELECT current_setting($1)", name).Scan(&got); err != nil ||

@@ -119,7 +119,7 @@ const deathInInitdb = "is killed in initdb"
 
 // dieInInitdb starts what Start starts first and waits to be killed.
 func dieInInitdb(t *testing.T) {
-	binDir, err := machinePlaces().binaries(t.Context(), os.Stderr)
+	binDir, err := machinePlaces().binaries(t.Context(), os.Stderr, anyVersion)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,8 +82,7 @@ CROSS JOIN LATERAL (
 -- name: locate_parked
 -- Messages that are parked, of the first $4 of this queue, $3. Of those of a key before one, $2 are counted at most.
 SELECT p.id, p.due, p.sent, p.attempt, p.kind, CASE WHEN cardinality($1::uuid[]) = 1 THEN p.header END, p.last_error,
-       now(), NULL, p.cancelled, p.key, false, CASE WHEN l.until > now() THEN l.session END, coalesce(l.waits_due,
-           l.until),
+       now(), NULL, p.cancelled, p.key, false, l.session, coalesce(l.waits_due, l.until),
        (SELECT count(*) FROM (
             SELECT FROM :schema.parked b WHERE b.queue = p.queue AND b.key = p.key AND (b.due, b.id) < (p.due, p.id)
             ORDER BY b.due, b.id LIMIT $2) c)

@@ -86,7 +86,7 @@ func (h *Host) Serve(ctx context.Context, databases ...Database) error {
 	}
 	defer end()
 	server := &http.Server{
-		Handler: a.guard(pages), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
+		Handler: probed(a.guard(pages)), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: mostHeader,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
@@ -108,6 +108,20 @@ func (h *Host) Serve(ctx context.Context, databases ...Database) error {
 		return nil
 	})
 	return group.Wait()
+}
+
+// probed answers the probe of a supervisor, which has no name and no cookie. The answer says that the process serves,
+// and nothing else: a database that is away is told on the pages, and a restart would not help.
+func probed(pages http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.URL.Path != "/health/live" {
+			pages.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = io.WriteString(w, "{\"live\":true}\n") // the prober may be gone
+	})
 }
 
 // pages are those of all databases, and what ends their streams.

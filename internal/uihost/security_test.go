@@ -96,3 +96,28 @@ func TestNothingElseIsServed(t *testing.T) {
 		}
 	}
 }
+
+// A supervisor has no name, and learns that the process serves. What is beside the probe stays closed.
+func TestAProbeNeedsNoName(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "users")
+	if err := os.WriteFile(file, []byte("ann:s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, auth := range []string{"", "basic:" + file, "header:X-User"} {
+		url, stop := start(t, uihost.Options{Auth: auth})
+		base, _, _ := strings.Cut(url, "/?token=")
+		base = strings.TrimSuffix(base, "/")
+		kubelet := newPerson(t)
+		code, body, _ := kubelet.get(base+"/health/live", nil)
+		if code != http.StatusOK || body != "{\"live\":true}\n" {
+			t.Errorf("--auth %q: the probe gets %d, %q", auth, code, body)
+		}
+		for _, path := range []string{"/health", "/health/live/", "/health/live/../../now", "/now"} {
+			if code, body, _ := kubelet.get(base+path, nil); code < http.StatusBadRequest {
+				t.Errorf("--auth %q: %s gives %d, %q to somebody without a name", auth, path, code, body)
+			}
+		}
+		stop()
+	}
+}

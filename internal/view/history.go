@@ -174,7 +174,7 @@ func outTexts(e history.Entry) (texts []string) {
 			text += " to all"
 		}
 		if !m.Due.IsZero() && m.Due.After(e.At) {
-			text += " in " + Span(m.Due.Sub(e.At).Round(time.Second))
+			text += " in " + span(m.Due.Sub(e.At).Round(time.Second))
 		}
 		if count[text]++; count[text] == 1 {
 			texts = append(texts, text)

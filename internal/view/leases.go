@@ -23,6 +23,6 @@ func leaseRow(i scheduler.LeaseInfo) Row {
 		JSON: Object{"name", i.Name, "holder", i.Holder, "epoch", i.Epoch, "held", i.Held, "resigning", i.Resigning,
 			"acquired", timeOrNull(i.Acquired), "renewed", timeOrNull(i.Renewed), "expires", timeOrNull(i.Expires),
 			"expires_in_seconds", left.Seconds()}, // 0 if nothing holds it
-		Cells: []string{i.Name, i.Holder, wide(i.Epoch), held, Moment(i.Acquired), Span(left)},
+		Cells: []string{i.Name, i.Holder, wide(i.Epoch), held, Moment(i.Acquired), span(left)},
 	}
 }

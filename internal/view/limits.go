@@ -12,7 +12,7 @@ func Limits(all []operate.LimitInfo) List {
 	return listOf("limits", "NAME|LIMIT|HELD|DRAINING|WAITING|WAITED|DECLARED|SET BY", all,
 		func(i operate.LimitInfo) Row {
 			return Row{JSON: limitOf(i), Cells: []string{i.Name, strconv.Itoa(i.Limit), strconv.Itoa(i.Held),
-				strconv.Itoa(i.Draining), strconv.Itoa(i.Waiting), Span(i.Waited), declared(i), setBy(i)}}
+				strconv.Itoa(i.Draining), strconv.Itoa(i.Waiting), span(i.Waited), declared(i), setBy(i)}}
 		})
 }
 
@@ -20,7 +20,7 @@ func Limits(all []operate.LimitInfo) List {
 func Limit(i operate.LimitInfo) View {
 	return View{JSON: limitOf(i), Parts: []Part{fields("name", i.Name, "limit", strconv.Itoa(i.Limit), "held",
 		strconv.Itoa(i.Held), "draining", strconv.Itoa(i.Draining), "waiting", strconv.Itoa(i.Waiting), "waited",
-		Span(i.Waited), "declared", declared(i), "set by", setBy(i))}}
+		span(i.Waited), "declared", declared(i), "set by", setBy(i))}}
 }
 
 func limitOf(i operate.LimitInfo) Object {

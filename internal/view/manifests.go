@@ -42,7 +42,7 @@ func Manifest(m scheduler.ManifestInfo, body bool) View {
 		fields("manifest", m.Name, "owner", m.Owner, "state", string(m.State), "schedule", m.Schedule, "due",
 			Moment(m.Due), "group", m.Group.Name, "priority", strconv.Itoa(m.Priority), "kind", m.Kind, "retries",
 			fmt.Sprintf("%d, after %v up to %v", m.Attempts.Retries, m.Attempts.RetryDelay, m.Attempts.RetryMost),
-			"timeout", Span(m.Attempts.Timeout), "version", wide(m.Version), "changed", Moment(m.History.Changed),
+			"timeout", span(m.Attempts.Timeout), "version", wide(m.Version), "changed", Moment(m.History.Changed),
 			"successes", wide(m.History.Successes), "last fired", Moment(m.History.Fired), "last success",
 			Moment(m.History.Succeeded), "open run", idText(m.Run.ID), "held by", idText(m.Held.ID))}}
 	for _, reason := range m.Waits() {

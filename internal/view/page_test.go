@@ -56,6 +56,7 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `history ended` | `lives`":     lifeOf(history.Life{}),
 		"| `vitals` | `at`": slices.Concat(Vitals(&vitals.Report{}).JSON, vitalOf(vitals.Vital{}),
 			holderOf(vitals.Holder{}), listsOf(&vitals.Report{})),
+		"| `endpoint pace` | `paces`": Paces([]flow.Pace{{}}).Rows[0].JSON,
 		"| `map` | `endpoints`": slices.Concat(Map(&flow.Map{}).JSON, mappedOf(flow.Endpoint{}), edgeOf(flow.Edge{}),
 			faultOf(flow.Fault{})),
 		"| `history conversation` | `count`": nodeOf(&whereabouts.Node{

@@ -10,7 +10,7 @@ import (
 func Queues(all []operate.QueueInfo) List {
 	return listOf("queues", "ENDPOINT|READY|DELAYED|CLAIMED|PARKED|LAG|BY|KINDS", all, func(i operate.QueueInfo) Row {
 		return Row{JSON: queueOf(i), Cells: []string{i.Endpoint, count(i.Ready), count(i.Delayed), count(i.Claimed),
-			count(i.Parked), Span(i.Lag), consumer(i.Relay), strings.Join(i.Kinds, " ")}}
+			count(i.Parked), span(i.Lag), consumer(i.Relay), strings.Join(i.Kinds, " ")}}
 	})
 }
 

@@ -71,8 +71,8 @@ func Moment(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05.000Z")
 }
 
-// Span is a duration, "" when it is 0.
-func Span(d time.Duration) string {
+// span is a duration, "" when it is 0.
+func span(d time.Duration) string {
 	switch {
 	case d == 0:
 		return ""
@@ -89,7 +89,7 @@ func took(d time.Duration) string {
 	if d < time.Second {
 		return d.Round(10 * time.Microsecond).String()
 	}
-	return Span(d)
+	return span(d)
 }
 
 // byteUnits are each 1024 of the one before; the first is 1024 bytes.

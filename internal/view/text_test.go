@@ -37,8 +37,8 @@ func TestTexts(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{Shortened("漢字漢字", 4), "漢字漢字"}, {Shortened("漢字漢字漢", 4), "漢字漢…"}, {Shortened("one\ntwo", 9), "one…"},
 		{Moment(time.Time{}), ""}, {Moment(someTime.In(zone)), "2026-11-21 10:00:00.000Z"},
-		{Span(0), ""}, {Span(1234567 * time.Nanosecond), "1ms"}, {Span(90500 * time.Millisecond), "1m31s"},
-		{Span(26*time.Hour + 29*time.Second), "26h0m"}, {took(1234567 * time.Nanosecond), "1.23ms"},
+		{span(0), ""}, {span(1234567 * time.Nanosecond), "1ms"}, {span(90500 * time.Millisecond), "1m31s"},
+		{span(26*time.Hour + 29*time.Second), "26h0m"}, {took(1234567 * time.Nanosecond), "1.23ms"},
 		{Bytes(0), "0 bytes"}, {Bytes(1023), "1023 bytes"}, {Bytes(1024), "1 kB"}, {Bytes(1536), "1.5 kB"},
 		{Bytes(20 << 30), "20 GB"}, {Body([]byte(`{"a":1}`)), "{\n  \"a\": 1\n}"}, {Body([]byte("a{")), "a{"},
 		{bodyOf([]byte("é"))[0].(string), "body"}, {bodyOf([]byte{0xff})[0].(string), "body_base64"},

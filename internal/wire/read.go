@@ -57,7 +57,7 @@ func (r *reader) pair(name, value string) {
 	case nameVersion:
 		r.version, err = readVersion(value)
 	case nameIntent:
-		i.Intent, err = saga.ParseIntent(value)
+		i.Intent, err = readIntent(value)
 	case nameFrom:
 		i.From = value
 	case nameCorrelation:
@@ -96,6 +96,15 @@ func (r *reader) end(err error) error {
 		return err
 	}
 	return r.wrong
+}
+
+func readIntent(value string) (saga.Intent, error) {
+	for _, intent := range []saga.Intent{saga.Command, saga.Event, saga.Answer, saga.Timer} {
+		if value == intent.String() {
+			return intent, nil
+		}
+	}
+	return 0, fmt.Errorf("%d bytes, want send, publish, reply or timeout", len(value))
 }
 
 func readVersion(value string) (int, error) {

@@ -1,5 +1,5 @@
-// Package flow tells how messages flow: how many each endpoint handles, hour by hour, and which kinds go from where to
-// where.
+// Package flow tells how messages flow: how many each endpoint handles, by the hour and by the minute, and which kinds
+// go from where to where.
 //
 //	r, err := flow.New(pool, "edda")
 //	paces, err := r.Pace(ctx)
@@ -8,7 +8,7 @@
 // # Promise
 //
 // Both read with a few bounded statements, lock nothing and need only SELECT. Pace reads a row for each saga and hour
-// of a day. Map reads the subscriptions, and the newest 500 transactions of the history.
+// of a day; two of them have minutes. Map reads the subscriptions, and the newest 500 transactions of the history.
 //
 // What sends a kind is not stored anywhere but in the history, so Map knows those senders that the history has seen
 // lately. A kind that an endpoint subscribes to, and that nobody was seen to send, is an edge without a sender.

@@ -80,6 +80,104 @@ func TestPace(t *testing.T) {
 	}
 }
 
+// The minutes are the last sixty, wherever the hour began, and what older programs handled is said.
+func TestPaceByTheMinute(t *testing.T) {
+	r, pool, schema := newReader(t)
+	minute := func() (now time.Time) {
+		t.Helper()
+		if err := pool.QueryRow(t.Context(), "SELECT date_trunc('minute', now())").Scan(&now); err != nil {
+			t.Fatal(err)
+		}
+		return now.UTC()
+	}
+	var all []flow.Pace
+	for now := minute(); all == nil || !now.Equal(minute()); now = minute() { // another one may begin meanwhile
+		var err error
+		countByTheMinute(t, pool, schema, now)
+		if all, err = r.Pace(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := flow.Recent{Untold: 2 * 7} // of two hours
+	for n := range flow.Minutes {
+		ago := int64(flow.Minutes - 1 - n)
+		want.Handled[n], want.Retried[n], want.Dead[n] = 100+ago, 200+ago, 300+ago
+	}
+	if len(all) != 3 || all[0].Recent != want || all[1].Recent != want {
+		t.Fatalf("%+v\nwant %+v", all, want)
+	}
+	if old := all[2].Recent; old.Known() || old.Untold != 9 || !want.Known() {
+		t.Errorf("what only an older program counted is %+v", old)
+	}
+	for _, name := range []string{"orders", "stock", "idle"} {
+		if _, err := pgtest.Pool(t).Exec(t.Context(), schema.Render("SELECT :schema.create_queue($1)"),
+			name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := pgtest.Pool(t).Exec(t.Context(), schema.Render(
+		"INSERT INTO :schema.settings (name, value) VALUES ('relay/stock', 'yes')")); err != nil {
+		t.Fatal(err)
+	}
+	sums, err := r.Endpoints(t.Context())
+	if err != nil || len(sums) != 2 || sums[0] != (flow.Pace{Endpoint: "idle"}) || sums[1].Endpoint != "orders" {
+		t.Fatalf("%+v, %v", sums, err)
+	}
+	if both := sums[1]; both.Recent.Handled[59] != 200 || both.Recent.Retried[0] != 518 ||
+		both.Recent.Dead[59] != 600 || both.Recent.Untold != 28 || both.Saga != "" ||
+		both.Handled[flow.Hours-1] != 2*all[0].Handled[flow.Hours-1] || both.PerMinute < all[0].PerMinute {
+		t.Errorf("together %+v", both)
+	}
+	if !(&flow.Recent{}).Known() {
+		t.Error("that nothing was handled is not known")
+	}
+}
+
+// countByTheMinute counts what two sagas did in the last ninety minutes, with seven messages an hour that an older
+// program has counted, and an endpoint that only an older program runs.
+func countByTheMinute(t *testing.T, pool *pgxpool.Pool, schema pg.Schema, now time.Time) {
+	t.Helper()
+	type of struct{ steps, retries, dead [flow.Minutes]int }
+	hours := map[time.Time]*of{}
+	for ago := range 90 {
+		at := now.Add(-time.Duration(ago) * time.Minute)
+		h := hours[at.Truncate(time.Hour)]
+		if h == nil {
+			h = &of{}
+			hours[at.Truncate(time.Hour)] = h
+		}
+		m := at.Minute()
+		h.steps[m], h.retries[m], h.dead[m] = 100+ago, 200+ago, 300+ago
+	}
+	stored := func(minutes [flow.Minutes]int) string {
+		return "[0:59]={" + strings.ReplaceAll(strings.Trim(fmt.Sprint(minutes), "[]"), " ", ",") + "}"
+	}
+	add := func(hour time.Time, endpoint, saga string, steps int, minutes ...any) {
+		t.Helper()
+		_, err := pool.Exec(t.Context(), schema.Render(`INSERT INTO :schema.saga_counter
+			SELECT $1, $2, $3, '', 1, 1, $1, $1, 0, $4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+				0, 0, 0,
+				$5::text::int[], $6::text::int[], $7::text::int[]`),
+			append([]any{hour, endpoint, saga, steps}, minutes...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := pool.Exec(t.Context(), schema.Render("DELETE FROM :schema.saga_counter")); err != nil {
+		t.Fatal(err)
+	}
+	for hour, h := range hours {
+		steps := 7
+		for _, n := range h.steps {
+			steps += n
+		}
+		for _, saga := range []string{"order", "parcel"} {
+			add(hour, "orders", saga, steps, stored(h.steps), stored(h.retries), stored(h.dead))
+		}
+	}
+	add(now.Truncate(time.Hour), "stock", "", 9, nil, nil, nil)
+}
+
 type (
 	place   struct{ Order string }
 	charge  struct{ Order string }

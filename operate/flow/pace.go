@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,6 +27,69 @@ type Pace struct {
 	// before in which they were counted. It is 0 if none was.
 	PerMinute float64
 	Over      time.Duration
+
+	Recent Recent
+}
+
+// Minutes is how many minutes a Recent tells of, the present one included.
+const Minutes = 60
+
+// Recent is what happened minute by minute, in all processes. The last number of each is of the present minute. A
+// minute has what processes wrote in it: what happened up to ten seconds before.
+type Recent struct {
+	Handled [Minutes]int64
+	Retried [Minutes]int64 // attempts that failed and were followed by another
+	Dead    [Minutes]int64
+
+	// Untold is how many messages were handled in the present hour and the one before by programs of an older version,
+	// which count by the hour alone.
+	Untold int64
+}
+
+// Known reports whether the minutes tell something: they do not if only older programs have counted.
+func (r *Recent) Known() bool { return r.Untold == 0 || r.Handled != [Minutes]int64{} }
+
+// Endpoints returns what each endpoint did, all its sagas and plain handlers together, in the order of their names.
+// Saga is "". Relays, which do not count, are left out.
+func (r *Reader) Endpoints(ctx context.Context) ([]Pace, error) {
+	known, err := r.routes.Reload(ctx, r.pool)
+	if err != nil {
+		return nil, fmt.Errorf("read the pace of endpoints: %w", pgerr.Explain(err))
+	}
+	counted, err := r.Pace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := []Pace{}
+	for _, name := range slices.Sorted(maps.Keys(known.Endpoints)) {
+		if known.Endpoints[name].Relay {
+			continue
+		}
+		sum := Pace{Endpoint: name}
+		for n := range counted {
+			if counted[n].Endpoint == name {
+				sum.add(&counted[n])
+			}
+		}
+		all = append(all, sum)
+	}
+	return all, nil
+}
+
+func (p *Pace) add(of *Pace) {
+	for n := range Hours {
+		p.Handled[n] += of.Handled[n]
+		p.Started[n] += of.Started[n]
+	}
+	p.PerMinute += of.PerMinute
+	p.Over = max(p.Over, of.Over)
+	r := &p.Recent
+	for n := range Minutes {
+		r.Handled[n] += of.Recent.Handled[n]
+		r.Retried[n] += of.Recent.Retried[n]
+		r.Dead[n] += of.Recent.Dead[n]
+	}
+	r.Untold += of.Recent.Untold
 }
 
 // Pace returns what sagas and plain handlers did in the last 24 hours, in the order of endpoints and sagas.
@@ -61,6 +125,7 @@ func paceOf(rows []counters.Hour) Pace {
 			continue
 		}
 		p.Handled[Hours-1-ago], p.Started[Hours-1-ago] = r.Steps, r.Starts
+		p.Recent.add(&r)
 		if now = r.Now; ago < recent && since.IsZero() { // rows are in the order of hours
 			since = r.First
 		}
@@ -70,4 +135,22 @@ func paceOf(rows []counters.Hour) Pace {
 		p.PerMinute = float64(p.Handled[Hours-1]+p.Handled[Hours-recent]) / p.Over.Minutes()
 	}
 	return p
+}
+
+// add adds what an hour says by the minute. Minutes that are longer ago are left out.
+func (r *Recent) add(h *counters.Hour) {
+	if h.MinuteSteps == nil {
+		return
+	}
+	told, now := int64(0), h.Now.Truncate(time.Minute)
+	for n, steps := range h.MinuteSteps {
+		told += steps
+		at := h.Hour.Add(time.Duration(n) * time.Minute)
+		if ago := int(now.Sub(at) / time.Minute); ago >= 0 && ago < Minutes {
+			r.Handled[Minutes-1-ago] = steps
+			r.Retried[Minutes-1-ago] = h.MinuteRetries[n]
+			r.Dead[Minutes-1-ago] = h.MinuteDead[n]
+		}
+	}
+	r.Untold += h.Steps - told
 }

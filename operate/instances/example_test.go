@@ -67,8 +67,7 @@ func ExampleNew() {
 	fmt.Println("version", done.Version)
 	_, err = operator.Repair(ctx, repair)
 	fmt.Println("a second time:", errors.Is(err, instances.ErrVersion))
-	var order Order
-	_, _, err = b.Instance(ctx, Orders, "7", &order)
+	order, _, err := saga.StatesOf[Order](Orders).Read(ctx, b, "7")
 	check(err)
 	fmt.Println(order.Cents, "cents")
 	// Output:

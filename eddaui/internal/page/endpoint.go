@@ -11,6 +11,7 @@ import (
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 )
@@ -86,6 +87,10 @@ func (s *Source) Endpoint(ctx context.Context, a Ask) (Page, error) {
 	e := &endpointPage{Head: head("now", name, "edda queue peek "+words.Quoted(name)).audited("", name),
 		Row: rows[at]}
 	e.Says = e.Row.sentences(e.Now)
+	if err := addPace(ctx, s, rows[at:at+1]); err != nil {
+		return nil, err
+	}
+	e.Row = rows[at]
 	if err := addSettings(ctx, s, e); err != nil {
 		return nil, err
 	}
@@ -99,6 +104,9 @@ func (s *Source) Endpoint(ctx context.Context, a Ask) (Page, error) {
 	}
 	for _, m := range messages {
 		e.Messages = append(e.Messages, queued(&m))
+	}
+	if !e.Row.Relay {
+		e.shown = append(e.shown, view.Paces([]flow.Pace{flow.Pace(e.Row.Pace)}).View().JSON...)
 	}
 	e.shown = append(e.shown, view.Peeked(messages, 0, false).View().JSON...)
 	return e, nil

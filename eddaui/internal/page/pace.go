@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/eddaui/internal/words"
+	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/operate/flow"
 )
 
-// pace is what an endpoint handles. The tables have it by the hour.
-type pace struct {
-	PerMinute float64 `json:"handled_per_minute"` // on average over the present hour and the one before
-	Over      Seconds `json:"over_seconds"`
-	Hours     []int64 `json:"handled_by_hour"` // of the last 24, the present one last; nil: nothing was counted
+// pace is what an endpoint handles. It is zero for a relay, which does not count.
+type pace flow.Pace
+
+// MarshalJSON writes what the command prints.
+func (p pace) MarshalJSON() ([]byte, error) {
+	return view.Paces([]flow.Pace{flow.Pace(p)}).Rows[0].JSON.MarshalJSON()
 }
 
 // Rate is the rate for people, "" if nothing was handled.
@@ -30,30 +32,21 @@ func (p pace) Rate() string {
 	return words.Count(int64(math.Round(p.PerMinute)))
 }
 
+// Hours is what was handled in each of the last 24 hours.
+func (p pace) Hours() []int64 { return p.Handled[:] }
+
 // Average says over which time the rate is.
 func (p pace) Average() string {
-	return "on average over " + words.Span(time.Duration(p.Over).Round(time.Minute))
-}
-
-// add adds what a saga of the endpoint handles.
-func (p *pace) add(of flow.Pace) {
-	if p.Hours == nil {
-		p.Hours = make([]int64, flow.Hours)
-	}
-	for n, handled := range of.Handled {
-		p.Hours[n] += handled
-	}
-	p.PerMinute += of.PerMinute
-	p.Over = max(p.Over, Seconds(of.Over))
+	return "on average over " + words.Span(p.Over.Round(time.Minute))
 }
 
 // addPace adds to the rows of endpoints what they handle.
 func addPace(ctx context.Context, s *Source, rows []endpointRow) error {
-	all, err := s.Flow.Pace(ctx)
+	all, err := s.Flow.Endpoints(ctx)
 	for _, one := range all {
 		for n := range rows {
 			if rows[n].Name == one.Endpoint {
-				rows[n].Pace.add(one)
+				rows[n].Pace = pace(one)
 			}
 		}
 	}

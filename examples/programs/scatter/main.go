@@ -56,6 +56,8 @@ func (Quote) Kind() string { return "quote.found" }
 // Kind names the message.
 func (TimeIsUp) Kind() string { return "quote.time-is-up" }
 
+// page saga
+
 // Search is the state: who has not answered yet, and the best so far.
 type Search struct {
 	Missing map[string]bool
@@ -63,6 +65,9 @@ type Search struct {
 }
 
 func (s *Search) start(ctx *saga.Context, m GetQuote) error {
+	if !ctx.IsNew() {
+		return nil // they are asked already
+	}
 	s.Missing = map[string]bool{}
 	for _, supplier := range m.Suppliers {
 		s.Missing[supplier] = true
@@ -94,6 +99,8 @@ var searches = saga.Define("search", saga.Options{},
 	saga.StartedBy(func(m GetQuote) string { return m.ID }, (*Search).start),
 	saga.OnReply((*Search).priced, saga.IfMissing(saga.MissingDiscard)),
 	saga.OnTimeout((*Search).end))
+
+// end
 
 // ask looks into a price list in this database. A supplier that is asked over the network belongs into an endpoint of
 // bus.Handle, when that is there: see ../httpapi.

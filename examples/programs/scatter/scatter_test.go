@@ -27,4 +27,40 @@ func TestSearchTakesTheBestOfThoseWhoAnswered(t *testing.T) {
 	if desk.Live("7") {
 		t.Error("the search goes on after its time is up")
 	}
+	late := Price{Supplier: "b", Cents: 10}
+	if err := desk.Reply(AskSupplier{Supplier: "b", Article: "hat"}, late); err != nil {
+		t.Fatal(err)
+	}
+	sent := desk.Sent()
+	if quote, ok := sent[len(sent)-1].(Quote); !ok || quote.Best == nil || quote.Best.Cents != 20 {
+		t.Errorf("the search ended with %+v, want the price 20", sent[len(sent)-1])
+	}
+}
+
+// The last answer ends the search at once.
+func TestSearchEndsWithTheLastAnswer(t *testing.T) {
+	t.Parallel()
+	desk := sagatest.New(t, searches)
+	if err := desk.Deliver(GetQuote{ID: "7", Article: "hat", Suppliers: []string{"a", "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	desk.Sent()
+	if err := desk.Deliver(GetQuote{ID: "7", Article: "hat", Suppliers: []string{"a", "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	if again := desk.Sent(); len(again) > 0 {
+		t.Errorf("a second request asks again: %v", again)
+	}
+	for _, supplier := range []string{"a", "b"} {
+		if !desk.Live("7") {
+			t.Fatalf("the search is over before %s has answered", supplier)
+		}
+		ask := AskSupplier{Supplier: supplier, Article: "hat"}
+		if err := desk.Reply(ask, Price{Supplier: supplier, Cents: 20}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if desk.Live("7") {
+		t.Error("the search goes on after the last answer")
+	}
 }

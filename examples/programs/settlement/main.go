@@ -113,12 +113,12 @@ func open(ctx context.Context, dsn string) error {
 	if err := migrate.Up(ctx, pool, migrate.Options{}); err != nil {
 		return err
 	}
-	return run(ctx, pool, "")
+	return run(ctx, pool)
 }
 
-// run settles until ctx ends, with Edda's tables in schema; "" is "edda".
-func run(ctx context.Context, pool *pgxpool.Pool, schema string) error {
-	b, err := bus.New(pool, bus.Options{Schema: schema})
+// run settles until ctx ends.
+func run(ctx context.Context, pool *pgxpool.Pool) error {
+	b, err := bus.New(pool, bus.Options{})
 	if err != nil {
 		return err
 	}

@@ -8,45 +8,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/pgdev"
-	together "github.com/edda-go/edda/internal/run" // run is the program's
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/eddatest"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
-
-// books opens a schema with the program's tables, and Edda's.
-func books(t *testing.T) (pool *pgxpool.Pool, schema string) {
-	t.Helper()
-	schema = pgdev.Schema(t)
-	config, err := pgxpool.ParseConfig(pgdev.DSN(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.ConnConfig.RuntimeParams["search_path"] = schema
-	config.MaxConns = 8
-	if pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pool.Exec(t.Context(), `CREATE TABLE payment (day date, currency text,
-		cents bigint); CREATE TABLE payout (day date, cents bigint)`); err != nil {
-		t.Fatal(err)
-	}
-	return pool, schema
-}
+func TestMain(m *testing.M) { os.Exit(eddatest.Main(m)) }
 
 // The manifest fires for the last nights, twice asked for: each of them is settled once, with the payments of its day.
 func TestEachNightIsSettledOnce(t *testing.T) {
 	t.Parallel()
-	pool, schema := books(t)
-	store, err := scheduler.NewStore(pool, scheduler.StoreOptions{Schema: schema})
+	pool := eddatest.Pool(t)
+	if _, err := pool.Exec(t.Context(), `CREATE TABLE payment (day date, currency text,
+		cents bigint); CREATE TABLE payout (day date, cents bigint)`); err != nil {
+		t.Fatal(err)
+	}
+	store, err := scheduler.NewStore(pool, scheduler.StoreOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,23 +39,22 @@ func TestEachNightIsSettledOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all := together.NewGroup(t.Context())
-	all.Go(func(ctx context.Context) error { return run(ctx, pool, schema) })
-	all.Go(func(ctx context.Context) error {
-		defer all.Stop()
-		queued, err := backfill(ctx, store, past)
-		if err != nil || queued != len(nights) {
-			t.Errorf("the backfill queued %d runs (%v), want %d", queued, err, len(nights))
-			return err
-		}
-		if again, err := store.Backfill(ctx, nightly.Name, past); err != nil || again.Queued != 0 ||
-			again.Present != len(nights) {
-			t.Errorf("the second backfill did %+v (%v), want nothing", again, err)
-		}
-		return untilPaid(ctx, pool, len(nights))
-	})
-	if err := all.Wait(); err != nil {
-		t.Fatal(err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, pool) }()
+	if queued, err := backfill(ctx, store, past); err != nil || queued != len(nights) {
+		t.Errorf("the backfill queued %d runs (%v), want %d", queued, err, len(nights))
+	}
+	if again, err := store.Backfill(ctx, nightly.Name, past); err != nil || again.Queued != 0 ||
+		again.Present != len(nights) {
+		t.Errorf("the second backfill did %+v (%v), want nothing", again, err)
+	}
+	if err := untilPaid(ctx, pool, len(nights)); err != nil {
+		t.Error(err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 	rows, _ := pool.Query(t.Context(), `SELECT cents FROM payout ORDER BY day`)
 	if paid, err := pgx.CollectRows(rows, pgx.RowTo[int]); err != nil || !slices.Equal(paid, []int{1, 101, 201}) {
@@ -94,29 +71,21 @@ func TestEachNightIsSettledOnce(t *testing.T) {
 	}
 }
 
-const look = 10 * time.Millisecond
-
 // backfill waits for the program to have declared its manifest.
 func backfill(ctx context.Context, store *scheduler.Store, p scheduler.Period) (queued int, err error) {
-	for {
+	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
 		done, err := store.Backfill(ctx, nightly.Name, p)
 		if !errors.Is(err, scheduler.ErrNoManifest) {
 			return done.Queued, err
-		}
-		if err := together.Sleep(ctx, look); err != nil {
-			return 0, err
 		}
 	}
 }
 
 // untilPaid waits for so many payouts, each of which follows from the end of a run.
 func untilPaid(ctx context.Context, pool *pgxpool.Pool, want int) error {
-	for {
+	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
 		paid := 0
 		if err := pool.QueryRow(ctx, `SELECT count(*) FROM payout`).Scan(&paid); err != nil || paid >= want {
-			return err
-		}
-		if err := together.Sleep(ctx, look); err != nil {
 			return err
 		}
 	}

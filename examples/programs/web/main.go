@@ -57,6 +57,9 @@ var signups = saga.Define("signup", saga.Options{},
 	saga.StartedBy(func(m SignUp) string { return m.Email }, (*Signup).start),
 	saga.OnTimeout((*Signup).remind))
 
+// states reads signups from outside.
+var states = saga.StatesOf[Signup](signups)
+
 // site is the web side. It only sends and reads, and would run as well in a process without endpoints.
 type site struct {
 	pool *pgxpool.Pool
@@ -103,8 +106,7 @@ func (s *site) signUpSQL(db *sql.DB) http.HandlerFunc {
 
 // show reads the saga. The answer may be a moment old: it waits for nobody.
 func (s *site) show(w http.ResponseWriter, r *http.Request) {
-	var state Signup
-	_, found, err := s.bus.Instance(r.Context(), signups, r.PathValue("email"), &state)
+	state, found, err := states.Read(r.Context(), s.bus, r.PathValue("email"))
 	switch {
 	case err != nil:
 		answer(w, err)

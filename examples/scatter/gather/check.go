@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -68,11 +68,7 @@ func Check(ctx context.Context, pool *pgxpool.Pool, out io.Writer, requests int,
 // CheckLeft returns an error, and prints what is wrong, if there are items in a schema of Edda's: each run of the
 // append design takes its items away when it has added them up.
 func CheckLeft(ctx context.Context, pool *pgxpool.Pool, schema string, out io.Writer) error {
-	parsed, err := pg.ParseSchema(schema)
-	if err != nil {
-		return err
-	}
-	rows, err := pool.Query(ctx, parsed.Render(leftSQL))
+	rows, err := pool.Query(ctx, strings.ReplaceAll(leftSQL, ":schema", pgx.Identifier{schema}.Sanitize()))
 	if err != nil {
 		return fmt.Errorf("check what items are left: %w", err)
 	}

@@ -14,14 +14,14 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/demo"
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/eddatest"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/sagatest"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(eddatest.Main(m)) }
 
 // Every design, with numbers that it does not divide evenly, sends each request once and adds up each reply once, and
 // no saga of the tree waits for more than two.
@@ -129,17 +129,9 @@ func totalOf(number int) Total { return total(answerTo(number)) }
 // What comes in are rows of a table: the saga is written when it begins and when it ends, and nothing contends for it.
 func TestAppendLeavesTheSagaAlone(t *testing.T) {
 	t.Parallel()
-	d, err := demo.Connect(t.Context(), pgdev.DSN(t), pgdev.Schema(t), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Pool.Close()
-	if err := d.Create(t.Context(), Tables); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = d.Drop(context.Background()) }()
+	pool := open(t)
 	ended := make(chan struct{}, 1)
-	b, err := bus.New(d.Pool, bus.Options{Schema: d.Edda, AutoInstall: true, Logger: slog.New(slog.DiscardHandler),
+	b, err := bus.New(pool, bus.Options{AutoInstall: true, Logger: slog.New(slog.DiscardHandler),
 		Events: func(e bus.Event) {
 			if h, ok := e.(bus.Handled); ok && h.Info.Kind == (Gathered{}).Kind() {
 				ended <- struct{}{}
@@ -148,7 +140,7 @@ func TestAppendLeavesTheSagaAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runEndpoints(t, d, b, func(ctx context.Context) {
+	runEndpoints(t, b, func(ctx context.Context) {
 		if _, err := b.Send(ctx, Collect{Run: "r", Requests: 40}); err != nil {
 			t.Error(err)
 		}
@@ -158,7 +150,7 @@ func TestAppendLeavesTheSagaAlone(t *testing.T) {
 			t.Error("the run did not end")
 		}
 	})
-	o, err := operate.New(d.Pool, operate.Options{Schema: d.Edda})
+	o, err := operate.New(pool, operate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,10 +164,20 @@ func TestAppendLeavesTheSagaAlone(t *testing.T) {
 	}
 }
 
-// runEndpoints runs the append design while f does.
-func runEndpoints(t *testing.T, d *demo.Database, b *bus.Bus, f func(ctx context.Context)) {
+// open opens a database with the tables of Edda and ours.
+func open(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	items, err := NewItems(d.Edda)
+	pool := eddatest.Pool(t)
+	if _, err := pool.Exec(t.Context(), Tables); err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+// runEndpoints runs the append design while f does.
+func runEndpoints(t *testing.T, b *bus.Bus, f func(ctx context.Context)) {
+	t.Helper()
+	items, err := NewItems("edda")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,16 +214,7 @@ func runEndpoints(t *testing.T, d *demo.Database, b *bus.Bus, f func(ctx context
 // The check must see what it says it sees.
 func TestCheckSeesWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	ctx, own := t.Context(), pgdev.Schema(t)
-	d, err := demo.Connect(ctx, pgdev.DSN(t), own, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := d.Pool
-	defer pool.Close()
-	if _, err := pool.Exec(ctx, "CREATE SCHEMA "+own+";"+Tables); err != nil {
-		t.Fatal(err)
-	}
+	ctx, pool, err := t.Context(), open(t), error(nil)
 	good := Total{}
 	for number := range 3 {
 		good.add(totalOf(number))
@@ -256,32 +249,23 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 // An item that comes twice is one, items under wrong keys are left over, and so are those that nobody counted.
 func TestCheckSeesItemsThatAreLeft(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
-	d, err := demo.Connect(ctx, pgdev.DSN(t), pgdev.Schema(t), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Pool.Close()
-	if err := d.Create(ctx, Tables); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = d.Drop(context.Background()) }()
-	items, err := NewItems(d.Edda)
+	ctx, pool := t.Context(), open(t)
+	items, err := NewItems("edda")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := CheckLeft(ctx, d.Pool, d.Edda, &out); err != nil || out.Len() > 0 {
+	if err := CheckLeft(ctx, pool, "edda", &out); err != nil || out.Len() > 0 {
 		t.Errorf("nothing is wrong: %v, %s", err, out.String())
 	}
 	for run, keys := range map[string][]string{"short": {"0", "1"}, "over": {"0", "1", "2", "2 again"}} {
 		for _, key := range append(keys, keys...) {
-			if _, err := items.kept.Add(ctx, d.Pool, run, key, Kept{}); err != nil {
+			if _, err := items.kept.Add(ctx, pool, run, key, Kept{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := CheckLeft(ctx, d.Pool, d.Edda, &out); !errors.Is(err, ErrWrong) ||
+	if err := CheckLeft(ctx, pool, "edda", &out); !errors.Is(err, ErrWrong) ||
 		out.String() != "wrong: over: 4 items are left\nwrong: short: 2 items are left\n" {
 		t.Errorf("%v, %s", err, out.String())
 	}

@@ -33,7 +33,8 @@ func setup(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := host.Install(ctx); err != nil {
 		return err
 	}
-	script, err := migrate.Grants("", migrate.Roles{Runtime: os.Getenv("SHOP_RUNTIME")})
+	roles := migrate.Roles{Runtime: os.Getenv("SHOP_RUNTIME"), Reader: os.Getenv("SHOP_READER")}
+	script, err := migrate.Grants("", roles)
 	if err != nil {
 		return err
 	}

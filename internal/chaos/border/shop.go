@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/examples/two-databases/contract"
-	"github.com/edda-go/edda/examples/two-databases/shop"
+	"github.com/edda-go/edda/internal/chaos/border/shop"
 	"github.com/edda-go/edda/internal/chaos/lab"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/run"

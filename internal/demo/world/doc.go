@@ -1,6 +1,6 @@
 // Package world fills a schema with what the pages are to show: a shop that works, with all that can be wrong in one,
 // and other states that a schema may be in, such as a million living instances, hostile texts or a database in trouble.
-// It is for tests and for examples/ui.
+// It is for tests and for "edda demo --world".
 //
 // # Promise
 //

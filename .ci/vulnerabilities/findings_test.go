@@ -1,0 +1,27 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// One that is called is found, of a dependency as an error and of Go as a note; one that is only required is neither.
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	found, err := read(strings.NewReader(`{"config": {}} {"osv": {"id": "GO-1", "summary": "Crash in q"}}
+{"finding": {"osv": "GO-1", "fixed_version": "v1.3.0", "trace": [{"module": "example.org/q", "version": "v1.2.0"}]}}
+{"finding": {"osv": "GO-1", "fixed_version": "v1.3.0", "trace": [{"module": "example.org/q", "version": "v1.2.0",
+  "package": "example.org/q", "function": "F"}, {"module": "github.com/edda-go/edda"}]}}
+{"finding": {"osv": "GO-2", "trace": [{"module": "example.org/r", "package": "example.org/r"}]}}
+{"finding": {"osv": "GO-3", "trace": [{"module": "stdlib", "package": "net/http", "function": "G"}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found.ofModules) != 1 || len(found.ofGo) != 1 ||
+		found.ofModules["GO-1"] != "GO-1: Crash in q: example.org/q@v1.2.0, mended in v1.3.0" {
+		t.Errorf("found %v", found)
+	}
+	if _, err := read(strings.NewReader(`{"finding": `)); err == nil {
+		t.Error("half a stream is taken for a whole one")
+	}
+}

@@ -1,0 +1,3 @@
+// Package comparison has the Edda side of the pages in docs/comparison, which compare the same program in Edda and in
+// another system.
+package comparison

@@ -1,0 +1,8 @@
+-- No constraint keeps a second row out: who counts them must be able to see it.
+CREATE TABLE IF NOT EXISTS placed      (order_id int NOT NULL, cents int NOT NULL);
+CREATE TABLE IF NOT EXISTS charge      (order_id int NOT NULL, cents int NOT NULL);
+CREATE TABLE IF NOT EXISTS refund      (order_id int NOT NULL);
+CREATE TABLE IF NOT EXISTS reservation (order_id int NOT NULL, goods text NOT NULL);
+CREATE TABLE IF NOT EXISTS release     (order_id int NOT NULL);
+CREATE TABLE IF NOT EXISTS shipment    (order_id int NOT NULL);
+CREATE TABLE IF NOT EXISTS outcome     (order_id int NOT NULL, outcome text NOT NULL);

@@ -1,0 +1,63 @@
+package approval
+
+import (
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/saga"
+)
+
+// page saga
+
+const (
+	day         = 24 * time.Hour
+	remindAfter = day
+	patience    = 3        // times that the manager is asked alone
+	remembered  = 30 * day // in which a second decision is known to be one
+)
+
+// Expense is the state: who may decide.
+type Expense struct {
+	Cents int      `json:"cents"`
+	Asked []string `json:"asked"`
+	Boss  string   `json:"boss"`
+	Times int      `json:"times"` // that somebody was asked
+}
+
+func (e *Expense) submit(ctx *saga.Context, m Submit) error {
+	if !ctx.IsNew() {
+		return nil
+	}
+	e.Cents, e.Asked, e.Boss = m.Cents, []string{m.Manager}, m.Boss
+	return e.ask(ctx, Remind{})
+}
+
+// ask asks now and each day, at first the manager, later the boss too.
+func (e *Expense) ask(ctx *saga.Context, _ Remind) error {
+	if e.Times == patience {
+		e.Asked = append(e.Asked, e.Boss)
+	}
+	e.Times++
+	for _, person := range e.Asked {
+		ctx.Send(Ask{Expense: ctx.Key(), Person: person})
+	}
+	ctx.Timeout(remindAfter, Remind{})
+	return nil
+}
+
+func (e *Expense) decide(ctx *saga.Context, m Decide) error {
+	if !slices.Contains(e.Asked, m.By) {
+		return saga.Discard("the decision of a person who was not asked")
+	}
+	ctx.Publish(Decided{Expense: ctx.Key(), Approved: m.Approve, By: m.By})
+	ctx.Complete()
+	return nil
+}
+
+// Expenses has an instance for each expense that waits, or was decided of late.
+var Expenses = saga.Define("expense", saga.Options{Remember: remembered},
+	saga.StartedBy(func(m Submit) string { return m.Expense }, (*Expense).submit),
+	saga.Handles(func(m Decide) string { return m.Expense }, (*Expense).decide),
+	saga.OnTimeout((*Expense).ask))
+
+// end

@@ -1,0 +1,2 @@
+// Package idempotent takes HTTP requests that may come twice: docs/patterns/idempotent-http.md.
+package idempotent

@@ -1,0 +1,2 @@
+// Package outbox tells another system of what an HTTP request has changed: docs/patterns/outbox-http.md.
+package outbox

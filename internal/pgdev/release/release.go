@@ -1,0 +1,169 @@
+package release
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha512"
+	_ "embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed releases.txt
+var table string
+
+// Default is the major version that is taken when any will do.
+const Default = 17
+
+// within bounds a download, of 20 to 60 MB.
+const within = 15 * time.Minute
+
+// most bounds the bytes of an archive.
+const most = 128 << 20
+
+// Store is where releases lie and where they come from.
+type Store struct {
+	Dir      string // holds a directory for each release
+	Registry string // an address such as https://registry.npmjs.org
+	System   string // such as linux-x64; see ThisSystem
+
+	releases string // in place of releases.txt, for tests
+}
+
+// release is a line of releases.txt.
+type release struct{ system, version, sum string }
+
+// ErrNone means that there is no release of this version for this system.
+var ErrNone = errors.New("there is no release to download")
+
+// ThisSystem is the system of this process as releases.txt has it, "" if nothing is built for it.
+func ThisSystem() string {
+	processor, known := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
+	if !known || runtime.GOOS == "linux" && !hasGlibc() {
+		return ""
+	}
+	return runtime.GOOS + "-" + processor
+}
+
+// hasGlibc reports whether programs that need the C library of GNU start here. They do not on Alpine.
+func hasGlibc() bool {
+	for _, loader := range []string{"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"} {
+		if _, err := os.Stat(loader); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (s Store) of(major int) (release, error) {
+	for line := range strings.Lines(cmp.Or(s.releases, table)) {
+		f := strings.Fields(line)
+		if r := (release{f[0], f[1], f[2]}); r.system == s.System && r.major() == major {
+			return r, nil
+		}
+	}
+	return release{}, fmt.Errorf("PostgreSQL %d for %s/%s: %w", major, runtime.GOOS, runtime.GOARCH, ErrNone)
+}
+
+func (r release) major() int {
+	text, _, _ := strings.Cut(r.version, ".")
+	major, _ := strconv.Atoi(text) // the table is ours
+	return major
+}
+
+// Find returns the directory of initdb and postgres, if the release of this major version has been downloaded.
+func (s Store) Find(major int) (bin string, ok bool) {
+	r, err := s.of(major)
+	if err != nil {
+		return "", false
+	}
+	bin = filepath.Join(s.Dir, r.version, "bin")
+	_, err = os.Stat(filepath.Join(bin, "initdb"))
+	return bin, err == nil
+}
+
+// Get downloads the release of this major version, writing to log what it does, and returns the directory of initdb and
+// postgres. It is ErrNone if there is none for this system. Two processes that call it at the same time both download.
+func (s Store) Get(ctx context.Context, log io.Writer, major int) (bin string, err error) {
+	r, err := s.of(major)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		return "", fmt.Errorf("make a directory for PostgreSQL: %w", err)
+	}
+	scratch, err := os.MkdirTemp(s.Dir, "download-")
+	if err != nil {
+		return "", fmt.Errorf("make a directory for PostgreSQL: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	archive, err := os.Create(filepath.Join(scratch, "archive"))
+	if err != nil {
+		return "", err
+	}
+	defer archive.Close()
+	address := s.address(r)
+	fmt.Fprintf(log, "PostgreSQL %d is not installed. Downloading it into %s\n", major, s.Dir)
+	if err := fetch(ctx, log, address, r.sum, archive); err != nil {
+		return "", fmt.Errorf("download %s: %w", address, err)
+	}
+	unpacked := filepath.Join(scratch, "unpacked")
+	if err := unpack(archive, unpacked); err != nil {
+		return "", fmt.Errorf("unpack %s: %w", address, err)
+	}
+	return s.place(unpacked, r)
+}
+
+func (s Store) address(r release) string {
+	registry := strings.TrimSuffix(s.Registry, "/")
+	return fmt.Sprintf("%s/@embedded-postgres/%s/-/%[2]s-%[3]s.tgz", registry, r.system, r.version)
+}
+
+// place gives an unpacked release its name, unless another process was first.
+func (s Store) place(unpacked string, r release) (string, error) {
+	final := filepath.Join(s.Dir, r.version)
+	if err := os.Rename(unpacked, final); err != nil {
+		if bin, ok := s.Find(r.major()); ok {
+			return bin, nil
+		}
+		return "", fmt.Errorf("put PostgreSQL into its place: %w", err)
+	}
+	return filepath.Join(final, "bin"), nil
+}
+
+// fetch writes what is at an address into a file, and fails unless its checksum is sum.
+func fetch(ctx context.Context, log io.Writer, address, sum string, into io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the registry answers %s", answer.Status)
+	}
+	fmt.Fprintf(log, "%s: %d MB\n", address, answer.ContentLength>>20)
+	hash := sha512.New()
+	if _, err := io.Copy(io.MultiWriter(into, hash), io.LimitReader(answer.Body, most)); err != nil {
+		return err
+	}
+	if got := "sha512-" + base64.StdEncoding.EncodeToString(hash.Sum(nil)); got != sum {
+		return fmt.Errorf("its checksum is %s, want %s: the registry has other bytes than this version of Edda knows",
+			got, sum)
+	}
+	return nil
+}

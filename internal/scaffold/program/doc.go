@@ -1,0 +1,2 @@
+// Command program asks for money and waits for it.
+package main
