@@ -51,10 +51,12 @@ var layers = [][]string{
 
 // exceptions are imports between brothers that are meant.
 var exceptions = map[string][]string{
-	"recoverability":   {"saga"},                        // a policy judges a failure, whose message is a saga.Info
-	"internal/wake":    {"internal/pg", "internal/run"}, // it waits, and notifies
-	"examples/order":   {"examples/order/shop"},         // internal/demo/trade runs the shop too
-	"examples/scatter": {"examples/scatter/gather"},     // bench/scatter imports the sagas too
+	"recoverability": {"saga"},                        // a policy judges a failure, whose message is a saga.Info
+	"internal/wake":  {"internal/pg", "internal/run"}, // it waits, and notifies
+	// edda demo
+	"cmd/edda":         {"internal/demo", "internal/demo/pages", "internal/demo/trade", "internal/demo/world"},
+	"examples/order":   {"examples/order/shop"},     // internal/demo/trade runs the shop too
+	"examples/scatter": {"examples/scatter/gather"}, // bench/scatter imports the sagas too
 }
 
 // testTools are for tests, benchmarks and demos: nothing a user links may import them, and they may import
@@ -62,9 +64,8 @@ var exceptions = map[string][]string{
 var testTools = []string{"internal/bouncer", "internal/failover", "internal/pgdev", "internal/pg/pgtest",
 	"internal/chaos", "internal/demo", "internal/procs", "internal/mutants", "internal/pages", "bench"}
 
-// demos start a Postgres of their own, as tests do: no program in production links them. The command edda starts one if
-// it is asked to.
-var demos = []string{"cmd", "eddadev", "eddatest", "examples", "internal/scaffold"}
+// demos start a Postgres of their own, as tests do: no program in production links them.
+var demos = []string{"eddadev", "eddatest"}
 
 // pinned is all that a program with sagas and a bus links beyond the standard library.
 var pinned = []string{

@@ -65,7 +65,7 @@ The exit code is 0 if all orders are right, and 1 otherwise.`,
 
 // show serves the pages of a world until ctx ends.
 func (t beginnings) show(ctx context.Context, name, address string) error {
-	return demo.OnDatabase(ctx, t.database, "demo", "", func(d *demo.Database) error {
+	return demo.OnDatabase(ctx, t.database, "ui", "", func(d *demo.Database) error {
 		w, err := worlds.Open(ctx, d.Pool, d.Edda, name)
 		if err != nil {
 			return err
