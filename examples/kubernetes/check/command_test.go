@@ -40,8 +40,8 @@ func runs(t *testing.T, program, database string, arguments ...string) (int, str
 	return c.ProcessState.ExitCode(), string(said)
 }
 
-// The command takes the arguments of the pages' pod, and the connection strings of the Secrets. There is no database, so
-// each run fails: but not because its command line is wrong.
+// The command takes the arguments of the pages' pod, and the connection strings of the Secrets. There is no database,
+// so each run fails: but not because its command line is wrong.
 func TestTheCommandTakesWhatItIsGiven(t *testing.T) {
 	t.Parallel()
 	program := edda(t)
