@@ -15,6 +15,7 @@ import (
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -52,6 +53,25 @@ type world struct {
 	mu    sync.Mutex
 	calls map[saga.ID]bool // of the handler without a transaction
 	gone  map[saga.ID]bool // over the border
+	ticks int              // of the schedule
+}
+
+type tick struct{}
+
+func (tick) Kind() string { return "tick" }
+
+// ticked notes a run of the manifest.
+func (w *world) ticked(*bus.Context, tick) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ticks++
+	return nil
+}
+
+func (w *world) runs() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ticks
 }
 
 func (w *world) call(ctx *bus.Context, _ deposit) error {
@@ -128,11 +148,14 @@ func (w *world) work() (stop func()) {
 	w.must(err)
 	book, err := bus.NewEndpoint(b, "ledger", bus.EndpointOptions{}, bus.HandleTx(note))
 	w.must(err)
-	caller, err := bus.NewEndpoint(b, "calls", bus.EndpointOptions{}, bus.Handle(w.call))
+	caller, err := bus.NewEndpoint(b, "calls", bus.EndpointOptions{}, bus.Handle(w.call), bus.Handle(w.ticked))
 	w.must(err)
 	border, err := bus.NewRelay(b, "border", bus.RelayOptions{}, w.forward, "deposit")
 	w.must(err)
-	host, err := edda.NewHost(saga, book, caller, border)
+	clock, err := scheduler.New(b, scheduler.Options{Owner: "failover"},
+		scheduler.Manifest{Name: "tick", When: scheduler.Every(time.Second), Message: tick{}})
+	w.must(err)
+	host, err := edda.NewHost(saga, book, caller, border, clock)
 	w.must(err)
 	w.must(host.Install(w.Context()))
 	ctx, cancel := context.WithCancel(context.Background())
