@@ -17,7 +17,7 @@ LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 .PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule viewers permits remote border otel collector rabbitmq bouncer failover versions web pages alerts docs mutants kubernetes licences vulnerabilities snapshot lint fmt
 
 help: ## print this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 10
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 16
 
 demo: ## run a shop of sagas for half a minute, with failures and its pages, and check every order
 	$(GO) run ./cmd/edda demo $(ARGS)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+	"github.com/edda-go/edda/saga"
 )
 
 // standStill has a process freeze while it waits for the answer to a statement, with its connections open, as SIGSTOP
@@ -80,4 +81,26 @@ func TestListenerNoticesAServerThatIsSilent(t *testing.T) {
 	t.Cleanup(func() { close(ended) })
 	proxy.Set(faultproxy.Fault{Statement: "still_there", N: 1, Do: faultproxy.Pause(func() { <-ended })})
 	w.untilWithin(40*time.Second, "it listens anew", func() bool { return proxy.Seen()["lock_session"] == 1 })
+}
+
+// The same of a worker that takes, or loads instances: it must not wait until the operating system gives the connection
+// up, which may be a quarter of an hour.
+func TestWorkerNoticesAServerThatIsSilent(t *testing.T) {
+	for _, statement := range []string{"take", "load_by_key"} {
+		t.Run(statement, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			b, proxy := w.proxied()
+			ended := make(chan struct{})
+			t.Cleanup(func() { close(ended) })
+			def := tallies(saga.Optimistic, nil)
+			w.install("tallies", bus.Saga(def))
+			w.startOn(b, "tallies", bus.EndpointOptions{Concurrency: 1}, bus.Saga(def))
+			w.until("it takes", func() bool { return proxy.Seen()["take"] > 0 })
+			proxy.Set(faultproxy.Fault{Statement: statement, N: 1, Do: faultproxy.Pause(func() { <-ended })})
+			w.send(add{Key: "7"})
+			w.untilWithin(90*time.Second, "it takes on another connection", func() bool {
+				return proxy.Seen()["take"] > 1 // the first one is silent, or was before the load that is
+			})
+		})
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/recall"
+	"github.com/edda-go/edda/internal/trouble"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -126,6 +127,8 @@ func (l *loader) ask(ctx context.Context, asked []*delivery.Instance) error {
 		lock := i.Lock || l.engine.To.Memory.MustLock(i.Asked, lockAfter(i.Def))
 		l.refs = append(l.refs, persistence.Ref{Saga: i.Asked.Saga, Key: i.Asked.Key, ID: i.Asked.ID, Lock: lock})
 	}
+	ctx, cancel := context.WithTimeout(ctx, trouble.AnswerTimeout)
+	defer cancel()
 	found, err := l.engine.Sagas.Load(ctx, l.in.Conn, l.refs)
 	if err != nil {
 		return err

@@ -145,13 +145,19 @@ type Strategy interface {
 type Handling struct{}
 
 func (Handling) decide(ctx context.Context, b *batch) error {
-	if err := b.effects.CheckRuns(ctx); err != nil {
+	if err := b.checkRuns(ctx); err != nil {
 		return err
 	}
 	if err := b.loader.load(ctx); err != nil {
 		return err
 	}
 	return b.stepper.step(ctx)
+}
+
+func (b *batch) checkRuns(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, trouble.AnswerTimeout)
+	defer cancel()
+	return b.effects.CheckRuns(ctx)
 }
 
 func (Handling) queue(*batch, *pgx.Batch, *queue.Routes) error { return nil }

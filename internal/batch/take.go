@@ -9,6 +9,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/trouble"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -48,6 +49,8 @@ func (t *taker) newMessage() *delivery.Message {
 
 // take locks up to o.limit messages that are due. The transaction stays open.
 func (t *taker) take(ctx context.Context, o order) error {
+	ctx, cancel := context.WithTimeout(ctx, trouble.AnswerTimeout)
+	defer cancel()
 	pipeline := &pgx.Batch{}
 	t.queueTake(pipeline, o)
 	if err := t.sendTake(ctx, pipeline); err != nil {

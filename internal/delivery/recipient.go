@@ -16,6 +16,7 @@ import (
 	"github.com/edda-go/edda/internal/recall"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/settings"
+	"github.com/edda-go/edda/internal/trouble"
 	"github.com/edda-go/edda/internal/wake"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -60,6 +61,8 @@ type Options struct {
 
 // WakeForNext sets the timer of a for the first message that is not due yet.
 func (r *Recipient) WakeForNext(ctx context.Context, conn *pgx.Conn, a *wake.Alarm) {
+	ctx, cancel := context.WithTimeout(ctx, trouble.AnswerTimeout)
+	defer cancel()
 	var wait time.Duration
 	err := conn.QueryRow(ctx, r.Queue.SQL("next_due")).Scan(&wait)
 	switch {

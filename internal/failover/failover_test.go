@@ -72,7 +72,7 @@ func TestFailoverLosesNothingThatWasConfirmed(t *testing.T) {
 	w.publishAll(0, 200)
 	operator, err := operate.New(w.poolOf(standby), operate.Options{})
 	w.must(err)
-	if queues, err := operator.Queues().List(t.Context()); err != nil || len(queues) != 2 {
+	if queues, err := operator.Queues().List(t.Context()); err != nil || len(queues) != 4 {
 		t.Errorf("the standby shows %d queues, %v", len(queues), err)
 	}
 	loaded, failed := make(chan bool), make(chan error, 1)

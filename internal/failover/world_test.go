@@ -15,6 +15,7 @@ import (
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -48,6 +49,52 @@ type world struct {
 	bus     *bus.Bus
 	dsn     string
 	sent    []saga.ID // that were confirmed
+
+	mu    sync.Mutex
+	calls map[saga.ID]bool // of the handler without a transaction
+	gone  map[saga.ID]bool // over the border
+	ticks int              // of the schedule
+}
+
+type tick struct{}
+
+func (tick) Kind() string { return "tick" }
+
+// ticked notes a run of the manifest.
+func (w *world) ticked(*bus.Context, tick) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ticks++
+	return nil
+}
+
+func (w *world) runs() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ticks
+}
+
+func (w *world) call(ctx *bus.Context, _ deposit) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls[ctx.Info().ID] = true
+	return nil
+}
+
+func (w *world) forward(_ context.Context, messages []*saga.Delivery) []error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range messages {
+		w.gone[m.Info.ID] = true
+	}
+	return make([]error, len(messages))
+}
+
+// outside returns how many messages were seen by what runs outside of transactions.
+func (w *world) outside() (calls, gone int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.calls), len(w.gone)
 }
 
 func newWorld(t *testing.T, settings map[string]string) *world {
@@ -56,7 +103,7 @@ func newWorld(t *testing.T, settings map[string]string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, primary: primary}
+	w := &world{T: t, primary: primary, calls: map[saga.ID]bool{}, gone: map[saga.ID]bool{}}
 	t.Cleanup(func() { w.must(primary.Stop()) })
 	return w
 }
@@ -101,7 +148,14 @@ func (w *world) work() (stop func()) {
 	w.must(err)
 	book, err := bus.NewEndpoint(b, "ledger", bus.EndpointOptions{}, bus.HandleTx(note))
 	w.must(err)
-	host, err := edda.NewHost(saga, book)
+	caller, err := bus.NewEndpoint(b, "calls", bus.EndpointOptions{}, bus.Handle(w.call), bus.Handle(w.ticked))
+	w.must(err)
+	border, err := bus.NewRelay(b, "border", bus.RelayOptions{}, w.forward, "deposit")
+	w.must(err)
+	clock, err := scheduler.New(b, scheduler.Options{Owner: "failover"},
+		scheduler.Manifest{Name: "tick", When: scheduler.Every(time.Second), Message: tick{}})
+	w.must(err)
+	host, err := edda.NewHost(saga, book, caller, border, clock)
 	w.must(err)
 	w.must(host.Install(w.Context()))
 	ctx, cancel := context.WithCancel(context.Background())

@@ -37,6 +37,8 @@ func (c *cleaner) cleanOnce(ctx context.Context) error {
 }
 
 func (c *cleaner) cleanSome(ctx context.Context) (deleted int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	err = pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
 		c.queueOpen(b, cycleLimits)

@@ -65,6 +65,10 @@ var (
 	dispatchLimits = limits{statement: "30s", lock: "2s", idle: "60s"} // a Sender may take its time
 )
 
+// answerWithin bounds a transaction of the loops in this process too. The server's limits end it far sooner, unless the
+// server is gone without a word: then a connection is left on which nothing comes any more, and no error either.
+const answerWithin = 40 * time.Second
+
 // queueOpen queues what each transaction of the loops begins with.
 func (c *core) queueOpen(b *pgx.Batch, l limits) {
 	b.Queue(c.sql.Get("open"), l.statement, l.lock, l.idle)
@@ -72,6 +76,8 @@ func (c *core) queueOpen(b *pgx.Batch, l limits) {
 
 // inTx runs do in a transaction with cycleLimits. With a term it commits only while that is the lease's last.
 func (c *core) inTx(ctx context.Context, t lease.Term, do func(tx pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	return pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
 		c.queueOpen(b, cycleLimits)
@@ -85,6 +91,13 @@ func (c *core) inTx(ctx context.Context, t lease.Term, do func(tx pgx.Tx) error)
 	})
 }
 
+// ask sends statements of a transaction of their own, and reads the answers.
+func (c *core) ask(ctx context.Context, b *pgx.Batch) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	return c.pool.SendBatch(ctx, b).Close()
+}
+
 // reap ends runs whose time is over, as timed out.
 func (c *core) reap(ctx context.Context, tx pgx.Tx) (ended int, err error) {
 	if err := tx.QueryRow(ctx, c.sql.Get("reap"), cycleReaps).Scan(&ended); err != nil {
@@ -96,6 +109,8 @@ func (c *core) reap(ctx context.Context, tx pgx.Tx) (ended int, err error) {
 // untilNext asks how long it is until the next moment of a kind. An error does not matter: the poll finds that moment
 // too.
 func (c *core) untilNext(ctx context.Context, sql string) time.Duration {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	var wait *time.Duration
 	if err := c.pool.QueryRow(ctx, sql).Scan(&wait); err != nil || wait == nil {
 		return longestPoll

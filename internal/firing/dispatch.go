@@ -66,7 +66,7 @@ func (d *dispatcher) promote(ctx context.Context) error {
 	b := &pgx.Batch{}
 	d.queueOpen(b, cycleLimits)
 	b.Queue(d.sql.Get("promote"), promoteRuns)
-	return d.pool.SendBatch(ctx, b).Close()
+	return d.ask(ctx, b)
 }
 
 // dispatchAll dispatches a batch, by MaxConcurrentDispatch transactions at a time. It returns how many messages

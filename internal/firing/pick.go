@@ -46,7 +46,7 @@ func (d *dispatcher) room(ctx context.Context) (room int, err error) {
 	b, active := &pgx.Batch{}, 0
 	d.queueOpen(b, cycleLimits)
 	b.Queue(d.sql.Get("active"), most).QueryRow(func(row pgx.Row) error { return row.Scan(&active) })
-	if err := d.pool.SendBatch(ctx, b).Close(); err != nil {
+	if err := d.ask(ctx, b); err != nil {
 		return 0, err
 	}
 	return min(batchRuns, max(0, most-active)), nil
@@ -63,7 +63,8 @@ func (d *dispatcher) candidates(ctx context.Context, room int) (all []candidate,
 		})
 		return err
 	})
-	return all, d.pool.SendBatch(ctx, b).Close()
+	err = d.ask(ctx, b)
+	return all, err
 }
 
 // share divides the room. all are in order: group priority, run priority, ready. Half of the room is for every group

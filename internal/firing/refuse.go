@@ -16,6 +16,8 @@ func (d *dispatcher) refuse(ctx context.Context, c claim, why error) error {
 	if pgerr.Code(why) != "" && Passing(why) {
 		count = 0
 	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
 		d.queueOpen(b, cycleLimits)

@@ -13,6 +13,10 @@ import (
 // CommitTimeout bounds a write and its COMMIT, which shutdown does not cancel.
 const CommitTimeout = 30 * time.Second
 
+// AnswerTimeout bounds a statement of an engine's own before handlers run. A server that is gone without a word, as in
+// a failover of its machine, leaves a connection on which nothing comes any more, and no error either.
+const AnswerTimeout = CommitTimeout
+
 // Guilty reports whether an error is the fault of the only message of its transaction.
 func Guilty(class pgerr.Class, err error) bool {
 	return (class == pgerr.Other || class == pgerr.AbortedAlready) && pgerr.Code(err) != ""

@@ -15,11 +15,15 @@ import (
 // wrong is the exit code of a command line that the command edda does not take.
 const wrong = 2
 
-// edda is the command, built for this test.
+// stamp is how a build says which version it is.
+const stamp = "-X main.stamped="
+
+// edda is the command, built for this test as a release is.
 func edda(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "edda")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/edda")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags", stamp+"v1.2.3", "-o", program,
+		"./cmd/edda")
 	build.Dir = "../../.."
 	if said, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the command: %v\n%s", err, said)
@@ -46,6 +50,14 @@ func TestTheCommandTakesWhatItIsGiven(t *testing.T) {
 	t.Parallel()
 	program := edda(t)
 	const nowhere = "postgres://shop_reader@127.0.0.1:1/shop?sslmode=disable"
+	if exit, said := runs(t, program, nowhere, "version"); exit != 0 || !strings.HasPrefix(said, "edda v1.2.3, ") {
+		t.Errorf("edda version: exit code %d: %s", exit, said)
+	}
+	for _, file := range []string{"../../../Dockerfile", "../../../.goreleaser.yaml"} {
+		if !strings.Contains(read(t, file), stamp) {
+			t.Errorf("%s does not stamp the version", file)
+		}
+	}
 	arguments := named[*appsv1.Deployment](t, "shop-pages").Spec.Template.Spec.Containers[0].Args
 	if exit, said := runs(t, program, nowhere, arguments...); exit == wrong || exit == 0 {
 		t.Errorf("edda %q: exit code %d: %s", arguments, exit, said)
