@@ -241,8 +241,9 @@ func linksLead(t *testing.T, root, file string) {
 
 func TestLinksInTextForPrograms(t *testing.T) {
 	t.Parallel()
-	s, err := read(small(map[string]string{"docs/guide/a.md": "# A\n\n[a](https://a.example/x.html) [b](../README.md#b) " +
-		"[c](#c) [d](../../bus/bus.go)\n\n```sh\n[b](../README.md)\n```\n"}))
+	const page = "# A\n\n[a](https://a.example/x.html) [b](../README.md#b) [c](#c) [d](../../bus/bus.go)\n\n" +
+		"```sh\n[b](../README.md)\n```\n"
+	s, err := read(small(map[string]string{"docs/guide/a.md": page}))
 	if err != nil {
 		t.Fatal(err)
 	}
