@@ -102,7 +102,7 @@ web: ## have a real Chromium order in the shop of examples/web, look at the page
 	@command -v chromium >/dev/null || { echo "no chromium: install it, and run make web again"; exit 1; }
 	cd examples/web/browser && $(GO) test -count=1 -timeout 5m .
 	cd eddaui/browser && $(GO) test -count=1 -timeout 15m .
-	cd docs/site/browser && $(GO) test -count=1 -timeout 15m .
+	cd docs/site/browser && $(GO) test -count=1 -timeout 20m .
 
 pages: ## fill a database with millions of everything, ask eddaui for each page, and print what each costs; flags in ARGS
 	$(GO) run ./internal/pages $(ARGS)

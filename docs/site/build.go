@@ -26,16 +26,12 @@ type view struct {
 	Page        *page
 	Description string
 	Edit        string // where the text of the page can be changed
-	Latest      string
 }
 
-// Version, Sections, Home and Index are for templates.
 func (v view) Version() string      { return v.Site.version }
-func (v view) Released() bool       { return v.Site.released }
 func (v view) Sections() []*section { return v.Site.sections }
 func (v view) Home() *page          { return v.Site.home }
 func (v view) Index() *page         { return v.Site.index }
-func (v view) First() *page         { return v.Site.pages[0] }
 func (v view) Repository() string   { return repository }
 
 // write makes the files of a version below dir, in a folder that is named after it.

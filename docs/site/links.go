@@ -129,14 +129,18 @@ var (
 	linkedTo = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )
 
-// asMarkdown is the text of a page for programs that read: its links lead to Markdown files of the site, below prefix.
+// asMarkdown is the text of a page for programs that read: its links lead to Markdown files of the site.
 func (s *site) asMarkdown(p *page) string {
 	var b strings.Builder
 	at := 0
 	prose := func(text []byte) {
 		b.Write(linkedTo.ReplaceAllFunc(text, func(m []byte) []byte {
-			link := s.resolve(p, string(m[2:len(m)-1]))
-			return []byte("](" + strings.Replace(link, ".html", ".md", 1) + ")")
+			link := string(m[2 : len(m)-1])
+			to := s.resolve(p, link)
+			if to != link && !strings.Contains(to, "://") { // a page of the site
+				to = strings.Replace(to, ".html", ".md", 1)
+			}
+			return []byte("](" + to + ")")
 		}))
 	}
 	for _, block := range fence.FindAllIndex(p.text, -1) {

@@ -31,7 +31,9 @@ func (s *site) llms(prefix string) string {
 func (s *site) llmsFull() string {
 	var b strings.Builder
 	for _, p := range append([]*page{s.home}, s.pages...) {
-		fmt.Fprintf(&b, "<!-- %s -->\n\n%s\n", p.Path, strings.TrimSpace(s.asMarkdown(p))+"\n")
+		here := *p
+		here.Path = "llms-full.txt" // where its links lead from
+		fmt.Fprintf(&b, "<!-- %s -->\n\n%s\n\n", p.Path, strings.TrimSpace(s.asMarkdown(&here)))
 	}
 	return b.String()
 }

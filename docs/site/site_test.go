@@ -212,21 +212,45 @@ func TestTextForProgramsIsWhole(t *testing.T) {
 			}
 		}
 	}
+	for _, p := range s.pages {
+		linksLead(t, root, p.Markdown())
+	}
+	linksLead(t, root, "llms-full.txt")
 	full := contents(t, filepath.Join(root, "llms-full.txt"))
 	for _, p := range s.pages {
-		text := contents(t, filepath.Join(root, p.Markdown()))
-		if !strings.Contains(full, strings.TrimSpace(text)) {
+		if first, _, _ := strings.Cut(string(p.text), "\n"); !strings.Contains(full, "\n"+first+"\n") {
 			t.Errorf("llms-full.txt has not %s", p.Markdown())
 		}
-		for _, m := range linkedTo.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
-			to, _, _ := strings.Cut(m[1], "#")
-			if to == "" || strings.Contains(to, "://") {
-				continue
-			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(filepath.Join(root, p.Markdown())), to)); err != nil {
-				t.Errorf("%s links to %s: %v", p.Markdown(), m[1], err)
-			}
+	}
+}
+
+// linksLead follows the links of a text to other texts of a version.
+func linksLead(t *testing.T, root, file string) {
+	t.Helper()
+	text := contents(t, filepath.Join(root, file))
+	for _, m := range linkedTo.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		to, _, _ := strings.Cut(m[1], "#")
+		if to == "" || strings.Contains(to, "://") {
+			continue
 		}
+		if _, err := os.Stat(filepath.Join(root, filepath.Dir(file), to)); err != nil {
+			t.Errorf("%s links to %s: %v", file, m[1], err)
+		}
+	}
+}
+
+func TestLinksInTextForPrograms(t *testing.T) {
+	t.Parallel()
+	const page = "# A\n\n[a](https://a.example/x.html) [b](../README.md#b) [c](#c) [d](../../bus/bus.go)\n\n" +
+		"```sh\n[b](../README.md)\n```\n"
+	s, err := read(small(map[string]string{"docs/guide/a.md": page}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "# A\n\n[a](https://a.example/x.html) [b](../contents.md#b) [c](#c) " +
+		"[d](https://github.com/edda-go/edda/blob/v0.1.0/bus/bus.go)\n\n```sh\n[b](../README.md)\n```\n"
+	if got := s.asMarkdown(s.pages[0]); got != want {
+		t.Errorf("the text is\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -35,8 +35,14 @@ func workTree(ctx context.Context, root string) source {
 	return s
 }
 
+// shortCommit is enough of a commit to be its label.
+const shortCommit = 12
+
 // committed is the repository as it was at a tag or a commit. The files lie in a temporary folder, which done removes.
 func committed(ctx context.Context, root, version string) (s source, done func(), err error) {
+	if strings.Contains(version, "/") { // the tag of a module below
+		return source{}, nil, fmt.Errorf("version %s: it would be a folder in a folder", version)
+	}
 	commit, err := git(ctx, root, "rev-parse", "--verify", version+"^{commit}")
 	if err != nil {
 		return source{}, nil, fmt.Errorf("version %s: %w", version, err)
@@ -54,9 +60,9 @@ func committed(ctx context.Context, root, version string) (s source, done func()
 		done()
 		return source{}, nil, err
 	}
-	s = source{files: os.DirFS(dir), version: version, ref: commit, released: isTag(ctx, root, version)}
-	if s.released {
-		s.ref = version
+	s = source{files: os.DirFS(dir), version: commit[:shortCommit], ref: commit}
+	if isTag(ctx, root, version) {
+		s.version, s.ref, s.released = version, version, true
 	}
 	return s, done, nil
 }

@@ -73,11 +73,7 @@ func TestVersionsStandBesideEachOther(t *testing.T) {
 	inRepository(t, root, "commit", "--quiet", "--allow-empty", "-m", "more")
 	before := build("")
 	inRepository(t, root, "commit", "--quiet", "--allow-empty", "-m", "and more")
-	commit, err := git(t.Context(), root, "rev-parse", "HEAD")
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := build(commit)
+	now := build("HEAD")
 
 	var all []version
 	if err := json.Unmarshal([]byte(contents(t, filepath.Join(out, "versions.json"))), &all); err != nil {
@@ -117,8 +113,10 @@ func TestAVersionThatIsNot(t *testing.T) {
 	t.Parallel()
 	root := repositoryOf(t)
 	release(t, root, "v0.1.0", "The first.")
-	_, err := settings{root: root, out: t.TempDir(), version: "v7.0.0"}.build(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "version v7.0.0") {
-		t.Errorf("the error is %v", err)
+	for _, version := range []string{"v7.0.0", "tags/v0.1.0"} {
+		_, err := settings{root: root, out: t.TempDir(), version: version}.build(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "version "+version) {
+			t.Errorf("the error is %v", err)
+		}
 	}
 }

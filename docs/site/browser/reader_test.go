@@ -74,7 +74,7 @@ func newReader(t *testing.T, url string, l look) *reader {
 	t.Cleanup(endAllocator)
 	ctx, end := chromedp.NewContext(allocator)
 	t.Cleanup(end)
-	ctx, endTime := context.WithTimeout(ctx, 5*time.Minute)
+	ctx, endTime := context.WithTimeout(ctx, 10*time.Minute)
 	t.Cleanup(endTime)
 	chromedp.ListenTarget(ctx, func(event any) { // what a page must not do: break its own policy, throw, or miss a file
 		switch e := event.(type) {
