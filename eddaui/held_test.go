@@ -137,14 +137,13 @@ func TestSlotsSayWhoHoldsThem(t *testing.T) {
 	s := serve(t, pool, schema, eddaui.Options{})
 	page := s.get("/limits")
 	for _, want := range []string{
-		`<li class="held">` + regexp.QuoteMeta(robot.Process) + ` <a href="[^"]*messages/` +
-			robot.Messages[0].String() +
+		`3 in use"><li class="held"><span class="cell held" title="slot \d, held by ` +
+			regexp.QuoteMeta(robot.Process) + ` since [0-9:]+: handles brick\.lay"></span> ` +
+			regexp.QuoteMeta(robot.Process) + ` <a href="[^"]*messages/` + robot.Messages[0].String() +
 			`">handles brick\.lay</a> <span class="soft">since <time[^>]*>[^<]+</time>, lease until <time`,
-		`<span class="cell held" title="slot \d, held by ` + regexp.QuoteMeta(robot.Process) + ` since [0-9:]+: ` +
-			`handles brick\.lay"></span>(<span class="cell free" title="free"></span>){2}</span>`,
-		`<li class="held">[^<]*server process \d+\)? runs a batch <span class="soft">since <time`,
-		`<li class="free"><span class="soft">free</span></li>`,
-		`<li class="held">exporter/\S+ what its program does under it <span`,
+		`(<li class="free"><span class="cell free" title="free"></span> <span class="soft">free</span></li>){2}</ol>`,
+		`</span> [^<]*server process \d+\)? runs a batch <span class="soft">since <time`,
+		`</span> exporter/\S+ what its program does under it <span`,
 	} {
 		if !regexp.MustCompile(want).MatchString(page) {
 			t.Errorf("the page of limits does not have %s:\n%s", want, page)

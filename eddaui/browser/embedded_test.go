@@ -40,7 +40,11 @@ func TestProgramsHaveTheirPages(t *testing.T) {
 	if err != nil {
 		t.Fatalf("it has not told its address: %v", err)
 	}
-	v := newVisitor(t, &shop{t: t, url: strings.TrimSpace(url)}, desk)
+	s := &shop{t: t, url: strings.TrimSpace(url)}
+	if page := s.read(""); !strings.Contains(page, "<h1>Now</h1>") {
+		t.Fatalf("the first page is %s", page)
+	}
+	v := newVisitor(t, s, desk)
 	v.open("")
 	v.until("the stream is open", `document.getElementById("link").textContent === "live"`)
 	v.contains("#e-orders", "orders", "running")

@@ -29,9 +29,15 @@
       e.innerHTML = e.innerHTML.replace(/\d[\d,.]*/g, "24");
     });
   }
-  if (page === "map") {
-    document.querySelectorAll(".pace").forEach(pace => { pace.textContent = pace.textContent.replace(/\d[\d.]*/, "12"); });
-  }
+  document.querySelectorAll(".pace").forEach(function (pace) {
+    if (!pace.querySelector("svg")) {
+      pace.textContent = pace.textContent.replace(/\d[\d.,]*/, "12");
+    }
+    pace.querySelectorAll(".spark path").forEach(function (path, n) {
+      const line = path.closest(".line") ? "M1 19L99 19L103 5L107 12L119 19" : "M92 4h3v16h-3z";
+      path.setAttribute("d", n > 0 ? "M103 20v-5" : line);
+    });
+  });
   let second = 0, span = 0;
   document.querySelectorAll("time").forEach(function (time) {
     const ahead = Date.parse(time.dateTime) > Date.now();
