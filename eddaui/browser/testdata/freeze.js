@@ -15,8 +15,12 @@
 
   const late = document.getElementById("e-history"); // the lease of those who clean the history
   if (late) {
+    if (late.nextElementSibling && !late.nextElementSibling.id) { // its buttons
+      late.nextElementSibling.remove();
+    }
     late.remove();
   }
+  document.querySelectorAll("#leases .news").forEach(link => link.remove()); // it has come or gone meanwhile
   if (page === "database") { // the server changes while somebody looks
     document.querySelectorAll("#tables tbody, #clients tbody, #vitals tbody").forEach(function (body) {
       const rows = Array.from(body.rows).sort((a, b) => a.cells[0].textContent < b.cells[0].textContent ? -1 : 1);
