@@ -29,7 +29,7 @@ order had each effect exactly once. Its pages are at the address that is printed
 Ctrl-C.
 
 The database is --database or $DATABASE_URL, where the shop makes two schemas and removes them at the end; or else a
-private Postgres, made from installed binaries and thrown away.
+private Postgres, which is downloaded if none is installed, and thrown away.
 
 With --world the pages show something else until Ctrl-C: ` + worlds.Names() + `.
 

@@ -47,7 +47,7 @@ func (o *Order) Charged(ctx *saga.Context, _ CardCharged) error {
 
 func (o *Order) Unpaid(ctx *saga.Context, _ PaymentDue) error { ctx.Complete(); return nil }
 
-// Orders says which message goes to which method, and to which order.
+// Orders says which message goes to which method, and to which order. saga.Handles adds messages that start none.
 var Orders = saga.Define("order", saga.Options{},
 	saga.StartedBy(func(m PlaceOrder) string { return m.Order }, (*Order).Place),
 	saga.OnReply((*Order).Charged),
@@ -55,7 +55,7 @@ var Orders = saga.Define("order", saga.Options{},
 
 // chargeCard is a service: no transaction is open while it calls the bank.
 func chargeCard(ctx *bus.Context, _ ChargeCard) error {
-	ctx.Reply(CardCharged{})
+	ctx.Reply(CardCharged{}, saga.Delay(10*time.Second)) // this bank is slow
 	return nil
 }
 
