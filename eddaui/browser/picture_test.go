@@ -44,7 +44,7 @@ func (v *visitor) picture(page, look string) {
 	if *update {
 		save(v.t, file, got)
 		if page == "instance" && look == desk.name {
-			save(v.t, filepath.Join("..", "..", "docs", "images", "saga.png"), top(got, 945))
+			save(v.t, filepath.Join("..", "..", "docs", "images", "saga.png"), top(got, 820))
 		}
 	}
 	text, err := os.ReadFile(file)
