@@ -93,9 +93,9 @@ func (t beginnings) newCommand() *cobra.Command {
 		Long: `Write a small program to begin with into the folder NAME, which must be new or empty: a saga, a
 service that answers it, a timeout, and tests, one of them with a Postgres. Its go.mod requires the version of this
 command, or with --replace the source of Edda in a folder.`,
-		Example: `  edda new shop
-  edda new shop --module example.com/shop
-  edda new /tmp/shop --replace .`,
+		Example: `  edda new parcels
+  edda new parcels --module example.com/parcels
+  edda new /tmp/parcels --replace .`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Folder, o.Version = args[0], ownVersion()

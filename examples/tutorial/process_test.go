@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { os.Exit(eddatest.Main(m)) }
 // build compiles the program of a part.
 func build(t *testing.T, part string) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), part)
+	program := filepath.Join(t.TempDir(), filepath.Base(part))
 	made := exec.Command("go", "build", "-o", program, "./"+part)
 	if printed, err := made.CombinedOutput(); err != nil {
 		t.Fatalf("go build ./%s: %v\n%s", part, err, printed)

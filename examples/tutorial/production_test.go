@@ -53,6 +53,36 @@ func TestProductionRunsWithARoleThatCreatesNothing(t *testing.T) {
 	shop.stops(syscall.SIGTERM)
 }
 
+// Part 6: the program for the administrator makes an owner who can set up, and a runtime that may not.
+func TestAdministratorMakesTheRoles(t *testing.T) {
+	t.Parallel()
+	admin := open(t, eddatest.DSN(t))
+	server := admin.Config().ConnConfig
+	as := func(role, password string) string {
+		return fmt.Sprintf("host=%s port=%d dbname=shop user=%s password=%s", server.Host, server.Port, role, password)
+	}
+	t.Cleanup(func() {
+		for _, sql := range []string{`DROP DATABASE shop`, `DROP ROLE shop_owner`, `DROP ROLE shop_runtime`} {
+			if _, err := admin.Exec(context.Background(), sql); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	start(t, build(t, "part6/roles"), []string{"DATABASE_URL=" + admin.Config().ConnString()}).ends()
+	start(t, build(t, "part6"), []string{"DATABASE_URL=" + as("shop_owner", "galar"), "SHOP_RUNTIME=shop_runtime"},
+		"setup").ends()
+	runtime := open(t, as("shop_runtime", "fjalar"))
+	defer runtime.Close() // before its database goes
+	if _, err := runtime.Exec(t.Context(), `SELECT FROM edda.saga`); err != nil {
+		t.Errorf("the runtime does not read: %v", err)
+	}
+	for _, sql := range []string{`CREATE TABLE edda.mine ()`, `CREATE SCHEMA mine`} {
+		if _, err := runtime.Exec(t.Context(), sql); err == nil {
+			t.Errorf("the runtime does %s", sql)
+		}
+	}
+}
+
 // roles makes an owner of an empty schema and two roles without any right, and returns how they connect.
 func roles(t *testing.T) (owner, runtime, reader string, as func(role string) string) {
 	t.Helper()

@@ -3,6 +3,7 @@ package tutorial_test
 import (
 	"os"
 	"regexp"
+	"syscall"
 	"testing"
 
 	"github.com/edda-go/edda/bus"
@@ -29,7 +30,7 @@ func TestFirstPartsAsTheReaderRunsThem(t *testing.T) {
 			t.Parallel()
 			p := start(t, build(t, part), development(eddatest.DSN(t)), "7", "8")
 			p.says(lines...)
-			p.stops(os.Interrupt)
+			p.stops(syscall.SIGTERM)
 		})
 	}
 }
@@ -82,8 +83,8 @@ func TestTwoVersionsAtOnce(t *testing.T) {
 			shipped[number[1]] = true
 		}
 	}
-	first.stops(os.Interrupt)
-	second.stops(os.Interrupt)
+	first.stops(syscall.SIGTERM)
+	second.stops(syscall.SIGTERM)
 }
 
 func open(t *testing.T, dsn string) *pgxpool.Pool {
