@@ -98,3 +98,31 @@ func TestLogOfRetries(t *testing.T) {
 		t.Errorf("the log is other than wanted (-) here (+):\n%s", diff)
 	}
 }
+
+// A handler that somebody has forgotten looks like a deploy under way. The log names the kind at its first message.
+func TestLogOfAKindThatNobodyKnows(t *testing.T) {
+	var text bytes.Buffer // read after the last write, as above
+	w := newWorld(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&text, nil))})
+	stop := w.start("logs", bus.EndpointOptions{UnknownKindTimeout: time.Hour},
+		bus.HandleTx(func(*bus.Context, pgx.Tx, logged) error { return nil }))
+	for range 3 {
+		w.send(add{N: 1}, saga.To("logs"))
+	}
+	w.send(paid{}, saga.To("logs"))
+	w.until("all were put back", func() bool {
+		return w.count(`SELECT count(*) FROM `+w.queue("logs")+` WHERE first_failed IS NOT NULL AND due > now()`) == 4
+	})
+	until := w.text(`SELECT to_char((min(first_failed) + interval '1 hour') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI')
+		FROM ` + w.queue("logs") + ` WHERE kind = 'tally.add'`)
+	stop()
+	for kind, line := range map[string]string{
+		"tally.add": `level=WARN msg="edda: messages wait for a program that knows their kind" endpoint=logs ` +
+			`message_id=\S+ kind=tally.add until=` + until + `\S+ remedy="run a program whose endpoint handles this ` +
+			`kind; [^"]+ becomes a dead letter" error="tally.add: [^"]+ consumes \[logged\]"`,
+		"card.paid": `messages wait for a program that knows their kind" endpoint=logs message_id=\S+ kind=card.paid`,
+	} {
+		if n := len(regexp.MustCompile(line).FindAllString(text.String(), -1)); n != 1 {
+			t.Errorf("%d lines of %s, want 1:\n%s", n, kind, text.String())
+		}
+	}
+}

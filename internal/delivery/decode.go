@@ -173,53 +173,6 @@ func (d *Decoder) convert(c *handlers.Consumer, old []byte) (body []byte, err er
 	return c.Accept(old, d.To.Codec)
 }
 
-// unknownPause grows with the time that a message has waited, a quarter of it: each look at a message writes its row
-// anew, and what has been unknown for minutes may wait for one more.
-func (d *Decoder) unknownPause(m *Message) time.Duration {
-	if m.FirstFailed.IsZero() {
-		return unknownWait
-	}
-	return max(unknownWait, min(d.Now.Sub(m.FirstFailed)/4, NewerWait))
-}
-
-// unknownKind: in a rolling deploy the new kind arrives before the new program is everywhere. It waits, which costs no
-// attempt, and only when it has been unknown for a long time is it a dead letter.
-func (d *Decoder) unknownKind(m *Message) {
-	err := fmt.Errorf("%s: %w; this endpoint consumes %v", wire.Shown(m.Kind), ErrUnknownKind, d.To.Handlers.Kinds())
-	if d.waitedLong(m) {
-		m.Die("unknown kind", err)
-		return
-	}
-	m.PutBack(min(d.unknownPause(m), d.To.Options.UnknownKindTimeout), err)
-}
-
-// waitedLong reports whether m has waited for a program that understands it for as long as it may.
-func (d *Decoder) waitedLong(m *Message) bool {
-	if m.FirstFailed.IsZero() {
-		m.FirstFailed = d.Now
-	}
-	return d.Now.Sub(m.FirstFailed) >= d.To.Options.UnknownKindTimeout
-}
-
-// newerHeader leaves m to a program that reads its header, for as long as an unknown kind may wait: anybody who may
-// write to the queue can say that a newer program did.
-func (d *Decoder) newerHeader(m *Message, err error) {
-	if d.waitedLong(m) {
-		m.Die(newerProgram, err)
-		return
-	}
-	d.AwaitNewerProgram(m, min(NewerWait, d.To.Options.UnknownKindTimeout), err)
-}
-
-// AwaitNewerProgram leaves m to a program that knows what wrote it, and says so once in a while.
-func (d *Decoder) AwaitNewerProgram(m *Message, wait time.Duration, err error) {
-	m.PutBack(wait, err)
-	if d.To.Memory.NewerSeen(NewerWait) {
-		args := []any{"endpoint", d.To.Name, "message_id", m.ID.String(), "kind", wire.Shown(m.Kind), "error", err}
-		d.To.Log.Warn("edda: messages wait for a newer program", wire.AppendTrace(args, &m.Delivery.Info)...)
-	}
-}
-
 // Undecided reports whether a message is for one of several sagas, by the instance that it names.
 func (m *Message) Undecided() bool {
 	info := &m.Delivery.Info
@@ -228,12 +181,6 @@ func (m *Message) Undecided() bool {
 
 var ErrReadExited = errors.New("a function ended its goroutine (runtime.Goexit, or FailNow of package testing)")
 
-const (
-	unknownWait = 5 * time.Second
-	NewerWait   = time.Minute
-)
-
-const newerProgram = "newer program" // the reason of such a dead letter
 // RuntimeOf returns what a step of m runs with. There is one for the whole batch, since steps run one after another.
 func (d *Decoder) RuntimeOf(m *Message) *saga.Runtime {
 	d.Runtime.In = m.Delivery

@@ -19,6 +19,7 @@ type Memory struct {
 	toFail    map[saga.ID]error     // messages whose next step is to fail with this error
 	waiting   map[Handle]struct{}   // instances that one worker of this process waits for
 	newer     time.Time             // when it was last said that a message waits for a newer program
+	unknown   map[string]struct{}   // kinds of which it was said that their messages wait
 }
 
 // Handle names an instance before and after it is loaded: by key or by id.
@@ -40,6 +41,7 @@ const (
 	longestWait  = 50 * time.Millisecond
 	FreeTroubles = 5 // in a row, before trouble during a step counts as that step's failure
 	mostRemember = 100_000
+	mostKinds    = 100 // that no program knows; senders make them up, and the log must not grow with them
 )
 
 // New returns an empty memory.
@@ -47,6 +49,7 @@ func New() *Memory {
 	return &Memory{
 		held: map[Handle]*Holding{}, contended: map[Handle]contention{}, lost: map[saga.ID]int{},
 		trouble: map[saga.ID]int{}, toFail: map[saga.ID]error{}, waiting: map[Handle]struct{}{},
+		unknown: map[string]struct{}{},
 	}
 }
 
@@ -216,6 +219,18 @@ func (m *Memory) NewerSeen(wait time.Duration) bool {
 		return false
 	}
 	m.newer = time.Now()
+	return true
+}
+
+// NewKind reports whether to say that messages of a kind wait for a program that knows it: once for each kind, and for
+// mostKinds of them.
+func (m *Memory) NewKind(kind string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, said := m.unknown[kind]; said || len(m.unknown) >= mostKinds {
+		return false
+	}
+	m.unknown[kind] = struct{}{}
 	return true
 }
 

@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,4 +45,19 @@ func TestInstanceThatLostWaits(t *testing.T) {
 			t.Error("it waits though it need not")
 		}
 	})
+}
+
+// Senders make kinds up: the log has a line for each of the first hundred, and no more.
+func TestNewKindIsSaidOnceAndOfAHundredKinds(t *testing.T) {
+	m, said := New(), 0
+	for range 2 {
+		for n := range 2 * mostKinds {
+			if m.NewKind(strconv.Itoa(n)) {
+				said++
+			}
+		}
+	}
+	if said != mostKinds {
+		t.Errorf("%d kinds were said, want %d", said, mostKinds)
+	}
 }

@@ -1,0 +1,73 @@
+package delivery
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/wire"
+)
+
+const (
+	unknownWait = 5 * time.Second
+	NewerWait   = time.Minute
+)
+
+const newerProgram = "newer program" // the reason of such a dead letter
+
+// unknownRemedy is what to do about a kind that an endpoint does not know.
+const unknownRemedy = "run a program whose endpoint handles this kind; a message that has waited until then becomes " +
+	"a dead letter"
+
+// unknownPause grows with the time that a message has waited, a quarter of it: each look at a message writes its row
+// anew, and what has been unknown for minutes may wait for one more.
+func (d *Decoder) unknownPause(m *Message) time.Duration {
+	if m.FirstFailed.IsZero() {
+		return unknownWait
+	}
+	return max(unknownWait, min(d.Now.Sub(m.FirstFailed)/4, NewerWait))
+}
+
+// unknownKind: in a rolling deploy the new kind arrives before the new program is everywhere. It waits, which costs no
+// attempt, and only when it has been unknown for a long time is it a dead letter. A kind that somebody has forgotten
+// looks the same, so the log says it of the first message of each kind.
+func (d *Decoder) unknownKind(m *Message) {
+	err := fmt.Errorf("%s: %w; this endpoint consumes %v", wire.Shown(m.Kind), ErrUnknownKind, d.To.Handlers.Kinds())
+	if d.waitedLong(m) {
+		m.Die("unknown kind", err)
+		return
+	}
+	m.PutBack(min(d.unknownPause(m), d.To.Options.UnknownKindTimeout), err)
+	if d.To.Memory.NewKind(m.Kind) {
+		args := []any{"endpoint", d.To.Name, "message_id", m.ID.String(), "kind", wire.Shown(m.Kind), "until",
+			m.FirstFailed.Add(d.To.Options.UnknownKindTimeout).UTC(), "remedy", unknownRemedy, "error", err}
+		d.To.Log.Warn("edda: messages wait for a program that knows their kind",
+			wire.AppendTrace(args, &m.Delivery.Info)...)
+	}
+}
+
+// waitedLong reports whether m has waited for a program that understands it for as long as it may.
+func (d *Decoder) waitedLong(m *Message) bool {
+	if m.FirstFailed.IsZero() {
+		m.FirstFailed = d.Now
+	}
+	return d.Now.Sub(m.FirstFailed) >= d.To.Options.UnknownKindTimeout
+}
+
+// newerHeader leaves m to a program that reads its header, for as long as an unknown kind may wait: anybody who may
+// write to the queue can say that a newer program did.
+func (d *Decoder) newerHeader(m *Message, err error) {
+	if d.waitedLong(m) {
+		m.Die(newerProgram, err)
+		return
+	}
+	d.AwaitNewerProgram(m, min(NewerWait, d.To.Options.UnknownKindTimeout), err)
+}
+
+// AwaitNewerProgram leaves m to a program that knows what wrote it, and says so once in a while.
+func (d *Decoder) AwaitNewerProgram(m *Message, wait time.Duration, err error) {
+	m.PutBack(wait, err)
+	if d.To.Memory.NewerSeen(NewerWait) {
+		args := []any{"endpoint", d.To.Name, "message_id", m.ID.String(), "kind", wire.Shown(m.Kind), "error", err}
+		d.To.Log.Warn("edda: messages wait for a newer program", wire.AppendTrace(args, &m.Delivery.Info)...)
+	}
+}
