@@ -20,7 +20,11 @@ func main() {
 }
 
 // settings are the flags.
-type settings struct{ root, out, version, serve string }
+type settings struct {
+	root, out, version, serve string
+
+	label string // of what is served: it stays when a file has changed
+}
 
 func run(ctx context.Context, args []string) error {
 	var set settings
@@ -36,6 +40,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	set.label = built.version
 	page := filepath.Join(set.out, filepath.FromSlash(built.version), "index.html")
 	_, _ = fmt.Fprintf(os.Stdout, "%d pages: %s\n", len(built.all()), page)
 	if set.serve != "" {
@@ -47,6 +52,9 @@ func run(ctx context.Context, args []string) error {
 // build makes one version.
 func (set settings) build(ctx context.Context) (*site, error) {
 	from, done := workTree(ctx, set.root), func() {}
+	if set.label != "" {
+		from.version = set.label
+	}
 	if set.version != "" {
 		var err error
 		if from, done, err = committed(ctx, set.root, set.version); err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -33,7 +34,8 @@ func (set settings) handler(ctx context.Context) http.Handler {
 		lock.Lock()
 		defer lock.Unlock()
 		newest := set.changed()
-		if path.Ext(r.URL.Path) == ".html" && newest.After(built) {
+		page := path.Ext(r.URL.Path) == ".html" || strings.HasSuffix(r.URL.Path, "/")
+		if page && newest.After(built) {
 			if _, err := set.build(ctx); err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return

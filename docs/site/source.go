@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/mod/semver"
 )
 
 // source is what a site is built from.
@@ -19,19 +21,19 @@ type source struct {
 	files    fs.FS  // the repository
 	version  string // the label, which is a folder of the site too
 	ref      string // the commit or tag that links to files lead to
-	released bool   // it is a tag
+	released bool   // it is the tag of a release
 }
 
 // workTree is the repository at root, as it is on the disk.
 func workTree(ctx context.Context, root string) source {
 	s := source{files: os.DirFS(root), version: "dev", ref: branch}
-	if label, err := git(ctx, root, "describe", "--tags", "--always", "--dirty"); err == nil {
+	if label, err := git(ctx, root, "describe", "--tags", "--match", "v[0-9]*", "--always", "--dirty"); err == nil {
 		s.version = label
 	}
 	if commit, err := git(ctx, root, "rev-parse", "HEAD"); err == nil {
 		s.ref = commit
 	}
-	s.released = isTag(ctx, root, s.version)
+	s.released = isRelease(ctx, root, s.version)
 	return s
 }
 
@@ -61,13 +63,17 @@ func committed(ctx context.Context, root, version string) (s source, done func()
 		return source{}, nil, err
 	}
 	s = source{files: os.DirFS(dir), version: commit[:shortCommit], ref: commit}
-	if isTag(ctx, root, version) {
+	if isRelease(ctx, root, version) {
 		s.version, s.ref, s.released = version, version, true
 	}
 	return s, done, nil
 }
 
-func isTag(ctx context.Context, root, name string) bool {
+// isRelease reports whether a name is the tag of a release of Edda.
+func isRelease(ctx context.Context, root, name string) bool {
+	if !semver.IsValid(name) {
+		return false
+	}
 	_, err := git(ctx, root, "show-ref", "--verify", "--quiet", "refs/tags/"+name)
 	return err == nil
 }

@@ -120,3 +120,36 @@ func TestAVersionThatIsNot(t *testing.T) {
 		}
 	}
 }
+
+// A module below the root has tags of its own, which are no releases of Edda.
+func TestATagOfAModuleBelowIsNoRelease(t *testing.T) {
+	t.Parallel()
+	root := repositoryOf(t)
+	release(t, root, "eddaotel/v0.1.0", "A module below.")
+	if s := workTree(t.Context(), root); s.released || strings.Contains(s.version, "/") {
+		t.Errorf("the work tree is version %s, released %t", s.version, s.released)
+	}
+	if isRelease(t.Context(), root, "eddaotel/v0.1.0") {
+		t.Error("the tag of a module below is a release")
+	}
+}
+
+// A site that is served keeps its address when a file changes.
+func TestServingKeepsItsLabel(t *testing.T) {
+	t.Parallel()
+	root := repositoryOf(t)
+	release(t, root, "v0.1.0", "The first.")
+	set := settings{root: root, out: t.TempDir()}
+	first, err := set.build(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	set.label = first.version
+	if err := save(filepath.Join(root, "docs", "guide", "a.md"), []byte("# A\n\nChanged.\n")); err != nil {
+		t.Fatal(err)
+	}
+	second, err := set.build(t.Context())
+	if err != nil || second.version != first.version {
+		t.Errorf("the label was %s and is %s, %v", first.version, second.version, err)
+	}
+}

@@ -132,6 +132,9 @@ func (p places) find(major int) (string, bool) {
 			return dir, true
 		}
 	}
+	if p.downloads.Dir == "" || !ours(p.downloads.Dir) {
+		return "", false // in /var/tmp anybody may have made it
+	}
 	return p.downloads.Find(wanted(major))
 }
 

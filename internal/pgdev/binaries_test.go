@@ -120,7 +120,15 @@ func TestADirectoryThatOthersMayWriteToGetsNoDownload(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // that is what is refused
 		t.Fatal(err)
 	}
-	p := places{downloads: release.Store{Dir: dir}}
+	p := places{downloads: release.Store{Dir: dir, System: "linux-x64"}}
+	planted := filepath.Join(dir, "17.10.0-beta.17", "bin")
+	install(t, planted, "initdb", "postgres")
+	if _, ok := (release.Store{Dir: dir, System: "linux-x64"}).Find(release.Default); !ok {
+		t.Fatal("the trap is none: its version is another one")
+	}
+	if found, ok := p.find(anyVersion); ok {
+		t.Errorf("found in %s, where others may write", found)
+	}
 	if _, err := p.binaries(t.Context(), t.Output(), anyVersion); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a download into %s: %v", dir, err)
 	}

@@ -52,6 +52,7 @@ func (p places) download(ctx context.Context, log io.Writer, major int) (string,
 	if dir, ok := p.find(major); ok {
 		return dir, nil
 	}
+	p.downloads.Tidy()
 	return p.downloads.Get(ctx, log, wanted(major))
 }
 

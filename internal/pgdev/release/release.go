@@ -91,6 +91,17 @@ func (s Store) Find(major int) (bin string, ok bool) {
 	return bin, err == nil
 }
 
+// Tidy removes what processes have left that were killed while they downloaded. The caller sees to it that no process
+// downloads now.
+func (s Store) Tidy() {
+	left, _ := filepath.Glob(filepath.Join(s.Dir, scratchPattern)) // the only error is a malformed pattern
+	for _, dir := range left {
+		_ = os.RemoveAll(dir) // it takes room, and does no harm
+	}
+}
+
+const scratchPattern = "download-*"
+
 // Get downloads the release of this major version, writing to log what it does, and returns the directory of initdb and
 // postgres. It is ErrNone if there is none for this system. Two processes that call it at the same time both download.
 func (s Store) Get(ctx context.Context, log io.Writer, major int) (bin string, err error) {
@@ -101,7 +112,7 @@ func (s Store) Get(ctx context.Context, log io.Writer, major int) (bin string, e
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return "", fmt.Errorf("make a directory for PostgreSQL: %w", err)
 	}
-	scratch, err := os.MkdirTemp(s.Dir, "download-")
+	scratch, err := os.MkdirTemp(s.Dir, scratchPattern)
 	if err != nil {
 		return "", fmt.Errorf("make a directory for PostgreSQL: %w", err)
 	}

@@ -166,6 +166,21 @@ func TestTwoThatGetAReleaseAtOnceHaveOne(t *testing.T) {
 	left(t, s, "17.1.0")
 }
 
+func TestTidyRemovesWhatAKilledProcessLeft(t *testing.T) {
+	t.Parallel()
+	content := postgres(t)
+	s := registry(t, content, content)
+	if err := os.MkdirAll(filepath.Join(s.Dir, "download-1", "unpacked"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(t.Context(), t.Output(), 17); err != nil {
+		t.Fatal(err)
+	}
+	left(t, s, "17.1.0 download-1")
+	s.Tidy()
+	left(t, s, "17.1.0")
+}
+
 func TestEveryVersionHasARelease(t *testing.T) {
 	t.Parallel()
 	for _, system := range []string{"linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"} {
