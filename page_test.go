@@ -33,7 +33,7 @@ func examplesOf() map[string][]string {
 		"docs/tutorial/4-break-and-repair.md": inFolder("examples/tutorial/part4", "bank.go", "shop.go", "payments.go",
 			"kill_test.go"),
 		"docs/tutorial/5-change.md": inFolder("examples/tutorial/part5", "messages.go", "payments.go", "shop.go",
-			"order.go", "order_test.go"),
+			"bank.go", "order.go", "order_test.go"),
 		"docs/tutorial/6-production.md": inFolder("examples/tutorial/part6", "setup.go", "main.go", "serve.go",
 			"site.go", "pages.go", "roles/main.go"),
 		"docs/guide/changing.md": inFolder("examples/changing", "rename.go", "members.go", "retire.go", "key.go",

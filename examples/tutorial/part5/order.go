@@ -1,3 +1,5 @@
+// page order
+
 package main
 
 import (
@@ -13,7 +15,6 @@ const (
 	shipAfter = 5 * time.Second // until then the customer may think again
 )
 
-// page state
 // euro is the currency of all orders that do not say another.
 const euro = "EUR"
 
@@ -34,9 +35,6 @@ func orderFromV1(old OrderV1) (Order, error) {
 	return Order{Cents: old.Cents, Currency: euro, Paid: old.Paid}, nil
 }
 
-// end
-
-// page place
 // Place asks for the money, and sets the time for it.
 func (o *Order) Place(ctx *saga.Context, m PlaceOrder) error {
 	if !ctx.IsNew() {
@@ -47,8 +45,6 @@ func (o *Order) Place(ctx *saga.Context, m PlaceOrder) error {
 	ctx.Timeout(payWithin, PaymentDue{}, saga.Named("payment"))
 	return nil
 }
-
-// end
 
 // Charged is called with the answer. The time for the payment is over, and that until the shipping begins.
 func (o *Order) Charged(ctx *saga.Context, m CardCharged) error {
@@ -79,7 +75,6 @@ func tooLate(ctx *saga.Context, m CardCharged) error {
 	return nil
 }
 
-// page define
 // Orders says which message goes to which method, and to which order.
 var Orders = saga.Define("order", saga.Options{StateVersion: 2},
 	saga.StartedBy(func(m PlaceOrder) string { return m.Order }, (*Order).Place),
