@@ -94,3 +94,14 @@ func (p *process) ends() {
 		p.t.Errorf("the program did not end as it should: %v", err)
 	}
 }
+
+// fails waits for a line with text, and for an end that is an error.
+func (p *process) fails(text string) {
+	p.t.Helper()
+	p.says(text)
+	for range p.lines { // Wait closes the pipe
+	}
+	if err := p.cmd.Wait(); err == nil {
+		p.t.Errorf("the program said %q and ended as if nothing had happened", text)
+	}
+}

@@ -22,7 +22,10 @@ func TestProductionRunsWithARoleThatCreatesNothing(t *testing.T) {
 			"SHOP_READER=" + reader, "SHOP_PASSWORD=fjalar", "SHOP_LISTEN=127.0.0.1:0",
 			"SHOP_OPERATORS=127.0.0.1:0"}, arguments...)
 	}
+	start(t, program, []string{"DATABASE_URL="}).fails("DATABASE_URL is not set")
+	start(t, program, []string{"DATABASE_URL=" + as(owner), "SHOP_RUNTIME="}, "setup").fails("SHOP_RUNTIME is not set")
 	runs(owner, "setup").ends()
+	runs(runtime, "setup").fails("set up as " + runtime + ", which has to own the schema: ")
 	if _, err := open(t, as(runtime)).Exec(t.Context(), `CREATE TABLE edda.mine ()`); err == nil {
 		t.Error("the runtime creates a table")
 	}

@@ -5,11 +5,13 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddadev"
+	"github.com/edda-go/edda/saga"
 )
 
 func main() {
@@ -20,7 +22,7 @@ func main() {
 	}
 }
 
-// run runs the shop until ctx ends, and places an order for each of these numbers.
+// run runs the shop until ctx ends, and places or cancels these orders.
 func run(ctx context.Context, numbers []string) error {
 	pool, err := eddadev.Connect(ctx, "shop") // DATABASE_URL, or a Postgres that it starts
 	if err != nil {
@@ -38,11 +40,16 @@ func run(ctx context.Context, numbers []string) error {
 	return eddadev.Run(ctx, b, append(runners, customer(b, numbers))...)
 }
 
-// customer places the orders. It is no part of the shop: in part 6 a web handler does this.
+// customer places the orders, and cancels those with a minus. It is no part of the shop: in part 6 a web handler places
+// the orders.
 func customer(b *bus.Bus, numbers []string) edda.Runner {
 	return edda.RunnerFunc(func(ctx context.Context) error {
 		for _, number := range numbers {
-			if _, err := b.Send(ctx, PlaceOrder{Order: number, Cents: 1990}); err != nil {
+			var m saga.Message = PlaceOrder{Order: number, Cents: 1990}
+			if order, cancels := strings.CutPrefix(number, "-"); cancels {
+				m = CancelOrder{Order: order}
+			}
+			if _, err := b.Send(ctx, m); err != nil {
 				return err
 			}
 		}

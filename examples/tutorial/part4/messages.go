@@ -20,11 +20,17 @@ type RefundCard struct {
 	Cents int `json:"cents"`
 }
 
+// CancelOrder is what a customer sends who thinks again.
+type CancelOrder struct {
+	Order string `json:"order"`
+}
+
 // PaymentDue and ShippingDue are messages that an order sends to itself, for later.
 type PaymentDue struct{}
 type ShippingDue struct{}
 
 func (PlaceOrder) Kind() string  { return "order.place" }
+func (CancelOrder) Kind() string { return "order.cancel" }
 func (ChargeCard) Kind() string  { return "card.charge" }
 func (CardCharged) Kind() string { return "card.charged" }
 func (RefundCard) Kind() string  { return "card.refund" }

@@ -21,6 +21,7 @@ var (
 // thisYear is the key that the bank accepts.
 const thisYear = "2026"
 
+// page charge
 // charge takes money once for each request. The first answer for each request is lost on its way.
 func (b *bank) charge(request string, cents int, currency string) error {
 	if b.key != thisYear {
@@ -36,3 +37,5 @@ func (b *bank) charge(request string, cents int, currency string) error {
 	b.taken[request] = cents
 	return errBroken
 }
+
+// end

@@ -1,3 +1,5 @@
+// page order
+
 package main
 
 import (
@@ -13,7 +15,6 @@ const (
 	shipAfter = 5 * time.Second // until then the customer may think again
 )
 
-// page state
 // euro is the currency of all orders that do not say another.
 const euro = "EUR"
 
@@ -34,9 +35,6 @@ func orderFromV1(old OrderV1) (Order, error) {
 	return Order{Cents: old.Cents, Currency: euro, Paid: old.Paid}, nil
 }
 
-// end
-
-// page place
 // Place asks for the money, and sets the time for it.
 func (o *Order) Place(ctx *saga.Context, m PlaceOrder) error {
 	if !ctx.IsNew() {
@@ -48,14 +46,22 @@ func (o *Order) Place(ctx *saga.Context, m PlaceOrder) error {
 	return nil
 }
 
-// end
-
 // Charged is called with the answer. The time for the payment is over, and that until the shipping begins.
 func (o *Order) Charged(ctx *saga.Context, m CardCharged) error {
 	o.Paid = true
 	log.Printf("order %s: %d cents are paid, in %s", ctx.Key(), m.Cents, o.Currency)
 	ctx.CancelTimeout("payment")
 	ctx.Timeout(shipAfter, ShippingDue{}, saga.Named("shipping"))
+	return nil
+}
+
+// Cancel is called if the customer thinks again before the shipping.
+func (o *Order) Cancel(ctx *saga.Context, _ CancelOrder) error {
+	log.Printf("order %s: cancelled by the customer", ctx.Key())
+	if o.Paid {
+		ctx.Send(RefundCard{Cents: o.Cents})
+	}
+	ctx.Complete()
 	return nil
 }
 
@@ -79,10 +85,10 @@ func tooLate(ctx *saga.Context, m CardCharged) error {
 	return nil
 }
 
-// page define
 // Orders says which message goes to which method, and to which order.
 var Orders = saga.Define("order", saga.Options{StateVersion: 2},
 	saga.StartedBy(func(m PlaceOrder) string { return m.Order }, (*Order).Place),
+	saga.Handles(func(m CancelOrder) string { return m.Order }, (*Order).Cancel),
 	saga.OnReply((*Order).Charged, saga.IfMissingDo(tooLate)),
 	saga.OnTimeout((*Order).Unpaid),
 	saga.OnTimeout((*Order).Ship),

@@ -1,3 +1,5 @@
+// page payments
+
 package main
 
 import (
@@ -25,16 +27,15 @@ func (p payments) charge(ctx *bus.Context, m ChargeCard) error {
 	return nil
 }
 
-// page accept
 // chargeFromV1 makes an old message a new one.
 func chargeFromV1(old ChargeCardV1) (ChargeCard, error) {
 	return ChargeCard{Cents: old.Cents, Currency: euro}, nil
 }
-
-// end
 
 // refund is a handler too. A real one calls the bank as charge does, with the id of its message as the key.
 func (p payments) refund(ctx *bus.Context, m RefundCard) error {
 	log.Printf("payments: %d cents go back, under the key %s", m.Cents, ctx.Info().ID)
 	return nil
 }
+
+// end

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
+
+var errNoDatabase = errors.New("DATABASE_URL is not set: it names the database, and the role")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -24,7 +27,11 @@ func main() {
 
 // run does what the command says, with the role that DATABASE_URL names.
 func run(ctx context.Context, command string) error {
-	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	database := os.Getenv("DATABASE_URL")
+	if database == "" {
+		return errNoDatabase
+	}
+	pool, err := pgxpool.New(ctx, database)
 	if err != nil {
 		return err
 	}

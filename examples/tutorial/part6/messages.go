@@ -19,10 +19,6 @@ type ChargeCardV1 struct {
 	Cents int `json:"cents"`
 }
 
-func (PlaceOrder) Kind() string   { return "order.place" }
-func (ChargeCard) Kind() string   { return "card.charge.v2" }
-func (ChargeCardV1) Kind() string { return "card.charge" }
-
 // CardCharged is the answer.
 type CardCharged struct {
 	Cents   int    `json:"cents"`
@@ -34,14 +30,20 @@ type RefundCard struct {
 	Cents int `json:"cents"`
 }
 
+// CancelOrder is what a customer sends who thinks again.
+type CancelOrder struct {
+	Order string `json:"order"`
+}
+
 // PaymentDue and ShippingDue are messages that an order sends to itself, for later.
 type PaymentDue struct{}
-
-// ShippingDue says that the customer has had the time to think again.
 type ShippingDue struct{}
 
-// Kind names the message for ever: it is stored with each.
-func (CardCharged) Kind() string { return "card.charged" }
-func (RefundCard) Kind() string  { return "card.refund" }
-func (PaymentDue) Kind() string  { return "order.payment-due" }
-func (ShippingDue) Kind() string { return "order.shipping-due" }
+func (PlaceOrder) Kind() string   { return "order.place" }
+func (CancelOrder) Kind() string  { return "order.cancel" }
+func (ChargeCard) Kind() string   { return "card.charge.v2" }
+func (ChargeCardV1) Kind() string { return "card.charge" }
+func (CardCharged) Kind() string  { return "card.charged" }
+func (RefundCard) Kind() string   { return "card.refund" }
+func (PaymentDue) Kind() string   { return "order.payment-due" }
+func (ShippingDue) Kind() string  { return "order.shipping-due" }

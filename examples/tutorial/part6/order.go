@@ -53,6 +53,16 @@ func (o *Order) Charged(ctx *saga.Context, m CardCharged) error {
 	return nil
 }
 
+// Cancel is called if the customer thinks again before the shipping.
+func (o *Order) Cancel(ctx *saga.Context, _ CancelOrder) error {
+	log.Printf("order %s: cancelled by the customer", ctx.Key())
+	if o.Paid {
+		ctx.Send(RefundCard{Cents: o.Cents})
+	}
+	ctx.Complete()
+	return nil
+}
+
 // Unpaid is called if no money came in time.
 func (o *Order) Unpaid(ctx *saga.Context, _ PaymentDue) error {
 	log.Printf("order %s: not paid, and cancelled", ctx.Key())
@@ -76,6 +86,7 @@ func tooLate(ctx *saga.Context, m CardCharged) error {
 // Orders says which message goes to which method, and to which order.
 var Orders = saga.Define("order", saga.Options{StateVersion: 2},
 	saga.StartedBy(func(m PlaceOrder) string { return m.Order }, (*Order).Place),
+	saga.Handles(func(m CancelOrder) string { return m.Order }, (*Order).Cancel),
 	saga.OnReply((*Order).Charged, saga.IfMissingDo(tooLate)),
 	saga.OnTimeout((*Order).Unpaid),
 	saga.OnTimeout((*Order).Ship),

@@ -35,6 +35,20 @@ func TestPaidOrderIsShipped(t *testing.T) {
 	}
 }
 
+func TestCustomerCancels(t *testing.T) {
+	r, ask := placed(t)
+	if err := r.Reply(ask, CardCharged{Cents: 1990}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Deliver(CancelOrder{Order: "7"}); err != nil || r.Live("7") {
+		t.Errorf("a cancelled order is not complete: %v", err)
+	}
+	back := RefundCard{Cents: 1990}
+	if sent := r.Sent(); len(sent) != 1 || sent[0] != back {
+		t.Errorf("the order was cancelled and sent %v, want %v", sent, back)
+	}
+}
+
 func TestOrderIsCancelledInTime(t *testing.T) {
 	r, ask := placed(t)
 	if err := r.Advance(payWithin - time.Second); err != nil || !r.Live("7") {

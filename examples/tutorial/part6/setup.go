@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 
 	"github.com/edda-go/edda"
@@ -12,9 +14,22 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+var errNoRuntime = errors.New("SHOP_RUNTIME is not set: it names the role that runs the shop")
+
 // setup makes the tables and the queues, and gives the role of the runtime its rights. It may be done again at any
 // time, also while the shop runs.
 func setup(ctx context.Context, pool *pgxpool.Pool) error {
+	roles := migrate.Roles{Runtime: os.Getenv("SHOP_RUNTIME"), Reader: os.Getenv("SHOP_READER")}
+	if roles.Runtime == "" {
+		return errNoRuntime
+	}
+	if err := install(ctx, pool, roles); err != nil {
+		return fmt.Errorf("set up as %s, which has to own the schema: %w", pool.Config().ConnConfig.User, err)
+	}
+	return nil
+}
+
+func install(ctx context.Context, pool *pgxpool.Pool, roles migrate.Roles) error {
 	if err := migrate.Up(ctx, pool, migrate.Options{}); err != nil {
 		return err
 	}
@@ -33,7 +48,6 @@ func setup(ctx context.Context, pool *pgxpool.Pool) error {
 	if err := host.Install(ctx); err != nil {
 		return err
 	}
-	roles := migrate.Roles{Runtime: os.Getenv("SHOP_RUNTIME"), Reader: os.Getenv("SHOP_READER")}
 	script, err := migrate.Grants("", roles)
 	if err != nil {
 		return err
