@@ -10,6 +10,16 @@ WHERE (q.due, q.id) > ($2::timestamptz, $3::uuid)
 ORDER BY q.due, q.id
 LIMIT $1;
 
+-- name: unhandled
+-- The kinds of messages that were put back with an error that has the text $2, of the first $1 messages that are due
+-- within a minute, which is the longest that such a message waits.
+WITH near AS MATERIALIZED (
+    SELECT q.kind, q.first_failed, q.owner, q.last_error FROM :queue q
+    WHERE q.due > now() AND q.due <= now() + interval '1 minute' ORDER BY q.due, q.id LIMIT $1)
+SELECT s.kind, count(*), min(s.first_failed), (SELECT count(*) FROM near) >= $1 FROM near s
+WHERE s.first_failed IS NOT NULL AND s.owner IS NULL AND position($2::text IN s.last_error) > 0
+GROUP BY s.kind ORDER BY count(*) DESC, s.kind LIMIT 10;
+
 -- name: estimate_ready
 -- What the planner believes: reltuples of pg_class, scaled to the present size of the table, and the part of it that
 -- the statistics of due put before now.

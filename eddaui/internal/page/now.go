@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda/eddaui/internal/words"
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 
@@ -25,7 +26,7 @@ type nowPage struct {
 
 // sentence is one thing that needs somebody, or that nothing does.
 type sentence struct {
-	State string    `json:"state"` // dead, paused, nobody, behind, warning or well
+	State string    `json:"state"` // dead, paused, nobody, behind, unhandled, warning or well
 	About string    `json:"about"` // an endpoint, "" for the whole
 	Text  string    `json:"text"`
 	Since time.Time `json:"since,omitzero"`
@@ -64,6 +65,7 @@ type parts struct {
 	settings  operate.EndpointSettings
 	groups    []deadletter.Group
 	processes []whereabouts.Process
+	unhandled []flow.Unhandled
 }
 
 // CountTo is up to which number the messages of a queue and the letters of a group are counted one by one. Above it the
@@ -107,7 +109,7 @@ func (s *Source) Now(ctx context.Context, _ Ask) (Page, error) {
 }
 
 // rank is the order of sentences.
-var rank = map[string]int{"dead": 0, "nobody": 1, "behind": 2, "paused": 3, "warning": 4}
+var rank = map[string]int{"dead": 0, "nobody": 1, "behind": 2, "unhandled": 3, "paused": 4, "warning": 5}
 
 func allWell(rows []endpointRow) string {
 	return fmt.Sprintf("Nothing needs you: %s, none behind, no dead letter.",
@@ -150,7 +152,37 @@ func (r *endpointRow) sentences(now time.Time) (all []sentence) {
 	case time.Duration(r.Lag) > late:
 		say("behind", fmt.Sprintf("%s behind, %s", words.Span(time.Duration(r.Lag)), due(r.Ready)), time.Time{}, there)
 	}
+	if len(r.of.unhandled) > 0 {
+		text, since := unhandledKinds(r.of.unhandled)
+		say("unhandled", text, since, there)
+	}
 	return all
+}
+
+// unhandledKinds is what is said of messages that wait because no program knows their kinds, and since when they do.
+func unhandledKinds(all []flow.Unhandled) (text string, since time.Time) {
+	const named = 3
+	n, more, kinds := 0, "", []string{}
+	for _, u := range all {
+		if n += u.Messages; u.More {
+			more = " or more"
+		}
+		if len(kinds) < named {
+			kinds = append(kinds, view.Shortened(u.Kind, 60))
+		}
+		if since.IsZero() || u.Since.Before(since) {
+			since = u.Since
+		}
+	}
+	if len(all) > named {
+		kinds = append(kinds, "…")
+	}
+	wait := " wait"
+	if n == 1 {
+		wait = " waits"
+	}
+	return fmt.Sprintf("no program of it handles %s, and %s%s%s. Without a handler they become dead letters",
+		strings.Join(kinds, ", "), words.Of(int64(n), "message"), more, wait), since
 }
 
 func waiting(n int64) string {
@@ -185,6 +217,10 @@ func endpointsOf(ctx context.Context, s *Source) ([]endpointRow, error) {
 	if err != nil {
 		return nil, err
 	}
+	unhandled, err := s.Flow.Unhandled(ctx, withDelayed(queues)...)
+	if err != nil {
+		return nil, err
+	}
 	rows := make([]endpointRow, 0, len(queues))
 	for _, q := range queues {
 		r := endpointRow{
@@ -193,6 +229,8 @@ func endpointsOf(ctx context.Context, s *Source) ([]endpointRow, error) {
 		}
 		r.addDead(groups)
 		r.addProcesses(processes)
+		r.of.unhandled = slices.DeleteFunc(slices.Clone(unhandled),
+			func(u flow.Unhandled) bool { return u.Endpoint != r.Name })
 		for _, e := range set {
 			if e.Endpoint != r.Name {
 				continue
@@ -205,6 +243,16 @@ func endpointsOf(ctx context.Context, s *Source) ([]endpointRow, error) {
 		rows = append(rows, r)
 	}
 	return rows, nil
+}
+
+// withDelayed are the endpoints of queues that have messages which are due later.
+func withDelayed(queues []operate.QueueInfo) (names []string) {
+	for _, q := range queues {
+		if q.Delayed > 0 {
+			names = append(names, q.Endpoint)
+		}
+	}
+	return names
 }
 
 func (r *endpointRow) addDead(groups []deadletter.Group) {

@@ -15,7 +15,7 @@ var shapes = map[string]Shape{
 	"held": {"cross", "bad"}, "attempt failed": {"cross", "warn"}, "nobody": {"cross", "warn"},
 	"behind": {"circle", "warn"}, "retried": {"cross", "warn"}, "warning": {"circle", "warn"},
 	"delayed": {"timer", "wait"}, "retrying": {"timer", "warn"}, "timer": {"timer", "wait"},
-	"paused": {"pause", "warn"}, "orphan": {"pause", "warn"},
+	"paused": {"pause", "warn"}, "orphan": {"pause", "warn"}, "unhandled": {"circle", "warn"},
 	"ok": {"check", "good"}, "warn": {"circle", "warn"}, "bad": {"cross", "bad"},
 	"discarded": {"slash", "soft"}, "cancelled": {"slash", "soft"}, "ended": {"slash", "soft"},
 }
