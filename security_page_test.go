@@ -98,7 +98,7 @@ func securitySQL(t *testing.T, name, schema string) string {
 		t.Fatalf("docs/operate/security.md has no block %q", name)
 	}
 	return strings.NewReplacer("edda.", pgx.Identifier{schema}.Sanitize()+".", ":'person'", pg.Literal(person),
-		":'key'", pg.Literal(personKey)).Replace(block[1])
+		":'key'", pg.Literal(personKey), ":'saga'", pg.Literal("person")).Replace(block[1])
 }
 
 // whereIs lists the tables with a row that has the text, as text or as bytes.

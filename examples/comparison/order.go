@@ -14,6 +14,9 @@ type Order struct {
 
 // Place asks for the money, and sets the time for it.
 func (o *Order) Place(ctx *saga.Context, m PlaceOrder) error {
+	if !ctx.IsNew() {
+		return nil // a second copy charges nothing
+	}
 	o.Cents = m.Cents
 	ctx.Send(ChargeCard{Cents: m.Cents})
 	ctx.Timeout(24*time.Hour, PaymentDue{})

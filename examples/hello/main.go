@@ -33,6 +33,9 @@ func (PaymentDue) Kind() string  { return "order.payment-due" }
 type Order struct{ Cents int } // the state of one order: a row in Postgres
 
 func (o *Order) Place(ctx *saga.Context, m PlaceOrder) error {
+	if !ctx.IsNew() {
+		return nil // a second copy charges nothing
+	}
 	o.Cents = m.Cents
 	ctx.Send(ChargeCard{Cents: m.Cents})
 	ctx.Timeout(time.Minute, PaymentDue{}) // no restart loses it
