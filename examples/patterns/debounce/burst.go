@@ -10,7 +10,7 @@ import (
 
 const (
 	quiet   = 2 * time.Second  // without an edit, and the burst is over
-	longest = 30 * time.Second // a burst, for those who never stop typing
+	longest = 30 * time.Second // at most, for a document that is edited all the time
 )
 
 // Burst is the state of a document while it is edited.
