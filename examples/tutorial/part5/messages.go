@@ -34,7 +34,7 @@ type RefundCard struct {
 	Currency string `json:"currency,omitempty"` // new; "" is EUR
 }
 
-// CancelOrder is what a customer sends who thinks again.
+// CancelOrder takes an order back. A customer sends it.
 type CancelOrder struct {
 	Order string `json:"order"`
 }
