@@ -20,7 +20,7 @@ type RefundCard struct {
 	Cents int `json:"cents"`
 }
 
-// CancelOrder is what a customer sends who thinks again.
+// CancelOrder takes an order back. A customer sends it.
 type CancelOrder struct {
 	Order string `json:"order"`
 }

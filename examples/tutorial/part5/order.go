@@ -59,7 +59,7 @@ func (o *Order) Charged(ctx *saga.Context, m CardCharged) error {
 func (o *Order) Cancel(ctx *saga.Context, _ CancelOrder) error {
 	log.Printf("order %s: cancelled by the customer", ctx.Key())
 	if o.Paid {
-		ctx.Send(RefundCard{Cents: o.Cents})
+		ctx.Send(RefundCard{Cents: o.Cents, Currency: o.Currency})
 	}
 	ctx.Complete()
 	return nil
@@ -81,7 +81,7 @@ func (o *Order) Ship(ctx *saga.Context, _ ShippingDue) error {
 
 // tooLate gives money back that came after the end of its order.
 func tooLate(ctx *saga.Context, m CardCharged) error {
-	ctx.Send(RefundCard{Cents: m.Cents})
+	ctx.Send(RefundCard{Cents: m.Cents, Currency: cmp.Or(m.Currency, euro)})
 	return nil
 }
 

@@ -43,7 +43,7 @@ func TestCustomerCancels(t *testing.T) {
 	if err := r.Deliver(CancelOrder{Order: "7"}); err != nil || r.Live("7") {
 		t.Errorf("a cancelled order is not complete: %v", err)
 	}
-	back := RefundCard{Cents: 1990}
+	back := RefundCard{Cents: 1990, Currency: euro}
 	if sent := r.Sent(); len(sent) != 1 || sent[0] != back {
 		t.Errorf("the order was cancelled and sent %v, want %v", sent, back)
 	}
@@ -60,7 +60,7 @@ func TestOrderIsCancelledInTime(t *testing.T) {
 	if err := r.Reply(ask, CardCharged{Cents: 1990}); err != nil {
 		t.Fatal(err)
 	}
-	back := RefundCard{Cents: 1990}
+	back := RefundCard{Cents: 1990, Currency: euro}
 	if sent := r.Sent(); len(sent) != 1 || sent[0] != back {
 		t.Errorf("late money: the order sent %v, want %v", sent, back)
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"log"
 
@@ -23,7 +24,7 @@ func (p payments) charge(ctx *bus.Context, m ChargeCard) error {
 	case err != nil:
 		return err // it is tried again
 	}
-	ctx.Reply(CardCharged{Cents: m.Cents, Receipt: key})
+	ctx.Reply(CardCharged{Cents: m.Cents, Currency: m.Currency, Receipt: key})
 	return nil
 }
 
@@ -34,7 +35,7 @@ func chargeFromV1(old ChargeCardV1) (ChargeCard, error) {
 
 // refund is a handler too. A real one calls the bank as charge does, with the id of its message as the key.
 func (p payments) refund(ctx *bus.Context, m RefundCard) error {
-	log.Printf("payments: %d cents go back, under the key %s", m.Cents, ctx.Info().ID)
+	log.Printf("payments: %d cents in %s go back, under the key %s", m.Cents, cmp.Or(m.Currency, euro), ctx.Info().ID)
 	return nil
 }
 

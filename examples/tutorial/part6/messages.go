@@ -21,16 +21,18 @@ type ChargeCardV1 struct {
 
 // CardCharged is the answer.
 type CardCharged struct {
-	Cents   int    `json:"cents"`
-	Receipt string `json:"receipt"` // of the bank
+	Cents    int    `json:"cents"`
+	Currency string `json:"currency,omitempty"` // new; "" is EUR
+	Receipt  string `json:"receipt"`            // of the bank
 }
 
 // RefundCard gives money back.
 type RefundCard struct {
-	Cents int `json:"cents"`
+	Cents    int    `json:"cents"`
+	Currency string `json:"currency,omitempty"` // new; "" is EUR
 }
 
-// CancelOrder is what a customer sends who thinks again.
+// CancelOrder takes an order back. A customer sends it.
 type CancelOrder struct {
 	Order string `json:"order"`
 }

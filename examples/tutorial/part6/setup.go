@@ -29,6 +29,7 @@ func setup(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
+// install does what only the owner of the schema may do.
 func install(ctx context.Context, pool *pgxpool.Pool, roles migrate.Roles) error {
 	if err := migrate.Up(ctx, pool, migrate.Options{}); err != nil {
 		return err
