@@ -23,13 +23,14 @@ func TestDemo(t *testing.T) {
 	}
 	says(t, s.out, "Look at it in a browser: http://127.0.0.1:", "orders=20 wrong=0", "What happened to order 7:")
 	for wrong, reason := range map[string]string{"demo --orders 0": "--orders 0: want 1 or more",
-		"demo --world nowhere": "nowhere", "demo now": "unknown command"} {
+		"demo --world nowhere": "nowhere", "demo now": "unknown command", "demo --pages 0.0.0.0:0": "loopback",
+		"demo --world shop --pages :7433": "loopback", "demo --pages nowhere": "loopback"} {
 		s := runWith(t.Context(), strings.Fields(wrong)...)
 		if s.code != exitUsage || !strings.Contains(s.err, reason) {
 			t.Errorf("edda %s: %+v", wrong, s)
 		}
 	}
-	if s := runWith(t.Context(), "demo", "--pages", "nowhere", "--database", dsn); s.code != exitFailed {
+	if s := runWith(t.Context(), "demo", "--pages", "127.0.0.1", "--database", dsn); s.code != exitFailed {
 		t.Errorf("pages at no address: %+v", s)
 	}
 }
@@ -57,6 +58,18 @@ func TestDemoOfAWorld(t *testing.T) {
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		t.Errorf("%s: %s", at, response.Status)
+	}
+	rebound, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rebound.Host = "site.example:7433" // points to this machine
+	if response, err = http.DefaultClient.Do(rebound); err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusForbidden {
+		t.Errorf("a request that names another host: %s", response.Status)
 	}
 	stop()
 	if got := <-code; got != exitDone {

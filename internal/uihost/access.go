@@ -157,7 +157,7 @@ func (a *access) authorize(r *http.Request) (eddaui.Actor, error) {
 			return eddaui.Actor{}, errUnknown
 		}
 	default:
-		if !hostIsLoopback(r.Host) { // a name of another site may have been pointed here
+		if !HostIsLoopback(r.Host) { // a name of another site may have been pointed here
 			return eddaui.Actor{}, errHost
 		}
 		if cookie, err := r.Cookie(cookieName); err != nil || !equal(cookie.Value, a.session) {
@@ -173,7 +173,9 @@ func equal(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-func hostIsLoopback(host string) bool {
+// HostIsLoopback reports whether a host, with or without a port, can only be this machine. A host of a request that is
+// another one may be a name of another site that has been pointed here.
+func HostIsLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
@@ -196,7 +198,7 @@ func (a *access) trusts(remote string) bool {
 // guard answers requests with a token, and asks for a password where one is needed.
 func (a *access) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if query := r.URL.Query(); a.session != "" && query.Has("token") && hostIsLoopback(r.Host) {
+		if query := r.URL.Query(); a.session != "" && query.Has("token") && HostIsLoopback(r.Host) {
 			a.enter(w, r, query)
 			return
 		}

@@ -10,9 +10,32 @@ import (
 
 	"github.com/edda-go/edda/eddaui"
 	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/uihost"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
+
+var (
+	errAddress = errors.New("visitors may do everything, so only this machine may reach them: want a loopback address, " +
+		"like 127.0.0.1:7433")
+	errHost = errors.New("the host that the request names is no loopback address")
+)
+
+// Check refuses an address that other machines can reach.
+func Check(address string) error {
+	if !uihost.HostIsLoopback(address) {
+		return fmt.Errorf("the pages at %q: %w", address, errAddress)
+	}
+	return nil
+}
+
+// visitor is everybody on this machine.
+func visitor(r *http.Request) (eddaui.Actor, error) {
+	if !uihost.HostIsLoopback(r.Host) { // a name of another site may have been pointed here
+		return eddaui.Actor{}, errHost
+	}
+	return eddaui.Actor{Name: "visitor", From: r.RemoteAddr, May: ^eddaui.May(0)}, nil // it is a play
+}
 
 // Server serves the pages. Visitors may do everything: it is a play.
 type Server struct {
@@ -20,17 +43,15 @@ type Server struct {
 	group    *run.Group
 }
 
-// Open listens on address, like 127.0.0.1:0, and serves until ctx ends or Close is called.
+// Open listens on a loopback address, like 127.0.0.1:0, and serves until ctx ends or Close is called.
 func Open(
 	ctx context.Context, address string, pool *pgxpool.Pool, schema string, sagas ...*saga.Definition,
 ) (*Server, error) {
+	if err := Check(address); err != nil {
+		return nil, err
+	}
 	//nolint:contextcheck // it connects when the first page is read
-	ui, err := eddaui.New(pool, eddaui.Options{
-		Schema: schema, Sagas: sagas,
-		Authorize: func(r *http.Request) (eddaui.Actor, error) {
-			return eddaui.Actor{Name: "visitor", From: r.RemoteAddr, May: ^eddaui.May(0)}, nil // it is a play
-		},
-	})
+	ui, err := eddaui.New(pool, eddaui.Options{Schema: schema, Sagas: sagas, Authorize: visitor})
 	if err != nil {
 		return nil, err
 	}
