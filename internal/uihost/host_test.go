@@ -51,7 +51,11 @@ func startAt(t *testing.T, o uihost.Options, log slog.Handler) (url string, stop
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- host.Serve(ctx, uihost.Database{Pool: pool}) }()
+	go func() {
+		err := host.Serve(ctx, uihost.Database{Pool: pool})
+		_ = in.Close() // so that nobody waits for the address
+		ended <- err
+	}()
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() {
 		t.Fatalf("it says nothing: %v", <-ended)
