@@ -236,7 +236,7 @@ func (c *inputs) became(endpoint string, id saga.ID) (r result) {
 					r = result{fate: "discarded", text: e.Reason}
 				}
 			case bus.Retried:
-				if e.Info.ID == id && e.Delay > time.Second {
+				if e.Info.ID == id && e.Delay > time.Second/2 {
 					r = result{fate: "parked", err: e.Err, text: e.Err.Error()}
 				}
 			case bus.DeadLettered:

@@ -203,7 +203,7 @@ func (c *inputs) newerLog() []result {
 		bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
 	c.until("it is put back", func() bool {
 		return c.count(`SELECT count(*) FROM `+c.queue(c.name)+
-			` WHERE due > now() + interval '50 s' AND attempt = 0`) == 1
+			` WHERE first_failed IS NOT NULL AND attempt = 0`) == 1
 	})
 	c.until("it is logged", func() bool { return log() != "" })
 	r := result{fate: "not logged", text: strings.TrimSpace(log())}

@@ -239,6 +239,33 @@ func TestQuarantineEnds(t *testing.T) {
 	}
 }
 
+// An endpoint that stops, while others of its process run, ends no quarantine.
+func TestQuarantineOutlivesAnEndpointThatStops(t *testing.T) {
+	var texts lines
+	w := newPoisoned(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&texts, nil))})
+	handle := bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error { return nil })
+	w.start("others", bus.EndpointOptions{}, bus.HandleTx(hears))
+	stop := w.start("poisoned", bus.EndpointOptions{}, handle)
+	renew := func() {
+		t.Helper()
+		if err := bus.RenewNow(t.Context(), w.bus); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.send(innocent{})
+	w.send(shipped{})
+	w.untilEmpty("poisoned") // so both run
+	w.untilEmpty("others")
+	w.died("1 second")
+	renew()
+	stop()
+	renew()
+	if text := texts.String(); strings.Count(text, "edda: quarantine began\"") != 2 ||
+		strings.Contains(text, "edda: quarantine ended") {
+		t.Errorf("want two quarantines that begin and none that ends:\n%s", text)
+	}
+}
+
 // lines is a log that several goroutines write.
 type lines struct {
 	mu   sync.Mutex

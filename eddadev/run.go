@@ -2,10 +2,8 @@ package eddadev
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 
 	"github.com/edda-go/edda"
@@ -20,9 +18,7 @@ const (
 	// 127.0.0.1:7433, or on a free port if that is taken.
 	PagesVariable = "EDDA_PAGES"
 
-	standardPages = "127.0.0.1:7433"
-	anyPort       = "127.0.0.1:0"
-	noPages       = "off"
+	noPages = "off"
 )
 
 // Run makes the tables of b, installs the runners, serves the pages and runs the runners until ctx ends. It prints the
@@ -41,35 +37,21 @@ func Run(ctx context.Context, b *bus.Bus, runners ...edda.Runner) error {
 		return err
 	}
 	group := run.NewGroup(ctx)
-	if listen := pagesAddress(ctx); listen != noPages {
+	if listen := os.Getenv(PagesVariable); listen != noPages {
 		pages, err := uihost.New(uihost.Options{Schema: schema, Listen: listen, Out: os.Stderr, Log: slog.Default()})
 		if err != nil {
 			return fmt.Errorf("%s: %w", PagesVariable, err)
 		}
-		group.Go(func(ctx context.Context) error { return pages.Serve(ctx, uihost.Database{Pool: pool}) })
+		group.Go(func(ctx context.Context) error {
+			if err := pages.Serve(ctx, uihost.Database{Pool: pool}); err != nil {
+				return fmt.Errorf("%s: %w", PagesVariable, err)
+			}
+			return nil
+		})
 	}
 	group.Go(func(ctx context.Context) error {
 		defer group.Stop() // the pages end with the program
 		return host.Run(ctx)
 	})
 	return group.Wait()
-}
-
-func pagesAddress(ctx context.Context) string {
-	if listen := os.Getenv(PagesVariable); listen != "" {
-		return listen
-	}
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", standardPages)
-	if err = errors.Join(err, closed(listener)); err != nil {
-		return anyPort
-	}
-	return standardPages
-}
-
-func closed(l net.Listener) error {
-	if l == nil {
-		return nil
-	}
-	return l.Close()
 }

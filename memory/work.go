@@ -224,7 +224,7 @@ func (w *work) stepSaga(ctx context.Context) *saga.Outcome {
 	session, err := def.Open(stored)
 	switch {
 	case errors.Is(err, saga.ErrNewerState):
-		w.d.AwaitNewerProgram(m, delivery.NewerWait, err)
+		w.d.AwaitNewerProgram(m, err)
 		return nil
 	case err != nil:
 		w.d.Fail(m, err)

@@ -58,7 +58,8 @@ them in the header. One that does not answer says so on its pages, and the other
 	}
 	c.Flags().StringArrayVar(&databases, "database", nil, "connection string (default $DATABASE_URL, else $PGHOST "+
 		"and the like); or more than once NAME=CONNECTION-STRING")
-	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:7433", "address and port; port 0 is a free one")
+	c.Flags().StringVar(&o.Listen, "listen", "", "address and port; port 0 is a free one "+
+		"(default "+uihost.Standard+", or a free port if that is taken)")
 	c.Flags().StringVar(&o.Auth, "auth", "", "basic:FILE, or header:NAME; without it only this machine is served")
 	c.Flags().BoolVar(&o.ReadOnly, "read-only", false, "nobody may change anything")
 	return c
@@ -98,7 +99,8 @@ one.`,
 			return host.Serve(ctx, uihost.Database{Pool: t.pool})
 		},
 	}
-	c.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:7433", "address and port of the pages; port 0 is a free one")
+	c.Flags().StringVar(&o.Listen, "listen", "", "address and port of the pages; port 0 is a free one "+
+		"(default "+uihost.Standard+", or a free port if that is taken)")
 	return c
 }
 

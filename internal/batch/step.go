@@ -93,7 +93,7 @@ func (s *stepper) ready(m *delivery.Message) bool {
 	case delivery.BusyHere, delivery.BusyThere, delivery.Unknown:
 		return false
 	case delivery.Newer:
-		s.in.AwaitNewerProgram(m, delivery.NewerWait, i.Fault)
+		s.in.AwaitNewerProgram(m, i.Fault)
 		return false
 	case delivery.Faulty:
 		s.in.Fail(m, i.Fault)

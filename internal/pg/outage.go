@@ -12,13 +12,15 @@ import (
 )
 
 const (
+	outageSaidAfter = 5 * time.Second // shorter ones are the restart of a pooler, or a lost connection
 	outageSaidEvery = time.Minute
 	outageEndsAfter = time.Second // without a failure
 )
 
 // Outage keeps a log readable while the database is away, when everything that runs warns, again and again. Of the
 // warnings that are given to its loggers with an error that says so, the first is logged as it is, the others with the
-// level Debug. Once a minute, and at the end, a warning tells how long it has lasted. Safe for concurrent use.
+// level Debug. After five seconds, then once a minute, and at the end, a warning tells how long it has lasted: the
+// first one is of what failed first, and may look like a trifle. Safe for concurrent use.
 type Outage struct {
 	log *slog.Logger
 	on  atomic.Bool
@@ -26,8 +28,8 @@ type Outage struct {
 	mu     sync.Mutex
 	since  time.Time
 	last   time.Time // failure
-	said   time.Time
-	hidden int // warnings
+	next   time.Time // to be said
+	hidden int       // warnings
 }
 
 // NewOutage makes an Outage that logs to log.
@@ -63,12 +65,12 @@ func (o *Outage) fails(err error) (first bool) {
 	o.last = time.Now()
 	if !o.on.Load() {
 		o.on.Store(true)
-		o.since, o.said, o.hidden = o.last, o.last, 0
+		o.since, o.next, o.hidden = o.last, o.last.Add(outageSaidAfter), 0
 		return true
 	}
 	o.hidden++
-	if o.last.Sub(o.said) >= outageSaidEvery {
-		o.said = o.last
+	if !o.last.Before(o.next) {
+		o.next = o.last.Add(outageSaidEvery)
 		o.log.Warn("edda: the database is away", "since", o.since.UTC(), "hidden", o.hidden, "error", err)
 	}
 	return false

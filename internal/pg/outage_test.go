@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// An outage is one warning when it begins, one a minute while it lasts, and one when it ends, however many warn
-// meanwhile.
+// An outage is one warning when it begins, one after five seconds and one a minute while it lasts, and one when it
+// ends, however many warn meanwhile.
 func TestOutageIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +56,7 @@ func TestOutageIsSaidOnce(t *testing.T) {
 			}
 		}
 		want := []string{"WARN a batch was rolled back", "WARN edda: the database is away",
-			"WARN edda: the database is back"}
+			"WARN edda: the database is away", "WARN edda: the database is back"}
 		var short []string
 		for _, line := range got {
 			_, level, _ := strings.Cut(line, "level=")
@@ -65,6 +66,10 @@ func TestOutageIsSaidOnce(t *testing.T) {
 		}
 		if diff := cmp.Diff(append(want, want...), short); diff != "" {
 			t.Errorf("(-want +got)\n%s\n%s", diff, strings.Join(got, "\n"))
+		}
+		if at := regexp.MustCompile(`time=(\S+) level=WARN msg="edda: the database is away"`).FindStringSubmatch(
+			said.String()); at == nil || !strings.HasPrefix(at[1], "5") && !strings.HasPrefix(at[1], "4.9") {
+			t.Errorf("that the database is away is said first after %v, want five seconds", at)
 		}
 		if n := strings.Count(said.String(), "something else"); n != 150 {
 			t.Errorf("%d warnings of other things were logged, want 150", n)

@@ -184,7 +184,7 @@ func (s *Session) renew(ctx context.Context, r renewal) error {
 	if len(queues) == 0 {
 		return nil // it has ended, and must not begin again
 	}
-	sql, found := s.SQL, sighting{quarantined: map[int]time.Duration{}}
+	sql, found := s.SQL, sighting{asked: queues, quarantined: map[int]time.Duration{}}
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(queue.Open())
 	pipeline.Queue(sql.Get("lazily"))
@@ -227,7 +227,8 @@ func (s *Session) queueOver(pipeline *pgx.Batch) (over int) {
 type sighting struct {
 	peers       bool
 	dead        []deadSession
-	quarantined map[int]time.Duration // queue to how long that lasts
+	asked       []int                 // queues that this process runs
+	quarantined map[int]time.Duration // of those, queue to how long that lasts
 }
 
 type deadSession struct {
@@ -285,7 +286,8 @@ func (s *Session) learn(ctx context.Context, found sighting) {
 		}
 	}
 	for queue := range old {
-		if _, is := now[queue]; !is {
+		// an endpoint that has stopped is not asked about, and its quarantine goes on without it
+		if _, is := now[queue]; !is && slices.Contains(found.asked, queue) {
 			log.Info("edda: quarantine ended", "endpoint", s.names([]int{queue})[0])
 		}
 	}

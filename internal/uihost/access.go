@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -26,7 +27,9 @@ import (
 // access lets people in, in one of three ways.
 type access struct {
 	// without authentication
-	local   string // the name of who asks
+	local string // the name of who asks
+	log   *slog.Logger
+
 	mu      sync.Mutex
 	token   string // "" when it has been used
 	session string
@@ -42,8 +45,8 @@ const cookieName = "edda_ui"
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 func newAccess(o Options) (*access, error) {
-	a := &access{local: cmp.Or(o.Actor, "local"), slow: newBackOff()}
-	host, _, err := net.SplitHostPort(o.Listen)
+	a := &access{local: cmp.Or(o.Actor, "local"), slow: newBackOff(), log: o.Log}
+	host, _, err := net.SplitHostPort(cmp.Or(o.Listen, Standard))
 	if err != nil {
 		return nil, fmt.Errorf("%w: --listen %q: want an address and a port, like 127.0.0.1:7433", ErrUsage, o.Listen)
 	}
@@ -205,6 +208,12 @@ func (a *access) guard(next http.Handler) http.Handler {
 		if a.users != nil && !a.passes(w, r) {
 			return
 		}
+		if _, err := a.authorize(r); a.session != "" && errors.Is(err, errUnknown) {
+			a.log.WarnContext(r.Context(), "edda: ui: a request was refused", "path", r.URL.Path, "error", err)
+			w.Header().Set("Cache-Control", "no-store")
+			http.Error(w, notEntered, http.StatusForbidden)
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }
@@ -236,6 +245,18 @@ func (a *access) passes(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
+// notEntered is what a browser is told that comes without a good token, and has no cookie.
+const notEntered = "This browser may not look here yet. Open the address that the program printed last; it works " +
+	"once, so for another browser start the program again."
+
+// once says how often the address works that is printed.
+func (a *access) once() string {
+	if a.session == "" {
+		return ""
+	}
+	return "This address works once, in one browser. Start the program again for another.\n"
+}
+
 // onward leads to the page without its token. A link does, and not a redirect: after a redirect from another site, such
 // as a chat, a browser would not send the cookie.
 var onward = template.Must(template.New("onward").Parse(`<!doctype html>
@@ -259,8 +280,7 @@ func (a *access) enter(w http.ResponseWriter, r *http.Request, query url.Values)
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'")
 	if !fresh && !known {
-		http.Error(w, "This token is wrong, or another browser has used it. Start edda ui again for another one.",
-			http.StatusForbidden)
+		http.Error(w, notEntered, http.StatusForbidden)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{

@@ -1,6 +1,7 @@
 package uihost
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ import (
 // Options of a host.
 type Options struct {
 	Schema   string
-	Listen   string // address and port; port 0 is a free one
+	Listen   string // address and port; port 0 is a free one. "" is Standard, or a free port if that is taken
 	Auth     string // "", basic:FILE, or header:NAME with trusted proxies behind an @
 	Actor    string // who asks where nobody says who it is, for the audit; "" is "local"
 	ReadOnly bool   // nobody may change anything
@@ -30,6 +31,9 @@ type Options struct {
 
 // ErrUsage says that options are wrong or contradict each other.
 var ErrUsage = errors.New("wrong options")
+
+// Standard is where the pages listen if nobody says where.
+const Standard = "127.0.0.1:7433"
 
 const (
 	lastRequests = 5 * time.Second // for requests that are under way at the end
@@ -74,10 +78,9 @@ func CheckNames(names []string) error {
 // address to Options.Out when it listens.
 func (h *Host) Serve(ctx context.Context, databases ...Database) error {
 	o, a := h.o, h.access
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", o.Listen)
+	listener, err := o.listen(ctx)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return err
 	}
 	defer func() { _ = listener.Close() }() // closed already where a server had it
 	pages, end, err := h.pages(databases)   //nolint:contextcheck // they connect when the first page is read
@@ -91,7 +94,8 @@ func (h *Host) Serve(ctx context.Context, databases ...Database) error {
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
 	server.RegisterOnShutdown(end)
-	if _, err := fmt.Fprintf(o.Out, "Edda's pages: %s\nCtrl-C ends them.\n", a.address(listener.Addr())); err != nil {
+	if _, err := fmt.Fprintf(o.Out, "Edda's pages: %s\n%sCtrl-C ends them.\n", a.address(listener.Addr()),
+		a.once()); err != nil {
 		return fmt.Errorf("print the address: %w", err)
 	}
 	group := run.NewGroup(ctx)
@@ -108,6 +112,19 @@ func (h *Host) Serve(ctx context.Context, databases ...Database) error {
 		return nil
 	})
 	return group.Wait()
+}
+
+// listen takes the address that was given, or the standard one, or a free port if that is taken.
+func (o *Options) listen(ctx context.Context) (net.Listener, error) {
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", cmp.Or(o.Listen, Standard))
+	if err != nil && o.Listen == "" {
+		listener, err = lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w (--listen names another address; port 0 is a free one)", err)
+	}
+	return listener, nil
 }
 
 // probed answers the probe of a supervisor, which has no name and no cookie. The answer says that the process serves,

@@ -2,10 +2,12 @@ package uihost_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"os"
@@ -32,20 +34,28 @@ func start(t *testing.T, o uihost.Options) (url string, stop func()) {
 // startWith is start with a log that somebody reads.
 func startWith(t *testing.T, o uihost.Options, log slog.Handler) (url string, stop func()) {
 	t.Helper()
+	o.Listen = cmp.Or(o.Listen, "127.0.0.1:0")
+	return startAt(t, o, log)
+}
+
+// startAt is startWith where the options say, or at the standard address.
+func startAt(t *testing.T, o uihost.Options, log slog.Handler) (url string, stop func()) {
+	t.Helper()
 	pool, schema := pgdev.Pool(t), pgdev.Schema(t)
 	pgtest.Migrate(t, pool, schema)
 	out, in := io.Pipe()
 	o.Schema, o.Out, o.Log = schema, in, slog.New(log)
-	if o.Listen == "" {
-		o.Listen = "127.0.0.1:0"
-	}
 	host, err := uihost.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- host.Serve(ctx, uihost.Database{Pool: pool}) }()
+	go func() {
+		err := host.Serve(ctx, uihost.Database{Pool: pool})
+		_ = in.Close() // so that nobody waits for the address
+		ended <- err
+	}()
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() {
 		t.Fatalf("it says nothing: %v", <-ended)
@@ -114,7 +124,8 @@ func TestTheTokenWorksOnce(t *testing.T) {
 	ann, eve := newPerson(t), newPerson(t)
 	for _, path := range []string{"/", "/now.json", "/?live=1", "/?token=wrong", "/?token="} {
 		code, body, _ := eve.get(base+path, nil)
-		if code != http.StatusForbidden || strings.Contains(body, "Endpoints") {
+		if code != http.StatusForbidden || strings.Contains(body, "Endpoints") ||
+			!strings.Contains(body, "Open the address that the program printed last; it works once") {
 			t.Errorf("%s without the token is %d", path, code)
 		}
 	}
@@ -142,6 +153,32 @@ func TestTheTokenWorksOnce(t *testing.T) {
 	})
 	if code != http.StatusForbidden {
 		t.Errorf("under the name of another site it is %d", code)
+	}
+}
+
+// A standard address that is taken is no reason to end; one that somebody gave is, and the error names the flag.
+func TestAddressThatIsTaken(t *testing.T) {
+	t.Parallel()
+	var lc net.ListenConfig
+	other, err := lc.Listen(t.Context(), "tcp", uihost.Standard)
+	if err == nil { // else somebody else has it, which is as good
+		t.Cleanup(func() { _ = other.Close() })
+	}
+	url, _ := startAt(t, uihost.Options{}, slog.DiscardHandler)
+	if strings.Contains(url, uihost.Standard) || !strings.HasPrefix(url, "http://127.0.0.1:") {
+		t.Errorf("the address is %s, want a free port", url)
+	}
+	taken, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	host, err := uihost.New(uihost.Options{Listen: taken.Addr().String(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Serve(t.Context()); err == nil || !strings.Contains(err.Error(), "--listen") {
+		t.Errorf("%v, want an error that names --listen", err)
 	}
 }
 
