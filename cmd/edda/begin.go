@@ -60,7 +60,7 @@ The exit code is 0 if all orders are right, and 1 otherwise.`,
 	f.IntVar(&s.Rate, "rate", 400, "how many orders are placed a `second`, at least 20")
 	f.DurationVar(&s.PayWithin, "pay-within", 3*time.Second, "how long an order waits for its money")
 	f.DurationVar(&s.Within, "within", 2*time.Minute, "how long all orders may take to end")
-	f.StringVar(&s.Pages, "pages", "127.0.0.1:0", "where the pages listen: an `address` of this machine; port 0 is a free one")
+	f.StringVar(&s.Pages, "pages", "127.0.0.1:0", "where the pages listen: a loopback `address`; port 0 is a free one")
 	f.BoolVar(&s.Stay, "stay", false, "serve the pages when all orders have ended, until Ctrl-C")
 	f.StringVar(&shown, "world", "", "show this in place of the shop")
 	return c

@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	errAddress = errors.New("visitors may do everything, so only this machine may reach them: want a loopback address, " +
-		"like 127.0.0.1:7433")
+	errAddress = errors.New("visitors may do everything, so only this machine may reach them: " +
+		"want a loopback address, like 127.0.0.1:7433")
 	errHost = errors.New("the host that the request names is no loopback address")
 )
 
