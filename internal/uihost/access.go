@@ -212,11 +212,7 @@ func (a *access) guard(next http.Handler) http.Handler {
 // passes reports whether a request has the right password. If not it has been answered.
 func (a *access) passes(w http.ResponseWriter, r *http.Request) bool {
 	name, _, given := r.BasicAuth()
-	if _, known := a.users[name]; !known {
-		name = ""
-	}
-	from, _ := netip.ParseAddrPort(r.RemoteAddr)
-	who := guesser{name, from.Addr().Unmap()}
+	who := guesserOf(name, r.RemoteAddr)
 	if wait := a.slow.wait(who); given && wait > 0 {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))
