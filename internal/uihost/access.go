@@ -173,8 +173,8 @@ func equal(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// HostIsLoopback reports whether a host, with or without a port, can only be this machine. A host of a request that is
-// another one may be a name of another site that has been pointed here.
+// HostIsLoopback reports whether a host, with or without a port, can only be this machine. A site may point its own
+// name to this machine, so a request that names any other host is not to be trusted.
 func HostIsLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
