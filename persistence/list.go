@@ -28,8 +28,8 @@ type ListOptions struct {
 	AfterKey  string
 	Limit     int  // 0 is DefaultLimit; at most MaxLimit
 	Oldest    bool // those that began first, of all sagas and in that order; the fields above Limit do not hold
-	// Quiet lists those that may be stuck, of the MaxLimit oldest: first those whose timeout should have come more than
-	// a minute ago, then those to which nothing has come for longest. What is only remembered is left out.
+	// Quiet lists those that may be stuck, of the MaxLimit oldest that live: first those whose timeout should have come
+	// more than a minute ago, then those to which nothing has come for longest. What is only remembered is left out.
 	Quiet bool
 }
 
@@ -45,8 +45,9 @@ type Listed struct {
 var errPrefixAlone = errors.New("a key prefix needs the name of the saga")
 
 // List returns living instances without their states, in the byte order of saga and key, the oldest first, or those
-// that may be stuck. It reads no more of the index than it returns, for ListOptions.Quiet MaxLimit rows. It takes no
-// lock and never waits, and the result may be outdated when it arrives. q is any pool, connection or transaction.
+// that may be stuck. It reads no more of the index than it returns, for ListOptions.Quiet at most QuietWalk rows. It
+// takes no lock and never waits, and the result may be outdated when it arrives. q is any pool, connection or
+// transaction.
 func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, error) {
 	if o.KeyPrefix != "" && o.Saga == "" {
 		return nil, fmt.Errorf("list saga instances: %w", errPrefixAlone)
@@ -69,7 +70,16 @@ func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, e
 	if o.Oldest {
 		sql, args = s.sql.Get("oldest"), []any{min(o.Limit, MaxLimit)}
 	}
-	// Planned on each call: a plan that was made for the empty table would read the whole table.
+	all, err := listed(ctx, q, sql, args...)
+	if err != nil || o.Oldest {
+		return all, err
+	}
+	return o.cut(all), nil
+}
+
+// listed runs a statement of a list. It is planned on each call: a plan that was made for the empty table would read
+// the whole table.
+func listed(ctx context.Context, q Queryer, sql string, args ...any) ([]Listed, error) {
 	rows, err := q.Query(ctx, sql, append([]any{pg.Planned}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("list saga instances: %w", err)
@@ -78,10 +88,7 @@ func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, e
 	if err != nil {
 		return nil, fmt.Errorf("list saga instances: %w", err)
 	}
-	if o.Oldest {
-		return all, nil
-	}
-	return o.cut(all), nil
+	return all, nil
 }
 
 // cut ends the list where the saga or the prefix ends. A condition in the statement would search the rest of the index.

@@ -125,6 +125,33 @@ func TestOldest(t *testing.T) {
 	}
 }
 
+// What may be stuck is found behind many instances that are only remembered, and the search has an end.
+func TestQuietIsFoundBehindWhatIsRemembered(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	over := func(from, to int) {
+		t.Helper()
+		_, err := db.Exec(t.Context(), db.render(`INSERT INTO :schema.saga
+			(iid, saga, key, version, state_version, state, timeouts)
+			SELECT lpad(to_hex(n), 32, '0')::uuid, 'order', n::text, 1, 1, '{}', json_build_array(json_build_object(
+				'kind', 'edda.forget', 'due', now() + interval '1 h', 'id', gen_random_uuid()))
+			FROM generate_series($1::int, $2::int) n`), from, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	over(1, persistence.QuietWalk-1)
+	db.insert(t, "order/stuck") // its id is a larger one
+	all, err := db.store.List(t.Context(), db, persistence.ListOptions{Quiet: true})
+	if err != nil || len(all) != 1 || all[0].Instance.Key != "stuck" || all[0].Overdue.IsZero() {
+		t.Errorf("of %d rows: %+v, %v", persistence.QuietWalk, all, err)
+	}
+	over(persistence.QuietWalk, persistence.QuietWalk)
+	if got := db.list(t, persistence.ListOptions{Quiet: true}); got != "" {
+		t.Errorf("behind %d rows it finds %s", persistence.QuietWalk, got)
+	}
+}
+
 func TestShow(t *testing.T) {
 	t.Parallel()
 	db := open(t)

@@ -14,8 +14,12 @@ import (
 // overdueBy is how late a timeout is that is not on its way any more.
 const overdueBy = time.Minute
 
-// quiet returns the instances that may be stuck, of those that began first. One that is stuck grows old, so that it is
-// among them sooner or later.
+// QuietWalk is how many of the oldest instances, those that are only remembered included, ListOptions.Quiet goes
+// through at most to find MaxLimit that live.
+const QuietWalk = 10_000
+
+// quiet returns the instances that may be stuck, of those that live and began first. One that is stuck grows old, so
+// that it is among them as soon as fewer than MaxLimit older ones live.
 func (s *Store) quiet(ctx context.Context, q Queryer, most int) ([]Listed, error) {
 	rows, err := q.Query(ctx, s.sql.Get("clock"), pg.Planned)
 	if err != nil {
@@ -25,11 +29,10 @@ func (s *Store) quiet(ctx context.Context, q Queryer, most int) ([]Listed, error
 	if err != nil {
 		return nil, fmt.Errorf("list saga instances: %w", err)
 	}
-	all, err := s.List(ctx, q, ListOptions{Oldest: true, Limit: MaxLimit})
+	all, err := listed(ctx, q, s.sql.Get("quiet"), MaxLimit, QuietWalk)
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(l Listed) bool { return !l.Instance.RememberedUntil().IsZero() })
 	for n := range all {
 		all[n].Overdue = overdue(all[n], now.Add(-overdueBy))
 	}

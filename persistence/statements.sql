@@ -130,6 +130,14 @@ SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, NULL::json, s.tim
        s.changed
 FROM :schema.saga s ORDER BY s.iid LIMIT $1;
 
+-- name: quiet
+-- Of the $2 oldest the first $1 that are not over: one that is only remembered has the timeout that forgets it, and no
+-- other.
+SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, NULL::json, s.timeouts, s.originator, s.started,
+       s.changed
+FROM (SELECT o.* FROM :schema.saga o ORDER BY o.iid LIMIT $2) s
+WHERE s.timeouts->0->>'kind' IS DISTINCT FROM 'edda.forget' ORDER BY s.iid LIMIT $1;
+
 -- name: show
 SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, s.state, s.timeouts, s.originator, s.started, s.changed
 FROM :schema.saga s WHERE s.saga = $1 AND s.key = $2;

@@ -48,6 +48,9 @@ func classify(dir string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", file.Name(), err)
 		}
+		if len(all) == 0 {
+			return "", fmt.Errorf("%s is no licence that the classifier knows: %w", file.Name(), errRefuse)
+		}
 		licences = append(licences, all...)
 	}
 	slices.Sort(licences)

@@ -76,6 +76,21 @@ func TestOtherLicencesAreRefused(t *testing.T) {
 			}
 		})
 	}
+	known, err := os.ReadFile(filepath.Join(root, "LICENSE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"LICENSE": string(known), "LICENSE.enterprise": "Whoever runs this owes us a share of the profit.",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := classify(dir); !errors.Is(err, errRefuse) || !strings.Contains(err.Error(), "LICENSE.enterprise") {
+		t.Errorf("a text that nobody knows beside a licence is %q, %v", got, err)
+	}
 	if got, err := classify(root); err != nil || got != "Apache-2.0" {
 		t.Errorf("Edda's own licence is %q, %v", got, err)
 	}

@@ -1,9 +1,33 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
+
+// Each module whose licences are listed is looked at.
+func TestModulesAreThoseThatUsersLink(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root, ".ci/licences/survey.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, parts, _ := strings.Cut(string(text), "var parts = []part{")
+	parts, _, _ = strings.Cut(parts, "\n}")
+	found := regexp.MustCompile(`(?m)^\t\{"[^"]+", "([^"]+)",`).FindAllStringSubmatch(parts, -1)
+	if len(found) == 0 {
+		t.Fatal("no part is found")
+	}
+	for _, part := range found {
+		if !slices.Contains(modules, part[1]) {
+			t.Errorf("the module %s is not looked at", part[1])
+		}
+	}
+}
 
 // One that is called is found, of a dependency as an error and of Go as a note; one that is only required is neither.
 func TestFindings(t *testing.T) {

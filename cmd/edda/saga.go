@@ -44,8 +44,9 @@ func (t sagas) list() *cobra.Command {
 how many an instance waits for, NEXT the earliest of them. A completed instance is gone, and not shown, unless its
 saga remembers it: then REMEMBERED UNTIL says when it is forgotten.
 
-With --quiet it shows those that may be stuck, of the 200 that began first of all sagas: first those whose timeout is
-overdue by more than a minute, then those to which nothing has come for longest.`,
+With --quiet it shows those that may be stuck, of the 200 of all sagas that live and began first: first those whose
+timeout is overdue by more than a minute, then those to which nothing has come for longest. What is only remembered is
+passed over, up to 10,000 instances.`,
 		Example: `  edda saga list
   edda saga list --quiet --limit 10
   edda saga list order --prefix 2026- --limit 200
@@ -89,7 +90,8 @@ func (t sagas) quiet(c *cobra.Command, o persistence.ListOptions, more int) erro
 	}
 	return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 		all, err := op.Sagas().Instances(ctx, persistence.ListOptions{Quiet: true, Limit: o.Limit})
-		return listed(view.Quiet(all), "No instance lives."), err
+		return listed(view.Quiet(all), fmt.Sprintf("None of the %d oldest instances lives, so that none may be stuck.",
+			persistence.QuietWalk)), err
 	})
 }
 

@@ -241,7 +241,8 @@ func TestSagaExport(t *testing.T) {
 // Those whose timeout is overdue stand first, then those to which nothing has come for longest.
 func TestSagaQuiet(t *testing.T) {
 	w := migrated(t)
-	w.prints(w.want(exitDone, "saga", "list", "--quiet").out, `| No instance lives.`)
+	w.prints(w.want(exitDone, "saga", "list", "--quiet").out,
+		`| None of the 10000 oldest instances lives, so that none may be stuck.`)
 	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state, timeouts, started, changed) VALUES
 		('0198c0de-0000-7000-8000-000000000001', 'order', 'calm', 1, 1, '{}', NULL, now(), now()),
 		('0198c0de-0000-7000-8000-000000000002', 'mail', 'late', 2, 1, '{}', json_build_array(json_build_object('kind',

@@ -176,8 +176,8 @@ func equal(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// HostIsLoopback reports whether a host, with or without a port, can only be this machine. A host of a request that is
-// another one may be a name of another site that has been pointed here.
+// HostIsLoopback reports whether a host, with or without a port, can only be this machine. A site may point its own
+// name to this machine, so a request that names any other host is not to be trusted.
 func HostIsLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -221,11 +221,7 @@ func (a *access) guard(next http.Handler) http.Handler {
 // passes reports whether a request has the right password. If not it has been answered.
 func (a *access) passes(w http.ResponseWriter, r *http.Request) bool {
 	name, _, given := r.BasicAuth()
-	if _, known := a.users[name]; !known {
-		name = ""
-	}
-	from, _ := netip.ParseAddrPort(r.RemoteAddr)
-	who := guesser{name, from.Addr().Unmap()}
+	who := guesserOf(name, r.RemoteAddr)
 	if wait := a.slow.wait(who); given && wait > 0 {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Retry-After", strconv.Itoa(int((wait+time.Second-1)/time.Second)))

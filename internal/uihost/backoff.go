@@ -1,7 +1,11 @@
 package uihost
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 )
@@ -16,10 +20,21 @@ type backOff struct {
 	wrong map[guesser]guesses
 }
 
-// guesser is who gives a password: a name that is known, "" for all others, and an address without its port.
+// guesser is where passwords for a name come from. A name that nobody has counts like any other: how often a guess is
+// answered must not say which names there are.
 type guesser struct {
-	name string
-	from netip.Addr
+	name [sha256.Size]byte // its sum: a name may be long
+	from netip.Prefix      // a site has 2^64 addresses of IPv6, which are one here
+}
+
+func guesserOf(name, remote string) guesser {
+	at, _ := netip.ParseAddrPort(remote)
+	address, bits := at.Addr().Unmap(), 64
+	if address.Is4() {
+		bits = 32
+	}
+	from, _ := address.Prefix(bits) // the zero one for what is no address
+	return guesser{sha256.Sum256([]byte(name)), from}
 }
 
 type guesses struct {
@@ -50,7 +65,7 @@ func (b *backOff) failed(g guesser) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
-	if len(b.wrong) >= mostGuesser {
+	if _, known := b.wrong[g]; !known && len(b.wrong) >= mostGuesser {
 		b.forget(now)
 	}
 	is := b.wrong[g]
@@ -64,7 +79,8 @@ func (b *backOff) failed(g guesser) {
 	b.wrong[g] = is
 }
 
-// forget drops those who have not guessed for long, or all if that is nobody: memory is bounded before patience is.
+// forget drops those who have not guessed for long. If that is nobody it drops the half with the fewest wrong ones:
+// memory is bounded, and a crowd of new names takes nobody's pause away.
 func (b *backOff) forget(now time.Time) {
 	for g, is := range b.wrong {
 		if now.Sub(is.last) > forgotten {
@@ -72,7 +88,12 @@ func (b *backOff) forget(now time.Time) {
 		}
 	}
 	if len(b.wrong) >= mostGuesser {
-		clear(b.wrong)
+		all := slices.SortedFunc(maps.Keys(b.wrong), func(g, h guesser) int {
+			return cmp.Or(cmp.Compare(b.wrong[g].n, b.wrong[h].n), b.wrong[g].last.Compare(b.wrong[h].last))
+		})
+		for _, g := range all[:len(all)/2] {
+			delete(b.wrong, g)
+		}
 	}
 }
 

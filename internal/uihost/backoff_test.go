@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,10 +62,18 @@ func TestGuessersHaveToWait(t *testing.T) {
 	check("429 60", "ann", "right", "10.0.0.7")
 	now = now.Add(mostPause)
 	check("200", "ann", "right", "10.0.0.7")
-	for n := range freeGuesses { // names that nobody has are one
-		check("401", fmt.Sprint("nobody", n), "x", "10.0.0.9")
+	for _, name := range []string{"ann", "nobody"} { // whether somebody has a name is not told
+		for range freeGuesses {
+			check("401", name, "x", "10.0.0.9")
+		}
+		check("429 1", name, "x", "10.0.0.9")
 	}
-	check("429 1", "nobody", "x", "10.0.0.9")
+	check("401", "no one", "x", "10.0.0.9")
+	for n := range freeGuesses { // of one site
+		check("401", "ann", "x", fmt.Sprintf("[2001:db8::%d]", n))
+	}
+	check("429 1", "ann", "right", "[2001:db8::7]")
+	check("200", "ann", "right", "[2001:db8:0:1::7]")
 }
 
 // However many guess, few are remembered.
@@ -74,23 +81,28 @@ func TestGuessersAreForgotten(t *testing.T) {
 	t.Parallel()
 	now, b := time.Now(), newBackOff()
 	b.now = func() time.Time { return now }
-	from := netip.MustParseAddr("10.0.0.0")
-	old := guesser{"ann", netip.MustParseAddr("10.9.9.9")}
+	next := 0
+	crowd := func(n int) {
+		for ; n > 0; n-- {
+			next++
+			b.failed(guesserOf(fmt.Sprint("nobody", next), "10.0.0.7:4711"))
+		}
+	}
+	old, ann := guesserOf("ann", "10.9.9.9:4711"), guesserOf("ann", "10.9.9.8:4711")
 	for range freeGuesses + 1 {
 		b.failed(old)
 	}
 	now = now.Add(forgotten - time.Second)
-	for range mostGuesser - 1 {
-		b.failed(guesser{"", from})
-		from = from.Next()
-	}
+	crowd(mostGuesser - 1)
 	now = now.Add(2 * time.Second)
-	b.failed(guesser{"", from})
+	for range freeGuesses + 1 {
+		b.failed(ann)
+	}
 	if n := len(b.wrong); n != mostGuesser || b.wrong[old].n != 0 {
 		t.Errorf("%d are remembered, one of them %+v", n, b.wrong[old])
 	}
-	b.failed(guesser{"", from.Next()})
-	if n := len(b.wrong); n != 1 {
-		t.Errorf("%d are remembered, want the last one", n)
+	crowd(3 * mostGuesser)
+	if n := len(b.wrong); n > mostGuesser || b.wait(ann) == 0 {
+		t.Errorf("%d are remembered, and ann has to wait for %v", n, b.wait(ann))
 	}
 }

@@ -52,8 +52,12 @@ func (s *Store) SetNote(ctx context.Context, db Beginner, group, text string) er
 }
 
 func setNote(ctx context.Context, tx pgx.Tx, s *Store, group, text string) error {
-	if letters, err := s.List(ctx, tx, Filter{Group: group, Limit: 1}); err != nil || len(letters) == 0 || group == "" {
-		return errors.Join(err, fmt.Errorf("%w in the group", ErrNotFound))
+	letters, err := s.List(ctx, tx, Filter{Group: group, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(letters) == 0 || group == "" { // "" is every group
+		return fmt.Errorf("%w in the group", ErrNotFound)
 	}
 	before, err := notesOf(ctx, tx, s.audit, group)
 	if err != nil {
@@ -63,9 +67,14 @@ func setNote(ctx context.Context, tx pgx.Tx, s *Store, group, text string) error
 		Before: noted{before[group].Text}, After: noted{text}})
 }
 
+// joiner makes one sign of several, as of emoji.
+const joiner = '\u200d'
+
 // checkNote refuses what people would not see as it was written.
 func checkNote(text string) error {
-	unseen := func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' && r != '\t' }
+	unseen := func(r rune) bool {
+		return !unicode.IsPrint(r) && !unicode.Is(unicode.Zs, r) && r != '\n' && r != '\t' && r != joiner
+	}
 	switch {
 	case len(text) > MostNote:
 		return fmt.Errorf("%w: it has %d bytes, and may have %d", ErrNote, len(text), MostNote)

@@ -30,7 +30,8 @@ func TestNotesOnGroups(t *testing.T) {
 	}
 	ctx := audit.As(t.Context(), audit.Actor{Name: "ann"})
 	text := "the certificate has expired\nOPS-1234" + strings.Repeat("é", (deadletter.MostNote-36)/2)
-	for _, text := range []string{"first", text, text} {
+	spaced := "10\u00a0% of\u3000it \U0001f469\u200d\U0001f692" // as people and their editors write
+	for _, text := range []string{spaced, "first", text, text} {
 		if err := store.SetNote(ctx, pool, noted, text); err != nil {
 			t.Fatal(err)
 		}
@@ -48,8 +49,8 @@ func TestNotesOnGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	entries, err := log.List(ctx, audit.Filter{Verb: "dead.note", Target: "group " + noted})
-	if err != nil || len(entries) != 2 || string(entries[0].Before) != `{"note":"first"}` {
-		t.Errorf("want two entries, for the third text was there already: %+v, %v", entries, err)
+	if err != nil || len(entries) != 3 || string(entries[0].Before) != `{"note":"first"}` {
+		t.Errorf("want three entries, for the fourth text was there already: %+v, %v", entries, err)
 	}
 	if err := store.SetNote(ctx, pool, noted, ""); err != nil || groups()[noted].Text != "" {
 		t.Errorf("%+v, %v", groups(), err)
@@ -74,5 +75,9 @@ func TestWhatIsNoNoteIsRefused(t *testing.T) {
 		if err := store.SetNote(t.Context(), pool, group, "x"); !errors.Is(err, deadletter.ErrNotFound) {
 			t.Errorf("group %q: %v, want ErrNotFound", group, err)
 		}
+	}
+	err := store.SetNote(t.Context(), pool, "no text: \xff", "x") // which the database refuses to look for
+	if err == nil || errors.Is(err, deadletter.ErrNotFound) {
+		t.Errorf("a search that failed: %v, want another error than ErrNotFound", err)
 	}
 }
