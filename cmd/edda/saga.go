@@ -299,13 +299,14 @@ instance gets the message once, however often it is sent within seven days.`,
 }
 
 func (t sagas) export() *cobra.Command {
-	m := &manyFlags{}
+	m, unmasked := &manyFlags{}, false
 	c := &cobra.Command{
 		Use: "export SAGA", Short: "Print instances with their states as JSON lines",
 		Long: `Print the living instances of a saga as JSON lines, in the order of their keys, with the fields of "edda
-saga list" and the state. What the history has masked as secret is masked here too; of a saga whose endpoint keeps no
-history the command cannot know what is secret. Control characters are escaped. The audit has an entry with who exported
-what. What starts after the command is left out.`,
+saga list" and the state. What the history has masked as secret is masked here too. Of an instance whose state the
+history does not have, the command cannot know what is secret: it leaves out the state and says so, unless --unmasked is
+given. Control characters are escaped. The audit has an entry with who exported what. What starts after the command is
+left out.`,
 		Example: `  edda saga export order > orders.jsonl
   edda saga export order --prefix 2026- --reason "for the auditors" | jq .state`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -319,18 +320,33 @@ what. What starts after the command is left out.`,
 			if err != nil {
 				return err
 			}
-			op, err := bulk.New(t.pool, bulk.Options{Schema: t.schemaName()})
-			if err == nil {
-				err = m.read(ctx, t.tool)
-			}
-			if err == nil {
-				_, err = op.Export(ctx, m.Filter, bulk.Export{}, func(l persistence.Listed) error {
-					return histories(t).jsonLine(view.Instances([]persistence.Listed{l}, 0).Rows[0].JSON)
-				})
-			}
-			return causeOf(ctx, err)
+			return causeOf(ctx, t.exportMany(ctx, m, unmasked))
 		},
 	}
 	m.add(c)
+	c.Flags().BoolVar(&unmasked, "unmasked", false, "print also a state of which it cannot know what is secret")
 	return c
+}
+
+// exportMany prints what is chosen, and says how many states are left out.
+func (t sagas) exportMany(ctx context.Context, m *manyFlags, unmasked bool) error {
+	op, err := bulk.New(t.pool, bulk.Options{Schema: t.schemaName(), Unmasked: unmasked})
+	if err != nil {
+		return err
+	}
+	if err := m.read(ctx, t.tool); err != nil {
+		return err
+	}
+	without := 0
+	_, err = op.Export(ctx, m.Filter, bulk.Export{}, func(l persistence.Listed) error {
+		if l.Instance.State == nil {
+			without++
+		}
+		return histories(t).jsonLine(view.Instances([]persistence.Listed{l}, 0).Rows[0].JSON)
+	})
+	if without > 0 {
+		t.say(fmt.Sprintf("%d states are left out: the history does not have them, so nobody knows what is secret in "+
+			"them. --unmasked prints them as they are.", without))
+	}
+	return err
 }

@@ -24,6 +24,7 @@ type Operator struct {
 	audit     *audit.Store
 	instances *instances.Operator
 	messages  *messages.Operator
+	unmasked  bool
 }
 
 // Options of an Operator. Every zero is a default.
@@ -31,11 +32,13 @@ type Options struct {
 	Schema string // "" is "edda"
 	// Redact returns what of a state the audit, the history and an export may have; nil is all that is not secret.
 	Redact func(saga string, state []byte) []byte
+	// Unmasked keeps and exports a state of which nobody knows what is secret, see instances.Options.
+	Unmasked bool
 }
 
 // New makes an Operator over pool. It does no I/O. It fails if the schema's name is invalid.
 func New(pool *pgxpool.Pool, o Options) (*Operator, error) {
-	one, err := instances.New(pool, instances.Options{Schema: o.Schema, Redact: o.Redact})
+	one, err := instances.New(pool, instances.Options(o))
 	if err != nil {
 		return nil, fmt.Errorf("new operator of many instances: %w", err)
 	}
@@ -47,7 +50,7 @@ func New(pool *pgxpool.Pool, o Options) (*Operator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new operator of many instances: %w", err)
 	}
-	return &Operator{pg.Committed(pool), persistence.New(schema), audit.Of(schema), one, post}, nil
+	return &Operator{pg.Committed(pool), persistence.New(schema), audit.Of(schema), one, post, o.Unmasked}, nil
 }
 
 // Filter chooses living instances of one saga.

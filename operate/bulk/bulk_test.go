@@ -291,3 +291,29 @@ func TestExport(t *testing.T) {
 		t.Errorf("%v, want that the disk is full", err)
 	}
 }
+
+// Without a definition and a history an export cannot know what is secret: it has no states, unless somebody says so.
+func TestExportOfUnknownSecrets(t *testing.T) {
+	c := newCrowd(t, "1")
+	bare, err := bulk.New(c.pool, bulk.Options{Schema: c.schema.Name(), Unmasked: true})
+	c.must(err)
+	states := func(op *bulk.Operator) (text string) {
+		_, err := op.Export(t.Context(), bulk.Filter{Saga: "order"}, bulk.Export{}, func(l persistence.Listed) error {
+			text += string(l.Instance.State)
+			return nil
+		})
+		c.must(err)
+		return text
+	}
+	if text := states(c.op); text != "" {
+		t.Errorf("it exports %s", text)
+	}
+	if text := states(bare); !strings.Contains(text, "4711") {
+		t.Errorf("unmasked it exports %s", text)
+	}
+	e := c.entries("saga.export")
+	if len(e) != 2 || !strings.Contains(string(e[0].After), `"unmasked":true`) ||
+		strings.Contains(string(e[1].After), "unmasked") {
+		t.Errorf("%+v", e)
+	}
+}

@@ -84,8 +84,9 @@ type Export struct {
 // ErrTooMany says that a filter chooses more instances than Export.Most.
 var ErrTooMany = errors.New("there are more instances than are exported at once")
 
-// Export calls do with each instance and its state, without its secrets: see instances.Operator.Public. The audit has
-// one entry, written before the first is read: who exports, and what. Instances that end meanwhile are left out.
+// Export calls do with each instance and its state, without its secrets: see instances.Operator.Public. A state of
+// which nobody knows what is secret is nil, unless Options.Unmasked. The audit has one entry, written before the first
+// is read: who exports, and what. Instances that end meanwhile are left out.
 func (o *Operator) Export(ctx context.Context, f Filter, e Export, do func(persistence.Listed) error) (Done, error) {
 	done, err := o.export(ctx, f, e, do)
 	if err != nil {
@@ -123,6 +124,9 @@ func (o *Operator) tell(ctx context.Context, f Filter, e Export, l Look) error {
 	}
 	if f.After != "" {
 		what["after"] = f.After
+	}
+	if o.unmasked {
+		what["unmasked"] = true
 	}
 	return pgx.BeginTxFunc(ctx, o.pool, pg.ReadCommitted, func(tx pgx.Tx) error {
 		return o.audit.Add(ctx, tx, audit.Change{Verb: "saga.export", Target: f.Saga, Reason: e.Reason,

@@ -47,6 +47,8 @@ type Operator struct {
 	history *history.Store
 	audit   *audit.Store
 	redact  func(saga string, state []byte) []byte
+
+	unmasked bool
 }
 
 // Options of an Operator. Every zero is a default.
@@ -55,6 +57,9 @@ type Options struct {
 	// Redact returns what of a state the audit and the history may keep, as bus.Options.Redact does; nil keeps all
 	// that is not known to be secret.
 	Redact func(saga string, state []byte) []byte
+	// Unmasked keeps a state of which nobody knows what is secret: there is no definition, and the history has no
+	// state of the last version. Without it such a state is left out, whatever Redact does.
+	Unmasked bool
 }
 
 // New makes an Operator over pool. It does no I/O. It fails if the schema's name is invalid.
@@ -69,6 +74,7 @@ func New(pool *pgxpool.Pool, o Options) (*Operator, error) {
 	op := &Operator{
 		pool: pg.Committed(pool), schema: schema, sql: pg.Load(statements, schema), sagas: persistence.New(schema),
 		history: history.New(schema), audit: audit.Of(schema), redact: o.Redact,
+		unmasked: o.Unmasked,
 	}
 	op.routes = queue.NewRouter(op.pool, schema, nil)
 	return op, nil

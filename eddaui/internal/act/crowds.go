@@ -154,8 +154,8 @@ const mostExported = 5000
 
 var exportCrowd = &Action{
 	Name: "saga.export", Pattern: "/sagas/{saga}/export", Rights: []Right{Admin}, Button: "Export",
-	Says: "A file with a line of JSON for each of these instances, with its state, without what is secret. The audit " +
-		"says who has exported what.",
+	Says: "A file with a line of JSON for each of these instances, with its state, without what is secret. A state " +
+		"is left out if it is not known what of it is secret. The audit says who has exported what.",
 	fields: append(append([]field{}, crowd...), why), page: pageOfCrowd, done: "They were exported.",
 	check: func(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 		if !in.Bodies {
