@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -213,6 +214,42 @@ func TestInstancesThatAreGoneAreCounted(t *testing.T) {
 		if err != nil || done.Done != 3 || done.Gone != 1 || done.Last != "load-00003" {
 			t.Errorf("%s: %+v, %v", name, done, err)
 		}
+	}
+}
+
+// An instance may end, and its key start anew, before its turn: the new one began after the look, and is left alone.
+func TestInstancesThatBeganAnewAreGone(t *testing.T) {
+	nudge := bulk.Send{Message: messages.Message{Kind: "order.nudge", Body: []byte(`{}`)}}
+	for name, do := range map[string]func(c *crowd, first func()) (bulk.Done, error){
+		"send": func(c *crowd, first func()) (bulk.Done, error) {
+			return c.op.Send(t.Context(), bulk.Filter{Saga: "order"}, nudge, func(bulk.Done) { first() })
+		},
+		"end": func(c *crowd, first func()) (bulk.Done, error) {
+			return c.op.End(t.Context(), bulk.Filter{Saga: "order"}, bulk.End{Reason: "x"}, func(bulk.Done) { first() })
+		},
+		"export": func(c *crowd, first func()) (bulk.Done, error) {
+			return c.op.Export(t.Context(), bulk.Filter{Saga: "order"}, bulk.Export{}, func(persistence.Listed) error {
+				first()
+				return nil
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCrowd(t, "a", "b", "c")
+			done, err := do(c, sync.OnceFunc(func() {
+				c.exec("DELETE FROM :schema.saga WHERE key = 'b'")
+				c.begin("b")
+			}))
+			if err != nil || done.Done != 2 || done.Gone != 1 || done.Last != "c" {
+				t.Errorf("%+v, %v", done, err)
+			}
+			if left := c.living(); name == "end" && left != "b" {
+				t.Errorf("left are %s", left)
+			}
+			if n := c.count("SELECT count(*) FROM :schema.queue_1"); name == "send" && n != 2 {
+				t.Errorf("%d messages, want 2", n)
+			}
+		})
 	}
 }
 

@@ -13,7 +13,8 @@
 //
 // Each instance is a transaction of its own, that of instances.Operator.End or messages.Operator.Send, so a call locks
 // one instance at a time, and the audit has an entry for each with the actor and the reason. An instance that has ended
-// meanwhile is counted as gone, and one whose row cannot be read is kept and counted; the others go on.
+// meanwhile is counted as gone, also if its key has started anew, and one whose row cannot be read is kept and counted;
+// the others go on.
 //
 // # When a call is interrupted
 //

@@ -27,8 +27,8 @@ type End struct {
 // is what was done until then.
 func (o *Operator) End(ctx context.Context, f Filter, e End, progress func(Done)) (Done, error) {
 	done, err := o.all(ctx, f, progress, func(i saga.Instance) error {
-		_, err := o.instances.End(ctx, instances.End{Saga: i.Saga, Key: i.Key, Reason: e.Reason,
-			Definition: e.Definition})
+		_, err := o.instances.End(ctx, instances.End{Saga: i.Saga, Key: i.Key, ID: i.ID,
+			Reason: e.Reason, Definition: e.Definition})
 		return err
 	})
 	if err != nil {
@@ -40,7 +40,7 @@ func (o *Operator) End(ctx context.Context, f Filter, e End, progress func(Done)
 // Send is a message for each of many instances.
 type Send struct {
 	Job saga.ID // of JobID: names what is sent, so that it goes on after an interruption; zero is a new one
-	// Message is what each gets. Its ID, Saga and Key are not used.
+	// Message is what each gets. Its ID, Saga, Key and Instance are not used.
 	Message messages.Message
 }
 
@@ -55,7 +55,7 @@ func (o *Operator) Send(ctx context.Context, f Filter, s Send, progress func(Don
 	}
 	done, err := o.all(ctx, f, progress, func(i saga.Instance) error {
 		m := s.Message
-		m.ID, m.Saga, m.Key = messageID(s.Job, i.ID), i.Saga, i.Key
+		m.ID, m.Saga, m.Key, m.Instance = messageID(s.Job, i.ID), i.Saga, i.Key, i.ID
 		_, err := o.messages.Send(ctx, m)
 		return err
 	})
@@ -109,6 +109,9 @@ func (o *Operator) export(ctx context.Context, f Filter, e Export, do func(persi
 	}
 	return o.all(ctx, f, nil, func(i saga.Instance) error {
 		l, err := o.instances.Public(ctx, i.Saga, i.Key, e.Definition)
+		if err == nil && l.Instance.ID != i.ID {
+			err = instances.ErrNotFound
+		}
 		if err == nil {
 			err = do(l)
 		}

@@ -24,7 +24,7 @@ var statements string
 
 // Errors that a caller can act on.
 var (
-	// ErrNotFound says that no instance of the key lives.
+	// ErrNotFound says that no instance of the key lives, or another one than the caller has seen.
 	ErrNotFound = errors.New("no instance of this key is alive")
 	// ErrVersion says that the instance has another version than the caller has seen.
 	ErrVersion = errors.New("the instance has moved on")
@@ -95,7 +95,8 @@ type change struct {
 // target names an instance, and what is known of it.
 type target struct {
 	saga, key string
-	version   int64 // 0 is any
+	id        saga.ID // zero is any
+	version   int64   // 0 is any
 	def       *saga.Definition
 	reason    string
 }
@@ -112,6 +113,8 @@ func (o *Operator) locked(ctx context.Context, on target, do func(c *change) err
 			return err
 		}
 		switch i := &c.row.Instance; {
+		case !on.id.IsZero() && i.ID != on.id:
+			return ErrNotFound
 		case c.row.Faulty != nil:
 			return fmt.Errorf("%w: %w", ErrFaulty, c.row.Faulty)
 		case !i.RememberedUntil().IsZero():
