@@ -94,6 +94,27 @@ func goOnWithMany(st *stage) {
 	}
 }
 
+// A key may begin with a space, and a time that cannot be read is no other time.
+func asLookedAt(st *stage) {
+	st.crowd("  spaced-1", " spaced-2")
+	a := st.post("/sagas/crowd/end", form("prefix", " ", "after", "  spaced-1", "reason", "x"))
+	text := html.UnescapeString(a.body)
+	if a.status != http.StatusOK || !strings.Contains(text, " spaced-2, version 1") ||
+		strings.Contains(text, "  spaced-1, version") {
+		st.t.Errorf("behind a key with spaces it is %d: %s", a.status, mainOf(a.body))
+	}
+	st.exec("DELETE FROM :schema.saga WHERE key LIKE ' %'")
+	st.crowd("timed")
+	for _, do := range []string{"end", "export", "send"} {
+		a := st.post("/sagas/crowd/"+do, form("prefix", "timed", "until", "noon", "count", "1", "confirm", "1",
+			"reason", "x", "kind", "label.on", "to", "labels", "body", "{}"))
+		if text := html.UnescapeString(a.body); a.status != http.StatusBadRequest || !strings.Contains(text,
+			`Until: want a time like 2026-12-01T10:00:00Z, not "noon".`) {
+			st.t.Errorf("%s until noon is %d: %s", do, a.status, mainOf(a.body))
+		}
+	}
+}
+
 func free(st *stage, lock pgx.Tx) {
 	st.t.Helper()
 	if err := lock.Rollback(st.t.Context()); err != nil {
