@@ -201,7 +201,7 @@ func (t sagas) many(c *cobra.Command, m *manyFlags, yes bool, d deed) error {
 	if err := t.confirm(c, yes || look.Count == 0, d.asks); err != nil {
 		return err
 	}
-	said, goOn := time.Now(), t.goingOn(m, d)
+	said, goOn := time.Now(), t.goingOn(c, m, d)
 	done, err := d.do(ctx, op, m.Filter, func(d bulk.Done) {
 		if time.Since(said) >= tellEvery {
 			said = time.Now()
@@ -236,14 +236,22 @@ func (t sagas) showChosen(l bulk.Look) {
 	}
 }
 
-// goingOn returns the command that goes on behind a key.
-func (t sagas) goingOn(m *manyFlags, d deed) func(last string) string {
+// goingOn returns the command that goes on behind a key. It does not repeat a connection string, which may have a
+// password.
+func (t sagas) goingOn(c *cobra.Command, m *manyFlags, d deed) func(last string) string {
 	which := " --all"
 	if m.Prefix != "" {
 		which = " --prefix " + quoted(m.Prefix)
 	}
+	where := ""
+	if c.Flags().Changed("database") {
+		where = " --database URL"
+	}
+	if c.Flags().Changed("schema") {
+		where += " --schema " + quoted(t.schema)
+	}
 	return func(last string) string {
-		command := "edda saga " + d.does + " " + quoted(m.Saga) + d.goesOn + which + " --started-before " +
+		command := "edda saga " + d.does + " " + quoted(m.Saga) + d.goesOn + where + which + " --started-before " +
 			m.Until.Format(time.RFC3339Nano)
 		if last = cmp.Or(last, m.After); last != "" {
 			command += " --after " + quoted(last)
@@ -281,7 +289,10 @@ instance gets the message once, however often it is sent within seven days.`,
 				return err
 			}
 			of.Message = s.message
-			goesOn := " " + quoted(args[1]) + " --body FILE --job " + of.Job.String()
+			goesOn := " " + quoted(args[1]) + s.again() + " --job " + of.Job.String()
+			if t.reason != "" {
+				goesOn += " --reason " + quoted(t.reason)
+			}
 			d := deed{does: "send", did: "sent to", goesOn: goesOn,
 				asks: "Send to them? What their handlers do cannot be undone."}
 			d.do = func(ctx context.Context, op *bulk.Operator, f bulk.Filter, p func(bulk.Done)) (bulk.Done, error) {

@@ -182,7 +182,7 @@ func TestInterruptedSagaSendGoesOn(t *testing.T) {
 	ended := make(chan said)
 	go func() {
 		ended <- w.eddaIn(ctx, "saga", "send", "order", "order.nudge", "--body", body, "--prefix", "load-", "--delay",
-			"1h", "--yes")
+			"1h", "--to", "orders", "--header", "tenant=acme", "--header", "x=y", "--raw", "--reason", "slept", "--yes")
 	}()
 	for w.count(`SELECT count(*) FROM edda.queue_1 WHERE kind = 'order.nudge'`) < 3 {
 	}
@@ -193,12 +193,12 @@ func TestInterruptedSagaSendGoesOn(t *testing.T) {
 	}
 	_, command, _ := strings.Cut(s.err, "It goes on with: edda ")
 	command, _, _ = strings.Cut(command, "\n")
-	says(t, command, "saga send order order.nudge --body FILE --job ", " --prefix load- --started-before ",
-		" --after load-")
+	says(t, command, "saga send order order.nudge --body "+body+" --raw --to orders --header tenant=acme --header x=y "+
+		"--delay 1h0m0s --job ", " --reason slept --database URL --schema "+w.schema+
+		" --prefix load- --started-before ", " --after load-")
 	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state)
 		VALUES (gen_random_uuid(), 'order', 'load-9999', 1, 1, '{}')`)
-	again := strings.Fields(strings.Replace(command, "FILE", body, 1))
-	again = append(again, "--delay", "1h", "--yes")
+	again := append(strings.Fields(command), "--yes") // the world says which database it is
 	if s := w.edda(again...); s.code != exitDone {
 		t.Fatalf("%+v", s)
 	}
@@ -209,7 +209,9 @@ func TestInterruptedSagaSendGoesOn(t *testing.T) {
 	if n := w.count(`SELECT count(*) FROM edda.queue_1 WHERE kind = 'order.nudge'`); n != 400 {
 		t.Errorf("%d messages for 400 instances", n)
 	}
-	if n := w.count(`SELECT count(DISTINCT header) FROM edda.queue_1 WHERE kind = 'order.nudge'`); n != 400 {
+	if n := w.count(`SELECT count(DISTINCT header) FROM edda.queue_1 WHERE kind = 'order.nudge'
+		AND due > now() + interval '50 minutes'
+		AND convert_from(header, 'UTF8')::json ->> 'tenant' = 'acme'`); n != 400 {
 		t.Errorf("they are for %d instances", n)
 	}
 	w.want(exitUsage, "saga", "send", "order", "order.nudge", "--body", body, "--all", "--job", "7")
