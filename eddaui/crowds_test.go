@@ -27,8 +27,9 @@ func tenOfMany(st *stage) {
 	}
 	a := st.post("/sagas/crowd/end", form("prefix", "ten-", "reason", "x"))
 	text := html.UnescapeString(a.body)
-	for _, want := range []string{"12 instances of crowd whose keys begin with ten- end.", "ten-09, version 1, started",
-		"Nothing brings them back.", "edda saga end crowd --prefix ten- --started-before 20"} {
+	for _, want := range []string{"12 instances of crowd whose keys begin with ten- will be ended.",
+		"ten-09, version 1, started", "Nothing brings them back.",
+		"edda saga end crowd --prefix ten- --started-before 20"} {
 		if !strings.Contains(text, want) {
 			st.t.Errorf("it says nothing of %q: %s", want, mainOf(a.body))
 		}

@@ -205,11 +205,11 @@ func (t sagas) many(c *cobra.Command, m *manyFlags, yes bool, d deed) error {
 	done, err := d.do(ctx, op, m.Filter, func(d bulk.Done) {
 		if time.Since(said) >= tellEvery {
 			said = time.Now()
-			t.say(fmt.Sprintf("%d so far. If it is interrupted, it goes on with: %s", d.Done, goOn(d.Last)))
+			t.say(fmt.Sprintf("%d so far. If it is interrupted, run this to continue: %s", d.Done, goOn(d.Last)))
 		}
 	})
 	if err != nil {
-		t.say(fmt.Sprintf("%d were %s. It goes on with: %s", done.Done, d.did, goOn(done.Last)))
+		t.say(fmt.Sprintf("%d were %s. To continue, run: %s", done.Done, d.did, goOn(done.Last)))
 		return causeOf(ctx, err)
 	}
 	printErr := t.print(lineOf(view.Object{"done", done.Done, "gone", done.Gone, "kept", done.Kept, "error", done.Error,

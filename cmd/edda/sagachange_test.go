@@ -191,7 +191,7 @@ func TestInterruptedSagaSendGoesOn(t *testing.T) {
 	if s.code != exitInterrupted {
 		t.Fatalf("%+v", s)
 	}
-	_, command, _ := strings.Cut(s.err, "It goes on with: edda ")
+	_, command, _ := strings.Cut(s.err, "To continue, run: edda ")
 	command, _, _ = strings.Cut(command, "\n")
 	says(t, command, "saga send order order.nudge --body "+body+" --raw --to orders --header tenant=acme --header x=y "+
 		"--delay 1h0m0s --job ", " --reason slept --database URL --schema "+w.schema+

@@ -127,8 +127,8 @@ var sendCrowd = &Action{
 	fields: append(append([]field{}, crowd...), append([]field{{name: "job", label: "Job", kind: hidden, most: 36},
 		{name: "to", label: "Endpoint", kind: line, most: mostName,
 			hint: "for a kind that no endpoint consumes, such as that of an answer"}}, letterOf...)...),
-	page: pageOfCrowd, check: lookAtCrowd("get the message", "What their handlers do cannot be undone. This form, "+
-		"sent again, sends to each once; a new one sends once more."),
+	page: pageOfCrowd, check: lookAtCrowd("will get the message", "What their handlers do cannot be undone. This "+
+		"form, sent again, sends to each once; a new one sends once more."),
 	done: "%d instances were sent to; %d had ended meanwhile, %d are as they were.",
 	command: func(in Input) string {
 		command := shell("edda saga send", in.text("saga"), in.text("kind")) + " --body FILE"
@@ -154,7 +154,7 @@ var endCrowd = &Action{
 	Name: "saga.end.many", Pattern: "/sagas/{saga}/end", Rights: []Right{Repair}, Button: "End all",
 	Says:   "Each of these instances ends as if it had completed, without its handlers, and with its timeouts.",
 	fields: append(append([]field{}, crowd...), whyMust), page: pageOfCrowd,
-	check: lookAtCrowd("end", "Nothing brings them back. What is on its way to them finds no instance."),
+	check: lookAtCrowd("will be ended", "Nothing brings them back. What is on its way to them finds no instance."),
 	done:  "%d instances were ended; %d had ended meanwhile, %d are as they were.",
 	command: func(in Input) string {
 		return in.crowdCommand(shell("edda saga end", in.text("saga"))) + " --yes"
@@ -179,7 +179,7 @@ var exportCrowd = &Action{
 		if !in.Bodies {
 			return nil, errStates
 		}
-		return lookAtCrowd("are exported", "")(ctx, d, in)
+		return lookAtCrowd("will be exported", "")(ctx, d, in)
 	},
 	command: func(in Input) string {
 		command := in.flags(shell("edda saga export", in.text("saga")), "prefix", "prefix", "started-before", "until")
