@@ -301,7 +301,8 @@ func TestExport(t *testing.T) {
 		if len(keys) == 0 {
 			if e := c.entries("saga.export"); len(e) != 1 || e[0].Target != "order" ||
 				e[0].Reason != "for the auditors" || !strings.Contains(string(e[0].After), `"instances":3`) ||
-				!strings.Contains(string(e[0].After), `"prefix":"load-"`) {
+				!strings.Contains(string(e[0].After), `"prefix":"load-"`) ||
+				strings.Contains(string(e[0].After), "capped") {
 				t.Errorf("the audit says %+v", e)
 			}
 			c.exec("DELETE FROM :schema.saga WHERE key = 'load-2'")
@@ -352,5 +353,18 @@ func TestExportOfUnknownSecrets(t *testing.T) {
 	if len(e) != 2 || !strings.Contains(string(e[0].After), `"unmasked":true`) ||
 		strings.Contains(string(e[1].After), "unmasked") {
 		t.Errorf("%+v", e)
+	}
+}
+
+// The audit does not say that an export has 10,000 instances if they were not counted to their end.
+func TestExportOfManyIsNotCountedToItsEnd(t *testing.T) {
+	c := newCrowd(t, numbered(bulk.CountLimit)...)
+	enough := errors.New("it is enough")
+	_, err := c.op.Export(t.Context(), bulk.Filter{Saga: "order"}, bulk.Export{}, func(persistence.Listed) error {
+		return enough
+	})
+	if e := c.entries("saga.export"); !errors.Is(err, enough) || len(e) != 1 ||
+		!strings.Contains(string(e[0].After), `"capped":true`) {
+		t.Errorf("%v, %+v", err, e)
 	}
 }

@@ -128,6 +128,9 @@ func (o *Operator) tell(ctx context.Context, f Filter, e Export, l Look) error {
 	if f.After != "" {
 		what["after"] = f.After
 	}
+	if l.Capped {
+		what["capped"] = true // there may be more than CountLimit
+	}
 	if o.unmasked {
 		what["unmasked"] = true
 	}
