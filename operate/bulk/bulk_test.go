@@ -192,6 +192,18 @@ func TestInterruptedEndGoesOn(t *testing.T) {
 	}
 }
 
+// A call that is interrupted while it skips what is not chosen goes on behind that, not before it.
+func TestInterruptedCallHasSkipped(t *testing.T) {
+	c := newCrowd(t, "a", "b", "c", "d")
+	c.exec(`UPDATE :schema.saga SET timeouts = '[{"kind":"edda.forget","due":"2099-01-01T00:00:00Z",
+		"id":"0198c0de-0000-7000-8000-000000000008"}]' WHERE key IN ('b', 'c')`)
+	ctx, interrupt := context.WithCancel(t.Context())
+	done, err := c.op.End(ctx, bulk.Filter{Saga: "order"}, bulk.End{Reason: "x"}, func(bulk.Done) { interrupt() })
+	if !errors.Is(err, context.Canceled) || done.Done != 1 || done.Last != "c" {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
 // Somebody else may end an instance that is about to be ended.
 func TestInstancesThatAreGoneAreCounted(t *testing.T) {
 	c := newCrowd(t, numbered(4)...)

@@ -18,8 +18,8 @@
 //
 // # When a call is interrupted
 //
-// What was done stays done, and Done.Last is the key of the last instance. A call with the same Filter goes on, with
-// Last as Filter.After or from the beginning: what was ended is not there any more, and a message of one Send.Job
+// What was done stays done, and Done.Last is the key that the call has reached. A call with the same Filter goes on,
+// with Last as Filter.After or from the beginning: what was ended is not there any more, and a message of one Send.Job
 // reaches an instance once, however often it is sent within seven days.
 //
 // There is no row of a job. The instances that live are what is left of it.

@@ -112,7 +112,7 @@ func (d *Desk) toCrowd(
 	brief, cancel := context.WithTimeout(ctx, d.Long)
 	defer cancel()
 	done, err := do(brief, f)
-	if err != nil && ctx.Err() == nil && (brief.Err() != nil || done.Last != "") {
+	if err != nil && ctx.Err() == nil && (brief.Err() != nil || done.Done+done.Gone+done.Kept > 0) {
 		in.values["after"] = cmp.Or(done.Last, in.text("after"))
 		return Done{}, in.refuse(http.StatusServiceUnavailable, fmt.Sprintf("It has stopped behind %q before it was "+
 			"through: %s done, which stays so. Send the form again to go on with the others.",
