@@ -27,8 +27,9 @@ func tenOfMany(st *stage) {
 	}
 	a := st.post("/sagas/crowd/end", form("prefix", "ten-", "reason", "x"))
 	text := html.UnescapeString(a.body)
-	for _, want := range []string{"12 instances of crowd whose keys begin with ten- end.", "ten-09, version 1, started",
-		"Nothing brings them back.", "edda saga end crowd --prefix ten- --started-before 20"} {
+	for _, want := range []string{"12 instances of crowd whose keys begin with ten- will be ended.",
+		"ten-09, version 1, started", "Nothing brings them back.",
+		"edda saga end crowd --prefix ten- --started-before 20"} {
 		if !strings.Contains(text, want) {
 			st.t.Errorf("it says nothing of %q: %s", want, mainOf(a.body))
 		}
@@ -91,6 +92,27 @@ func goOnWithMany(st *stage) {
 	if n := ask[int](st, fmt.Sprintf("SELECT count(*) FROM :schema.queue_%d WHERE kind = 'label.on'", ask[int](st,
 		"SELECT id FROM :schema.queue WHERE endpoint = 'labels'"))); n != 2 {
 		st.t.Errorf("a form that was sent twice has sent %d messages to 2 instances", n)
+	}
+}
+
+// A key may begin with a space, and a time that cannot be read is no other time.
+func asLookedAt(st *stage) {
+	st.crowd("  spaced-1", " spaced-2")
+	a := st.post("/sagas/crowd/end", form("prefix", " ", "after", "  spaced-1", "reason", "x"))
+	text := html.UnescapeString(a.body)
+	if a.status != http.StatusOK || !strings.Contains(text, " spaced-2, version 1") ||
+		strings.Contains(text, "  spaced-1, version") {
+		st.t.Errorf("behind a key with spaces it is %d: %s", a.status, mainOf(a.body))
+	}
+	st.exec("DELETE FROM :schema.saga WHERE key LIKE ' %'")
+	st.crowd("timed")
+	for _, do := range []string{"end", "export", "send"} {
+		a := st.post("/sagas/crowd/"+do, form("prefix", "timed", "until", "noon", "count", "1", "confirm", "1",
+			"reason", "x", "kind", "label.on", "to", "labels", "body", "{}"))
+		if text := html.UnescapeString(a.body); a.status != http.StatusBadRequest || !strings.Contains(text,
+			`Until: want a time like 2026-12-01T10:00:00Z, not "noon".`) {
+			st.t.Errorf("%s until noon is %d: %s", do, a.status, mainOf(a.body))
+		}
 	}
 }
 

@@ -88,7 +88,7 @@ func aligned(rows [][]string) string {
 
 // quoted quotes a text for the shell if it needs that.
 func quoted(text string) string {
-	if strings.ContainsAny(text, " '\"$&|;<>()*?[]#~`\\!") {
+	if text == "" || strings.ContainsAny(text, " \t\n'\"$&|;<>()*?[]{}#~`\\!") {
 		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 	}
 	return text

@@ -203,15 +203,15 @@ func (t sagas) many(c *cobra.Command, m *manyFlags, yes bool, d deed) error {
 	if err := t.confirm(c, yes || look.Count == 0, d.asks); err != nil {
 		return err
 	}
-	said, goOn := time.Now(), t.goingOn(m, d)
+	said, goOn := time.Now(), t.goingOn(c, m, d)
 	done, err := d.do(ctx, op, m.Filter, func(d bulk.Done) {
 		if time.Since(said) >= tellEvery {
 			said = time.Now()
-			t.say(fmt.Sprintf("%d so far. If it is interrupted, it goes on with: %s", d.Done, goOn(d.Last)))
+			t.say(fmt.Sprintf("%d so far. If it is interrupted, run this to continue: %s", d.Done, goOn(d.Last)))
 		}
 	})
 	if err != nil {
-		t.say(fmt.Sprintf("%d were %s. It goes on with: %s", done.Done, d.did, goOn(done.Last)))
+		t.say(fmt.Sprintf("%d were %s. To continue, run: %s", done.Done, d.did, goOn(done.Last)))
 		return causeOf(ctx, err)
 	}
 	printErr := t.print(lineOf(view.Object{"done", done.Done, "gone", done.Gone, "kept", done.Kept, "error", done.Error,
@@ -238,14 +238,22 @@ func (t sagas) showChosen(l bulk.Look) {
 	}
 }
 
-// goingOn returns the command that goes on behind a key.
-func (t sagas) goingOn(m *manyFlags, d deed) func(last string) string {
+// goingOn returns the command that goes on behind a key. It does not repeat a connection string, which may have a
+// password.
+func (t sagas) goingOn(c *cobra.Command, m *manyFlags, d deed) func(last string) string {
 	which := " --all"
 	if m.Prefix != "" {
 		which = " --prefix " + quoted(m.Prefix)
 	}
+	where := ""
+	if c.Flags().Changed("database") {
+		where = " --database URL"
+	}
+	if c.Flags().Changed("schema") {
+		where += " --schema " + quoted(t.schema)
+	}
 	return func(last string) string {
-		command := "edda saga " + d.does + " " + quoted(m.Saga) + d.goesOn + which + " --started-before " +
+		command := "edda saga " + d.does + " " + quoted(m.Saga) + d.goesOn + where + which + " --started-before " +
 			m.Until.Format(time.RFC3339Nano)
 		if last = cmp.Or(last, m.After); last != "" {
 			command += " --after " + quoted(last)
@@ -283,7 +291,10 @@ instance gets the message once, however often it is sent within seven days.`,
 				return err
 			}
 			of.Message = s.message
-			goesOn := " " + quoted(args[1]) + " --body FILE --job " + of.Job.String()
+			goesOn := " " + quoted(args[1]) + s.again() + " --job " + of.Job.String()
+			if t.reason != "" {
+				goesOn += " --reason " + quoted(t.reason)
+			}
 			d := deed{does: "send", did: "sent to", goesOn: goesOn,
 				asks: "Send to them? What their handlers do cannot be undone."}
 			d.do = func(ctx context.Context, op *bulk.Operator, f bulk.Filter, p func(bulk.Done)) (bulk.Done, error) {
@@ -301,13 +312,14 @@ instance gets the message once, however often it is sent within seven days.`,
 }
 
 func (t sagas) export() *cobra.Command {
-	m := &manyFlags{}
+	m, unmasked := &manyFlags{}, false
 	c := &cobra.Command{
 		Use: "export SAGA", Short: "Print instances with their states as JSON lines",
 		Long: `Print the living instances of a saga as JSON lines, in the order of their keys, with the fields of "edda
-saga list" and the state. What the history has masked as secret is masked here too; of a saga whose endpoint keeps no
-history the command cannot know what is secret. Control characters are escaped. The audit has an entry with who exported
-what. What starts after the command is left out.`,
+saga list" and the state. What the history has masked as secret is masked here too. Of an instance whose state the
+history does not have, the command cannot know what is secret: it leaves out the state and says so, unless --unmasked is
+given. Control characters are escaped. The audit has an entry with who exported what. What starts after the command is
+left out.`,
 		Example: `  edda saga export order > orders.jsonl
   edda saga export order --prefix 2026- --reason "for the auditors" | jq .state`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -321,18 +333,33 @@ what. What starts after the command is left out.`,
 			if err != nil {
 				return err
 			}
-			op, err := bulk.New(t.pool, bulk.Options{Schema: t.schemaName()})
-			if err == nil {
-				err = m.read(ctx, t.tool)
-			}
-			if err == nil {
-				_, err = op.Export(ctx, m.Filter, bulk.Export{}, func(l persistence.Listed) error {
-					return histories(t).jsonLine(view.Instances([]persistence.Listed{l}, 0).Rows[0].JSON)
-				})
-			}
-			return causeOf(ctx, err)
+			return causeOf(ctx, t.exportMany(ctx, m, unmasked))
 		},
 	}
 	m.add(c)
+	c.Flags().BoolVar(&unmasked, "unmasked", false, "print also a state of which it cannot know what is secret")
 	return c
+}
+
+// exportMany prints what is chosen, and says how many states are left out.
+func (t sagas) exportMany(ctx context.Context, m *manyFlags, unmasked bool) error {
+	op, err := bulk.New(t.pool, bulk.Options{Schema: t.schemaName(), Unmasked: unmasked})
+	if err != nil {
+		return err
+	}
+	if err := m.read(ctx, t.tool); err != nil {
+		return err
+	}
+	without := 0
+	_, err = op.Export(ctx, m.Filter, bulk.Export{}, func(l persistence.Listed) error {
+		if l.Instance.State == nil {
+			without++
+		}
+		return histories(t).jsonLine(view.Instances([]persistence.Listed{l}, 0).Rows[0].JSON)
+	})
+	if without > 0 {
+		t.say(fmt.Sprintf("%d states are left out: the history does not have them, so nobody knows what is secret in "+
+			"them. --unmasked prints them as they are.", without))
+	}
+	return err
 }

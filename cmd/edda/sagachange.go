@@ -193,7 +193,8 @@ func (t sagas) endMany(c *cobra.Command, m *manyFlags, version int64, yes bool, 
 	if err := m.check(c); err != nil {
 		return err
 	}
-	d := deed{does: "end", did: "ended", goesOn: " --reason TEXT", asks: "End them? Nothing brings them back."}
+	d := deed{does: "end", did: "ended", goesOn: " --reason " + quoted(reason),
+		asks: "End them? Nothing brings them back."}
 	d.do = func(ctx context.Context, op *bulk.Operator, f bulk.Filter, p func(bulk.Done)) (bulk.Done, error) {
 		return op.End(ctx, f, bulk.End{Reason: reason}, p)
 	}

@@ -75,6 +75,24 @@ func (s *sending) add(c *cobra.Command) {
 	c.Flags().DurationVar(&s.message.Delay, "delay", 0, "how long after now it is due")
 }
 
+// again are the flags that send the same message.
+func (s *sending) again() string {
+	flags := " --body " + quoted(s.body)
+	if s.raw {
+		flags += " --raw"
+	}
+	if s.message.To != "" {
+		flags += " --to " + quoted(s.message.To)
+	}
+	for _, header := range s.headers {
+		flags += " --header " + quoted(header)
+	}
+	if s.message.Delay > 0 {
+		flags += " --delay " + s.message.Delay.String()
+	}
+	return flags
+}
+
 // read reads what needs no database.
 func (s *sending) read(c *cobra.Command, t *tool) (err error) {
 	m := &s.message

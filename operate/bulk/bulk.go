@@ -24,6 +24,7 @@ type Operator struct {
 	audit     *audit.Store
 	instances *instances.Operator
 	messages  *messages.Operator
+	unmasked  bool
 }
 
 // Options of an Operator. Every zero is a default.
@@ -31,11 +32,13 @@ type Options struct {
 	Schema string // "" is "edda"
 	// Redact returns what of a state the audit, the history and an export may have; nil is all that is not secret.
 	Redact func(saga string, state []byte) []byte
+	// Unmasked keeps and exports a state of which nobody knows what is secret, see instances.Options.
+	Unmasked bool
 }
 
 // New makes an Operator over pool. It does no I/O. It fails if the schema's name is invalid.
 func New(pool *pgxpool.Pool, o Options) (*Operator, error) {
-	one, err := instances.New(pool, instances.Options{Schema: o.Schema, Redact: o.Redact})
+	one, err := instances.New(pool, instances.Options(o))
 	if err != nil {
 		return nil, fmt.Errorf("new operator of many instances: %w", err)
 	}
@@ -47,7 +50,7 @@ func New(pool *pgxpool.Pool, o Options) (*Operator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new operator of many instances: %w", err)
 	}
-	return &Operator{pg.Committed(pool), persistence.New(schema), audit.Of(schema), one, post}, nil
+	return &Operator{pg.Committed(pool), persistence.New(schema), audit.Of(schema), one, post, o.Unmasked}, nil
 }
 
 // Filter chooses living instances of one saga.
@@ -79,7 +82,7 @@ func (o *Operator) Look(ctx context.Context, f Filter) (l Look, err error) {
 	f, err = o.settled(ctx, f)
 	l.Until = f.Until
 	if err == nil {
-		err = o.each(ctx, f, func(i persistence.Listed) error {
+		err = o.each(ctx, f, func(string) {}, func(i persistence.Listed) error {
 			if len(l.First) < mostShown {
 				l.First = append(l.First, i)
 			}
@@ -114,8 +117,9 @@ func (o *Operator) settled(ctx context.Context, f Filter) (Filter, error) {
 	return f, nil
 }
 
-// each calls do for each instance that lives and has not completed, a page of the list at a time.
-func (o *Operator) each(ctx context.Context, f Filter, do func(persistence.Listed) error) error {
+// each calls do for each instance that lives and has not completed, a page of the list at a time, and skip with the
+// keys of the others.
+func (o *Operator) each(ctx context.Context, f Filter, skip func(string), do func(persistence.Listed) error) error {
 	for {
 		page, err := o.sagas.List(ctx, o.pool, persistence.ListOptions{Saga: f.Saga, KeyPrefix: f.Prefix,
 			AfterSaga: f.Saga, AfterKey: f.After, Limit: persistence.MaxLimit})
@@ -125,6 +129,7 @@ func (o *Operator) each(ctx context.Context, f Filter, do func(persistence.Liste
 		for _, l := range page {
 			f.After = l.Instance.Key
 			if !l.Started.Before(f.Until) || !l.Instance.RememberedUntil().IsZero() {
+				skip(l.Instance.Key)
 				continue
 			}
 			if err := do(l); errors.Is(err, errEnough) {
@@ -145,7 +150,7 @@ type Done struct {
 	Gone  int64  // had ended meanwhile
 	Kept  int64  // are as they were, because their rows cannot be read
 	Error string // why the last of those was kept
-	Last  string // the key of the last instance, of whatever outcome; "" if there was none
+	Last  string // the key up to which all are dealt with, or are none of the chosen; "" if there was none
 }
 
 // raceWait is how long a call waits before it repeats a transaction that another one has won.
@@ -158,7 +163,7 @@ func (o *Operator) all(
 	done := Done{}
 	f, err := o.settled(ctx, f)
 	if err == nil {
-		err = o.each(ctx, f, func(l persistence.Listed) error {
+		err = o.each(ctx, f, func(key string) { done.Last = key }, func(l persistence.Listed) error {
 			err := one(l.Instance)
 			for pgerr.ClassOf(err) == pgerr.Race {
 				if err = run.Sleep(ctx, run.Jitter(raceWait)); err == nil {

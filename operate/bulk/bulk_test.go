@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -191,6 +192,18 @@ func TestInterruptedEndGoesOn(t *testing.T) {
 	}
 }
 
+// A call that is interrupted while it skips what is not chosen goes on behind that, not before it.
+func TestInterruptedCallHasSkipped(t *testing.T) {
+	c := newCrowd(t, "a", "b", "c", "d")
+	c.exec(`UPDATE :schema.saga SET timeouts = '[{"kind":"edda.forget","due":"2099-01-01T00:00:00Z",
+		"id":"0198c0de-0000-7000-8000-000000000008"}]' WHERE key IN ('b', 'c')`)
+	ctx, interrupt := context.WithCancel(t.Context())
+	done, err := c.op.End(ctx, bulk.Filter{Saga: "order"}, bulk.End{Reason: "x"}, func(bulk.Done) { interrupt() })
+	if !errors.Is(err, context.Canceled) || done.Done != 1 || done.Last != "c" {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
 // Somebody else may end an instance that is about to be ended.
 func TestInstancesThatAreGoneAreCounted(t *testing.T) {
 	c := newCrowd(t, numbered(4)...)
@@ -213,6 +226,42 @@ func TestInstancesThatAreGoneAreCounted(t *testing.T) {
 		if err != nil || done.Done != 3 || done.Gone != 1 || done.Last != "load-00003" {
 			t.Errorf("%s: %+v, %v", name, done, err)
 		}
+	}
+}
+
+// An instance may end, and its key start anew, before its turn: the new one began after the look, and is left alone.
+func TestInstancesThatBeganAnewAreGone(t *testing.T) {
+	nudge := bulk.Send{Message: messages.Message{Kind: "order.nudge", Body: []byte(`{}`)}}
+	for name, do := range map[string]func(c *crowd, first func()) (bulk.Done, error){
+		"send": func(c *crowd, first func()) (bulk.Done, error) {
+			return c.op.Send(t.Context(), bulk.Filter{Saga: "order"}, nudge, func(bulk.Done) { first() })
+		},
+		"end": func(c *crowd, first func()) (bulk.Done, error) {
+			return c.op.End(t.Context(), bulk.Filter{Saga: "order"}, bulk.End{Reason: "x"}, func(bulk.Done) { first() })
+		},
+		"export": func(c *crowd, first func()) (bulk.Done, error) {
+			return c.op.Export(t.Context(), bulk.Filter{Saga: "order"}, bulk.Export{}, func(persistence.Listed) error {
+				first()
+				return nil
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCrowd(t, "a", "b", "c")
+			done, err := do(c, sync.OnceFunc(func() {
+				c.exec("DELETE FROM :schema.saga WHERE key = 'b'")
+				c.begin("b")
+			}))
+			if err != nil || done.Done != 2 || done.Gone != 1 || done.Last != "c" {
+				t.Errorf("%+v, %v", done, err)
+			}
+			if left := c.living(); name == "end" && left != "b" {
+				t.Errorf("left are %s", left)
+			}
+			if n := c.count("SELECT count(*) FROM :schema.queue_1"); name == "send" && n != 2 {
+				t.Errorf("%d messages, want 2", n)
+			}
+		})
 	}
 }
 
@@ -264,7 +313,8 @@ func TestExport(t *testing.T) {
 		if len(keys) == 0 {
 			if e := c.entries("saga.export"); len(e) != 1 || e[0].Target != "order" ||
 				e[0].Reason != "for the auditors" || !strings.Contains(string(e[0].After), `"instances":3`) ||
-				!strings.Contains(string(e[0].After), `"prefix":"load-"`) {
+				!strings.Contains(string(e[0].After), `"prefix":"load-"`) ||
+				strings.Contains(string(e[0].After), "capped") {
 				t.Errorf("the audit says %+v", e)
 			}
 			c.exec("DELETE FROM :schema.saga WHERE key = 'load-2'")
@@ -289,5 +339,44 @@ func TestExport(t *testing.T) {
 	_, err = c.op.Export(t.Context(), f, bulk.Export{}, func(persistence.Listed) error { return broken })
 	if !errors.Is(err, broken) {
 		t.Errorf("%v, want that the disk is full", err)
+	}
+}
+
+// Without a definition and a history an export cannot know what is secret: it has no states, unless somebody says so.
+func TestExportOfUnknownSecrets(t *testing.T) {
+	c := newCrowd(t, "1")
+	bare, err := bulk.New(c.pool, bulk.Options{Schema: c.schema.Name(), Unmasked: true})
+	c.must(err)
+	states := func(op *bulk.Operator) (text string) {
+		_, err := op.Export(t.Context(), bulk.Filter{Saga: "order"}, bulk.Export{}, func(l persistence.Listed) error {
+			text += string(l.Instance.State)
+			return nil
+		})
+		c.must(err)
+		return text
+	}
+	if text := states(c.op); text != "" {
+		t.Errorf("it exports %s", text)
+	}
+	if text := states(bare); !strings.Contains(text, "4711") {
+		t.Errorf("unmasked it exports %s", text)
+	}
+	e := c.entries("saga.export")
+	if len(e) != 2 || !strings.Contains(string(e[0].After), `"unmasked":true`) ||
+		strings.Contains(string(e[1].After), "unmasked") {
+		t.Errorf("%+v", e)
+	}
+}
+
+// The audit does not say that an export has 10,000 instances if they were not counted to their end.
+func TestExportOfManyIsNotCountedToItsEnd(t *testing.T) {
+	c := newCrowd(t, numbered(bulk.CountLimit)...)
+	enough := errors.New("it is enough")
+	_, err := c.op.Export(t.Context(), bulk.Filter{Saga: "order"}, bulk.Export{}, func(persistence.Listed) error {
+		return enough
+	})
+	if e := c.entries("saga.export"); !errors.Is(err, enough) || len(e) != 1 ||
+		!strings.Contains(string(e[0].After), `"capped":true`) {
+		t.Errorf("%v, %+v", err, e)
 	}
 }

@@ -13,12 +13,13 @@
 //
 // Each instance is a transaction of its own, that of instances.Operator.End or messages.Operator.Send, so a call locks
 // one instance at a time, and the audit has an entry for each with the actor and the reason. An instance that has ended
-// meanwhile is counted as gone, and one whose row cannot be read is kept and counted; the others go on.
+// meanwhile is counted as gone, also if its key has started anew, and one whose row cannot be read is kept and counted;
+// the others go on.
 //
 // # When a call is interrupted
 //
-// What was done stays done, and Done.Last is the key of the last instance. A call with the same Filter goes on, with
-// Last as Filter.After or from the beginning: what was ended is not there any more, and a message of one Send.Job
+// What was done stays done, and Done.Last is the key that the call has reached. A call with the same Filter goes on,
+// with Last as Filter.After or from the beginning: what was ended is not there any more, and a message of one Send.Job
 // reaches an instance once, however often it is sent within seven days.
 //
 // There is no row of a job. The instances that live are what is left of it.

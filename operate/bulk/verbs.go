@@ -27,8 +27,8 @@ type End struct {
 // is what was done until then.
 func (o *Operator) End(ctx context.Context, f Filter, e End, progress func(Done)) (Done, error) {
 	done, err := o.all(ctx, f, progress, func(i saga.Instance) error {
-		_, err := o.instances.End(ctx, instances.End{Saga: i.Saga, Key: i.Key, Reason: e.Reason,
-			Definition: e.Definition})
+		_, err := o.instances.End(ctx, instances.End{Saga: i.Saga, Key: i.Key, ID: i.ID,
+			Reason: e.Reason, Definition: e.Definition})
 		return err
 	})
 	if err != nil {
@@ -40,7 +40,7 @@ func (o *Operator) End(ctx context.Context, f Filter, e End, progress func(Done)
 // Send is a message for each of many instances.
 type Send struct {
 	Job saga.ID // of JobID: names what is sent, so that it goes on after an interruption; zero is a new one
-	// Message is what each gets. Its ID, Saga and Key are not used.
+	// Message is what each gets. Its ID, Saga, Key and Instance are not used.
 	Message messages.Message
 }
 
@@ -55,7 +55,7 @@ func (o *Operator) Send(ctx context.Context, f Filter, s Send, progress func(Don
 	}
 	done, err := o.all(ctx, f, progress, func(i saga.Instance) error {
 		m := s.Message
-		m.ID, m.Saga, m.Key = messageID(s.Job, i.ID), i.Saga, i.Key
+		m.ID, m.Saga, m.Key, m.Instance = messageID(s.Job, i.ID), i.Saga, i.Key, i.ID
 		_, err := o.messages.Send(ctx, m)
 		return err
 	})
@@ -84,8 +84,9 @@ type Export struct {
 // ErrTooMany says that a filter chooses more instances than Export.Most.
 var ErrTooMany = errors.New("there are more instances than are exported at once")
 
-// Export calls do with each instance and its state, without its secrets: see instances.Operator.Public. The audit has
-// one entry, written before the first is read: who exports, and what. Instances that end meanwhile are left out.
+// Export calls do with each instance and its state, without its secrets: see instances.Operator.Public. A state of
+// which nobody knows what is secret is nil, unless Options.Unmasked. The audit has one entry, written before the first
+// is read: who exports, and what. Instances that end meanwhile are left out.
 func (o *Operator) Export(ctx context.Context, f Filter, e Export, do func(persistence.Listed) error) (Done, error) {
 	done, err := o.export(ctx, f, e, do)
 	if err != nil {
@@ -108,6 +109,9 @@ func (o *Operator) export(ctx context.Context, f Filter, e Export, do func(persi
 	}
 	return o.all(ctx, f, nil, func(i saga.Instance) error {
 		l, err := o.instances.Public(ctx, i.Saga, i.Key, e.Definition)
+		if err == nil && l.Instance.ID != i.ID {
+			err = instances.ErrNotFound
+		}
 		if err == nil {
 			err = do(l)
 		}
@@ -123,6 +127,12 @@ func (o *Operator) tell(ctx context.Context, f Filter, e Export, l Look) error {
 	}
 	if f.After != "" {
 		what["after"] = f.After
+	}
+	if l.Capped {
+		what["capped"] = true // there may be more than CountLimit
+	}
+	if o.unmasked {
+		what["unmasked"] = true
 	}
 	return pgx.BeginTxFunc(ctx, o.pool, pg.ReadCommitted, func(tx pgx.Tx) error {
 		return o.audit.Add(ctx, tx, audit.Change{Verb: "saga.export", Target: f.Saga, Reason: e.Reason,

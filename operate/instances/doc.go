@@ -13,8 +13,8 @@
 //
 // The transaction writes an entry of the audit and a page of the history, which shows what it was: repaired, retimed or
 // stopped, and by whom. Secrets are masked in both: those that the definition marks; without a definition those that
-// the history has masked in the version before; and what Options.Redact takes away. If neither is there the states are
-// kept as they are.
+// the history has masked in the version before; and what Options.Redact takes away. Without a definition and a state
+// of the version before nobody knows what is secret, and the states are left out, unless Options.Unmasked.
 //
 // # Failures
 //

@@ -12,8 +12,9 @@ import (
 // End says which instance is to end.
 type End struct {
 	Saga, Key string
-	Version   int64  // that the caller has seen; another one is ErrVersion, and 0 is any
-	Reason    string // "" is that of the context, see audit.Because
+	ID        saga.ID // that the caller has seen; another one of the key is ErrNotFound, and zero is any
+	Version   int64   // that the caller has seen; another one is ErrVersion, and 0 is any
+	Reason    string  // "" is that of the context, see audit.Because
 
 	Definition *saga.Definition // tells what is secret in the state; nil is not known
 }
@@ -35,7 +36,7 @@ type Ended struct {
 // A timeout that a worker has in hand at this moment is discarded by it. Errors: ErrNotFound, ErrVersion,
 // ErrRemembered.
 func (o *Operator) End(ctx context.Context, e End) (done Ended, err error) {
-	on := target{e.Saga, e.Key, e.Version, e.Definition, e.Reason}
+	on := target{saga: e.Saga, key: e.Key, id: e.ID, version: e.Version, def: e.Definition, reason: e.Reason}
 	err = o.locked(ctx, on, func(c *change) (err error) {
 		done, err = c.end(ctx)
 		return err

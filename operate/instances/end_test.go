@@ -23,7 +23,11 @@ func TestEnd(t *testing.T) {
 			instances.ErrVersion) {
 			t.Errorf("another version: %v", err)
 		}
-		done, err := w.op.End(ctx, instances.End{Saga: "order", Key: "7", Version: 1, Definition: w.def})
+		if _, err := w.op.End(ctx, instances.End{Saga: "order", Key: "7", ID: saga.ID{15: 1}}); !errors.Is(err,
+			instances.ErrNotFound) {
+			t.Errorf("another instance: %v", err)
+		}
+		done, err := w.op.End(ctx, instances.End{Saga: "order", Key: "7", ID: began.ID, Version: 1, Definition: w.def})
 		w.must(err)
 		if done.ID != began.ID || done.Version != 1 || len(done.Timeouts) != 2 {
 			t.Errorf("%+v", done)

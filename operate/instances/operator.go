@@ -24,7 +24,7 @@ var statements string
 
 // Errors that a caller can act on.
 var (
-	// ErrNotFound says that no instance of the key lives.
+	// ErrNotFound says that no instance of the key lives, or another one than the caller has seen.
 	ErrNotFound = errors.New("no instance of this key is alive")
 	// ErrVersion says that the instance has another version than the caller has seen.
 	ErrVersion = errors.New("the instance has moved on")
@@ -47,6 +47,8 @@ type Operator struct {
 	history *history.Store
 	audit   *audit.Store
 	redact  func(saga string, state []byte) []byte
+
+	unmasked bool
 }
 
 // Options of an Operator. Every zero is a default.
@@ -55,6 +57,9 @@ type Options struct {
 	// Redact returns what of a state the audit and the history may keep, as bus.Options.Redact does; nil keeps all
 	// that is not known to be secret.
 	Redact func(saga string, state []byte) []byte
+	// Unmasked keeps a state of which nobody knows what is secret: there is no definition, and the history has no
+	// state of the last version. Without it such a state is left out, whatever Redact does.
+	Unmasked bool
 }
 
 // New makes an Operator over pool. It does no I/O. It fails if the schema's name is invalid.
@@ -69,6 +74,7 @@ func New(pool *pgxpool.Pool, o Options) (*Operator, error) {
 	op := &Operator{
 		pool: pg.Committed(pool), schema: schema, sql: pg.Load(statements, schema), sagas: persistence.New(schema),
 		history: history.New(schema), audit: audit.Of(schema), redact: o.Redact,
+		unmasked: o.Unmasked,
 	}
 	op.routes = queue.NewRouter(op.pool, schema, nil)
 	return op, nil
@@ -89,7 +95,8 @@ type change struct {
 // target names an instance, and what is known of it.
 type target struct {
 	saga, key string
-	version   int64 // 0 is any
+	id        saga.ID // zero is any
+	version   int64   // 0 is any
 	def       *saga.Definition
 	reason    string
 }
@@ -106,6 +113,8 @@ func (o *Operator) locked(ctx context.Context, on target, do func(c *change) err
 			return err
 		}
 		switch i := &c.row.Instance; {
+		case !on.id.IsZero() && i.ID != on.id:
+			return ErrNotFound
 		case c.row.Faulty != nil:
 			return fmt.Errorf("%w: %w", ErrFaulty, c.row.Faulty)
 		case !i.RememberedUntil().IsZero():

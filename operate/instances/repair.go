@@ -41,7 +41,7 @@ type Repaired struct {
 // than the definition is of), and saga.ErrTooLarge.
 func (o *Operator) Repair(ctx context.Context, r Repair) (done Repaired, err error) {
 	if err = r.check(); err == nil {
-		on := target{r.Saga, r.Key, r.Version, r.Definition, r.Reason}
+		on := target{saga: r.Saga, key: r.Key, version: r.Version, def: r.Definition, reason: r.Reason}
 		err = o.locked(ctx, on, func(c *change) (err error) {
 			done, err = c.repair(ctx, r)
 			return err

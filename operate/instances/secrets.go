@@ -18,12 +18,14 @@ import (
 type keeping struct {
 	of     *change
 	mask   *secret.Mask
+	known  bool // the mask has all that is secret
 	states bool // the history keeps states
 }
 
-// keeps finds out what may be kept. Without a definition it follows the last version that the history has.
+// keeps finds out what may be kept. Without a definition it follows the last version that the history has. Without
+// the state of that version nothing is known of what is secret.
 func (c *change) keeps(ctx context.Context) (keeping, error) {
-	k := keeping{of: c, states: true}
+	k := keeping{of: c, states: true, known: c.unmasked}
 	i := &c.row.Instance
 	versions, _, err := c.history.Timeline(ctx, c.tx, i.ID, c.row.Row.Page, 1)
 	if err != nil {
@@ -32,19 +34,22 @@ func (c *change) keeps(ctx context.Context) (keeping, error) {
 	for _, v := range versions {
 		if v.Version > 0 && v.Page == c.row.Row.Page {
 			k.states, k.mask = v.State != nil, secret.Like(v.State)
+			k.known = k.known || k.states
 		}
 	}
 	if c.def != nil {
 		if k.mask, err = secret.Of(c.def.StateType()); err != nil {
 			return k, fmt.Errorf("mask the secrets of saga %s: %w", i.Saga, err)
 		}
+		k.known = true
 	}
 	return k, nil
 }
 
 // Public reads a living instance with its state as the audit may keep it: without its secrets, and without what
-// Options.Redact takes away. The state is nil if it is not JSON. A definition of nil is not known; then the secrets are
-// those that the history has masked. It takes no lock. Errors: ErrNotFound.
+// Options.Redact takes away. A definition of nil is not known; then the secrets are those that the history has masked.
+// The state is nil if nobody knows what of it is secret, see Options.Unmasked, and if it is not JSON. It takes no lock.
+// Errors: ErrNotFound.
 func (o *Operator) Public(ctx context.Context, name, key string, def *saga.Definition) (persistence.Listed, error) {
 	l, err := o.show(ctx, name, key, def)
 	if err != nil {
@@ -72,8 +77,12 @@ func (o *Operator) show(ctx context.Context, name, key string, def *saga.Definit
 	return l, err
 }
 
-// public is what the audit may keep of a state, as JSON; a text that is not JSON is left out.
+// public is what the audit may keep of a state, as JSON. A text that is not JSON is left out, and so is a state of
+// which nobody knows what is secret.
 func (k keeping) public(state []byte) json.RawMessage {
+	if !k.known {
+		return nil
+	}
 	text, err := k.mask.Apply(state)
 	if err == nil && k.of.redact != nil {
 		text = k.of.redact(k.of.row.Instance.Saga, append([]byte{}, text...))

@@ -59,7 +59,8 @@ func (o *Operator) retime(
 	ctx context.Context, t Timeout, verb string, do func(c *change, p *saga.Pending) error,
 ) (done saga.Pending, err error) {
 	var woken *queue.Queue
-	err = o.locked(ctx, target{t.Saga, t.Key, t.Version, nil, t.Reason}, func(c *change) error {
+	on := target{saga: t.Saga, key: t.Key, version: t.Version, reason: t.Reason}
+	err = o.locked(ctx, on, func(c *change) error {
 		i := &c.row.Instance
 		at, err := pendingOf(i.Pending, t.Name)
 		if err != nil {

@@ -29,7 +29,7 @@ var (
 	ErrNoRoute = queue.ErrNoRoute
 	// ErrAmbiguous says that several endpoints consume the kind.
 	ErrAmbiguous = queue.ErrAmbiguous
-	// ErrNotFound says that no instance of the key lives.
+	// ErrNotFound says that no instance of the key lives, or another one than Message.Instance.
 	ErrNotFound = errors.New("no instance of this key is alive")
 	// ErrConflict says that the ID was used for another message.
 	ErrConflict = dedup.ErrConflict
@@ -70,6 +70,7 @@ type Message struct {
 	// and another handler in place of the instance of the message's key. Saga is "" otherwise. An answer has no
 	// consumer of its kind, so name the saga's endpoint in To.
 	Saga, Key string
+	Instance  saga.ID // that the caller has seen; another one of the key is ErrNotFound, and zero is any
 }
 
 // Sent is what Send has done.
@@ -77,6 +78,9 @@ type Sent struct {
 	ID        saga.ID
 	Duplicate bool // it was sent before, and nothing was written
 }
+
+// isFor reports whether the message may go to an instance of its key.
+func (m *Message) isFor(i saga.Instance) bool { return m.Instance.IsZero() || m.Instance == i.ID }
 
 const ownHeaders = "edda-"
 
@@ -92,7 +96,7 @@ func (o *Operator) Send(ctx context.Context, m Message) (sent Sent, err error) {
 	err = pgx.BeginTxFunc(ctx, o.pool, pg.ReadCommitted, func(tx pgx.Tx) error {
 		if m.Saga != "" {
 			i, ok, err := o.sagas.Show(ctx, tx, m.Saga, m.Key)
-			if err == nil && (!ok || !i.Instance.RememberedUntil().IsZero()) {
+			if err == nil && (!ok || !i.Instance.RememberedUntil().IsZero() || !m.isFor(i.Instance)) {
 				err = fmt.Errorf("%w: %.80s/%.80q", ErrNotFound, m.Saga, m.Key)
 			}
 			if err != nil {

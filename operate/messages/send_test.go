@@ -147,6 +147,10 @@ func TestSendToAnInstance(t *testing.T) {
 	})
 	p.send(messages.Message{Kind: "order.place", Body: []byte(`{"Order":"7"}`)})
 	p.until(`{"Paid":0}`)
+	if _, err := p.op.Send(t.Context(), messages.Message{Kind: "card.paid", To: "orders", Body: []byte(`{"Cents":70}`),
+		Saga: "order", Key: "7", Instance: saga.ID{15: 1}}); !errors.Is(err, messages.ErrNotFound) {
+		t.Errorf("to another instance of the key: %v", err)
+	}
 	p.send(messages.Message{Kind: "card.paid", To: "orders", Body: []byte(`{"Cents":12}`), Saga: "order", Key: "7"})
 	p.until(`{"Paid":12}`)
 }

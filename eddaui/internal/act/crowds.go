@@ -33,12 +33,22 @@ const long = 20 * time.Second
 
 // crowd are the fields that choose instances, as they were looked at.
 var crowd = []field{of("saga"), which("prefix"), {name: "until", label: "Until", kind: hidden, most: 60},
-	{name: "after", label: "After", kind: hidden, most: mostName}}
+	{name: "after", label: "After", kind: target, most: mostName}}
 
-func (in Input) crowd() bulk.Filter {
-	f := bulk.Filter{Saga: in.text("saga"), Prefix: in.text("prefix"), After: in.text("after")}
-	f.Until, _ = time.Parse(time.RFC3339, in.text("until"))
-	return f
+// crowd are the instances that a form is about. Those of the page are what began before the look at it, so a form whose
+// time cannot be read is refused: it would be about others.
+func (in Input) crowd() (f bulk.Filter, err error) {
+	f = bulk.Filter{Saga: in.text("saga"), Prefix: in.text("prefix"), After: in.text("after")}
+	text := in.text("until")
+	if text == "" {
+		return f, nil
+	}
+	if f.Until, err = time.Parse(time.RFC3339, text); err != nil {
+		in.values["until"] = ""
+		return f, in.refuse(http.StatusBadRequest, fmt.Sprintf("Until: want a time like 2026-12-01T10:00:00Z, not %q.",
+			view.Escape(view.Shortened(text, 60))))
+	}
+	return f, nil
 }
 
 func pageOfCrowd(in Input) string {
@@ -60,7 +70,11 @@ func (in Input) crowdCommand(command string) string {
 // lookAtCrowd counts the instances that are chosen, and shows the first of them.
 func lookAtCrowd(what, final string) func(context.Context, *Desk, Input) (*Preview, error) {
 	return func(ctx context.Context, d *Desk, in Input) (*Preview, error) {
-		l, err := d.Bulk.Look(ctx, in.crowd())
+		f, err := in.crowd()
+		if err != nil {
+			return nil, err
+		}
+		l, err := d.Bulk.Look(ctx, f)
 		if err != nil {
 			return nil, err
 		}
@@ -91,10 +105,14 @@ func lookAtCrowd(what, final string) func(context.Context, *Desk, Input) (*Previ
 func (d *Desk) toCrowd(
 	ctx context.Context, in Input, do func(context.Context, bulk.Filter) (bulk.Done, error),
 ) (Done, error) {
+	f, err := in.crowd()
+	if err != nil {
+		return Done{}, err
+	}
 	brief, cancel := context.WithTimeout(ctx, d.Long)
 	defer cancel()
-	done, err := do(brief, in.crowd())
-	if err != nil && ctx.Err() == nil && (brief.Err() != nil || done.Last != "") {
+	done, err := do(brief, f)
+	if err != nil && ctx.Err() == nil && (brief.Err() != nil || done.Done+done.Gone+done.Kept > 0) {
 		in.values["after"] = cmp.Or(done.Last, in.text("after"))
 		return Done{}, in.refuse(http.StatusServiceUnavailable, fmt.Sprintf("It has stopped behind %q before it was "+
 			"through: %s done, which stays so. Send the form again to go on with the others.",
@@ -109,8 +127,8 @@ var sendCrowd = &Action{
 	fields: append(append([]field{}, crowd...), append([]field{{name: "job", label: "Job", kind: hidden, most: 36},
 		{name: "to", label: "Endpoint", kind: line, most: mostName,
 			hint: "for a kind that no endpoint consumes, such as that of an answer"}}, letterOf...)...),
-	page: pageOfCrowd, check: lookAtCrowd("get the message", "What their handlers do cannot be undone. This form, "+
-		"sent again, sends to each once; a new one sends once more."),
+	page: pageOfCrowd, check: lookAtCrowd("will get the message", "What their handlers do cannot be undone. This "+
+		"form, sent again, sends to each once; a new one sends once more."),
 	done: "%d instances were sent to; %d had ended meanwhile, %d are as they were.",
 	command: func(in Input) string {
 		command := shell("edda saga send", in.text("saga"), in.text("kind")) + " --body FILE"
@@ -136,7 +154,7 @@ var endCrowd = &Action{
 	Name: "saga.end.many", Pattern: "/sagas/{saga}/end", Rights: []Right{Repair}, Button: "End all",
 	Says:   "Each of these instances ends as if it had completed, without its handlers, and with its timeouts.",
 	fields: append(append([]field{}, crowd...), whyMust), page: pageOfCrowd,
-	check: lookAtCrowd("end", "Nothing brings them back. What is on its way to them finds no instance."),
+	check: lookAtCrowd("will be ended", "Nothing brings them back. What is on its way to them finds no instance."),
 	done:  "%d instances were ended; %d had ended meanwhile, %d are as they were.",
 	command: func(in Input) string {
 		return in.crowdCommand(shell("edda saga end", in.text("saga"))) + " --yes"
@@ -154,22 +172,26 @@ const mostExported = 5000
 
 var exportCrowd = &Action{
 	Name: "saga.export", Pattern: "/sagas/{saga}/export", Rights: []Right{Admin}, Button: "Export",
-	Says: "A file with a line of JSON for each of these instances, with its state, without what is secret. The audit " +
-		"says who has exported what.",
+	Says: "A file with a line of JSON for each of these instances, with its state, without what is secret. A state " +
+		"is left out if it is not known what of it is secret. The audit says who has exported what.",
 	fields: append(append([]field{}, crowd...), why), page: pageOfCrowd, done: "They were exported.",
 	check: func(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 		if !in.Bodies {
 			return nil, errStates
 		}
-		return lookAtCrowd("are exported", "")(ctx, d, in)
+		return lookAtCrowd("will be exported", "")(ctx, d, in)
 	},
 	command: func(in Input) string {
 		command := in.flags(shell("edda saga export", in.text("saga")), "prefix", "prefix", "started-before", "until")
 		return in.because(command)
 	},
 	file: func(ctx context.Context, d *Desk, in Input, w io.Writer) error {
+		f, err := in.crowd()
+		if err != nil {
+			return err
+		}
 		e := bulk.Export{Reason: in.Reason(), Definition: d.o.Definition(in.text("saga")), Most: mostExported}
-		_, err := d.Bulk.Export(ctx, in.crowd(), e, func(l persistence.Listed) error {
+		_, err = d.Bulk.Export(ctx, f, e, func(l persistence.Listed) error {
 			text, err := view.Instances([]persistence.Listed{l}, 0).Rows[0].JSON.Line()
 			if err == nil {
 				_, err = io.WriteString(w, text)

@@ -76,7 +76,8 @@ func lookAtState(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := one("What the state was is in the audit and in the history, with secrets masked.",
+	p := one("What the state was is in the audit and in the history, with secrets masked, if it is known what is "+
+		"secret.",
 		fmt.Sprintf("The state of %s %s is replaced at version %d.", i.Saga, i.Key, i.Version))
 	if in.Bodies {
 		before, after := d.o.State(i.Saga, i.State), d.o.State(i.Saga, state)

@@ -1,0 +1,61 @@
+package instances_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/saga"
+)
+
+// Without a definition and without a state in the history nobody knows what is secret: no state is kept or shown.
+func TestStateOfUnknownSecretsIsLeftOut(t *testing.T) {
+	for name, o := range map[string]history.Options{"off": {Level: history.Off}, "steps": {Level: history.Steps}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, saga.Options{})
+			w.must(w.see.Endpoints().SetHistory(w.Context(), "orders", o))
+			stop := w.run()
+			began := w.begin()
+			stop()
+			shown := func(op *instances.Operator, def *saga.Definition) string {
+				l, err := op.Public(w.Context(), "order", "7", def)
+				w.must(err)
+				return string(l.Instance.State)
+			}
+			if s := shown(w.op, nil); s != "" {
+				t.Errorf("it shows %s", s)
+			}
+			if s := shown(w.op, w.def); !strings.Contains(s, `"Card":"[secret]"`) {
+				t.Errorf("with the definition it shows %s", s)
+			}
+			bare, err := instances.New(w.pool, instances.Options{Schema: w.schema, Unmasked: true})
+			w.must(err)
+			if s := shown(bare, nil); !strings.Contains(s, "4711") {
+				t.Errorf("unmasked it shows %s", s)
+			}
+			_, err = w.op.Repair(w.Context(), repair(1, `{"N":40,"Card":"4711"}`))
+			w.must(err)
+			w.keepsNone("saga.repair")
+			_, err = w.op.FireTimeout(w.Context(), timeout("due"))
+			w.must(err)
+			_, err = w.op.End(w.Context(), instances.End{Saga: "order", Key: "7"})
+			w.must(err)
+			w.keepsNone("saga.end")
+			for _, v := range w.versions(began.ID) {
+				if v.State != nil {
+					t.Errorf("version %d of the history has %s", v.Version, v.State)
+				}
+			}
+		})
+	}
+}
+
+// keepsNone checks that the last entry of the audit has no state.
+func (w *world) keepsNone(verb string) {
+	w.Helper()
+	if e := w.entry(); e.Verb != verb || strings.Contains(string(e.Before)+string(e.After), "4711") ||
+		!strings.Contains(string(e.Before), `"state":null`) {
+		w.Errorf("%s keeps %s, %s", e.Verb, e.Before, e.After)
+	}
+}
