@@ -14,10 +14,7 @@ import (
 	"github.com/edda-go/edda/eddaui/internal/page"
 )
 
-const (
-	mostForm = 4 << 20 // bytes: a body of 1 MiB grows by its encoding
-	actLimit = 30 * time.Second
-)
+const mostForm = 4 << 20 // bytes: a body of 1 MiB grows by its encoding
 
 // rights are those that actions ask for, as they are given to an actor.
 var rights = map[act.Right]May{
@@ -68,7 +65,7 @@ func (u *UI) act(a *act.Action) http.HandlerFunc {
 			return
 		}
 		actor := actorOf(r.Context())
-		ctx, cancel := context.WithTimeout(r.Context(), actLimit)
+		ctx, cancel := context.WithTimeout(r.Context(), u.desk.LimitOf(a))
 		defer cancel()
 		ctx = audit.As(ctx, audit.Actor{Name: cmp.Or(actor.Name, actor.From), From: actor.From})
 		ctx = audit.Because(ctx, in.Reason())
@@ -163,7 +160,7 @@ func (u *UI) failAction(w http.ResponseWriter, r *http.Request, a *act.Action, i
 	case errors.Is(err, context.DeadlineExceeded) && r.Context().Err() == nil:
 		u.complain(w, r, http.StatusServiceUnavailable, fmt.Sprintf("This took longer than %v and was stopped. What "+
 			"goes in steps, such as an undo, has done some of them, and goes on when it is sent again; nothing else "+
-			"was changed. The command edda waits longer.", actLimit))
+			"was changed. The command edda waits longer.", u.desk.LimitOf(a)))
 	default:
 		u.fail(w, r, err)
 	}

@@ -116,6 +116,21 @@ func asLookedAt(st *stage) {
 	}
 }
 
+// An export of many takes longer than another action may.
+func longFile(st *stage) {
+	st.ui.SetLimit(time.Nanosecond)
+	defer st.ui.SetLimit(30 * time.Second)
+	st.crowd("file-1", "file-2")
+	if a := st.post("/endpoints/labels/pause", form("reason", "x")); a.status != http.StatusServiceUnavailable ||
+		!strings.Contains(a.body, "This took longer than 1ns") {
+		st.t.Errorf("an action that takes too long is %d: %s", a.status, mainOf(a.body))
+	}
+	path, agreed := st.agreement(st.post("/sagas/crowd/export", form("prefix", "file-")), "")
+	if got := st.post(path, agreed); got.status != http.StatusOK || strings.Count(got.body, "\n") != 2 {
+		st.t.Errorf("a file is %d: %s", got.status, got.body)
+	}
+}
+
 func free(st *stage, lock pgx.Tx) {
 	st.t.Helper()
 	if err := lock.Rollback(st.t.Context()); err != nil {

@@ -26,5 +26,8 @@ func DatabasePage(report vitals.Report, queries bool) (string, error) {
 // SetLong sets for how long many instances are dealt with in one request.
 func (u *UI) SetLong(d time.Duration) { u.desk.Long = d }
 
+// SetLimit sets for how long an action may take whose outcome is no file.
+func (u *UI) SetLimit(d time.Duration) { u.desk.Limit = d }
+
 // Update says that golden files are to be written anew.
 var Update = flag.Bool("update", false, "write the golden files anew")

@@ -37,7 +37,8 @@ func TestForms(t *testing.T) {
 		{"are told of who has no name", nameless}, {"are refused where pages only show things", readOnly},
 		{"write a note on a group", notedGroup}, {"show ten of many instances", tenOfMany},
 		{"go on with many instances", goOnWithMany},
-		{"take keys and times of many as they are", asLookedAt}, {"export to who may see states", exportedStates},
+		{"take keys and times of many as they are", asLookedAt},
+		{"give a file more time", longFile}, {"export to who may see states", exportedStates},
 	} {
 		t.Run(of.name, func(t *testing.T) {
 			all := st.site

@@ -28,6 +28,7 @@ type Desk struct {
 	Bulk      *bulk.Operator
 	Jobs      *Jobs
 	Long      time.Duration // for how long many instances are dealt with in one request
+	Limit     time.Duration // for how long an action may take whose outcome is no file
 
 	o Options
 }
@@ -42,9 +43,23 @@ type Options struct {
 	State      func(saga string, state []byte) []byte // as it may be shown
 }
 
+// The limits of actions: usual is Desk.Limit unless somebody sets it. A file is read an instance at a time.
+const (
+	usual  = 30 * time.Second
+	ofFile = 5 * time.Minute
+)
+
+// LimitOf is for how long an action may take.
+func (d *Desk) LimitOf(a *Action) time.Duration {
+	if a.file != nil {
+		return ofFile
+	}
+	return d.Limit
+}
+
 // NewDesk makes a Desk over a pool that may write. It does no I/O.
 func NewDesk(pool *pgxpool.Pool, o Options) (d *Desk, err error) {
-	d = &Desk{Pool: pool, Scheduler: o.Scheduler, Long: long, o: o}
+	d = &Desk{Pool: pool, Scheduler: o.Scheduler, Long: long, Limit: usual, o: o}
 	if d.Op, err = operate.New(pool, operate.Options{Schema: o.Schema}); err != nil {
 		return nil, err
 	}
