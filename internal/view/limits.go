@@ -10,9 +10,10 @@ import (
 
 // Limits are all of them, with how much of each is used, and in their objects what is held.
 func Limits(all []operate.LimitInfo, held []slots.Holder) List {
+	of := slots.ByLimit(held)
 	return listOf("limits", "NAME|LIMIT|HELD|DRAINING|WAITING|WAITED|DECLARED|SET BY", all,
 		func(i operate.LimitInfo) Row {
-			return Row{JSON: limitOf(i, held), Cells: []string{i.Name, strconv.Itoa(i.Limit), strconv.Itoa(i.Held),
+			return Row{JSON: limitOf(i, of[i.Name]), Cells: []string{i.Name, strconv.Itoa(i.Limit), strconv.Itoa(i.Held),
 				strconv.Itoa(i.Draining), strconv.Itoa(i.Waiting), span(i.Waited), declared(i), setBy(i)}}
 		})
 }
@@ -52,9 +53,7 @@ func limited(i operate.LimitInfo, held []slots.Holder) View {
 func limitOf(i operate.LimitInfo, held []slots.Holder) Object {
 	ours := []Object{}
 	for _, h := range held {
-		if h.Limit == i.Name {
-			ours = append(ours, holderOfLimit(h))
-		}
+		ours = append(ours, holderOfLimit(h))
 	}
 	return Object{"name", i.Name, "limit", i.Limit, "held", i.Held, "draining", i.Draining, "waiting", i.Waiting,
 		"oldest", timeOrNull(i.Oldest), "waited_seconds", i.Waited.Seconds(), "declared", i.Declared, "set_by",

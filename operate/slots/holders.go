@@ -35,6 +35,15 @@ type Holder struct {
 	Messages []saga.ID     // that the process has in hand for the endpoint
 }
 
+// ByLimit is the holders of each limit, in their order.
+func ByLimit(all []Holder) map[string][]Holder {
+	of := map[string][]Holder{}
+	for _, h := range all {
+		of[h.Limit] = append(of[h.Limit], h)
+	}
+	return of
+}
+
 // Reader reads one schema. It is safe for concurrent use.
 type Reader struct {
 	pool   *pg.Pool

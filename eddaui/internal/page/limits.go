@@ -84,8 +84,9 @@ func (s *Source) Limits(ctx context.Context, _ Ask) (Page, error) {
 		Head:  head("limits", "Limits and leases", "edda limit list").audited("limit", ""),
 		shown: view.Limits(limits, held).View().JSON,
 	}
+	of := slots.ByLimit(held)
 	for _, l := range limits {
-		p.Limits = append(p.Limits, limited(l, held))
+		p.Limits = append(p.Limits, limited(l, of[l.Name]))
 	}
 	if s.Leases == nil {
 		return p, nil
@@ -107,11 +108,11 @@ func limited(l operate.LimitInfo, held []slots.Holder) limitRow {
 		out.Endpoint = l.Name
 	}
 	for n := range held {
-		if h := &held[n]; h.Limit == l.Name && h.Draining {
-			out.Cells = append(out.Cells, cell{"draining", h})
-		} else if h.Limit == l.Name {
-			out.Cells = append(out.Cells, cell{"held", h})
+		state := "held"
+		if held[n].Draining {
+			state = "draining"
 		}
+		out.Cells = append(out.Cells, cell{state, &held[n]})
 	}
 	if out.Held, out.Draining = len(out.Cells), 0; out.Held >= mostCells || l.Limit > mostCells {
 		out.LimitInfo, out.Cells = l, nil
