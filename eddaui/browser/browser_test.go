@@ -35,6 +35,9 @@ func pages(s *shop) map[string]string {
 func TestVisitors(t *testing.T) {
 	s := openShop(t)
 	script := axe.Read(t)
+	v := newVisitor(t, s, desk)
+	v.open("endpoints/erp")
+	v.until("the processes have written what they counted", `document.body.textContent.includes("plain handlers")`)
 	for _, l := range looks {
 		t.Run("pages "+l.name, func(t *testing.T) { everyPage(t, s, l, script) })
 	}
