@@ -14,7 +14,8 @@ func Limits(all []operate.LimitInfo, held []slots.Holder) List {
 	return listOf("limits", "NAME|LIMIT|HELD|DRAINING|WAITING|WAITED|DECLARED|SET BY", all,
 		func(i operate.LimitInfo) Row {
 			return Row{JSON: limitOf(i, of[i.Name]), Cells: []string{i.Name, strconv.Itoa(i.Limit),
-				strconv.Itoa(i.Held), strconv.Itoa(i.Draining), strconv.Itoa(i.Waiting), span(i.Waited), declared(i), setBy(i)}}
+				strconv.Itoa(i.Held), strconv.Itoa(i.Draining), strconv.Itoa(i.Waiting), span(i.Waited), declared(i),
+				setBy(i)}}
 		})
 }
 
