@@ -21,6 +21,11 @@ func TestReadmeShowsTheProgram(t *testing.T) {
 	if n := strings.Count(readme, "```go\n"); n != len(blocks) {
 		t.Errorf("README.md has %d blocks of code, want %d", n, len(blocks))
 	}
+	for _, command := range []string{"`make demo`", "`make test`"} {
+		if !strings.Contains(readme, command) {
+			t.Errorf("README.md does not name %s, which is what a clone has to run", command)
+		}
+	}
 	if lines := strings.Count(readme, "\n"); lines >= 200 {
 		t.Errorf("README.md has %d lines, want less than 200", lines)
 	}
