@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"time"
 
@@ -101,7 +102,9 @@ func (p *player) install(ctx context.Context) (err error) {
 		"cases":   {bus.Saga(define(p.store, &p.pace))},
 		"records": {bus.HandleTx(p.filed), bus.HandleTx(p.overdue)},
 	} {
-		e, err := bus.NewEndpoint(p.bus, name, bus.EndpointOptions{Concurrency: 2, Drain: 5 * time.Second}, parts...)
+		o := bus.EndpointOptions{Concurrency: 2, Drain: 5 * time.Second}
+		o.MaxCrashes = math.MaxInt32 // "make permits" kills processes at random: no message is to blame for that
+		e, err := bus.NewEndpoint(p.bus, name, o, parts...)
 		if err != nil {
 			return err
 		}
