@@ -90,6 +90,8 @@ func (c *cleaner) cleanInTurns(ctx context.Context) error {
 // others wait that long. Deleting rows that are gone is no error, so a clean-up that takes longer than the lease may
 // overlap the next one.
 func (c *cleaner) cleanInTurn(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, cleanFor) // also if the server says nothing any more
+	defer cancel()
 	_, ours, err := c.bus.tables.leases.Acquire(ctx, c.bus.pool.Writing(),
 		lease.Bid{Name: cleanLease, Holder: c.holder, Lease: cleanTurn})
 	switch {
@@ -163,7 +165,7 @@ func (c *cleaner) journalQueues(ctx context.Context) []int32 {
 // rests for as long as the piece took: however much there is to delete, a clean-up takes at most half of a connection's
 // time.
 func (c *cleaner) prune(ctx context.Context, left []chore) {
-	for begun := time.Now(); len(left) > 0 && time.Since(begun) < cleanFor; {
+	for len(left) > 0 && ctx.Err() == nil {
 		left = slices.DeleteFunc(left, func(one chore) bool { return !c.prunePiece(ctx, one) })
 	}
 }
