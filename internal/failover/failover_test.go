@@ -59,9 +59,7 @@ func (w *world) poolOf(s *pgdev.Server) *pgxpool.Pool {
 func TestFailoverLosesNothingThatWasConfirmed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	standby := w.copied(pgdev.CopyOptions{Follow: true})
-	w.must(standby.Start(t.Context()))
-	w.connect(w.primary, standby)
+	standby := w.standby()
 	w.exec(w.pool, "ALTER SYSTEM SET synchronous_standby_names = '*'")
 	w.exec(w.pool, "SELECT pg_reload_conf()")
 	w.until("the standby is synchronous", func() bool {
@@ -107,16 +105,11 @@ func TestFailoverLosesNothingThatWasConfirmed(t *testing.T) {
 func TestAsynchronousFailoverLosesTheLastCommits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	standby := w.copied(pgdev.CopyOptions{Follow: true})
-	w.must(standby.Start(t.Context()))
-	w.connect(w.primary, standby)
+	standby := w.standby()
 	w.work()
 	w.publishAll(0, 50)
 	w.handled(w.pool, 50)
-	w.until("the standby has all of it", func() bool {
-		return w.ask(w.pool, "SELECT count(*) = 1 AND bool_and(replay_lsn = pg_current_wal_lsn()) "+
-			"FROM pg_stat_replication")
-	})
+	w.caughtUp()
 	w.must(standby.Shut(t.Context(), pgdev.Fast))
 	w.publishAll(50, 60)
 	w.handled(w.pool, 60)

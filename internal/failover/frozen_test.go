@@ -45,16 +45,11 @@ func (w *world) freeze(s *pgdev.Server) {
 func TestFailoverFromAServerThatSaysNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	standby := w.copied(pgdev.CopyOptions{Follow: true})
-	w.must(standby.Start(t.Context()))
-	w.connect(w.primary, standby)
+	standby := w.standby()
 	w.work()
 	w.publishAll(0, 100)
 	w.handled(w.pool, 100)
-	w.until("the standby has all of it", func() bool {
-		return w.ask(w.pool, "SELECT count(*) = 1 AND bool_and(replay_lsn = pg_current_wal_lsn()) "+
-			"FROM pg_stat_replication")
-	})
+	w.caughtUp()
 	w.until("the schedule runs", func() bool { return w.runs() > 0 })
 	w.freeze(w.primary)
 	runs := w.runs()

@@ -226,6 +226,24 @@ func (w *world) until(what string, so func() bool) {
 	}
 }
 
+// standby is a running copy of the primary that follows it. Programs connect to whichever of the two takes writes.
+func (w *world) standby() *pgdev.Server {
+	w.Helper()
+	s := w.copied(pgdev.CopyOptions{Follow: true})
+	w.must(s.Start(w.Context()))
+	w.connect(w.primary, s)
+	return s
+}
+
+// caughtUp waits until the standby has all that the primary has.
+func (w *world) caughtUp() {
+	w.Helper()
+	w.until("the standby has all of it", func() bool {
+		return w.ask(w.pool, "SELECT count(*) = 1 AND bool_and(replay_lsn = pg_current_wal_lsn()) "+
+			"FROM pg_stat_replication")
+	})
+}
+
 // handled waits until n messages are in the ledger and in the accounts.
 func (w *world) handled(pool *pgxpool.Pool, n int) {
 	w.Helper()
