@@ -18,8 +18,9 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/edda-go/edda/eddaui/browser/chrome"
 )
 
 // shop is a running program with the pages.
@@ -176,38 +177,19 @@ type look struct {
 
 func newVisitor(t *testing.T, s *shop, l look) *visitor {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox,
-		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("font-render-hinting", "none"),
-		chromedp.Flag("disable-lcd-text", true), chromedp.Flag("force-color-profile", "srgb"),
-		chromedp.Flag("host-resolver-rules", "MAP shop.example 127.0.0.1"))
-	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(endAllocator)
-	ctx, end := chromedp.NewContext(allocator)
-	t.Cleanup(end)
-	ctx, endTime := context.WithTimeout(ctx, 3*time.Minute)
-	t.Cleanup(endTime)
-	chromedp.ListenTarget(ctx, func(event any) { // what a page must not do: break its own policy, or throw
-		switch e := event.(type) {
-		case *log.EventEntryAdded:
-			if e.Entry.Level == log.LevelError && e.Entry.Source != log.SourceNetwork &&
-				!strings.Contains(e.Entry.Text, "Opener-Policy header has been ignored") { // as it is without TLS
-				t.Errorf("the browser complains: %s %s", e.Entry.Source, e.Entry.Text)
-			}
-		case *runtime.EventExceptionThrown:
-			t.Errorf("a script failed: %s", e.ExceptionDetails.Error())
-		}
-	})
-	v := &visitor{t: t, ctx: ctx, url: s.url}
 	colours := "light"
 	if l.dark {
 		colours = "dark"
 	}
-	v.do("begin", log.Enable(), runtime.Enable(),
-		emulation.SetDeviceMetricsOverride(l.width, l.height, 1, l.width < 600),
-		emulation.SetEmulatedMedia().WithFeatures(
-			[]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}}),
-		emulation.SetScriptExecutionDisabled(l.noScript))
-	return v
+	ctx := chrome.Open(t, chrome.Options{Width: l.width, Height: l.height, NoScript: l.noScript,
+		Within:   3 * time.Minute,
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}},
+		Flags:    []chromedp.ExecAllocatorOption{chromedp.Flag("host-resolver-rules", "MAP shop.example 127.0.0.1")},
+		Harmless: func(e *log.Entry) bool { // answers that refuse, and what a browser says of a page without TLS
+			return e.Source == log.SourceNetwork ||
+				strings.Contains(e.Text, "Opener-Policy header has been ignored")
+		}})
+	return &visitor{t: t, ctx: ctx, url: s.url}
 }
 
 // with is the visitor in another test.

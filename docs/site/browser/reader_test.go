@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/edda-go/edda/eddaui/browser/chrome"
 )
 
 // library is the site of the work tree, on a disk and behind a server of files.
@@ -68,34 +68,14 @@ type reader struct {
 
 func newReader(t *testing.T, url string, l look) *reader {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox,
-		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("force-color-profile", "srgb"))
-	allocator, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(endAllocator)
-	ctx, end := chromedp.NewContext(allocator)
-	t.Cleanup(end)
-	ctx, endTime := context.WithTimeout(ctx, 10*time.Minute)
-	t.Cleanup(endTime)
-	chromedp.ListenTarget(ctx, func(event any) { // what a page must not do: break its own policy, throw, or miss a file
-		switch e := event.(type) {
-		case *log.EventEntryAdded:
-			if e.Entry.Level == log.LevelError {
-				t.Errorf("the browser complains: %s %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL)
-			}
-		case *runtime.EventExceptionThrown:
-			t.Errorf("a script failed: %s", e.ExceptionDetails.Error())
-		}
-	})
-	r := &reader{t: t, ctx: ctx, url: url}
 	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.scheme},
 		{Name: "prefers-reduced-motion", Value: "reduce"}}
 	if l.contrast {
 		features = append(features, &emulation.MediaFeature{Name: "prefers-contrast", Value: "more"})
 	}
-	r.do("begin", log.Enable(), runtime.Enable(),
-		emulation.SetDeviceMetricsOverride(l.width, l.height, 1, l.width < 600),
-		emulation.SetEmulatedMedia().WithFeatures(features), emulation.SetScriptExecutionDisabled(l.noScript))
-	return r
+	ctx := chrome.Open(t, chrome.Options{Width: l.width, Height: l.height, NoScript: l.noScript,
+		Within: 10 * time.Minute, Features: features})
+	return &reader{t: t, ctx: ctx, url: url}
 }
 
 func (r *reader) do(what string, actions ...chromedp.Action) {
