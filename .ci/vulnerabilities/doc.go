@@ -1,7 +1,7 @@
-// Command vulnerabilities looks for known vulnerabilities that the modules of Edda call, with govulncheck: of each that
-// users link or run. The list of them is the module golang.org/x/vulndb, of the version in go.mod, or with -newest of
-// today: so it needs the Go module proxy, and not https://vuln.go.dev. One of a dependency is an error. One of the
-// standard library is told: a newer Go mends it, and which Go a program is built with is its own choice.
+// Command vulnerabilities runs govulncheck over each module of Edda that users link or run. The list of known
+// vulnerabilities is the module golang.org/x/vulndb, in the version of go.mod, or in the newest with -newest: it comes
+// from the Go module proxy, and https://vuln.go.dev is not asked. A vulnerability of a dependency that Edda calls is an
+// error. One of the standard library is only printed, because users choose the Go that they build with.
 //
 //	go run . -newest
 package main

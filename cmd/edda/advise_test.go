@@ -151,7 +151,7 @@ func TestAdviseNamesWhatKeepsDeadRows(t *testing.T) {
 	}
 	do(work, `DO $$ BEGIN FOR n IN 1..1000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`)
 	do(report, `SELECT 1`)
-	do(work, `CREATE ROLE looker`) // who does not see how long it has lasted
+	do(work, `CREATE ROLE looker`) // this role does not see how long a transaction has lasted
 	do(work, `GRANT USAGE ON SCHEMA edda TO looker`)
 	do(work, `GRANT SELECT ON ALL TABLES IN SCHEMA edda TO looker`)
 	do(work, `ALTER ROLE looker LOGIN`)

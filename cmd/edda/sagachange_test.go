@@ -173,7 +173,7 @@ func TestSagaEndMany(t *testing.T) {
 	}
 }
 
-// Whoever interrupts a command is told how to go on, and with that each instance gets the message once.
+// An interrupted command prints how to continue. After that each instance has got the message once.
 func TestInterruptedSagaSendGoesOn(t *testing.T) {
 	w := many7(t, 400)
 	w.want(exitDone, "migrate", "install", "orders", "--kinds", "order.nudge")

@@ -66,7 +66,7 @@ func sentView(sent messages.Sent) view.View {
 	return lineOf(o, "Message %s is sent.", sent.ID)
 }
 
-// add adds the flags of a message, whoever gets it.
+// add adds the flags of a message, to an endpoint or to instances.
 func (s *sending) add(c *cobra.Command) {
 	c.Flags().StringVar(&s.body, "body", "", `file with the body; "-" is the standard input (required)`)
 	c.Flags().BoolVar(&s.raw, "raw", false, "take the bytes of the body as they are, JSON or not")

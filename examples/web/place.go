@@ -43,7 +43,7 @@ func (s *site) placeSQL(ctx context.Context, f form) error {
 	})
 }
 
-// take reads the form and places the order. Whoever sends the same form again is shown the same order.
+// take reads the form and places the order. The same form, sent again, shows the same order.
 func (s *site) take(place placer) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, mostForm)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Whoever guesses has to wait, longer each time, also with the right password; others do not.
+// After wrong passwords the next try has to wait, longer each time, also with the right password. Other names do not.
 func TestGuessersHaveToWait(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "users")

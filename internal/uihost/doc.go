@@ -6,8 +6,8 @@
 // browser that has come with the token of the printed address. The token works once: it is exchanged for a cookie that
 // scripts cannot read and other sites cannot send.
 //
-// With names and passwords, whoever has given five wrong ones has to wait, for a second and then twice as long each
-// time, up to a minute.
+// After five wrong passwords for a name the next try has to wait: a second, then twice as long each time, up to a
+// minute.
 //
 // Of several databases each has its pages under its name, with a pool and streams of its own. One that does not answer
 // says so on its pages, and the others go on.

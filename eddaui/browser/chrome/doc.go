@@ -1,5 +1,8 @@
 // Package chrome opens a real Chromium for the tests of pages.
 //
+//	ctx := chrome.Open(t, chrome.Options{Width: 1280, Height: 900, Within: time.Minute})
+//	err := chromedp.Run(ctx, chromedp.Navigate(url))
+//
 // # Promise
 //
 // Open returns the context of a browser that looks as asked, with letters that are drawn alike on every machine. It

@@ -21,7 +21,7 @@ type Bus interface {
 // Desk is where people decide.
 type Desk struct {
 	Bus  Bus
-	User func(*http.Request) string // who is logged in
+	User func(*http.Request) string // the name of the signed-in person
 }
 
 var expenses = saga.StatesOf[Expense](Expenses)

@@ -23,7 +23,7 @@ const (
 // Shop takes orders.
 type Shop struct {
 	Bus      *bus.Bus
-	Customer func(*http.Request) string // who is logged in
+	Customer func(*http.Request) string // the name of the signed-in customer
 }
 
 // Place handles POST /orders. A request that comes again with its Idempotency-Key gets the same answer.
