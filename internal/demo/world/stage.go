@@ -90,14 +90,23 @@ var statements string
 
 // exec runs one of the statements.
 func (s *Stage) exec(ctx context.Context, name string, args ...any) error {
-	schema, err := pg.ParseSchema(s.schema)
+	sql, err := s.sql(name)
 	if err != nil {
 		return err
 	}
-	if _, err := s.pool.Exec(ctx, pg.Load(statements, schema).Get(name), args...); err != nil {
+	if _, err := s.pool.Exec(ctx, sql, args...); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
+}
+
+// sql is the text of one of the statements.
+func (s *Stage) sql(name string) (string, error) {
+	schema, err := pg.ParseSchema(s.schema)
+	if err != nil {
+		return "", err
+	}
+	return pg.Load(statements, schema).Get(name), nil
 }
 
 // install makes the queues of endpoints that no process runs, each with the kinds that it consumes.

@@ -23,17 +23,36 @@ func Trouble(ctx context.Context, pool *pgxpool.Pool, schema string) (*Stage, er
 	if err := s.pin(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if err := s.exec(ctx, "dead rows"); err != nil {
+	if err := s.die(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
+// session is a connection beside the pool.
+func (s *Stage) session(ctx context.Context, application string) (*pgx.Conn, error) {
+	config := s.pool.Config().ConnConfig.Copy()
+	config.RuntimeParams["application_name"] = application
+	return pgx.ConnectConfig(ctx, config)
+}
+
+// die leaves dead rows in a queue. Its session ends and with that hands its statistics in.
+func (s *Stage) die(ctx context.Context) error {
+	sql, err := s.sql("dead rows")
+	if err != nil {
+		return err
+	}
+	conn, err := s.session(ctx, "work")
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, sql)
+	return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+}
+
 // pin opens a transaction in a session of its own, which lasts until Close.
 func (s *Stage) pin(ctx context.Context) error {
-	config := s.pool.Config().ConnConfig.Copy()
-	config.RuntimeParams["application_name"] = "monthly report"
-	conn, err := pgx.ConnectConfig(ctx, config)
+	conn, err := s.session(ctx, "monthly report")
 	if err != nil {
 		return err
 	}
