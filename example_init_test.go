@@ -41,7 +41,7 @@ func check(err error) {
 var openPool, start = pgtest.Example, pgtest.Start
 
 func openShop() (context.Context, *pgxpool.Pool) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), pgdev.Patience(time.Minute))
 	stop = cancel
 	var err error
 	server, err = pgdev.Start(ctx, pgdev.Options{})

@@ -113,7 +113,7 @@ func TestFirstSendNeedsOneConnection(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), pgdev.Patience(5*time.Second))
 			defer cancel()
 			if err := send(ctx, b, pool); err != nil {
 				t.Error(err)

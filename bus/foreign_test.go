@@ -267,7 +267,7 @@ func TestFirstSendsNeedNoOtherConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), pgdev.Patience(20*time.Second))
 	defer cancel()
 	fresh := func() *bus.Bus {
 		b, err := bus.New(pool, bus.Options{Schema: w.schema})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/edda-go/edda/saga"
 )
@@ -39,7 +40,7 @@ func TestIngestWaitsForNobodyWhoStandsStill(t *testing.T) {
 		failed <- err
 	}()
 	<-begun
-	within, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	within, cancel := context.WithTimeout(t.Context(), pgdev.Patience(20*time.Second))
 	defer cancel()
 	arrived, err := w.bus.Ingest(within, bus.IngestOptions{From: "payments", Endpoint: "notes"}, arrival(id, "1"))
 	if err != nil || arrived[0].State != bus.Accepted {

@@ -60,7 +60,7 @@ func TestSchemaNamesMayHoldMarks(t *testing.T) {
 		if _, err := b.Send(t.Context(), call{N: 1}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), pgdev.Patience(20*time.Second))
 		ended := make(chan error, 1)
 		go func() { ended <- e.Run(ctx) }()
 		select {

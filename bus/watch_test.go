@@ -317,7 +317,7 @@ func TestWatchersThatComeAndGo(t *testing.T) {
 	for n := range 6 {
 		all.Go(func() {
 			for i := range 60 {
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), pgdev.Patience(10*time.Second))
 				for seen, err := range b.Watch(ctx, def, fmt.Sprint("k", (n+i)%3), bus.Mark{}) {
 					if err != nil || seen.Life != bus.Living {
 						t.Errorf("watcher %d.%d: %v, %v", n, i, seen.Life, err)

@@ -40,7 +40,7 @@ func openExports() (context.Context, *pgxpool.Pool, string) {
 }
 
 func closeExports() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), pgdev.Patience(time.Minute))
 	defer cancel()
 	_, err := exportsPool.Exec(ctx, "DROP SCHEMA "+pgx.Identifier{exportsSchema}.Sanitize()+" CASCADE")
 	checkExports(err)

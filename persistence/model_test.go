@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/go-cmp/cmp"
@@ -171,7 +172,7 @@ func (a *actor) save() {
 		want = append(want, a.predict(w))
 	}
 	a.Logf("%s saves %s", a.name, tell(writes))
-	ctx, cancel := context.WithTimeout(a.ctx, 20*time.Second) // nothing that is left open may be waited for
+	ctx, cancel := context.WithTimeout(a.ctx, pgdev.Patience(20*time.Second)) // nothing that is left open may be waited for
 	defer cancel()
 	won, err := a.db.store.Save(ctx, a.tx, writes)
 	if err != nil {

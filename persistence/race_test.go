@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/persistence"
 )
 
@@ -24,7 +25,7 @@ var raceCases = []conformCase{
 // the case does, so one that waits is found by the clock.
 func (s scene) atOnce(story string, do func(ctx context.Context) error) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.Context(), pgdev.Patience(20*time.Second))
 	defer cancel()
 	if err := do(ctx); err != nil {
 		s.Fatalf("%s: %v", story, err)

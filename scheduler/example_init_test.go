@@ -30,7 +30,7 @@ func checkRates(err error) {
 }
 
 func openRates() (context.Context, *pgxpool.Pool, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), pgdev.Patience(time.Minute))
 	var err error
 	ratesServer, err = pgdev.Start(ctx, pgdev.Options{})
 	checkRates(err)

@@ -194,7 +194,7 @@ func TestSchedulerTellsOfItsLeases(t *testing.T) {
 	ran := make(chan error, 1)
 	go func() { ran <- s.Run(ctx) }()
 	w.find("a", "begins", 1)
-	for began := time.Now(); time.Since(began) < 20*time.Second; <-time.After(10 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < pgdev.Patience(20*time.Second); <-time.After(10 * time.Millisecond) {
 		if l := s.Leases(); len(l) == 2 && l[0].Holding && l[1].Holding && l[0].Swept.Every > 0 {
 			break
 		}

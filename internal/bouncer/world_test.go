@@ -362,7 +362,7 @@ func (w *world) effect(ctx context.Context, tx pgx.Tx, key string, n int) error 
 // await looks until sql says want.
 func (w *world) await(what, want, sql string, args ...any) {
 	w.t.Helper()
-	deadline, got := time.Now().Add(40*time.Second), ""
+	deadline, got := time.Now().Add(pgdev.Patience(20*time.Second)), ""
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
 	for range look.C {

@@ -93,7 +93,7 @@ func TestServerHasTheICULocaleAndTheDefaultsAskedFor(t *testing.T) {
 // value, or "" when there is no row.
 func queryString(t *testing.T, dsn, query string) (value string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), Patience(20*time.Second))
 	defer cancel()
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {

@@ -213,7 +213,7 @@ func (c *child) awaitNothingLeft(postmaster int) {
 	said := c.output()
 	ended := c.cmd.Wait()
 	// The end of somebody else's child is no event we could wait for: we look.
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(Patience(20 * time.Second))
 	for range time.Tick(10 * time.Millisecond) {
 		_, err := os.Stat(c.home)
 		gone := errors.Is(err, fs.ErrNotExist)
