@@ -172,7 +172,8 @@ func (a *actor) save() {
 		want = append(want, a.predict(w))
 	}
 	a.Logf("%s saves %s", a.name, tell(writes))
-	ctx, cancel := context.WithTimeout(a.ctx, pgdev.Patience(20*time.Second)) // nothing that is left open may be waited for
+	// Nothing that is left open may be waited for.
+	ctx, cancel := context.WithTimeout(a.ctx, pgdev.Patience(20*time.Second))
 	defer cancel()
 	won, err := a.db.store.Save(ctx, a.tx, writes)
 	if err != nil {

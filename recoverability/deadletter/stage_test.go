@@ -3,9 +3,11 @@ package deadletter_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -134,6 +136,37 @@ func TestCanaryWaitsForFates(t *testing.T) {
 	s.exec("UPDATE :schema.dead_letter_job SET stage_sent = stage_sent - interval '31 seconds'")
 	if j := s.run(number); j.State != deadletter.JobDone || j.Stage != 2 {
 		t.Errorf("after half a minute: %+v", j)
+	}
+}
+
+// A message that dies during the look at its stage has died again, or waits: it is never taken for handled.
+func TestCanarySeesWhatDiesDuringItsLook(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, numbered(2, "orders")...)
+	number := s.job(deadletter.Job{Action: deadletter.ActionRetry, Plan: []int{1}})
+	s.first(number)
+	ran := make(chan deadletter.Job, 1)
+	err := pgx.BeginTxFunc(t.Context(), s.owner, pg.ReadCommitted, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), s.schema.Render(`
+			LOCK TABLE :schema.parked IN ACCESS EXCLUSIVE MODE; -- so that the look stops before it reads the queue
+			WITH gone AS (DELETE FROM :schema.queue_1 RETURNING id, kind, header, body)
+			INSERT INTO :schema.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason,
+				error)
+			SELECT 'orders', id, kind, header, body, 1, 0, 'permanent', 'no article' FROM gone`))
+		go func() { ran <- s.run(number) }()
+		for err == nil && s.count(`SELECT count(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+			JOIN pg_namespace n ON n.oid = c.relnamespace
+			WHERE n.nspname = :'schema' AND c.relname = 'parked' AND NOT l.granted`) == 0 {
+			runtime.Gosched()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const why = "1 of 1 messages of stage 1 died again: no article"
+	if j := <-ran; j.State != deadletter.JobPaused || j.Ended != 1 || j.Error != why {
+		t.Errorf("%+v", j)
 	}
 }
 
