@@ -103,6 +103,7 @@ func TestLimitOfLeasedHandlersIsSetWhileTheyRun(t *testing.T) {
 	if err := w.operator().Endpoints().Pause(t.Context(), "callers", "by a test"); err != nil {
 		t.Fatal(err)
 	}
+	w.until("the pause is told", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
 	for range 4 {
 		gate <- struct{}{}
 	}

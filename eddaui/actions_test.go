@@ -108,7 +108,7 @@ func (st *stage) content() string {
 			`SELECT '%s ' || coalesce(md5(string_agg(x::text, E'\n' ORDER BY x::text)), '') AS s FROM %s x`, table,
 			pgx.Identifier{st.schema, table}.Sanitize()))
 	}
-	return ask[string](st, "SELECT string_agg(s, E'\n') FROM ("+strings.Join(parts, " UNION ALL ")+") a")
+	return ask[string](st, "SELECT string_agg(s, E'\n' ORDER BY s) FROM ("+strings.Join(parts, " UNION ALL ")+") a")
 }
 
 // post sends a form. It does not follow where it leads.

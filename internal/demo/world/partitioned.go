@@ -37,6 +37,13 @@ func Partitioned(ctx context.Context, pool *pgxpool.Pool, schema string) (*Stage
 	if err != nil {
 		return nil, err
 	}
+	// An endpoint that runs may take a message before it hears of a pause.
+	if err := e.Install(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.Op.Endpoints().Pause(ctx, "guests.p2", "its shelf is being repaired"); err != nil {
+		return nil, err
+	}
 	if err := s.start(ctx, e); err != nil {
 		return nil, err
 	}
@@ -48,9 +55,6 @@ func Partitioned(ctx context.Context, pool *pgxpool.Pool, schema string) (*Stage
 
 // visits are forty guests, those of partition 2 at the closed door.
 func (s *Stage) visits(ctx context.Context) error {
-	if err := s.Op.Endpoints().Pause(ctx, "guests.p2", "its shelf is being repaired"); err != nil {
-		return err
-	}
 	waiting := int64(0)
 	for n := 1; n <= 40; n++ {
 		name := fmt.Sprintf("guest-%02d", n)
