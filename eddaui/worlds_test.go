@@ -86,7 +86,7 @@ func TestPagesOfWorlds(t *testing.T) {
 			s := serve(t, pool, schema, eddaui.Options{Authorize: allow(eddaui.Look | eddaui.Bodies), Sagas: w.Sagas})
 			for page, path := range v.pages {
 				path = strings.ReplaceAll(path, "{first}", w.First.String())
-				golden(t, name+"/"+page, unlike(mainOf(s.do(http.MethodGet, path).body)))
+				goldenSoon(t, name+"/"+page, func() string { return unlike(mainOf(s.do(http.MethodGet, path).body)) })
 			}
 		})
 	}
