@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/eddaui"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -54,7 +55,7 @@ func tenOfMany(st *stage) {
 // What takes longer than a request may says where it has stopped, and its form goes on there: each instance gets the
 // message once.
 func goOnWithMany(st *stage) {
-	st.ui.SetLong(200 * time.Millisecond)
+	st.ui.SetLong(pgdev.Patience(200 * time.Millisecond)) // in which the first has to end
 	defer st.ui.SetLong(20 * time.Second)
 	st.crowd("on-1", "on-2", "on-3")
 	lock, err := st.pool.Begin(st.t.Context())
@@ -74,13 +75,13 @@ func goOnWithMany(st *stage) {
 		st.t.Errorf("it is %d: %s", a.status, mainOf(a.body))
 	}
 	free(st, lock)
+	st.ui.SetLong(20 * time.Second)
 	agreed.Set("after", "on-1")
 	agreed.Set("count", "2")
 	if got := st.post(path, agreed); got.status != http.StatusSeeOther || !strings.Contains(got.header.Get("Location"),
 		"counts=2%2C0%2C0") {
 		st.t.Errorf("it goes on with %d, %v: %s", got.status, got.header, mainOf(got.body))
 	}
-	st.ui.SetLong(20 * time.Second)
 	st.crowd("on-1", "on-2")
 	path, agreed = st.agreement(st.post("/sagas/crowd/send", form("prefix", "on-", "to", "labels", "kind", "label.on",
 		"body", "{}", "delay", "1h")), "")
