@@ -17,13 +17,14 @@ func TestConcurrencyIsOfTheWholeEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
 	two := newMeeting(2)
-	w.start("mixed", bus.EndpointOptions{BatchMax: 1, Concurrency: 2, StepTimeout: time.Minute},
-		bus.Saga(tallies(saga.Pessimistic, func(saga.Message) { two.visit() })),
-		bus.HandleTx(func(*bus.Context, pgx.Tx, place) error { two.visit(); return nil }))
-	for n := range 40 {
+	parts := []bus.Part{bus.Saga(tallies(saga.Pessimistic, func(saga.Message) { two.visit() })),
+		bus.HandleTx(func(*bus.Context, pgx.Tx, place) error { two.visit(); return nil })}
+	w.install("mixed", parts...)
+	for n := range 40 { // before anybody works, so that one too many finds work
 		w.send(add{Key: fmt.Sprint(n), N: 1})
 		w.send(place{Order: fmt.Sprint(n)})
 	}
+	w.start("mixed", bus.EndpointOptions{BatchMax: 1, Concurrency: 2, StepTimeout: time.Minute}, parts...)
 	w.untilEmpty("mixed")
 	if most := two.most.Load(); most != 2 {
 		t.Errorf("%d handlers of the endpoint ran at a time, want 2", most)
