@@ -80,6 +80,15 @@ func TestSeveralDatabases(t *testing.T) {
 			t.Errorf("%s without the token is %d: %.100s", path, code, body)
 		}
 	}
+	// Nor is a name told to a site that has pointed its own to this machine.
+	eve := newPerson(t)
+	eve.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	for _, path := range []string{"/", "/nothing"} {
+		code, _, head := eve.get(base+path, func(r *http.Request) { r.Host = "evil.example" })
+		if code != http.StatusForbidden {
+			t.Errorf("%s for another host is %d, to %q", path, code, head.Get("Location"))
+		}
+	}
 	ann := newPerson(t)
 	if code, _, _ := ann.get(url, nil); code != http.StatusOK {
 		t.Fatalf("the printed address is %d", code)
