@@ -231,21 +231,34 @@ func mainOf(body string) string {
 // golden compares a page with the file of that name.
 func golden(t *testing.T, name, body string) {
 	t.Helper()
-	goldenSoon(t, name, func() string { return body })
+	if got, want := steady(body)+"\n", goldenFile(t, name, body); got != want {
+		t.Errorf("the page is not as testdata/%s.html has it; go test ./eddaui -update writes it anew:\n%s", name,
+			firstDifference(want, got))
+	}
 }
 
 // goldenSoon compares a page of a world in which something runs: it reads it again while it is another one, since a
 // batch that looks for work has a slot in hand for a moment.
 func goldenSoon(t *testing.T, name string, read func() string) {
 	t.Helper()
+	body := read()
+	want := goldenFile(t, name, body)
+	for began := time.Now(); steady(body)+"\n" != want && time.Since(began) < pgdev.Patience(2*time.Second); {
+		<-time.After(10 * time.Millisecond)
+		body = read()
+	}
+	golden(t, name, body)
+}
+
+// goldenFile is the file of that name, which -update writes first.
+func goldenFile(t *testing.T, name, body string) string {
+	t.Helper()
 	file := filepath.Join("testdata", name+".html")
-	page := func() string { return steady(read()) + "\n" }
-	got := page()
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(steady(body)+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -253,13 +266,7 @@ func goldenSoon(t *testing.T, name string, read func() string) {
 	if err != nil {
 		t.Fatalf("%v; go test ./eddaui -update writes it", err)
 	}
-	for began := time.Now(); got != string(want) && time.Since(began) < pgdev.Patience(2*time.Second); got = page() {
-		<-time.After(10 * time.Millisecond)
-	}
-	if got != string(want) {
-		t.Errorf("the page is not as %s has it; go test ./eddaui -update writes it anew:\n%s", file,
-			firstDifference(string(want), got))
-	}
+	return string(want)
 }
 
 func firstDifference(want, got string) string {
