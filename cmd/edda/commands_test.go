@@ -41,6 +41,27 @@ func TestMigrate(t *testing.T) {
 	says(t, w.want(exitFailed, "queue", "list").err, "newer edda")
 }
 
+// Of several that migrate at once each claims its own part of the work.
+func TestMigrateAtOnce(t *testing.T) {
+	w := empty(t)
+	said := make(chan said, 4)
+	for range cap(said) {
+		go func() { said <- w.edda("migrate", "up", "--json") }()
+	}
+	sum := 0
+	for range cap(said) {
+		var did struct{ Applied []int64 }
+		s := <-said
+		if err := json.Unmarshal([]byte(s.out), &did); err != nil || s.code != exitDone {
+			t.Errorf("exit code %d, %v\n%s%s", s.code, err, s.out, s.err)
+		}
+		sum += len(did.Applied)
+	}
+	if sum != migrations.Version {
+		t.Errorf("together they claim to have applied %d migrations of %d", sum, migrations.Version)
+	}
+}
+
 func TestMigrateFromBehind(t *testing.T) {
 	w := migrated(t)
 	w.exec(`DELETE FROM edda.migration WHERE version = 5`)

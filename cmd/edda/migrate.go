@@ -36,7 +36,9 @@ func (t migrating) up() *cobra.Command {
 	return &cobra.Command{
 		Use: "up", Short: "Create the schema if it is not there, and apply what is missing",
 		Long: `Create the schema if it is not there, and apply what is missing. Any number of processes may do this at
-once. On a schema that is up to date nothing is written, and no right to create anything is needed.`,
+once. On a schema that is up to date nothing is written, and no right to create anything is needed. A migration waits
+two seconds for a lock at most, because everybody else waits behind it, and is tried again for a minute: the log names
+the session that is in the way.`,
 		Example: `  edda migrate up
   DATABASE_URL=postgres://owner@db/shop edda migrate up --schema shop_edda`,
 		Args: arguments(cobra.NoArgs),
@@ -49,18 +51,24 @@ once. On a schema that is up to date nothing is written, and no right to create 
 			if err != nil {
 				return err
 			}
-			if err := migrate.Up(ctx, t.pool, t.options()); err != nil {
+			o, applied := t.options(), []int64{}
+			o.Applied = func(m migrate.Migration) { applied = append(applied, m.Version) }
+			if err := migrate.Up(ctx, t.pool, o); err != nil {
 				return err
 			}
-			missing := missingOf(before)
-			version, text := max(newest(before), migrations.Version), "Schema %q is at version %d now: %d of its "+
-				"migrations "+
-				"were missing."
-			args := []any{t.schemaName(), version, len(missing)}
-			if len(missing) == 0 {
+			missing := len(missingOf(before))
+			version := max(newest(before), migrations.Version)
+			text, args := "Schema %q is at version %d now: %d of its migrations were missing.",
+				[]any{t.schemaName(), version, missing}
+			switch {
+			case missing == 0:
 				text, args = "Schema %q is up to date, at version %d.", args[:2]
+			case len(applied) < missing:
+				text = "Schema %q is at version %d now: %d of its migrations were missing, and other processes have " +
+					"applied %d of them."
+				args = append(args, missing-len(applied))
 			}
-			return t.print(lineOf(view.Object{"schema", t.schemaName(), "version", version, "applied", missing}, text,
+			return t.print(lineOf(view.Object{"schema", t.schemaName(), "version", version, "applied", applied}, text,
 				args...))
 		},
 	}

@@ -10,6 +10,9 @@
 // others wait and find it done. Up holds no session lock, so it works through PgBouncer in transaction mode and with a
 // pool of one connection. Up only reads a schema that is up to date, and then needs no right to create anything.
 //
+// A migration waits two seconds for a lock at most, and is then rolled back and tried again, for a minute. Tables and
+// functions that make tables do not depend on the search_path of the session.
+//
 // Failures: if a migration fails, the schema stays at the one before it, and Up may be called again. Up refuses
 // Postgres older than 14, and databases in another encoding than UTF-8.
 //

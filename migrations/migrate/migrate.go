@@ -1,11 +1,12 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	_ "embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -24,7 +25,9 @@ var migrateSQL string
 
 // Options for Up and Status.
 type Options struct {
-	Schema string // "" is "edda"
+	Schema  string          // "" is "edda"
+	Logger  *slog.Logger    // gets a line for each try that has to wait for a lock; nil is slog.Default()
+	Applied func(Migration) // of Up: is called after each migration that this call, and no other process, has applied
 }
 
 // Migration is one migration and when it was applied to a schema.
@@ -37,7 +40,10 @@ type Migration struct {
 }
 
 // Up creates the schema if it does not exist, and applies the missing migrations. It may run in several processes at
-// once.
+// once. No statement of a migration waits for a lock for more than two seconds, because every statement of other
+// sessions on that table waits behind it: Up then rolls the migration back, logs which session is in the way, leaves
+// the table to others for a while, and tries again. It returns an error if that has taken a minute. While another
+// process applies a migration Up waits as long as ctx lives.
 func Up(ctx context.Context, pool *pgxpool.Pool, o Options) error {
 	schema, statements, err := load(o.Schema)
 	if err != nil {
@@ -46,15 +52,22 @@ func Up(ctx context.Context, pool *pgxpool.Pool, o Options) error {
 	if err := prepare(ctx, pool, statements); err != nil {
 		return fmt.Errorf("prepare schema %q: %w", schema.Name(), pgerr.ExplainPooler(err))
 	}
+	u := &upgrade{db: pool, schema: schema, statements: statements, applied: o.Applied,
+		log: cmp.Or(o.Logger, slog.Default())}
 	db := stdlib.OpenDBFromPool(pool)
 	provider, err := goose.NewProvider(goose.DialectCustom, db, nil,
 		goose.WithStore(store{statements}),
-		goose.WithGoMigrations(steps(schema, statements)...),
+		goose.WithGoMigrations(u.steps()...),
 		goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return errors.Join(fmt.Errorf("migrate schema %q: %w", schema.Name(), pgerr.ExplainPooler(err)), db.Close())
 	}
-	if _, err = provider.Up(ctx); err != nil {
+	for again := true; again; {
+		_, err = provider.Up(ctx)
+		u.tell(err)
+		again, err = u.again(ctx, err)
+	}
+	if err != nil {
 		err = fmt.Errorf("migrate schema %q: %w", schema.Name(), pgerr.ExplainPooler(err))
 	}
 	return errors.Join(err, provider.Close()) // closes db; the pool stays open
@@ -104,42 +117,21 @@ func prepare(ctx context.Context, pool *pgxpool.Pool, statements pg.Statements) 
 	})
 }
 
-// preparation returns the statements before the first migration, with which a script begins, too.
-func preparation(statements pg.Statements) string { return statements.Get("prepare") }
+// preparation returns the statements before the first migration. A script begins with them, too.
+func preparation(statements pg.Statements) string {
+	return native(statements) + ";\n\n" + statements.Get("prepare")
+}
+
+func native(statements pg.Statements) string { return statements.Get("search_path") }
+
+// migrationSettings returns what is set in the transaction of a migration.
+func migrationSettings(statements pg.Statements) string {
+	return native(statements) + ";\n" + statements.Get("lock_timeout")
+}
 
 func prepared(ctx context.Context, pool *pgxpool.Pool, statements pg.Statements) (there bool, err error) {
 	err = pool.QueryRow(ctx, statements.Get("exists")).Scan(&there)
 	return there, err
-}
-
-// steps wraps each file into a transaction of goose. It does not use goose's reader of SQL files, which splits a file
-// at line ends and can be misled by the name of a schema.
-func steps(schema pg.Schema, statements pg.Statements) []*goose.Migration {
-	var all []*goose.Migration
-	for _, m := range migrations.All() {
-		all = append(all, goose.NewGoMigration(m.Version,
-			&goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
-				return apply(ctx, tx, statements.Get("claim"), m, schema)
-			}}, nil))
-	}
-	return all
-}
-
-func apply(ctx context.Context, tx *sql.Tx, claim string, m migrations.Migration, schema pg.Schema) error {
-	if _, err := tx.ExecContext(ctx, "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE"); err != nil {
-		return err
-	}
-	claimed, err := tx.ExecContext(ctx, claim, m.Version, m.Name, m.Breaking)
-	if err != nil {
-		return fmt.Errorf("claim migration %d: %w", m.Version, err)
-	}
-	if rows, err := claimed.RowsAffected(); err != nil || rows == 0 {
-		return err // 0 rows: another process has applied it
-	}
-	if _, err := tx.ExecContext(ctx, schema.Render(m.Text)); err != nil {
-		return fmt.Errorf("apply migration %d (%s): %w", m.Version, m.Name, err)
-	}
-	return nil
 }
 
 func appliedTo(ctx context.Context, pool *pgxpool.Pool, statements pg.Statements) ([]Migration, error) {

@@ -25,6 +25,16 @@ BEGIN
     END IF;
 END $prepare$;
 
+-- The search_path of all that makes tables. Functions, operators and types are those of Postgres then, and not their
+-- namesakes in a schema that the session's search_path names first: a check or a default would keep them for good.
+-- name: search_path
+SET LOCAL search_path = pg_catalog, pg_temp;
+
+-- How long a migration waits for a lock. Every statement of other sessions on that table waits behind it, so this has
+-- to be short. It has to be longer than deadlock_timeout (1 s), after which an autovacuum ends itself.
+-- name: lock_timeout
+SET LOCAL lock_timeout = '2s';
+
 -- The first statement of a migration's transaction: it waits for another process that applies the same migration, and
 -- inserts no row if that one has committed.
 -- name: claim
@@ -38,3 +48,14 @@ SELECT version, name, breaking, applied FROM :schema.migration ORDER BY version 
 
 -- name: versions
 SELECT version FROM :schema.migration ORDER BY version DESC;
+
+-- The oldest transaction with a lock on a table of the schema. What Postgres hides from the role is left out.
+-- name: holder
+SELECT format('session %s of %s (%s) has had a lock on table %s%s', a.pid, coalesce(a.usename, 'an unknown role'),
+    coalesce(nullif(a.application_name, ''), 'no application_name'), c.relname,
+    coalesce(' since ' || a.xact_start::timestamptz(0)::text, ''))
+FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.granted AND l.locktype = 'relation' AND c.relkind IN ('r', 'p') AND a.pid <> pg_backend_pid()
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND c.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = :'schema')
+ORDER BY a.xact_start NULLS LAST LIMIT 1;

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -74,20 +75,33 @@ func wantComplete(t *testing.T, pool *pgxpool.Pool, schema pg.Schema) {
 	}
 }
 
+// Of several processes each reports the migrations that it has applied, and no other.
 func TestManyMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	schema := named(t, "")
+	var mu sync.Mutex
+	var applied []int64 // guarded by mu
+	note := func(m migrate.Migration) {
+		mu.Lock()
+		defer mu.Unlock()
+		applied = append(applied, m.Version)
+	}
 	var together sync.WaitGroup
 	for range 4 {
 		pool := pgdev.Pool(t) // a pool each, as processes have
 		together.Go(func() {
-			if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema.Name()}); err != nil {
+			options := migrate.Options{Schema: schema.Name(), Applied: note}
+			if err := migrate.Up(t.Context(), pool, options); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	together.Wait()
 	wantComplete(t, pgdev.Pool(t), schema)
+	slices.Sort(applied)
+	if len(applied) != migrations.Version || len(slices.Compact(applied)) != migrations.Version {
+		t.Errorf("four calls of Up have applied %v, want 1 to %d, each once", applied, migrations.Version)
+	}
 }
 
 // A database may default to serializable and read-only transactions; a pool may hold one connection.

@@ -26,7 +26,7 @@ func SQL(schema string) (string, error) {
 			script.WriteString(strings.TrimSpace(text) + "\n\n")
 		}
 	}
-	add(parts.Get("begin")+";", preparation(statements)+";")
+	add(parts.Get("begin")+";", preparation(statements)+";", migrationSettings(statements)+";")
 	for _, m := range migrations.All() {
 		row := strings.NewReplacer("$1", strconv.FormatInt(m.Version, 10), "$2", "'"+m.Name+"'", "$3",
 			strconv.FormatBool(m.Breaking))

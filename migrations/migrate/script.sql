@@ -2,6 +2,8 @@
 -- name: begin
 \set ON_ERROR_STOP on
 BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE;
+-- If a lock is not free within two seconds ("canceling statement due to lock timeout"), end the transactions that have
+-- the table in hand, and run the script again: nothing of it stays.
 
 -- name: if_missing
 SELECT NOT EXISTS (SELECT FROM :schema.migration WHERE version = $1) AS edda_missing \gset

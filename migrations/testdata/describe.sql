@@ -34,7 +34,8 @@ WITH relation AS (
         p.proname || '(' || pg_get_function_arguments(p.oid) || ')',
         'returns', pg_get_function_result(p.oid), CASE p.provolatile WHEN 'v' THEN 'volatile' WHEN 's' THEN 'stable'
             ELSE 'immutable' END,
-        CASE WHEN p.prosecdef THEN 'security definer' END, 'body', left(md5(replace(replace(p.prosrc, $1, 'name'),
+        CASE WHEN p.prosecdef THEN 'security definer' END, 'set ' || array_to_string(p.proconfig, ', '),
+        'body', left(md5(replace(replace(p.prosrc, $1, 'name'),
             quote_literal(n.nspname), 'literal')), 8))
     FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.oid = $1::text::regnamespace
 )
