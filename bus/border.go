@@ -47,9 +47,10 @@ func NewRelay(b *Bus, name string, o RelayOptions, forward Forward, kinds ...str
 //
 // What cannot be a message here becomes a dead letter, once, and does not stop the other messages: an invalid kind,
 // size or header, an envelope of a newer version, or an id that came before with another kind or body. Errors:
-// ErrNotInstalled for an endpoint that has no queue; an *OutcomeUnknownError when the connection broke during the
-// commit; other errors of the database. After an error ingest all of them again: that is always safe for messages with
-// an ID.
+// ErrNotInstalled for an endpoint that has no queue; saga.ErrTooLarge, before any message is written, if one has a body
+// of more than 16 MiB, or headers of more than 2 MiB together, which no queue holds; an *OutcomeUnknownError when the
+// connection broke during the commit; other errors of the database. After an error of the database ingest all of them
+// again: that is always safe for messages with an ID.
 func (b *Bus) Ingest(ctx context.Context, o IngestOptions, messages ...IngestMessage) ([]IngestResult, error) {
 	return b.border.Ingest(ctx, o, messages...)
 }

@@ -198,6 +198,30 @@ func TestIngestThatIsNoMessageIsADeadLetter(t *testing.T) {
 		'UTF8') = E'{"color":"\\\\xffred"}'`)
 }
 
+// A dead letter that no queue holds could not be retried: such a message is refused, and the sender keeps it.
+func TestIngestRefusesWhatNoQueueHolds(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.queueOf("notes")
+	for says, m := range map[string]bus.IngestMessage{
+		"body has 16777217 bytes, limit 16777216": {ID: "1", Kind: "note", Body: make([]byte, 16<<20+1)},
+		"headers have 2097160 bytes, limit 2097152": {ID: "2", Kind: "note", Header: map[string]string{
+			"all": strings.Repeat("x", 2<<20)}},
+	} {
+		_, err := w.bus.Ingest(t.Context(), bus.IngestOptions{From: "a", Endpoint: "notes"}, arrival("3", "fits"), m)
+		if !errors.Is(err, saga.ErrTooLarge) || !strings.Contains(err.Error(), "message 2 of 2: its ") ||
+			!strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+	}
+	w.want(0, `SELECT count(*) FROM `+w.queue("notes"))
+	largest := bus.IngestMessage{ID: "4", Kind: "note", Body: make([]byte, 16<<20)}
+	if got := w.arrive("notes", largest); got[0].State != bus.IngestDead || !strings.Contains(got[0].Err.Error(),
+		"limit 1048576") {
+		t.Errorf("a body of 16 MiB: %+v", got)
+	}
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE octet_length(body) = 16777216`)
+}
+
 func TestIngestRefusesWhatTheCallerCanMend(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	for name, o := range map[string]bus.IngestOptions{

@@ -8,6 +8,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -63,6 +64,11 @@ func (b *Border) Ingest(ctx context.Context, o IngestOptions, messages ...Ingest
 	if len(messages) == 0 {
 		return nil, nil
 	}
+	for n := range messages {
+		if err := messages[n].fits(); err != nil {
+			return nil, fmt.Errorf("ingest from %s: message %d of %d: %w", o.From, n+1, len(messages), err)
+		}
+	}
 	conn, err := b.Pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ingest from %s: %w", o.From, err)
@@ -81,6 +87,23 @@ func (b *Border) Ingest(ctx context.Context, o IngestOptions, messages ...Ingest
 	}
 	t.after(ctx)
 	return t.results(), nil
+}
+
+// fits returns an error if a queue could not hold the message, so that its dead letter could never be retried. One that
+// fits and is larger than a send may be becomes a dead letter.
+func (m *IngestMessage) fits() error {
+	if len(m.Body) > wire.MostBody {
+		return fmt.Errorf("its body has %d bytes, limit %d: %w", len(m.Body), wire.MostBody, saga.ErrTooLarge)
+	}
+	header := len(m.ID) + len(m.Kind)
+	for name, value := range m.Header {
+		header += len(name) + len(value)
+	}
+	if header > wire.MostHeader {
+		return fmt.Errorf("its id, kind and headers have %d bytes, limit %d: %w", header, wire.MostHeader,
+			saga.ErrTooLarge)
+	}
+	return nil
 }
 
 func (o IngestOptions) check() error {

@@ -70,6 +70,41 @@ func TestIntakeSurvivesPanicsOfItsOptions(t *testing.T) {
 	}
 }
 
+// A message that is too large for this database stays with the broker, and does not hold up its neighbours.
+func TestIntakeRefusesATooLargeMessageAlone(t *testing.T) {
+	w := newWorld(t)
+	large := message.NewMessage("large", make([]byte, 16<<20+1))
+	large.Metadata.Set(watermill.KindKey, "order.paid")
+	all := []*message.Message{paid(1), large, paid(2)}
+	w.intake(&handful{all: all}, watermill.IntakeOptions{Endpoint: "orders"})
+	w.until("the neighbours have come, and it is back", func() bool {
+		select {
+		case <-large.Nacked():
+			return w.left("orders") == 2
+		default:
+			return false
+		}
+	})
+	for _, m := range []*message.Message{all[0], all[2]} {
+		<-m.Acked()
+	}
+}
+
+// handful is a subscriber that gives some messages once.
+type handful struct{ all []*message.Message }
+
+func (s *handful) Subscribe(ctx context.Context, _ string) (<-chan *message.Message, error) {
+	channel := make(chan *message.Message, len(s.all))
+	for _, m := range s.all {
+		channel <- m
+	}
+	s.all = nil
+	context.AfterFunc(ctx, func() { close(channel) })
+	return channel, nil
+}
+
+func (*handful) Close() error { return nil }
+
 // fragile is a subscriber whose first subscriptions panic, or end their goroutine.
 type fragile struct {
 	message.Subscriber

@@ -2,6 +2,7 @@ package watermill
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -144,6 +145,12 @@ func (r *intakeRun) flush(ctx context.Context, batch []*message.Message) {
 		r.retry.Reset()
 		for _, m := range batch {
 			m.Ack()
+		}
+		return
+	}
+	if errors.Is(err, saga.ErrTooLarge) && len(batch) > 1 { // a message is refused, and not its neighbours
+		for n := range batch {
+			r.flush(ctx, batch[n:n+1])
 		}
 		return
 	}

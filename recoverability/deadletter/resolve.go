@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -74,20 +75,15 @@ func (l Letter) changed(verb string) audit.Change {
 		"endpoint": l.Endpoint, "message_id": l.MessageID, "kind": pg.Storable(l.Kind, mostKind)}}
 }
 
-// Limits of a queue's table, by its constraints.
-const (
-	mostKind   = 255
-	mostHeader = 2 << 20
-	mostBody   = 16 << 20
-)
+const mostKind = 255 // bytes, by a constraint of a queue's table
 
-// fits returns an error if the letter is too large for a queue. A message from another system that never was in a queue
-// may have any size.
+// fits returns an error if the letter is too large for a queue, as one that was written by hand may be.
 func (l Letter) fits() error {
 	for _, part := range []struct {
 		what       string
 		size, most int
-	}{{"kind", len(l.Kind), mostKind}, {"header", len(l.Header), mostHeader}, {"body", len(l.Body), mostBody}} {
+	}{{"kind", len(l.Kind), mostKind}, {"header", len(l.Header), wire.MostHeader},
+		{"body", len(l.Body), wire.MostBody}} {
 		if part.size > part.most {
 			return fmt.Errorf("its %s has %d bytes, limit %d: %w", part.what, part.size, part.most,
 				saga.ErrTooLarge)

@@ -183,9 +183,15 @@ func (s *Source) Letter(ctx context.Context, a Ask) (Page, error) {
 		found.Body = nil
 	}
 	l.Forms = act.Letter(found, editable(whole, found.Body))
-	l.Letter, l.shown = found, view.Letter(found, a.Bodies).JSON
+	l.Letter = found
 	if a.Bodies {
 		l.Body, l.Cut = cut(found.Body)
+	}
+	found.Body = l.Body
+	l.shown = view.Letter(found, a.Bodies).JSON
+	if l.Cut > 0 {
+		l.shown[slices.Index(l.shown, any("size"))+1] = len(l.Letter.Body)
+		l.shown = append(l.shown, "body_left_out", l.Cut)
 	}
 	return l, nil
 }

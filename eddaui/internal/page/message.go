@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/eddaui/internal/words"
@@ -98,6 +99,9 @@ func (s *Source) Message(ctx context.Context, a Ask) (Page, error) {
 	}
 	mask(s, a, &m)
 	p.shown = view.Trace(m, a.Bodies).JSON
+	if p.Cut > 0 {
+		p.shown = append(p.shown, "body_left_out", p.Cut)
+	}
 	return p, nil
 }
 
@@ -156,12 +160,16 @@ func addBody(ctx context.Context, s *Source, a Ask, p *messagePage, m *whereabou
 	return nil
 }
 
-// cut is the beginning of a body, and how many bytes are left out.
+// cut is the beginning of a body, up to a whole character, and how many bytes are left out.
 func cut(body []byte) (beginning []byte, left int) {
 	if len(body) <= mostBody {
 		return body, 0
 	}
-	return body[:mostBody], len(body) - mostBody
+	beginning = body[:mostBody]
+	for len(beginning) > mostBody-utf8.UTFMax && !utf8.RuneStart(body[len(beginning)]) {
+		beginning = beginning[:len(beginning)-1]
+	}
+	return beginning, len(body) - len(beginning)
 }
 
 // traceOf is the id of the trace in a header traceparent, "" if there is none that is valid.
@@ -193,7 +201,7 @@ func mask(s *Source, a Ask, m *whereabouts.Message) {
 		if !a.Bodies {
 			of.Body = nil
 		}
-		of.Body = s.Body(of.Kind, of.Body)
+		of.Body, _ = cut(s.Body(of.Kind, of.Body))
 	}
 	clean(&m.Info)
 	m.Attempts = slices.Clone(m.Attempts)
