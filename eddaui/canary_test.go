@@ -30,7 +30,7 @@ func TestACanaryStopsItself(t *testing.T) {
 	page := st.open("/" + address + "?live=1")
 	page.until("the pause", func(e event) bool {
 		return e.id == "job" && strings.Contains(e.html, "paused") &&
-			strings.Contains(e.html, "1 of 1 messages of stage 1 died again") &&
+			strings.Contains(e.html, "1 of 1 messages of stage 1 failed again") &&
 			strings.Contains(e.html, "the mailbox is full")
 	})
 	whole := st.get("/" + address)

@@ -149,7 +149,7 @@ func TestCanaryAndUndo(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	says(t, s.out, "Job 1 is paused: 1 dead letters were retried.")
-	says(t, s.err, "1 of 1 messages of stage 1 died again: still no stock", `"edda dead undo 1"`,
+	says(t, s.err, "1 of 1 messages of stage 1 failed again: still no stock", `"edda dead undo 1"`,
 		`"edda dead jobs --resume 1"`)
 	go func() { done <- w.eddaIn(t.Context(), "dead", "jobs", "--resume", "1") }()
 	for w.count(`SELECT count(*) FROM edda.dead_letter_job WHERE state = 'done'`) == 0 {

@@ -40,7 +40,7 @@ func (m *many) add(c *cobra.Command) {
 func (m *many) addRetry(c *cobra.Command) {
 	c.Flags().StringVar(&m.to, "to", "", "send them to this endpoint, in place of that in which each died")
 	c.Flags().BoolVar(&m.canary, "canary", false, "with a filter: go in stages of 1, 5, 25, 125 and so on, and stop "+
-		"when more than a tenth of one dies again")
+		"when more than a tenth of one fails again")
 }
 
 // isJob reports whether a command line has a filter, or numbers if it has none.

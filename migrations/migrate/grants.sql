@@ -42,7 +42,7 @@ GRANT EXECUTE ON FUNCTION :schema.expect(boolean, text), :schema.create_queue(te
     :schema.rotate_ring(text), :schema.ring_tables(text, int), :schema.ring_bytes(text, int),
     :schema.adjust_slots(text), :schema.set_limit(text, int, boolean),
         :schema.is_queued(int, timestamptz, uuid), :schema.queue_depths(int[], bigint),
-    :schema.queues_of(text), :schema.still_queued(text, uuid[], timestamptz),
+    :schema.queues_of(text), :schema.stage_fates(text, uuid[], timestamptz, boolean),
         :schema.unsend(text, uuid, timestamptz, timestamptz),
     :schema.session_died(uuid, boolean), :schema.manifest_live(boolean, timestamptz, timestamptz, int),
         :schema.manifest_lock(bigint[]),

@@ -48,8 +48,9 @@ type Job struct {
 	// To is the endpoint that a retry sends the letters to, "" sends each to where it died.
 	To string
 	// Plan makes a retry a canary: it is how many letters each stage sends, and the last number holds for all stages
-	// that follow. After a stage the job waits until each message of it has left the queue, or has died again, or 30
-	// seconds have passed. If more than a tenth of them have died again the job is paused; ResumeJob continues it with
+	// that follow. After a stage the job waits until each message of it has left the queue or has failed again, or 30
+	// seconds have passed. A message has failed again when it is dead again or waits for its next attempt. If more than
+	// a tenth of the stage, or of all stages so far, have failed again, the job is paused; ResumeJob continues it with
 	// the first stage. Nil sends all at once.
 	Plan []int
 	// Patch is a JSON merge patch (RFC 7396) that a retry applies to the body of each letter; nil changes none. What

@@ -126,15 +126,17 @@ func TestMessagesOfAStageAreLookedForWhereTheyWereSent(t *testing.T) {
 		pgtest.Exec(t, owner, schema.Render(`INSERT INTO :schema.queue_1 (due, id, kind, header, body)
 			VALUES ($1, $2, 'k', '', '')`), since.Add(after), id)
 	}
-	for _, c := range []struct{ gone, want string }{
-		{"", "{" + near + "}"}, {near, "{" + far + "}"}, {far, "{}"},
-	} {
+	for _, c := range []struct {
+		gone  string
+		whole bool
+		want  int
+	}{{"", false, 1}, {"", true, 2}, {near, false, 1}, {far, false, 0}} {
 		pgtest.Exec(t, owner, schema.Render(`DELETE FROM :schema.queue_1 WHERE id::text = $1`), c.gone)
-		var found string
-		err := owner.QueryRow(t.Context(), schema.Render(`SELECT coalesce(:schema.still_queued('cards',
-			$1::text[]::uuid[], $2), '{}')::text`), []string{near, far, before}, since).Scan(&found)
-		if err != nil || found != c.want {
-			t.Errorf("without %q it is %s, %v, want %s", c.gone, found, err, c.want)
+		var waiting int
+		err := owner.QueryRow(t.Context(), schema.Render(`SELECT waiting FROM :schema.stage_fates('cards',
+			$1::text[]::uuid[], $2, $3)`), []string{near, far, before}, since, c.whole).Scan(&waiting)
+		if err != nil || waiting != c.want {
+			t.Errorf("without %q, whole %v, it is %d, %v, want %d", c.gone, c.whole, waiting, err, c.want)
 		}
 	}
 }

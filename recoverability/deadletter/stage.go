@@ -15,7 +15,8 @@ const (
 	stageRest  = 9                      // and so many times as long as a look took: it reads what is due later
 	mostStages = 100                    // of a plan
 	mostStage  = 1_000_000              // letters of one
-	mostDead   = 10                     // one of so many messages may die again
+	mostFailed = 10                     // the job is paused when more than one message in 10 fails again
+	mostBefore = 10_000                 // letters of earlier stages that a stage is judged with
 )
 
 // Canary returns the plan of "edda dead retry --canary" and of the pages: 1, 5, 25, 125, 625 letters, and then 3,125 at
@@ -34,8 +35,9 @@ func checkPlan(plan []int) (faults []error) {
 	return faults
 }
 
-// judge decides how a canary goes on. While a stage waits for the fates of its messages st.wait is set. A stage that
-// went well is followed by the next one; after one that did not the job is paused.
+// judge decides how a canary continues. While a stage waits for the fates of its messages st.wait is set. The job is
+// paused when too many messages of the stage, or of all stages since it was begun or resumed, have failed again. A
+// message that waits for its next attempt has failed: a policy may retry for longer than any stage waits.
 func (st *step) judge(ctx context.Context, tx pgx.Tx) error {
 	if st.job.Plan == nil {
 		return nil
@@ -45,27 +47,78 @@ func (st *step) judge(ctx context.Context, tx pgx.Tx) error {
 	if err != nil || waited == nil {
 		return err
 	}
-	var sent, waiting, dead int
-	why, began := "", time.Now()
-	err = tx.QueryRow(ctx, st.store.sql.Get("fates"), pg.Planned, st.job.Number).Scan(&sent, &waiting, &dead, &why)
+	began, size := time.Now(), st.stageSize(st.job.Stage)
+	near, err := st.fates(ctx, tx, size, false)
 	switch {
 	case err != nil:
 		return err
-	case dead*mostDead > sent:
-		why = Storable(fmt.Sprintf("%d of %d messages of stage %d died again: %s", dead, sent, st.job.Stage, why))
-		st.job.State, st.job.Error = JobPaused, why
-		_, err = tx.Exec(ctx, st.store.sql.Get("pause_job"), st.job.Number, why)
-		return err
-	case waiting > 0 && *waited < stageWait.Seconds():
+	case near.stage.tooMany():
+		return st.pause(ctx, tx, "stage", near.stage)
+	case near.stage.waiting > 0 && *waited < stageWait.Seconds():
 		st.wait = max(stageLook, stageRest*time.Since(began))
 		return nil
+	}
+	whole, err := st.fates(ctx, tx, size+st.sentBefore(), true)
+	switch {
+	case err != nil:
+		return err
+	case whole.stage.tooMany():
+		return st.pause(ctx, tx, "stage", whole.stage)
+	case whole.all.tooMany():
+		return st.pause(ctx, tx, "all stages up to", whole.all)
 	}
 	if _, err := tx.Exec(ctx, st.store.sql.Get("next_stage"), st.job.Number); err != nil {
 		return err
 	}
 	st.job.Stage++
-	st.left = st.job.Plan[min(st.job.Stage, len(st.job.Plan))-1]
+	st.left = st.stageSize(st.job.Stage)
 	return nil
+}
+
+// stageSize returns how many letters a stage sends.
+func (st *step) stageSize(stage int) int { return st.job.Plan[min(stage, len(st.job.Plan))-1] }
+
+// sentBefore returns how many letters the stages before the present one have sent, at most mostBefore.
+func (st *step) sentBefore() (n int) {
+	for stage := st.job.Stage - 1; stage > 0 && n < mostBefore; stage-- {
+		n += st.stageSize(stage)
+	}
+	return min(n, mostBefore)
+}
+
+// fate counts messages that a job has sent by what became of them.
+type fate struct {
+	sent, waiting, failed int
+	why                   string
+}
+
+func (f fate) tooMany() bool { return f.failed*mostFailed > f.sent }
+
+// fates are the fates of a stage, and of the last letters that the job has sent.
+type fates struct{ stage, all fate }
+
+// fates returns the fates of the last letters, at most this many. If whole is false, messages that wait for a later
+// time are counted only where no other message of the stage waits.
+func (st *step) fates(ctx context.Context, tx pgx.Tx, last int, whole bool) (f fates, err error) {
+	rows, err := tx.Query(ctx, st.store.sql.Get("fates"), pg.Planned, st.job.Number, last, whole)
+	if err != nil {
+		return f, err
+	}
+	into := []*fate{&f.stage, &f.all}
+	for ; rows.Next(); into = into[1:] {
+		if err := rows.Scan(&into[0].sent, &into[0].waiting, &into[0].failed, &into[0].why); err != nil {
+			return f, err
+		}
+	}
+	return f, rows.Err()
+}
+
+// pause pauses the job.
+func (st *step) pause(ctx context.Context, tx pgx.Tx, of string, f fate) error {
+	why := Storable(fmt.Sprintf("%d of %d messages of %s %d failed again: %s", f.failed, f.sent, of, st.job.Stage, f.why))
+	st.job.State, st.job.Error = JobPaused, why
+	_, err := tx.Exec(ctx, st.store.sql.Get("pause_job"), st.job.Number, why)
+	return err
 }
 
 // ResumeJob opens a job that has paused itself, for RunJob: with the first stage of its plan, and the letters that it

@@ -96,7 +96,7 @@ func TestCanaryStopsItself(t *testing.T) {
 	s := newShop(t, numbered(300, "orders")...)
 	number := s.job(deadletter.Job{Action: deadletter.ActionRetry, Plan: []int{1, 20, 100}})
 	sizes, j := s.canary(number, func(size int) int { return min(size/20*3, 3) })
-	why := "3 of 20 messages of stage 2 died again: no article 3"
+	why := "3 of 20 messages of stage 2 failed again: no article 3"
 	if !slices.Equal(sizes, []int{1, 20}) || j.State != deadletter.JobPaused || j.Ended != 21 || j.Error != why {
 		t.Errorf("stages of %v, %+v", sizes, j)
 	}
@@ -116,26 +116,77 @@ func TestCanaryStopsItself(t *testing.T) {
 	}
 }
 
-// A stage waits for messages that are in hand, wait for a retry or are parked, up to half a minute.
+// A stage waits for messages that are in hand, wait for a later time or are parked, up to half a minute.
 func TestCanaryWaitsForFates(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, numbered(4, "orders")...)
 	number := s.job(deadletter.Job{Action: deadletter.ActionRetry, Plan: []int{2}})
 	s.first(number)
 	for _, hinder := range []string{
-		"UPDATE :schema.queue_1 SET due = now() + interval '1 hour', attempt = 1",
+		"UPDATE :schema.queue_1 SET due = now() + interval '1 hour'",
 		`WITH gone AS (DELETE FROM :schema.queue_1 RETURNING *)
 			INSERT INTO :schema.parked (queue, key, due, id, sent, attempt, conflict, kind, header, body)
 			SELECT 1, 'k', due, id, sent, attempt, conflict, kind, header, body FROM gone`,
 	} {
 		s.exec(hinder)
-		if got := s.look(number); got != 1 {
-			t.Errorf("after %s: stage %d", hinder, got)
+		if j := s.look(number); j.Stage != 1 || j.State != deadletter.JobOpen {
+			t.Errorf("after %s: %+v", hinder, j)
 		}
 	}
 	s.exec("UPDATE :schema.dead_letter_job SET stage_sent = stage_sent - interval '31 seconds'")
-	if j := s.run(number); j.State != deadletter.JobDone || j.Stage != 2 {
+	if j := s.look(number); j.State != deadletter.JobDone || j.Stage != 2 {
 		t.Errorf("after half a minute: %+v", j)
+	}
+}
+
+// A message that waits for its next attempt has failed, wherever and however late it waits, and whatever waits beside
+// it. The earlier stages count: a failure that a stage did not wait for stops a later one.
+func TestCanaryCountsWhatWaitsForItsNextAttempt(t *testing.T) {
+	t.Parallel()
+	const (
+		failed = "UPDATE :schema.queue_1 SET attempt = 1, last_error = 'the bank is away', due = due + interval "
+		soon   = failed + "'1 second'"
+		hour   = failed + "'1 hour'"
+		one    = hour + " WHERE id = (SELECT id FROM :schema.queue_1 ORDER BY id LIMIT 1)"
+		late   = "UPDATE :schema.dead_letter_job SET stage_sent = stage_sent - interval '31 seconds'"
+		park   = `WITH gone AS (DELETE FROM :schema.queue_1 WHERE attempt > 0 RETURNING *)
+			INSERT INTO :schema.parked (queue, key, due, id, sent, attempt, conflict, kind, header, body, last_error)
+			SELECT 1, 'k', due, id, sent, attempt, conflict, kind, header, body, last_error FROM gone`
+	)
+	for what, c := range map[string]struct {
+		plan   []int
+		stages [][]string // what happens to the messages after each stage
+		want   string     // "" is the next stage
+	}{
+		"soon":                {[]int{1}, [][]string{{soon}}, "1 of 1 messages of stage 1"},
+		"parked":              {[]int{1}, [][]string{{soon, park}}, "1 of 1 messages of stage 1"},
+		"in an hour":          {[]int{1}, [][]string{{hour}}, "1 of 1 messages of stage 1"},
+		"beside others":       {[]int{9}, [][]string{{one, late}}, "1 of 9 messages of stage 1"},
+		"of an earlier stage": {[]int{1, 8}, [][]string{{late}, {one, late}}, "1 of 9 messages of all stages up to 2"},
+		"a tenth":             {[]int{10}, [][]string{{one, late}}, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t, numbered(30, "orders")...)
+			number := s.job(deadletter.Job{Action: deadletter.ActionRetry, Plan: c.plan})
+			for _, happens := range c.stages {
+				s.first(number)
+				for _, sql := range happens {
+					s.exec(sql)
+				}
+			}
+			j := s.look(number)
+			if c.want == "" {
+				if j.Stage != 2 || j.State != deadletter.JobOpen {
+					t.Errorf("%+v, want the second stage", j)
+				}
+				return
+			}
+			want := c.want + " failed again: the bank is away"
+			if j.State != deadletter.JobPaused || j.Error != want {
+				t.Errorf("it has sent %d: %s, %q; want %q", j.Ended, j.State, j.Error, want)
+			}
+		})
 	}
 }
 
@@ -164,7 +215,7 @@ func TestCanarySeesWhatDiesDuringItsLook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const why = "1 of 1 messages of stage 1 died again: no article"
+	const why = "1 of 1 messages of stage 1 failed again: no article"
 	if j := <-ran; j.State != deadletter.JobPaused || j.Ended != 1 || j.Error != why {
 		t.Errorf("%+v", j)
 	}
@@ -205,8 +256,8 @@ func (b begins) BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error) {
 	return b.Pool.BeginTx(ctx, o)
 }
 
-// look lets a run of a job look at its stage twice, and returns the number of the stage.
-func (s *shop) look(number int64) int {
+// look lets a run of a job look at its stage twice, and returns the job.
+func (s *shop) look(number int64) deadletter.Job {
 	s.Helper()
 	ctx, stop := context.WithCancel(s.Context())
 	defer stop()
@@ -215,8 +266,12 @@ func (s *shop) look(number int64) int {
 			stop()
 		}
 	}, new(int)}
-	if _, err := s.store.RunJob(ctx, pool, s.op, number, nil); !errors.Is(err, context.Canceled) {
+	if _, err := s.store.RunJob(ctx, pool, s.op, number, nil); err != nil && !errors.Is(err, context.Canceled) {
 		s.Error(err)
 	}
-	return s.count("SELECT stage FROM :schema.dead_letter_job")
+	j, err := s.store.Job(s.Context(), s.pool, number)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return j
 }

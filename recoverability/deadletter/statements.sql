@@ -209,20 +209,29 @@ SELECT stage_left, extract(epoch FROM clock_timestamp() - stage_sent)::double pr
 FROM :schema.dead_letter_job WHERE id = $1;
 
 -- name: fates
--- What became of the letters that a stage has sent: how many there are, how many still wait or are in hand, how many
--- have died again, and of what the last of these died.
-WITH stage AS MATERIALIZED (
-    SELECT s.target, s.message_id, s.since
-    FROM :schema.dead_letter_job j JOIN :schema.dead_letter_sent s ON s.job = j.id AND s.letter > j.stage_mark
-    WHERE j.id = $1),
+-- The fates of the last $2 letters that a job has sent, in two rows: of its stage, and of all of these. Each row has how
+-- many letters there are, how many of them wait or are in hand, how many have failed again (they are dead again, or wait
+-- for another attempt), and the error of one that failed. $3 counts also what waits far behind the place of its send.
+WITH sent AS MATERIALIZED (
+    SELECT s.letter > j.stage_mark AS staged, s.target, s.message_id, s.since
+    FROM :schema.dead_letter_job j JOIN :schema.dead_letter_sent s ON s.job = j.id
+    WHERE j.id = $1 ORDER BY s.letter DESC LIMIT $2),
 dead AS MATERIALIZED (
-    SELECT d.id, d.error FROM stage s CROSS JOIN LATERAL (
+    SELECT s.staged, d.id, d.error FROM sent s CROSS JOIN LATERAL (
         SELECT x.id, x.error FROM :schema.dead_letter x WHERE x.message_id = s.message_id AND x.died >= s.since
-        ORDER BY x.id DESC LIMIT 1) d)
-SELECT (SELECT count(*) FROM stage),
-       (SELECT coalesce(sum(cardinality(:schema.still_queued(t.target, t.ids, t.since))), 0)
-        FROM (SELECT s.target, array_agg(s.message_id) AS ids, min(s.since) AS since FROM stage s GROUP BY s.target) t),
-       (SELECT count(*) FROM dead), coalesce((SELECT d.error FROM dead d ORDER BY d.id DESC LIMIT 1), '');
+        ORDER BY x.id DESC LIMIT 1) d),
+queued AS MATERIALIZED (
+    SELECT t.staged, f.waiting, f.failed, f.error FROM (
+        SELECT s.staged, s.target, array_agg(s.message_id) AS ids, min(s.since) AS since
+        FROM sent s GROUP BY s.staged, s.target) t
+    CROSS JOIN LATERAL :schema.stage_fates(t.target, t.ids, t.since, $3) f)
+SELECT (SELECT count(*) FROM sent s WHERE s.staged OR a.whole),
+       (SELECT coalesce(sum(q.waiting), 0)::bigint FROM queued q WHERE q.staged OR a.whole),
+       (SELECT count(*) FROM dead d WHERE d.staged OR a.whole)
+           + (SELECT coalesce(sum(q.failed), 0)::bigint FROM queued q WHERE q.staged OR a.whole),
+       coalesce((SELECT d.error FROM dead d WHERE d.staged OR a.whole ORDER BY d.id DESC LIMIT 1),
+           (SELECT max(q.error) FROM queued q WHERE q.staged OR a.whole), '')
+FROM (VALUES (false), (true)) a(whole) ORDER BY a.whole;
 
 -- name: next_stage
 UPDATE :schema.dead_letter_job

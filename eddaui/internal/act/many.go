@@ -30,7 +30,7 @@ var chosen = []field{which("group"), which("endpoint"), which("kind"),
 
 var way = field{name: "way", label: "Way", kind: choice, choices: []string{"canary", "all at once"}, must: true,
 	example: "canary", hint: "a canary goes in stages of 1, 5, 25, 125 and so on, and stops itself when more than a " +
-		"tenth of one dies again"}
+		"tenth of one fails again"}
 
 // filter are the letters that are chosen. What died after the first look is not among them.
 func (in Input) filter() deadletter.Filter {
