@@ -1,6 +1,7 @@
 package eddaui_test
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -56,14 +57,17 @@ func byPassword(r *http.Request) (eddaui.Actor, error) {
 // end
 
 // page proxy
-// fromProxy believes a header that a proxy in one of these networks has set, and nobody else.
-func fromProxy(header string, networks ...netip.Prefix) func(*http.Request) (eddaui.Actor, error) {
+// fromProxy believes a header that a proxy in one of these networks has set in a request for this host, and nobody else.
+func fromProxy(host, header string, networks ...netip.Prefix) func(*http.Request) (eddaui.Actor, error) {
 	return func(r *http.Request) (eddaui.Actor, error) {
 		at, err := netip.ParseAddrPort(r.RemoteAddr)
 		if err != nil || !slices.ContainsFunc(networks, func(n netip.Prefix) bool {
 			return n.Contains(at.Addr().Unmap())
 		}) {
 			return eddaui.Actor{}, errors.New("the request does not come from a trusted proxy")
+		}
+		if r.Host != host {
+			return eddaui.Actor{}, errors.New("the request names another host")
 		}
 		users := r.Header.Values(header) // two: somebody has sent one through the proxy
 		if len(users) != 1 || users[0] == "" {
@@ -137,18 +141,18 @@ func TestRecipesOfTheGuide(t *testing.T) {
 	if seen.Name != "ann" || seen.May&eddaui.Pause == 0 {
 		t.Errorf("the actor is %+v", seen)
 	}
-	proxy := fromProxy("X-Forwarded-User", netip.MustParsePrefix("10.0.0.0/24"))
+	proxy := fromProxy("edda.example.org", "X-Forwarded-User", netip.MustParsePrefix("10.0.0.0/24"))
 	for _, c := range []struct {
-		from  string
-		users []string
-		ok    bool
+		from, host string
+		users      []string
+		ok         bool
 	}{
-		{"10.0.0.7:4000", []string{"ann"}, true}, {"[::ffff:10.0.0.7]:4000", []string{"ann"}, true},
-		{"10.0.1.7:4000", []string{"ann"}, false}, {"10.0.0.7:4000", nil, false},
-		{"10.0.0.7:4000", []string{""}, false}, {"10.0.0.7:4000", []string{"eve", "ann"}, false},
-		{"@", []string{"ann"}, false},
+		{"10.0.0.7:4000", "", []string{"ann"}, true}, {"[::ffff:10.0.0.7]:4000", "", []string{"ann"}, true},
+		{"10.0.1.7:4000", "", []string{"ann"}, false}, {"10.0.0.7:4000", "", nil, false},
+		{"10.0.0.7:4000", "", []string{""}, false}, {"10.0.0.7:4000", "", []string{"eve", "ann"}, false},
+		{"@", "", []string{"ann"}, false}, {"10.0.0.7:4000", "evil.example", []string{"ann"}, false},
 	} {
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r := httptest.NewRequest(http.MethodGet, "http://"+cmp.Or(c.host, "edda.example.org")+"/", nil)
 		r.RemoteAddr, r.Header["X-Forwarded-User"] = c.from, c.users
 		a, err := proxy(r)
 		if (err == nil) != c.ok || c.ok && (a.Name != "ann" || a.May&eddaui.Pause == 0) || !c.ok && a.May != 0 {

@@ -27,7 +27,8 @@ none.
 Without --auth the pages are for this machine: the address that is printed has a token that works once, and gives the
 browser a cookie. With --auth basic:FILE they ask for a name and a password; FILE has lines NAME:PASSWORD, and only its
 owner may read it. With --auth header:NAME a proxy has done so, and says who it is in that header; it runs on this
-machine, or in the networks behind an @. Programs embed the same pages: package eddaui.
+machine, or in the networks behind an @. A proxy that passes on the name by which it was reached needs --host NAME.
+Programs embed the same pages: package eddaui.
 
 With --database NAME=… more than once there are pages of each of these databases below /NAME/, and a switch between
 them in the header. One that does not answer says so on its pages, and the others go on.`,
@@ -35,7 +36,7 @@ them in the header. One that does not answer says so on its pages, and the other
   edda ui --listen 127.0.0.1:0 --read-only
   edda ui --database shop=postgres://db1/shop --database bank=postgres://db2/bank
   edda ui --listen 0.0.0.0:7433 --auth basic:/etc/edda/users
-  edda ui --listen 10.0.0.5:7433 --auth header:X-Forwarded-User@10.0.0.0/24`,
+  edda ui --listen 10.0.0.5:7433 --auth header:X-Forwarded-User@10.0.0.0/24 --host edda.example.org`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.Schema, o.Out, o.Actor = t.schemaName(), t.out, actorName()
@@ -61,6 +62,8 @@ them in the header. One that does not answer says so on its pages, and the other
 	c.Flags().StringVar(&o.Listen, "listen", "", "address and port; port 0 is a free one "+
 		"(default "+uihost.Standard+", or a free port if that is taken)")
 	c.Flags().StringVar(&o.Auth, "auth", "", "basic:FILE, or header:NAME; without it only this machine is served")
+	c.Flags().StringSliceVar(&o.Hosts, "host", nil, "name of a host for which the proxy of header:NAME passes on requests; "+
+		"localhost and addresses need none")
 	c.Flags().BoolVar(&o.ReadOnly, "read-only", false, "nobody may change anything")
 	return c
 }

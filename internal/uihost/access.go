@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,14 +34,14 @@ type access struct {
 	mu      sync.Mutex
 	token   string // "" when it has been used
 	session string
+	cookie  string // the name of the cookie that has the session
 
 	users   map[string]string // by basic authentication: passwords by their names
 	slow    *backOff          // of those
 	header  string            // that a proxy sets to the name
 	proxies []netip.Prefix    // that may set it
+	hosts   []string          // names by which requests reach the proxy, in small letters
 }
-
-const cookieName = "edda_ui"
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
@@ -51,6 +52,12 @@ func newAccess(o Options) (*access, error) {
 		return nil, fmt.Errorf("%w: --listen %q: want an address and a port, like 127.0.0.1:7433", ErrUsage, o.Listen)
 	}
 	way, what, _ := strings.Cut(o.Auth, ":")
+	if len(o.Hosts) > 0 && way != "header" {
+		return nil, fmt.Errorf("%w: --host names a host of the proxy of --auth header:NAME", ErrUsage)
+	}
+	for _, name := range o.Hosts {
+		a.hosts = append(a.hosts, strings.ToLower(strings.TrimSuffix(name, ".")))
+	}
 	switch {
 	case o.Auth == "" && !isLoopback(host):
 		return nil, fmt.Errorf("%w: --listen %s can be reached from other machines: give --auth basic:FILE or "+
@@ -124,8 +131,11 @@ func (a *access) readProxies(text string) error {
 	return nil
 }
 
-// address is where a browser begins.
-func (a *access) address(listens net.Addr) string {
+// listens takes the address of the listener, and returns the address where a browser begins. Browsers send a cookie to
+// every port of a host, so the port is in its name: two programs on one machine have two cookies.
+func (a *access) listens(listens net.Addr) string {
+	_, port, _ := net.SplitHostPort(listens.String())
+	a.cookie = "edda_ui_" + port
 	if a.token != "" {
 		return fmt.Sprintf("http://%s/?token=%s", listens, a.token)
 	}
@@ -136,6 +146,7 @@ var (
 	errUnknown = errors.New("the asker is not known")
 	errHost    = errors.New("the host that the request names is no loopback address")
 	errProxy   = errors.New("the request does not come from a trusted proxy")
+	errName    = errors.New("the request names a host that is neither an IP address nor given by --host")
 )
 
 // everything are all rights, also those to come. Options.ReadOnly takes those to change something.
@@ -156,14 +167,19 @@ func (a *access) authorize(r *http.Request) (eddaui.Actor, error) {
 		if !a.trusts(r.RemoteAddr) {
 			return eddaui.Actor{}, errProxy
 		}
-		if actor.Name = r.Header.Get(a.header); actor.Name == "" {
+		if !a.answersTo(r.Host) { // a browser beside the proxy may come by a name of another site, and set the header
+			return eddaui.Actor{}, fmt.Errorf("%w: if the proxy passes it on, give --host %.80s", errName, nameOf(r.Host))
+		}
+		names := r.Header.Values(a.header)
+		if len(names) != 1 || names[0] == "" { // two: a browser has sent one through the proxy
 			return eddaui.Actor{}, errUnknown
 		}
+		actor.Name = names[0]
 	default:
 		if !HostIsLoopback(r.Host) { // a name of another site may have been pointed here
 			return eddaui.Actor{}, errHost
 		}
-		if cookie, err := r.Cookie(cookieName); err != nil || !equal(cookie.Value, a.session) {
+		if cookie, err := r.Cookie(a.cookie); err != nil || !equal(cookie.Value, a.session) {
 			return eddaui.Actor{}, errUnknown
 		}
 	}
@@ -178,11 +194,21 @@ func equal(a, b string) bool {
 
 // HostIsLoopback reports whether a host, with or without a port, can only be this machine. A site may point its own
 // name to this machine, so a request that names any other host is not to be trusted.
-func HostIsLoopback(host string) bool {
+func HostIsLoopback(host string) bool { return isLoopback(nameOf(host)) }
+
+// nameOf is a host without its port, in small letters.
+func nameOf(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	return isLoopback(strings.Trim(host, "[]"))
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// answersTo reports whether a proxy may pass on a request for a host: for a name of --host, for localhost, or for an
+// address, which no site can point elsewhere.
+func (a *access) answersTo(host string) bool {
+	name := nameOf(host)
+	return name == "localhost" || net.ParseIP(name) != nil || slices.Contains(a.hosts, name)
 }
 
 func (a *access) trusts(remote string) bool {
@@ -268,7 +294,7 @@ func (a *access) enter(w http.ResponseWriter, r *http.Request, query url.Values)
 		a.token = ""
 	}
 	a.mu.Unlock()
-	cookie, err := r.Cookie(cookieName)
+	cookie, err := r.Cookie(a.cookie)
 	known := err == nil && equal(cookie.Value, a.session)
 	head := w.Header()
 	head.Set("Cache-Control", "no-store")
@@ -280,7 +306,7 @@ func (a *access) enter(w http.ResponseWriter, r *http.Request, query url.Values)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: cookieName, Value: a.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Name: a.cookie, Value: a.session, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 	query.Del("token")
 	to := url.URL{Path: r.URL.Path, RawQuery: query.Encode()}

@@ -21,10 +21,11 @@ import (
 // Options of a host.
 type Options struct {
 	Schema   string
-	Listen   string // address and port; port 0 is a free one. "" is Standard, or a free port if that is taken
-	Auth     string // "", basic:FILE, or header:NAME with trusted proxies behind an @
-	Actor    string // who asks where nobody says who it is, for the audit; "" is "local"
-	ReadOnly bool   // nobody may change anything
+	Listen   string   // address and port; port 0 is a free one. "" is Standard, or a free port if that is taken
+	Auth     string   // "", basic:FILE, or header:NAME with trusted proxies behind an @
+	Hosts    []string // names of hosts that a proxy passes on, besides localhost and addresses; only with header:NAME
+	Actor    string   // who asks where nobody says who it is, for the audit; "" is "local"
+	ReadOnly bool     // nobody may change anything
 	Out      io.Writer
 	Log      *slog.Logger
 }
@@ -94,7 +95,7 @@ func (h *Host) Serve(ctx context.Context, databases ...Database) error {
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
 	server.RegisterOnShutdown(end)
-	if _, err := fmt.Fprintf(o.Out, "Edda's pages: %s\n%sCtrl-C ends them.\n", a.address(listener.Addr()),
+	if _, err := fmt.Fprintf(o.Out, "Edda's pages: %s\n%sCtrl-C ends them.\n", a.listens(listener.Addr()),
 		a.once()); err != nil {
 		return fmt.Errorf("print the address: %w", err)
 	}
@@ -183,6 +184,7 @@ func (h *Host) first(name string) http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		switch _, err := h.access.authorize(r); {
 		case err != nil:
+			h.o.Log.WarnContext(r.Context(), "edda: ui: a request was refused", "path", r.URL.Path, "error", err)
 			http.Error(w, "You may not look here.", http.StatusForbidden)
 		case r.URL.Path != "/":
 			http.Error(w, "There is no such database.", http.StatusNotFound)

@@ -156,16 +156,38 @@ func TestTheTokenWorksOnce(t *testing.T) {
 	}
 }
 
+// Browsers know no ports when they send cookies: two programs on one machine keep the browser that each has let in.
+func TestTwoProgramsKeepTheirBrowser(t *testing.T) {
+	t.Parallel()
+	ann, bases := newPerson(t), []string{}
+	for range 2 {
+		url, _ := start(t, uihost.Options{})
+		base, _, _ := strings.Cut(url, "?")
+		bases = append(bases, base)
+		if code, _, _ := ann.get(url, nil); code != http.StatusOK {
+			t.Fatalf("the printed address is %d", code)
+		}
+	}
+	for n, base := range bases {
+		if code, body, _ := ann.get(base, nil); code != http.StatusOK || !strings.Contains(body, "No endpoint is installed") {
+			t.Errorf("program %d of two answers %d to the browser that it has let in", n+1, code)
+		}
+	}
+}
+
+// standard is the address of the pages where nobody gives one; docs and bookmarks have it.
+const standard = "127.0.0.1:7433"
+
 // A standard address that is taken is no reason to end; one that somebody gave is, and the error names the flag.
 func TestAddressThatIsTaken(t *testing.T) {
 	t.Parallel()
 	var lc net.ListenConfig
-	other, err := lc.Listen(t.Context(), "tcp", uihost.Standard)
+	other, err := lc.Listen(t.Context(), "tcp", standard)
 	if err == nil { // else somebody else has it, which is as good
 		t.Cleanup(func() { _ = other.Close() })
 	}
 	url, _ := startAt(t, uihost.Options{}, slog.DiscardHandler)
-	if strings.Contains(url, uihost.Standard) || !strings.HasPrefix(url, "http://127.0.0.1:") {
+	if strings.Contains(url, standard) || !strings.HasPrefix(url, "http://127.0.0.1:") {
 		t.Errorf("the address is %s, want a free port", url)
 	}
 	taken, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -200,6 +222,7 @@ func TestOtherMachinesNeedAuthentication(t *testing.T) {
 		{Listen: "127.0.0.1:0", Auth: "none"}, {Listen: "127.0.0.1:0", Auth: "basic:"},
 		{Listen: "127.0.0.1:0", Auth: "basic:/no/such/file"}, {Listen: "127.0.0.1:0", Auth: "header:"},
 		{Listen: "127.0.0.1:0", Auth: "header:X-User@everywhere"},
+		{Listen: "127.0.0.1:0", Hosts: []string{"edda.example"}},
 	} {
 		if _, err := uihost.New(o); !errors.Is(err, uihost.ErrUsage) {
 			t.Errorf("%+v is %v", o, err)
@@ -242,19 +265,39 @@ func TestBasicAuthentication(t *testing.T) {
 	}
 }
 
+// A header counts if it comes once, from a proxy that is trusted, in a request for a host that no other site can point
+// here: a script in a browser beside the proxy may set any header, but not the host.
 func TestAProxySaysWhoItIs(t *testing.T) {
 	t.Parallel()
-	named := func(r *http.Request) { r.Header.Set("X-User", "ann") }
-	url, _ := start(t, uihost.Options{Auth: "header:X-User"})
-	if code, _, _ := newPerson(t).get(url, named); code != http.StatusOK {
-		t.Errorf("a proxy on this machine gets %d", code)
-	}
-	if code, _, _ := newPerson(t).get(url, nil); code != http.StatusForbidden {
-		t.Errorf("without the header it is %d", code)
-	}
-	url, _ = start(t, uihost.Options{Auth: "header:X-User@10.0.0.0/8,192.168.0.0/16"})
-	if code, _, _ := newPerson(t).get(url, named); code != http.StatusForbidden {
-		t.Errorf("from a machine that is no proxy it is %d", code)
+	named, _ := start(t, uihost.Options{Auth: "header:X-User", Hosts: []string{"Edda.example"}})
+	plain, _ := start(t, uihost.Options{Auth: "header:X-User"})
+	far, _ := start(t, uihost.Options{Auth: "header:X-User@10.0.0.0/8,192.168.0.0/16"})
+	for _, c := range []struct {
+		what, url, host string
+		users           []string
+		code            int
+	}{
+		{"a proxy on this machine", plain, "", []string{"ann"}, http.StatusOK},
+		{"without the header", plain, "", nil, http.StatusForbidden},
+		{"with an empty one", plain, "", []string{""}, http.StatusForbidden},
+		{"with the header of a browser beside that of the proxy", plain, "", []string{"eve", "ann"}, http.StatusForbidden},
+		{"from a machine that is no proxy", far, "", []string{"ann"}, http.StatusForbidden},
+		{"for localhost", plain, "localhost:7433", []string{"ann"}, http.StatusOK},
+		{"for an address", plain, "[2001:db8::7]:7433", []string{"ann"}, http.StatusOK},
+		{"for another site", plain, "evil.example:7433", []string{"ann"}, http.StatusForbidden},
+		{"for another site than the one that is given", named, "evil.example", []string{"ann"}, http.StatusForbidden},
+		{"for a part of the name that is given", named, "example", []string{"ann"}, http.StatusForbidden},
+		{"for the name that is given", named, "edda.Example:443", []string{"ann"}, http.StatusOK},
+	} {
+		code, _, _ := newPerson(t).get(c.url, func(r *http.Request) {
+			r.Header["X-User"] = c.users
+			if c.host != "" {
+				r.Host = c.host
+			}
+		})
+		if code != c.code {
+			t.Errorf("%s it is %d, want %d", c.what, code, c.code)
+		}
 	}
 }
 
