@@ -3,6 +3,7 @@ package eddaui
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/edda-go/edda/eddaui/internal/act"
@@ -38,35 +39,59 @@ type Actor struct {
 	May  May
 }
 
-type actorKey struct{}
+type askerKey struct{}
+
+// asker is the actor of a request, and the request as Authorize got it.
+type asker struct {
+	Actor
+	request *http.Request
+}
 
 // actorOf returns the actor of a request that a UI serves; the zero Actor of any other.
 func actorOf(ctx context.Context) Actor {
-	a, _ := ctx.Value(actorKey{}).(Actor)
-	return a
+	a, _ := ctx.Value(askerKey{}).(asker)
+	return a.Actor
+}
+
+// stillMay asks Authorize once more, and reports whether the actor of a request has the rights that it began with. A
+// page that was begun with other rights shows too much or too little, and has to be read anew.
+func (u *UI) stillMay(r *http.Request) bool {
+	began, _ := r.Context().Value(askerKey{}).(asker)
+	now, err := u.ask(began.request)
+	if err != nil {
+		u.log.WarnContext(r.Context(), "edda: ui: an open page was closed", "path", r.URL.Path, "error", err)
+	}
+	return err == nil && now.May == began.May
+}
+
+// ask returns who sends a request, with the rights that these pages give.
+func (u *UI) ask(r *http.Request) (a Actor, err error) {
+	a = Actor{May: Look}
+	if u.o.Authorize != nil {
+		if a, err = u.o.Authorize(r); err != nil {
+			return a, err
+		}
+	}
+	if a.May&Look == 0 {
+		return a, errors.New("it has no right to look")
+	}
+	a.From = cmp.Or(a.From, r.RemoteAddr)
+	if u.o.ReadOnly {
+		a.May &= Look | Bodies
+	}
+	return a, nil
 }
 
 // authorized lets an actor in who may look. Everybody else gets 403, whatever they ask for.
 func (u *UI) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := Actor{From: r.RemoteAddr, May: Look}
-		if u.o.Authorize != nil {
-			var err error
-			if a, err = u.o.Authorize(r); err != nil {
-				u.log.WarnContext(r.Context(), "edda: ui: a request was refused", "path", r.URL.Path, "error", err)
-				u.refuse(w, r, "You may not look here.")
-				return
-			}
-		}
-		if a.May&Look == 0 {
+		a, err := u.ask(r)
+		if err != nil {
+			u.log.WarnContext(r.Context(), "edda: ui: a request was refused", "path", r.URL.Path, "error", err)
 			u.refuse(w, r, "You may not look here.")
 			return
 		}
-		a.From = cmp.Or(a.From, r.RemoteAddr)
-		if u.o.ReadOnly {
-			a.May &= Look | Bodies
-		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), actorKey{}, a)))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), askerKey{}, asker{a, r})))
 	})
 }
 

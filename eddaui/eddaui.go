@@ -26,9 +26,11 @@ import (
 type Options struct {
 	Schema string // "" is "edda"
 
-	// Authorize says who asks, and what they may do. It is called for each request; an error is answered by 403, and
-	// its text is not shown. nil: everybody may Look, which includes no bodies and no states, and nobody may do
-	// anything else.
+	// Authorize says who asks, and what they may do. It is called for each request, and for an open page also before
+	// each of its changes is sent, at most once a second: when it then returns an error or other rights, the page is
+	// closed, and the browser asks for it anew. An error is answered by 403, and its text is not shown. It is called
+	// from many goroutines. nil: everybody may Look, which includes no bodies and no states, and nobody may do anything
+	// else.
 	Authorize func(r *http.Request) (Actor, error)
 
 	// Reader is the pool that pages read from, if it is not to be New's. Its role should have

@@ -31,6 +31,7 @@ func TestForms(t *testing.T) {
 		{"ask for the number of many", typedNumber}, {"are about what was looked at", lookedAt},
 		{"show three letters before they are changed", previewed}, {"show no body without the right", hiddenPreviews},
 		{"repair only the version that was seen", movedOn}, {"keep what is secret", keptSecrets},
+		{"mask what a preview shows", maskedPreviews}, {"show a patch to those who may see bodies", hiddenPatch},
 		{"escape what came from anywhere", hostileBodies}, {"run a job by the right that it needs", jobNeedsItsRight},
 		{"go on with a job that was interrupted", interrupted},
 		{"are in nobody else's stream", ownStreams}, {"say nothing that is not theirs", toldByNobody},
@@ -109,8 +110,8 @@ func shownByRight(st *stage) {
 	if seen := st.crawled(); len(seen) > 0 {
 		st.t.Errorf("somebody who may do nothing sees the forms %v", seen)
 	}
-	for right, bit := range bits {
-		st.may = eddaui.Look | eddaui.Bodies | bit
+	for right, name := range rightNames {
+		st.may = eddaui.Look | eddaui.Bodies | right
 		for _, a := range act.All() {
 			if pages[a.Name] == "" {
 				continue
@@ -118,8 +119,8 @@ func shownByRight(st *stage) {
 			seen := slices.ContainsFunc(formsOf(st.get(pages[a.Name])), func(address string) bool {
 				return actionAt(mux, address) == a.Name
 			})
-			if seen != slices.Contains(a.Rights, right) {
-				st.t.Errorf("somebody with the right %v sees the form of %s: %v", right, a.Name, seen)
+			if seen != (rightsFor(st.t, a.Name)&right != 0) {
+				st.t.Errorf("somebody with the right %s sees the form of %s: %v", name, a.Name, seen)
 			}
 		}
 	}
@@ -415,6 +416,52 @@ func keptSecrets(st *stage) {
 	}
 }
 
+// A preview, a refusal and an end show a state without its secrets, those that a patch brings included.
+func maskedPreviews(st *stage) {
+	version := fmt.Sprint(ask[int64](st, "SELECT version FROM :schema.saga WHERE key = '2026-0012'"))
+	if !ask[bool](st, `SELECT state::text LIKE '%customer 12"%' FROM :schema.saga WHERE key = '2026-0012'`) {
+		st.t.Fatal("the state has no secret")
+	}
+	of := []string{"saga", "order", "key", "2026-0012", "reason", "x"}
+	for _, c := range []struct {
+		path string
+		form url.Values
+		want string // is shown
+	}{
+		{"/instance/patch", form(append(of, "version", version, "patch", `{"Customer":"Mallory"}`)...), "Cents"},
+		{"/instance/patch", form(append(of, "version", "1", "patch", `{"Cents":1}`)...), "has moved on"},
+		{"/instance/repair", form(append(of, "version", version, "state", `{"Customer":"Mallory"}`)...), "Cents"},
+		{"/instance/end", form(append(of, "version", version)...), "Its state"},
+	} {
+		for _, path := range []string{c.path, c.path + ".json"} {
+			a := st.post(path, c.form)
+			shown, _, _ := strings.Cut(html.UnescapeString(a.body), `<form method="post"`) // has what was written
+			if strings.Contains(shown, "customer 12") || strings.Contains(shown, "Mallory") {
+				st.t.Errorf("%s shows a secret: %s", path, mainOf(a.body))
+			}
+			if path == c.path && (!strings.Contains(shown, c.want) || !strings.Contains(shown, "[secret]")) {
+				st.t.Errorf("%s shows no state with %s: %s", path, c.want, mainOf(a.body))
+			}
+		}
+	}
+}
+
+// The patch of a job is a part of bodies, and for those who may see bodies.
+func hiddenPatch(st *stage) {
+	number := st.job("paused")
+	st.exec(`UPDATE :schema.dead_letter_job SET patch = '{"Template":"of Mallory"}' WHERE id = $1`, number)
+	for _, path := range []string{fmt.Sprintf("/jobs/%d", number), fmt.Sprintf("/jobs/%d.json", number)} {
+		st.may = everything &^ eddaui.Bodies
+		if text := st.get(path); strings.Contains(text, "Mallory") || !strings.Contains(text, fmt.Sprint(number)) {
+			st.t.Errorf("%s shows somebody without the right: %s", path, mainOf(text))
+		}
+	}
+	st.may = eddaui.Look | eddaui.Bodies
+	if text := st.get(fmt.Sprintf("/jobs/%d.json", number)); !strings.Contains(text, `"Template": "of Mallory"`) {
+		st.t.Errorf("the right to see bodies shows no patch: %s", text)
+	}
+}
+
 // What came from anywhere is text in a field too, and nobody edits what they do not see.
 func hostileBodies(st *stage) {
 	number, _ := st.letters(1, "hostile")
@@ -436,24 +483,24 @@ func hostileBodies(st *stage) {
 
 // Somebody who may retry goes on with no job that discards, or changes letters.
 func jobNeedsItsRight(st *stage) {
-	for right, is := range map[act.Right]string{
-		act.Discard: "action = 'discard', plan = NULL, state = 'open', reason = 'x'", act.Edit: `patch = '{}'`,
-		act.Retry: "action = 'retry'",
+	for right, is := range map[eddaui.May]string{
+		eddaui.Discard: "action = 'discard', plan = NULL, state = 'open', reason = 'x'", eddaui.Edit: `patch = '{}'`,
+		eddaui.Retry: "action = 'retry'",
 	} {
 		number := st.job("paused")
 		st.exec("UPDATE :schema.dead_letter_job SET "+is+" WHERE id = $1", number)
-		for other, bit := range bits {
+		for other, name := range rightNames {
 			if other == right {
 				continue
 			}
-			st.may = eddaui.Look | bit
+			st.may = eddaui.Look | other
 			if a := st.post(fmt.Sprintf("/jobs/%d/resume", number), form()); a.status != http.StatusForbidden {
-				st.t.Errorf("a job that needs %v goes on by %v: %d", right, other, a.status)
+				st.t.Errorf("a job that needs %s goes on by %s: %d", rightNames[right], name, a.status)
 			}
 		}
-		st.may = eddaui.Look | bits[right]
+		st.may = eddaui.Look | right
 		if a := st.post(fmt.Sprintf("/jobs/%d/resume", number), form()); a.status != http.StatusSeeOther {
-			st.t.Errorf("a job that needs %v does not go on: %d %s", right, a.status, mainOf(a.body))
+			st.t.Errorf("a job that needs %s does not go on: %d %s", rightNames[right], a.status, mainOf(a.body))
 		}
 		st.ended()
 	}

@@ -57,7 +57,7 @@ func byPassword(r *http.Request) (eddaui.Actor, error) {
 // end
 
 // page proxy
-// fromProxy believes a header that a proxy in one of these networks has set in a request for this host, and nobody else.
+// fromProxy believes a header that a proxy in one of these networks has set in a request for this host.
 func fromProxy(host, header string, networks ...netip.Prefix) func(*http.Request) (eddaui.Actor, error) {
 	return func(r *http.Request) (eddaui.Actor, error) {
 		at, err := netip.ParseAddrPort(r.RemoteAddr)

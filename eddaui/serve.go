@@ -105,7 +105,9 @@ func (u *UI) stream(w http.ResponseWriter, r *http.Request, p route, ask page.As
 		now.put(found)
 		return u.look.fragments(p.template, now)
 	}
-	if err := u.hub.Serve(w, r, p.template, key, resting(read, rests[p.template])); err != nil {
+	err := u.hub.Serve(w, r, live.Page{Kind: p.template, Key: key, Read: resting(read, rests[p.template]),
+		May: func() bool { return u.stillMay(r) }})
+	if err != nil {
 		u.log.WarnContext(r.Context(), "edda: ui: a stream was cut", "path", r.URL.Path, "error", err)
 	}
 }

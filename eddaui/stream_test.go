@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/edda-go/edda/eddaui"
 	"github.com/edda-go/edda/internal/demo/world"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -136,6 +138,36 @@ func follows(t *testing.T, s *site, shop *world.Shop) {
 	}
 	if a := s.do(http.MethodGet, "/now?live=1"); a.status != http.StatusServiceUnavailable {
 		t.Errorf("a stream of a closed UI is %d", a.status)
+	}
+}
+
+// An open page shows nothing more to somebody whose rights have changed since: the stream ends before the next change.
+func TestAnOpenPageEndsWithItsRights(t *testing.T) {
+	t.Parallel()
+	pool, schema := newSchema(t)
+	op, err := operate.New(pool, operate.Options{Schema: schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, becomes := range []eddaui.May{0, eddaui.Look | eddaui.Pause, eddaui.Bodies} {
+		var may atomic.Uint32
+		may.Store(uint32(eddaui.Look | eddaui.Bodies))
+		s := serve(t, pool, schema, eddaui.Options{Authorize: func(*http.Request) (eddaui.Actor, error) {
+			return eddaui.Actor{May: eddaui.May(may.Load())}, nil
+		}})
+		st := s.open("/now?live=1")
+		st.until("the page", fragment("endpoints", ""))
+		may.Store(uint32(becomes))
+		endpoint := fmt.Sprint("endpoint-", n)
+		if err := op.Queues().Install(t.Context(), endpoint); err != nil {
+			t.Fatal(err)
+		}
+		for e := range st.events {
+			if strings.Contains(e.html, endpoint) {
+				t.Errorf("the page shows %s to somebody with the rights %b", endpoint, becomes)
+				st.end()
+			}
+		}
 	}
 }
 

@@ -168,7 +168,8 @@ func (a *access) authorize(r *http.Request) (eddaui.Actor, error) {
 			return eddaui.Actor{}, errProxy
 		}
 		if !a.answersTo(r.Host) { // a browser beside the proxy may come by a name of another site, and set the header
-			return eddaui.Actor{}, fmt.Errorf("%w: if the proxy passes it on, give --host %.80s", errName, nameOf(r.Host))
+			return eddaui.Actor{}, fmt.Errorf("%w: if the proxy passes it on, give --host %.80s", errName,
+				nameOf(r.Host))
 		}
 		names := r.Header.Values(a.header)
 		if len(names) != 1 || names[0] == "" { // two: a browser has sent one through the proxy

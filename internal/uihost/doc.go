@@ -7,9 +7,9 @@
 // scripts cannot read and other sites cannot send. The name of the cookie has the port, so that programs on one machine
 // do not replace the cookies of each other. A browser sends it to all ports of its host, which no cookie can avoid.
 //
-// With header:NAME a request counts only if it comes from a trusted proxy, has the header once, and names as its host an
-// address, localhost or a name of Options.Hosts: a script in a browser beside the proxy can set the header, but it comes
-// under the name of its own site.
+// With header:NAME a request counts only if it comes from a trusted proxy, has the header once, and names as its host
+// an address, localhost or a name of Options.Hosts: a script in a browser beside the proxy can set the header, but it
+// comes under the name of its own site.
 //
 // After five wrong passwords for a name the next try has to wait: a second, then twice as long each time, up to a
 // minute.

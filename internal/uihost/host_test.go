@@ -169,7 +169,8 @@ func TestTwoProgramsKeepTheirBrowser(t *testing.T) {
 		}
 	}
 	for n, base := range bases {
-		if code, body, _ := ann.get(base, nil); code != http.StatusOK || !strings.Contains(body, "No endpoint is installed") {
+		code, body, _ := ann.get(base, nil)
+		if code != http.StatusOK || !strings.Contains(body, "No endpoint is installed") {
 			t.Errorf("program %d of two answers %d to the browser that it has let in", n+1, code)
 		}
 	}
@@ -280,7 +281,7 @@ func TestAProxySaysWhoItIs(t *testing.T) {
 		{"a proxy on this machine", plain, "", []string{"ann"}, http.StatusOK},
 		{"without the header", plain, "", nil, http.StatusForbidden},
 		{"with an empty one", plain, "", []string{""}, http.StatusForbidden},
-		{"with the header of a browser beside that of the proxy", plain, "", []string{"eve", "ann"}, http.StatusForbidden},
+		{"with a browser's header beside that of the proxy", plain, "", []string{"eve", "ann"}, http.StatusForbidden},
 		{"from a machine that is no proxy", far, "", []string{"ann"}, http.StatusForbidden},
 		{"for localhost", plain, "localhost:7433", []string{"ann"}, http.StatusOK},
 		{"for an address", plain, "[2001:db8::7]:7433", []string{"ann"}, http.StatusOK},

@@ -128,9 +128,9 @@ func TestLook(t *testing.T) {
 			t.Errorf("%+v chooses %d, want %d; %v", f, look.Count, want, err)
 		}
 	}
-	c.begin(numbered(bulk.CountLimit + 1)[450:]...)
+	c.begin(numbered(10_001)[450:]...)
 	if look, err := c.op.Look(t.Context(), bulk.Filter{Saga: "order"}); err != nil || !look.Capped ||
-		look.Count != bulk.CountLimit {
+		look.Count != 10_000 {
 		t.Errorf("%d, capped %v, %v", look.Count, look.Capped, err)
 	}
 	if _, err := c.op.Look(t.Context(), bulk.Filter{}); err == nil {
@@ -370,7 +370,7 @@ func TestExportOfUnknownSecrets(t *testing.T) {
 
 // The audit does not say that an export has 10,000 instances if they were not counted to their end.
 func TestExportOfManyIsNotCountedToItsEnd(t *testing.T) {
-	c := newCrowd(t, numbered(bulk.CountLimit)...)
+	c := newCrowd(t, numbered(10_000)...)
 	enough := errors.New("it is enough")
 	_, err := c.op.Export(t.Context(), bulk.Filter{Saga: "order"}, bulk.Export{}, func(persistence.Listed) error {
 		return enough

@@ -29,7 +29,7 @@ func TestNotesOnGroups(t *testing.T) {
 		return map[string]deadletter.Note{all[0].Name: all[0].Note, all[1].Name: all[1].Note}
 	}
 	ctx := audit.As(t.Context(), audit.Actor{Name: "ann"})
-	text := "the certificate has expired\nOPS-1234" + strings.Repeat("é", (deadletter.MostNote-36)/2)
+	text := "the certificate has expired\nOPS-1234" + strings.Repeat("é", 982)
 	spaced := "10\u00a0% of\u3000it \U0001f469\u200d\U0001f692" // as people and their editors write
 	for _, text := range []string{spaced, "first", text, text} {
 		if err := store.SetNote(ctx, pool, noted, text); err != nil {
@@ -63,7 +63,7 @@ func TestWhatIsNoNoteIsRefused(t *testing.T) {
 	write(t, pool, store, deadletter.Letter{MessageID: saga.ID{1}, Error: "a"})
 	group := list(t, pool, store, deadletter.Filter{})[0].Group
 	for name, text := range map[string]string{
-		"has 2001 bytes": strings.Repeat("x", deadletter.MostNote+1), "no text": "a\xff",
+		"has 2001 bytes": strings.Repeat("x", 2001), "no text": "a\xff",
 		"cannot be seen": "a\u202eb", "be seen": "a\x00b",
 	} {
 		err := store.SetNote(t.Context(), pool, group, text)

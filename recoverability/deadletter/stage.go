@@ -115,7 +115,8 @@ func (st *step) fates(ctx context.Context, tx pgx.Tx, last int, whole bool) (f f
 
 // pause pauses the job.
 func (st *step) pause(ctx context.Context, tx pgx.Tx, of string, f fate) error {
-	why := Storable(fmt.Sprintf("%d of %d messages of %s %d failed again: %s", f.failed, f.sent, of, st.job.Stage, f.why))
+	why := Storable(fmt.Sprintf("%d of %d messages of %s %d failed again: %s", f.failed, f.sent, of, st.job.Stage,
+		f.why))
 	st.job.State, st.job.Error = JobPaused, why
 	_, err := tx.Exec(ctx, st.store.sql.Get("pause_job"), st.job.Number, why)
 	return err

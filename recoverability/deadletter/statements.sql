@@ -209,9 +209,9 @@ SELECT stage_left, extract(epoch FROM clock_timestamp() - stage_sent)::double pr
 FROM :schema.dead_letter_job WHERE id = $1;
 
 -- name: fates
--- The fates of the last $2 letters that a job has sent, in two rows: of its stage, and of all of these. Each row has how
--- many letters there are, how many of them wait or are in hand, how many have failed again (they are dead again, or wait
--- for another attempt), and the error of one that failed. $3 counts also what waits far behind the place of its send.
+-- The fates of the last $2 letters that a job has sent, in two rows: of its stage, and of all of these. Each row has
+-- how many letters there are, how many of them wait or are in hand, how many have failed again (they are dead again, or
+-- wait for the next attempt), and the error of one that failed. With $3 messages that wait for long are counted, too.
 WITH sent AS MATERIALIZED (
     SELECT s.letter > j.stage_mark AS staged, s.target, s.message_id, s.since
     FROM :schema.dead_letter_job j JOIN :schema.dead_letter_sent s ON s.job = j.id

@@ -71,7 +71,7 @@ func TestBytesAreKept(t *testing.T) {
 func TestNoTextFailsTheInsert(t *testing.T) {
 	t.Parallel()
 	pool, store := open(t)
-	kib8 := strings.Repeat("x", deadletter.MaxText)
+	kib8 := strings.Repeat("x", 8192)
 	texts := map[string]struct{ given, kept string }{
 		"NUL":                  {"a\x00b", "a\uFFFDb"},
 		"not UTF-8":            {"a\xffb\xc3", "a\uFFFDb\uFFFD"},
@@ -80,8 +80,8 @@ func TestNoTextFailsTheInsert(t *testing.T) {
 		"10 MB":                {strings.Repeat("x", 10<<20), kib8},
 		"cut within a rune":    {kib8[1:] + "äöü", kib8[1:]},
 		"exactly the limit":    {kib8, kib8},
-		"NULs up to the limit": {strings.Repeat("\x00", deadletter.MaxText),
-			strings.Repeat("\uFFFD", deadletter.MaxText/3)},
+		"NULs up to the limit": {strings.Repeat("\x00", 8192),
+			strings.Repeat("\uFFFD", 2730)},
 		"empty": {"", ""},
 	}
 	for name, text := range texts {
@@ -140,8 +140,8 @@ func TestListPagesAndFilters(t *testing.T) {
 		filter deadletter.Filter
 		want   int
 	}{
-		{deadletter.Filter{}, deadletter.DefaultLimit},
-		{deadletter.Filter{Limit: 1000}, deadletter.MaxLimit},
+		{deadletter.Filter{}, 50},
+		{deadletter.Filter{Limit: 200}, 200},
 		{deadletter.Filter{Endpoint: "stock", Limit: 200}, 125},
 		{deadletter.Filter{Kind: "a", Limit: 200}, 84},
 		{deadletter.Filter{Endpoint: "orders", Kind: "b", Limit: 200}, 41},

@@ -8,8 +8,9 @@
 // time at most.
 //
 // A viewer gets the whole page when it connects, and then the fragments that have changed. A viewer that reads slowly
-// misses versions, never the newest. A comment every Beat keeps the connection alive. A stream ends after Longest: the
-// browser connects again by itself, and whether it may is decided anew.
+// misses versions, never the newest. A comment every Beat keeps the connection alive. Before each write the stream asks
+// whether its viewer may still see the page, and ends if not. A stream ends after Longest; the browser connects again
+// by itself.
 //
 // # Failures
 //

@@ -41,13 +41,17 @@ func (b *browser) fragments() int { return strings.Count(*b.text.Load(), "event:
 
 // watch opens a stream; the second value ends it, as a browser that goes.
 func watch(h *Hub, kind, key string, read Read) (*browser, func()) {
+	return watchWith(h, Page{kind, key, read, func() bool { return true }})
+}
+
+func watchWith(h *Hub, p Page) (*browser, func()) {
 	b := newBrowser()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = h.Serve(b, r, kind, key, read)
+		_ = h.Serve(b, r, p)
 	}()
 	return b, func() {
 		cancel()
@@ -235,14 +239,45 @@ func TestSignsOfLifeAndTheEnd(t *testing.T) {
 		}
 		leave()
 		late := newBrowser()
-		_ = h.Serve(late, httptest.NewRequest(http.MethodGet, "/", nil), "now", "/", nil)
+		_ = h.Serve(late, httptest.NewRequest(http.MethodGet, "/", nil), Page{Kind: "now", Key: "/"})
 		if late.status != http.StatusServiceUnavailable {
 			t.Errorf("a stream of a closed hub is %d", late.status)
 		}
 	})
 }
 
-// A stream ends after a while, so that a right that was taken away ends too.
+// Nothing is written to a viewer who may no longer see the page: neither news, nor the sign of life of a page without
+// news, which ends a quiet stream too. Other viewers of the page keep their streams.
+func TestAStreamEndsWithTheRightToLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		quiet := func(context.Context) ([]Fragment, error) { return nil, nil }
+		h, n := New(Options{}), atomic.Int64{}
+		_, stays := watch(h, "now", "/", counted(&n))
+		defer stays()
+		for what, c := range map[string]struct {
+			read  Read
+			ends  time.Duration // after the right was taken away
+			shows int           // fragments until then
+		}{"/": {counted(&n), time.Second, 6}, "/quiet": {quiet, 15 * time.Second, 0}} {
+			var out atomic.Bool
+			b, leave := watchWith(h, Page{"now", what, c.read, func() bool { return !out.Load() }})
+			wait(5500 * time.Millisecond)
+			out.Store(true)
+			before := b.fragments()
+			wait(c.ends)
+			synctest.Wait()
+			if streams := h.Streams(); streams != 1 || b.fragments() != before || before < c.shows {
+				t.Errorf("%s: %d streams are open, and the viewer has got %d and then %d fragments", what, streams,
+					before, b.fragments()-before)
+			}
+			leave()
+		}
+		h.Close()
+	})
+}
+
+// A stream ends after a while.
 func TestAStreamDoesNotLastForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

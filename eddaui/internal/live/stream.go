@@ -20,6 +20,7 @@ type viewer struct {
 	page  *open
 	key   string
 	nudge run.Nudge
+	may   func() bool
 
 	out     http.ResponseWriter
 	sent    map[string]uint64 // what the browser has, by the fragments' ids
@@ -27,17 +28,24 @@ type viewer struct {
 	wrote   time.Time
 }
 
-// Serve writes the news of a page until the browser goes or the hub is closed. kind is that of the page, and key its
-// address with all that decides how it looks; of viewers with one key, the first one's read serves all.
-func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, kind, key string, read Read) error {
-	v := h.join(kind, key, read)
+// Page is a page that a browser follows.
+type Page struct {
+	Kind string
+	Key  string      // its address, with all that decides how it looks
+	Read Read        // of viewers with one key, the first one's serves all
+	May  func() bool // reports whether this viewer may still see it; it is called before each write after the first
+}
+
+// Serve writes the news of a page until the browser goes, the viewer may no longer see the page, or the hub is closed.
+func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, p Page) error {
+	v := h.join(p.Kind, p.Key, p.Read)
 	if v == nil {
 		w.Header().Set("Retry-After", "10")
 		http.Error(w, "too many pages are open; reload this one to see what is new", http.StatusServiceUnavailable)
 		return nil
 	}
 	defer h.leave(v)
-	v.out = w
+	v.out, v.may = w, p.May
 	ctx, cancel := context.WithTimeout(r.Context(), h.o.Longest)
 	defer cancel()
 	defer context.AfterFunc(h.ctx, cancel)() //nolint:contextcheck // a stream ends with the hub, too
@@ -59,23 +67,28 @@ func (v *viewer) follow(ctx context.Context) error {
 		return err
 	}
 	for { // news that changes nothing on the page is no sign of life
-		var err error
+		text := ": still here\n\n"
 		switch run.Wait(ctx, time.Until(v.wrote.Add(v.loop.hub.o.Beat)), v.nudge) {
 		case run.Ended:
 			return nil
 		case run.Nudged:
-			err = v.tell()
+			text = v.news()
 		case run.TimedOut:
-			err = v.write(": still here\n\n")
 		}
-		if err != nil {
+		if text == "" {
+			continue
+		}
+		if !v.may() {
+			return nil
+		}
+		if err := v.write(text); err != nil {
 			return err
 		}
 	}
 }
 
-// tell writes what the browser does not have yet.
-func (v *viewer) tell() error {
+// news returns the events that the browser does not have yet.
+func (v *viewer) news() (text string) {
 	hub := v.loop.hub
 	hub.mu.Lock()
 	n := v.page.news
@@ -84,7 +97,6 @@ func (v *viewer) tell() error {
 	if n.trouble != nil {
 		trouble = n.trouble.Error()
 	}
-	text := ""
 	if trouble != v.trouble {
 		v.trouble = trouble
 		text = event("trouble", map[string]string{"text": trouble})
@@ -96,10 +108,7 @@ func (v *viewer) tell() error {
 		v.sent[f.ID] = n.sums[at]
 		text += event("fragment", map[string]string{"id": f.ID, "html": f.HTML})
 	}
-	if text == "" {
-		return nil
-	}
-	return v.write(text)
+	return text
 }
 
 // event writes an event whose data is JSON, which is one line.

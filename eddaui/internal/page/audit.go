@@ -67,21 +67,26 @@ func (s *Source) Changes(ctx context.Context, a Ask) (Page, error) {
 	return p, nil
 }
 
-// changedOf is what was changed as it may be shown: a state is masked, and states, patches and bodies are for those who
-// may see bodies.
+// changedOf is what was changed as it may be shown: states, patches and bodies are masked, and are for those who may
+// see bodies.
 func changedOf(s *Source, a Ask, e *audit.Entry, value json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(value, &members) != nil {
 		return value
 	}
-	touched := false
+	touched, kind := false, ""
+	_ = json.Unmarshal(members["kind"], &kind) // of many kinds there is none
 	for _, name := range []string{"state", "patch", "body"} {
 		if members[name] == nil {
 			continue
 		}
-		if touched = true; !a.Bodies {
+		touched = true
+		switch of, _, ok := strings.Cut(e.Target, "/"); {
+		case !a.Bodies:
 			delete(members, name)
-		} else if of, _, ok := strings.Cut(e.Target, "/"); ok && name == "state" {
+		case name != "state":
+			members[name] = patchOf(s, a, kind, members[name])
+		case ok:
 			members[name] = s.State(of, members[name])
 		}
 	}

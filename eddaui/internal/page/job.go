@@ -43,6 +43,7 @@ func (s *Source) Job(ctx context.Context, a Ask) (Page, error) {
 	}
 	p := &jobPage{Head: head("dead", fmt.Sprintf("Job %d", number), "edda dead jobs").
 		audited("dead", fmt.Sprintf("job %d", number)), Job: j, Forms: act.Job(j)}
+	j.Patch = patchOf(s, a, j.Filter.Kind, j.Patch)
 	p.shown = view.Jobs([]deadletter.Job{j}).View().JSON
 	if idle := p.Now.Sub(j.Changed); j.State == deadletter.JobOpen && idle > idleAfter {
 		p.Idle = idle

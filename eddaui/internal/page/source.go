@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/edda-go/edda/audit"
@@ -112,6 +113,28 @@ func (s *Source) Definition(name string) *saga.Definition { return s.definitions
 // what Redact takes away.
 func (s *Source) Body(kind string, text []byte) []byte {
 	return s.redacted(kind, s.masks[ofKind(kind)], text)
+}
+
+// patchOf is a merge patch of bodies as it may be shown to an asker; nil if it may not. Without a kind it is masked as
+// a body of every kind that is known.
+func patchOf(s *Source, a Ask, kind string, text []byte) []byte {
+	if !a.Bodies || text == nil {
+		return nil
+	}
+	for of, mask := range s.masks {
+		if mask == nil || of != ofKind(kind) && (kind != "" || !strings.HasPrefix(of, ofKind(""))) {
+			continue
+		}
+		masked, err := mask.Apply(text)
+		if err != nil {
+			return nil
+		}
+		text = masked
+	}
+	if text = s.redacted(kind, nil, text); !json.Valid(text) {
+		return nil
+	}
+	return text
 }
 
 // State is a state as it may be shown.
