@@ -39,7 +39,7 @@ type cleaner struct {
 
 	// What follows belongs to the loops.
 	due    time.Time // when the next clean-up begins
-	pin    pin.Pin   // what the last look found, if it did harm
+	pin    pin.Pin   // what the last look found; its Kind is "" if nothing does harm
 	pinned time.Time // when it was first found
 }
 
@@ -51,7 +51,7 @@ func newCleaner(b *Bus) *cleaner {
 
 // Clean deletes old rows every ten minutes or so, and rotates the rings of the inbox, the outbox and the history. It is
 // for programs that have a bus and no endpoint: endpoints do the same while they run. One loop cleans for the whole
-// process, and the processes of a cluster take turns. Once a minute each process looks for transactions that keep
+// process, and the processes of a cluster take turns. Every few seconds each process looks for transactions that keep
 // Postgres from removing dead rows, and one of them logs a warning: see operate.Pin. Clean returns nil when ctx ends.
 //
 // It deletes the ids that callers gave, the records of discarded messages, old counters, jobs of dead letters that have
@@ -197,11 +197,13 @@ func (c *cleaner) boundHistory(ctx context.Context) error {
 	return nil
 }
 
-const pinLease = "pin"
+const (
+	pinEvery = 4 * time.Second
+	pinLease = "pin"
+	pinTurn  = time.Minute // after one process of the cluster has warned of a pin, all wait this long
+)
 
-const pinEvery = time.Minute
-
-// watchPin looks for a pin once a minute, and warns when it finds the same one twice.
+// watchPin looks for a pin every few seconds, and warns of one within 30 s of when takes begin to suffer.
 func (c *cleaner) watchPin(ctx context.Context) error {
 	for run.Sleep(ctx, run.Jitter(c.look)) == nil {
 		c.lookForPin(ctx)
@@ -209,22 +211,25 @@ func (c *cleaner) watchPin(ctx context.Context) error {
 	return nil
 }
 
-// lookForPin warns if the last look, a minute ago, found the same pin. All processes of a cluster find it, and one of
-// them logs it. The age of a transaction alone proves nothing: its snapshot may be new.
+// lookForPin warns of a pin that was found again and again for half of pin.Long and is as old as pin.Long. All
+// processes of a cluster find it, and the holder of a lease logs it. The age of a transaction alone proves nothing: its
+// snapshot may be new.
 func (c *cleaner) lookForPin(ctx context.Context) {
 	p, suffers, err := c.pins.Find(ctx, c.bus.pool)
-	if err != nil && ctx.Err() == nil {
-		c.bus.calm.Warn("edda: the search for a pinned snapshot failed", "error", err)
-	}
-	if !suffers {
-		c.pin = pin.Pin{}
+	if err != nil {
+		if ctx.Err() == nil {
+			c.bus.calm.Warn("edda: the search for a pinned snapshot failed", "error", err)
+		}
 		return
 	}
-	if p.Kind != c.pin.Kind || p.Name != c.pin.Name || p.XID != c.pin.XID {
+	if !suffers || p.Kind != c.pin.Kind || p.Name != c.pin.Name || p.XID != c.pin.XID {
 		c.pin, c.pinned = p, time.Now()
 		return
 	}
-	bid := lease.Bid{Name: pinLease, Holder: c.holder, Lease: pinEvery}
+	if seen := time.Since(c.pinned); seen < pin.Long/2 || seen < pin.Long && !p.Old() {
+		return
+	}
+	bid := lease.Bid{Name: pinLease, Holder: c.holder, Lease: pinTurn}
 	_, ours, err := c.bus.tables.leases.Acquire(ctx, c.bus.pool.Writing(), bid)
 	if ours || err != nil {
 		held := max(p.Held, time.Since(c.pinned)).Round(time.Second)

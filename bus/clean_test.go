@@ -76,7 +76,7 @@ type lookers struct {
 type lookKey struct{}
 
 func (l *lookers) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
-	if !strings.Contains(d.SQL, "pg_stat_progress_vacuum") {
+	if !strings.Contains(d.SQL, "pg_stat_get_dead_tuples") {
 		return ctx
 	}
 	l.mu.Lock()

@@ -52,11 +52,14 @@ func WakeAllNow(ctx context.Context, b *Bus) {
 // CleanInTurnNow cleans up unless another process did so a short while ago.
 func CleanInTurnNow(ctx context.Context, b *Bus) { b.cleaner.cleanInTurn(ctx) }
 
-// LookForPinNow does at once what endpoints do every minute.
+// LookForPinNow does at once what endpoints do every few seconds.
 func LookForPinNow(ctx context.Context, b *Bus) { b.cleaner.lookForPin(ctx) }
 
 // LookForPinsEvery sets how often endpoints that start from now on look for a pin.
 func LookForPinsEvery(b *Bus, d time.Duration) { b.cleaner.look = d }
+
+// PinSince sets how long ago the looks of b have first found the pin that they found last.
+func PinSince(b *Bus, d time.Duration) { b.cleaner.pinned = time.Now().Add(-d) }
 
 // PinLease is how the lease is called that says which process warns of a pin.
 const PinLease = pinLease

@@ -10,7 +10,7 @@ import (
 const (
 	// PinFor is how long a transaction or a snapshot keeps dead rows before it is named.
 	PinFor = pin.Long
-	// PinDeadRows is the number of dead rows of a table above which a pin matters.
+	// PinDeadRows is the number of dead rows of a queue from which on a pin matters. Of another table it is 10,000.
 	PinDeadRows = pin.DeadRows
 )
 
@@ -33,9 +33,9 @@ type Pin struct {
 	Asker        string        // the role that asked
 }
 
-// Pin finds the holder that keeps dead rows, and reports whether it matters: whether a table of the schema has 10,000
-// dead rows. It may be a transaction that ends in a moment: see Pin.Old. Pin reads only catalog views, locks nothing,
-// and needs no right beyond SELECT on the schema's tables; a role that has pg_read_all_stats sees more.
+// Pin finds the holder that keeps dead rows, if a queue has PinDeadRows of them or another table 10,000, and reports
+// whether there is one. It may be a transaction that ends in a moment: see Pin.Old. Pin reads only catalog views, locks
+// nothing, and needs no right beyond SELECT on the schema's tables; a role that has pg_read_all_stats sees more.
 func (q Queues) Pin(ctx context.Context) (p Pin, suffers bool, err error) {
 	found, suffers, err := q.o.pins.Find(ctx, q.o.pool)
 	return Pin(found), suffers, err

@@ -20,7 +20,7 @@ drained; they are kept by the hour for fourteen days. Each sentence names the nu
 based on and its threshold. Sagas with fewer than %d messages in the period are not judged.
 
 Before that it names what keeps Postgres from removing handled messages, such as a transaction that
-has been open for 45 seconds, when there are %d of them: the log of a process warns of the same.
+has been open for 20 seconds, if a queue has %d of them: the log of a process warns of the same.
 
 Nothing is locked. The exit code is 0 whatever the advice is.`
 

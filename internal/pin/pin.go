@@ -16,15 +16,16 @@ import (
 var statements string
 
 const (
-	// Long is how long a transaction or a snapshot keeps dead rows before it is named: so much less than a minute that
-	// a page, which is read every few seconds from statistics that are some seconds old, names it within a minute from
-	// when it begins to hurt. No transaction of Edda's own lasts so long, except that of a HandleTx handler whose
-	// StepTimeout allows it.
-	Long = 45 * time.Second
-	// DeadRows is how many dead rows a table of the schema must have for that to matter. A take that walks over so
-	// many dead messages reads several hundred buffers in place of ten; a queue without a pin has fewer, since
-	// autovacuum comes after 1,000.
-	DeadRows = 10_000
+	// Long is how long a transaction or a snapshot keeps dead rows before it is named. Processes and pages look every
+	// few seconds, and Postgres' statistics are some seconds old: with a Long of 20 s the warning comes within 30 s. No
+	// transaction of Edda's own lasts so long, except that of a HandleTx handler whose StepTimeout allows it.
+	Long = 20 * time.Second
+	// DeadRows is how many dead rows a queue must have for that to matter. A take that walks over 2,000 dead messages
+	// reads some 500 buffers in place of 5. A queue without a pin may have more between two vacuums; a take then skips
+	// their index entries, which earlier takes have marked as dead.
+	DeadRows = 2_000
+	// OtherDeadRows is the same for a table that is no queue. Autovacuum comes to the table saga after 5,000.
+	OtherDeadRows = 10_000
 
 	manyTransactions = 1000 // stands for Long where the time is not known
 	within           = 5 * time.Second
@@ -57,35 +58,38 @@ type Look struct{ sql pg.Statements }
 // New returns a look at a schema.
 func New(schema pg.Schema) *Look { return &Look{pg.Load(statements, schema)} }
 
-// Find finds what keeps dead rows from being removed, and reports whether the tables of the schema suffer from it:
-// whether one of them has DeadRows. It may be a transaction that ends in a moment: see Pin.Old. It reads catalog
-// views alone, locks nothing, and needs no right beyond SELECT on the schema's tables; a role that has
-// pg_read_all_stats learns more.
+// Find finds what keeps dead rows from being removed, if a table of the schema suffers from it: if a queue has
+// DeadRows, or another table OtherDeadRows. The Pin has no Kind if no table does, or if nothing keeps the rows. It may
+// be a transaction that ends in a moment: see Pin.Old. Find reads catalog views alone, locks nothing, and needs no
+// right beyond SELECT on the schema's tables; a role that has pg_read_all_stats learns more.
 func (l *Look) Find(ctx context.Context, db pg.Queryer) (p Pin, suffers bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	if p, err = l.find(ctx, db); err != nil {
 		return Pin{}, false, fmt.Errorf("look for a pinned snapshot: %w", pgerr.Explain(err))
 	}
-	return p, p.DeadRows >= DeadRows, nil
+	return p, p.Kind != "", nil
 }
 
 func (l *Look) find(ctx context.Context, db pg.Queryer) (p Pin, err error) {
-	holders, err := l.Holders(ctx, db, 1, 0)
-	if err != nil || len(holders) == 0 || holders[0].Catalogs { // those of catalogs come last
-		return Pin{}, err
-	}
-	h := holders[0]
-	p = Pin{Kind: h.Kind, Name: h.Name, Database: h.Database, Role: h.Role, Application: h.Application,
-		State: h.State, Held: h.Held, Transactions: h.Transactions, XID: h.XID}
-	rows, err := db.Query(ctx, l.sql.Get("most_dead"), pg.Planned)
+	rows, err := db.Query(ctx, l.sql.Get("most_dead"), pg.Planned, DeadRows, OtherDeadRows)
 	if err != nil {
 		return Pin{}, err
 	}
-	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (none struct{}, err error) {
-		return none, row.Scan(&p.Endpoint, &p.Table, &p.DeadRows, &p.Asker)
+	suffers, err := pgx.CollectOneRow(rows, func(row pgx.CollectableRow) (suffers bool, err error) {
+		return suffers, row.Scan(&p.Endpoint, &p.Table, &p.DeadRows, &p.Asker, &suffers)
 	})
-	return p, err
+	if err != nil || !suffers {
+		return p, err // the search for holders costs more
+	}
+	holders, err := l.Holders(ctx, db, 1, 0)
+	if err != nil || len(holders) == 0 || holders[0].Catalogs { // those of catalogs come last
+		return p, err
+	}
+	h := holders[0]
+	p.Kind, p.Name, p.Database, p.Role, p.Application = h.Kind, h.Name, h.Database, h.Role, h.Application
+	p.State, p.Held, p.Transactions, p.XID = h.State, h.Held, h.Transactions, h.XID
+	return p, nil
 }
 
 // Old reports whether the pin has been held for Long, as far as one look can tell: where the time is not known, it

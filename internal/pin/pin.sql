@@ -36,12 +36,14 @@ WHERE h.transactions IS NOT NULL
 ORDER BY h.catalogs, h.transactions DESC, h.holds DESC, h.since NULLS LAST, h.kind, h.name LIMIT $1;
 
 -- name: most_dead
--- The table of the schema that has most dead rows, as Postgres' statistics estimate them.
-SELECT coalesce(q.endpoint, ''), d.name::text, d.dead, current_user::text
+-- The table of the schema that has most dead rows for its kind, as Postgres' statistics estimate them, and whether it
+-- has too many: $1 of a queue, or $2 of any other table, which no take reads from the front.
+SELECT coalesce(d.endpoint, ''), d.name, d.dead, current_user::text, d.dead >= d.most
 FROM (
-    SELECT c.relname AS name, pg_stat_get_dead_tuples(c.oid) AS dead
+    SELECT q.endpoint, c.relname::text AS name, pg_stat_get_dead_tuples(c.oid) AS dead,
+           CASE WHEN q.id IS NULL THEN $2::bigint ELSE $1::bigint END AS most
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    LEFT JOIN :schema.queue q ON c.relname = 'queue_' || q.id
     WHERE n.nspname = :'schema' AND c.relkind = 'r'
-    ORDER BY 2 DESC LIMIT 1
 ) d
-LEFT JOIN :schema.queue q ON d.name = 'queue_' || q.id;
+ORDER BY d.dead::float8 / d.most DESC LIMIT 1;

@@ -124,7 +124,7 @@ func TestJudgements(t *testing.T) {
 		"none allowed":     {func(f *facts) { f.report.Server.Allowed = 0 }, Connections, Bad, "10 of 0"},
 		"old, not harmful": {held(time.Hour, 9_999), Snapshot, Warn, "1h0m0s and 7 transactions"},
 		"old, harmful":     {held(10*time.Minute, 10_000), Snapshot, Bad, "each take reads over them"},
-		"young":            {held(44*time.Second, 1_000_000), Snapshot, OK, "The oldest snapshot has been"},
+		"young":            {held(19*time.Second, 1_000_000), Snapshot, OK, "The oldest snapshot has been"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := quiet()

@@ -15,7 +15,7 @@ const (
 	SnapshotBad      = 10 * time.Minute // and is bad if a table has DeadRowsWarn dead rows
 	TransactionsWarn = 10_000           // the same where the time is not known: transactions that have begun since
 	TransactionsBad  = 1_000_000
-	DeadRowsWarn     = pin.DeadRows // dead rows of a table that was not vacuumed within VacuumedWithin
+	DeadRowsWarn     = 10_000 // dead rows of a table that was not vacuumed within VacuumedWithin
 	DeadRowsBad      = 100_000
 	VacuumedWithin   = 10 * time.Minute
 	ConnectionsWarn  = 80        // percent of the connections that are allowed
