@@ -205,6 +205,46 @@ func TestPausedEndpointHoldsNoInstance(t *testing.T) {
 	})
 }
 
+// A release whose handlers fail leaves each state as the release before has stored it, and as that can read it.
+func TestFailingReleaseStoresNoState(t *testing.T) {
+	for name, store := range map[string]saga.Store{"pessimistic": saga.Pessimistic, "optimistic": saga.Optimistic} {
+		t.Run(name, func(t *testing.T) {
+			inBoth(t, func(t *testing.T, s *scene) {
+				byNote := func(m note) string { return m.Order }
+				before := saga.Define("order", saga.Options{Store: store},
+					saga.StartedBy(byOrder, func(o *order, _ *saga.Context, _ place7) error { o.Paid = true; return nil }),
+					saga.Handles(byNote, func(*order, *saga.Context, note) error { return nil }))
+				type newer struct{ Money int }
+				after := saga.Define("order", saga.Options{Store: store, StateVersion: 2},
+					saga.StartedBy(byOrder, func(*newer, *saga.Context, place7) error { return nil }),
+					saga.Handles(byNote, func(_ *newer, _ *saga.Context, m note) error {
+						if m.Text == "late" {
+							return saga.Discard(m.Text)
+						}
+						return saga.Permanent(errors.New(m.Text))
+					}),
+					saga.Upcast(1, func(order) (newer, error) { return newer{7}, nil }))
+				s.on("before", bus.EndpointOptions{}, bus.Saga(before))
+				s.on("after", bus.EndpointOptions{DirectOnly: true}, bus.Saga(after))
+				s.stopped(s.run())
+				s.send(place7{"7"})
+				s.await("the start", func() bool { return s.has("before: handled place by order/7") })
+				for _, text := range []string{"late", "broken"} {
+					s.send(note{"7", text}, saga.To("after"))
+				}
+				s.await("a failure", func() bool { return s.has("after: dead note after 1, permanent: broken") })
+				s.await("a discard", func() bool { return s.has("after: discarded note: late") })
+				i, ok, err := s.Instance(t.Context(), before, "7", nil)
+				if want := `{"Notes":null,"Paid":true}`; !ok || err != nil || i.Version != 1 || i.StateVersion != 1 ||
+					string(i.State) != want {
+					t.Errorf("version %d, state %s of version %d, %v; want it as it began", i.Version, i.State,
+						i.StateVersion, err)
+				}
+			})
+		})
+	}
+}
+
 // A key function that ends its goroutine is the message's failure.
 func TestKeyThatExitsInBoth(t *testing.T) {
 	inBoth(t, func(t *testing.T, s *scene) {

@@ -49,7 +49,7 @@ func (s *Session) stepRemembered(call *Call) Outcome {
 	if call.h.role != RoleTimeout {
 		return Outcome{Missing: true}
 	}
-	s.last.Pending, s.completed = nil, true
+	s.last.Pending, s.stepped, s.completed = nil, true, true
 	s.last.Originator = Originator{} // its run ended with the instance
 	return Outcome{}
 }

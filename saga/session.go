@@ -17,6 +17,7 @@ type Session struct {
 	state     any // *S, decoded, and not changed by a failed step; nil: decode last.State first
 	reused    int // good steps since state was decoded
 	live      bool
+	stepped   bool // a step has succeeded, so last is to be stored
 	completed bool // the row is to be deleted
 	over      bool // it has completed, and is remembered
 }
@@ -112,9 +113,10 @@ func (s *Session) Live() bool { return s.live }
 // Completed until it is forgotten; see Outcome.Completed.
 func (s *Session) Completed() bool { return s.completed }
 
-// Changed reports whether the state, the pending timeouts or the completion differ from the instance that was opened.
+// Changed reports whether the state, the pending timeouts or the completion differ from the instance that was opened. An
+// upcast alone is no change: while no step has succeeded the release before must be able to read the state.
 func (s *Session) Changed() bool {
-	if !s.live {
+	if !s.stepped {
 		return false
 	}
 	return s.opened.New || s.completed || s.pendingChanged() || s.stateChanged()

@@ -345,6 +345,32 @@ func TestFiringTimeoutIsGoneForItsHandler(t *testing.T) {
 	}
 }
 
+// TestUpcastIsStoredWithAGoodStepOnly: until then the release before can read the state.
+func TestUpcastIsStoredWithAGoodStepOnly(t *testing.T) {
+	t.Parallel()
+	var says error
+	d := saga.Define("order", saga.Options{StateVersion: 2}, saga.Upcast(1, up),
+		start(func(*order, *saga.Context, place) error { return says }), saga.OnTimeout((*order).overdue))
+	cancelled := deliver(overdue{}, func(i *saga.Info) { i.Intent, i.Instance = saga.Timer, numbered(50) })
+	for _, c := range []struct {
+		name    string
+		in      saga.Delivery
+		says    error
+		changed bool
+	}{
+		{"it fails", deliver(place{Order: "7"}), io.EOF, false},
+		{"it discards", deliver(place{Order: "7"}), saga.Discard("late"), false},
+		{"its timeout was cancelled", cancelled, nil, false},
+		{"it succeeds", deliver(place{Order: "7"}), nil, true},
+	} {
+		s := open(t, d, saga.Instance{ID: numbered(50), Key: "7", StateVersion: 1, State: []byte(`{}`)})
+		says = c.says
+		if out := step(t, s, d, c.in); s.Changed() != c.changed {
+			t.Errorf("%s: the instance has changed: %t, want %t; %+v", c.name, s.Changed(), c.changed, out)
+		}
+	}
+}
+
 func TestContextPanicsAfterTheHandlerReturned(t *testing.T) {
 	t.Parallel()
 	var kept *saga.Context

@@ -123,7 +123,7 @@ func (s *Session) accept(c *Context) Outcome {
 		c.pending = nil // one form of "none" in the database
 	}
 	s.last.State, s.last.Pending, s.last.Originator = state, c.pending, c.originator
-	s.live = true
+	s.live, s.stepped = true, true
 	s.over = c.complete && s.def.opts.Remember > 0
 	s.completed = c.complete && !s.over
 	if s.reused++; !s.def.plain && (len(state) <= smallText || s.reused >= decodeEvery) {
