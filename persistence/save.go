@@ -106,6 +106,7 @@ func (v *Save) Sure() bool {
 // QueueChanges queues the compare, the updates and the deletes.
 func (v *Save) QueueChanges(b *pgx.Batch) {
 	v.queueLocked(b)
+	v.queueChecked(b)
 	v.queueCompared(b)
 	v.queueEnded(b)
 }
@@ -162,10 +163,33 @@ func (v *Save) queueLocked(b *pgx.Batch) {
 	}
 }
 
+// queueChecked compares instances that were read without their lock and have not changed.
+func (v *Save) queueChecked(b *pgx.Batch) {
+	at, tid, iid, version := pg.Ints(), pg.TIDs(), pg.UUIDs(), pg.BigInts()
+	for n := range v.writes {
+		if w := &v.writes[n]; w.Op == Check && !w.Row.Locked {
+			at.Int(n)
+			tid.TID(w.Row.tid)
+			iid.UUID(w.Instance.ID)
+			version.BigInt(w.Instance.Version)
+		}
+	}
+	if at.Len() > 0 {
+		b.Queue(v.store.sql.Get("check"), at, tid, iid, version).Query(v.collectChecked)
+	}
+}
+
+func (v *Save) collectChecked(rows pgx.Rows) error {
+	for rows.Next() {
+		v.won[pg.CurrentRow(rows).Int(0)] = true
+	}
+	return rows.Err()
+}
+
 func (v *Save) queueCompared(b *pgx.Batch) {
 	at, c := pg.Ints(), newChanges()
 	for n := range v.writes {
-		if w := &v.writes[n]; w.Op < Start && !w.Row.Locked {
+		if w := &v.writes[n]; (w.Op == Update || w.Op == Complete) && !w.Row.Locked {
 			at.Int(n)
 			v.add(c, w)
 		}

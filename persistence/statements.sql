@@ -55,8 +55,8 @@ ON CONFLICT (saga, key) DO NOTHING
 RETURNING iid;
 
 -- name: save
--- For instances that were read without their lock. Every one, changed or not, is locked and compared before
--- anything is written. A row that another transaction holds, or that was written since, is not in l: its save has lost.
+-- For instances that were read without their lock and have changed. Each is locked and compared before anything is
+-- written. A row that another transaction holds, or that was written since, is not in l: its save has lost.
 -- Nothing here waits. Rows are reached by the ctid that was loaded: a version that moved has another one.
 WITH l AS MATERIALIZED (
     SELECT u.n, u.tid, u.op, u.state_version, u.state, u.timeouts, u.history
@@ -78,7 +78,16 @@ completed AS (
     RETURNING 1)
 SELECT (SELECT array_agg(l.n) FROM l),
        :schema.expect((SELECT count(*) FROM changed) + (SELECT count(*) FROM completed)
-                    = (SELECT count(*) FROM l WHERE l.op <> 0), 'a saga instance was written twice or not at all');
+                    = (SELECT count(*) FROM l), 'a saga instance was written twice or not at all');
+
+-- name: check
+-- For instances that were read without their lock and have not changed. A row that another transaction changes, or that
+-- was written since, is not in the result: its messages come again. The lock is shared: transactions that change nothing
+-- do not exclude each other.
+SELECT u.n FROM unnest($1::int[], $2::tid[], $3::uuid[], $4::bigint[]) u(n, tid, iid, version)
+CROSS JOIN LATERAL (
+    SELECT FROM :schema.saga s WHERE s.ctid = u.tid AND (s.iid, s.version) = (u.iid, u.version)
+    FOR SHARE SKIP LOCKED) x;
 
 -- name: save_locked
 -- For instances whose lock this transaction has held since they were loaded: no other transaction can have changed
