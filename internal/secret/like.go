@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
-	"strings"
 )
 
 // Like returns the mask that a masked text shows, nil if nothing in it is masked: for texts of the same type, where the
@@ -38,7 +37,7 @@ func like(value any) *Mask {
 		fields, all := map[string]*Mask{}, true
 		for name, inner := range v {
 			if m := like(inner); m != nil {
-				fields[strings.ToLower(name)] = m
+				fields[fold(name)] = both(fields[fold(name)], m)
 			}
 			all = all && inner == Masked
 		}

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // Masked is what stands in the place of a secret.
@@ -21,8 +23,9 @@ const (
 // Mask masks the secrets of one type. A nil Mask has none. It is safe for concurrent use.
 type Mask struct {
 	all    bool             // the whole value is secret
-	fields map[string]*Mask // by their names in JSON, in small letters
+	fields map[string]*Mask // by their folded names in JSON
 	each   *Mask            // of the elements of a list or a map
+	either []*Mask          // of several fields with one folded name: each of them is applied
 	secret bool             // something in it is secret
 }
 
@@ -61,8 +64,9 @@ func Of(t reflect.Type) (*Mask, error) {
 
 // builder makes masks. A type that contains itself has one that does too.
 type builder struct {
-	masks map[reflect.Type]*Mask
-	err   error
+	masks  map[reflect.Type]*Mask
+	within []reflect.Type // the embedded structs that are being added
+	err    error
 }
 
 func (b *builder) of(t reflect.Type) *Mask {
@@ -116,12 +120,42 @@ func (b *builder) addFields(m *Mask, t reflect.Type) {
 		if !tagged {
 			field = b.of(f.Type)
 		}
-		m.fields[strings.ToLower(name)] = field
+		m.add(fold(name), field)
 	}
+}
+
+// add adds a field. A name that has one already is masked as either of them: encoding/json reads a name in any letters,
+// and of the fields of one name, in embedded structs, it takes one or none.
+func (m *Mask) add(name string, field *Mask) {
+	switch has := m.fields[name]; {
+	case has == nil || field.all:
+		m.fields[name] = field
+	case has != field && !has.all:
+		m.fields[name] = &Mask{either: []*Mask{has, field}}
+	}
+}
+
+// fold returns the letters of a name as encoding/json compares them: of those that differ in case only, or that Unicode
+// takes for the same, such as s and ſ, the smallest.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		for {
+			next := unicode.SimpleFold(r)
+			if next <= r {
+				return next
+			}
+			r = next
+		}
+	}, name)
 }
 
 // embed adds the fields of a struct that JSON has beside those of the struct around it.
 func (b *builder) embed(m *Mask, inner reflect.Type, secret bool) {
+	if slices.Contains(b.within, inner) {
+		return
+	}
+	b.within = append(b.within, inner)
+	defer func() { b.within = b.within[:len(b.within)-1] }()
 	if !secret {
 		b.addFields(m, inner)
 		return
@@ -129,7 +163,7 @@ func (b *builder) embed(m *Mask, inner reflect.Type, secret bool) {
 	within := &Mask{fields: map[string]*Mask{}}
 	b.addFields(within, inner)
 	for name := range within.fields {
-		m.fields[name] = whole
+		m.add(name, whole)
 	}
 }
 
@@ -157,7 +191,7 @@ func (m *Mask) finds(seen map[*Mask]bool) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(m.either, func(f *Mask) bool { return f.finds(seen) })
 }
 
 // Apply returns JSON with its secrets masked. Numbers stay as they are written; the order of fields may change.
@@ -182,10 +216,15 @@ func (m *Mask) Apply(text []byte) ([]byte, error) {
 
 func (m *Mask) masked(value any) any {
 	switch {
-	case m == nil || value == nil || !m.secret:
+	case m == nil || value == nil || !m.secret && m.either == nil:
 		return value
 	case m.all:
 		return Masked
+	case m.either != nil:
+		for _, f := range m.either {
+			value = f.masked(value)
+		}
+		return value
 	}
 	switch v := value.(type) {
 	case map[string]any:
@@ -195,7 +234,7 @@ func (m *Mask) masked(value any) any {
 		for name, inner := range v {
 			if m.each != nil {
 				v[name] = m.each.masked(inner)
-			} else if f, ok := m.fields[strings.ToLower(name)]; ok {
+			} else if f, ok := m.fields[fold(name)]; ok {
 				v[name] = f.masked(inner)
 			}
 		}
