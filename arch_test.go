@@ -22,7 +22,7 @@ const module = "github.com/edda-go/edda"
 // layers are the lines of the house, from the ground up. A package may import what stands on a lower line,
 // never its brothers on the same one. A package that does not exist yet costs nothing.
 var layers = [][]string{
-	{"internal/option", "internal/secret", "eddaui/internal/words", "eddaui/internal/graph"},
+	{"internal/option", "internal/fields", "internal/secret", "eddaui/internal/words", "eddaui/internal/graph"},
 	{"saga", "recoverability", "internal/pgerr", "internal/plan"},
 	{"event", "internal/pg", "internal/report", "internal/run", "internal/wire", "internal/wake"},
 	{"audit"},
@@ -81,7 +81,7 @@ var pinned = []string{
 
 // standardOnly are the packages that a handler's author must be able to test without anything else. A policy may be one
 // of backoff, which links the standard library only.
-var standardOnly = []string{"saga", "recoverability", "sagatest", "internal/secret"}
+var standardOnly = []string{"saga", "recoverability", "sagatest", "internal/secret", "internal/fields"}
 
 const backOff = "github.com/cenkalti/backoff/v4"
 

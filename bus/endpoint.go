@@ -122,12 +122,14 @@ type Endpoint struct {
 }
 
 // NewEndpoint makes an endpoint called name. It checks everything that needs no database, and reports every fault at
-// once. Run checks the rest before its first message.
+// once. Run checks the rest before its first message. With the codec saga.JSON a message with a field that would not
+// arrive is a fault: one that is unexported, or a func, a channel or an interface with methods, unless its type encodes
+// and decodes itself. The tag json:"-" leaves a field out on purpose.
 func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoint, error) {
 	if b == nil {
 		return nil, fmt.Errorf("endpoint %q: the bus is nil", name)
 	}
-	h, o, err := ResolveEndpoint(name, o, int(b.pool.Config().MaxConns), parts...)
+	h, o, err := ResolveEndpoint(name, o, int(b.pool.Config().MaxConns), b.codec, parts...)
 	if err != nil {
 		return nil, err
 	}
@@ -135,11 +137,11 @@ func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoi
 }
 
 // ResolveEndpoint makes the checks of NewEndpoint. It returns the handlers, and the options with their defaults.
-// connections bounds Concurrency. It is for packages of Edda that run endpoints elsewhere, such as package memory.
+// connections bounds Concurrency; codec decides which messages can be carried. It is for packages of Edda that run endpoints elsewhere, such as package memory.
 func ResolveEndpoint(
-	name string, o EndpointOptions, connections int, parts ...Part,
+	name string, o EndpointOptions, connections int, codec saga.Codec, parts ...Part,
 ) (*handlers.Table, EndpointOptions, error) {
-	h, err := collect(parts, o.Ordered)
+	h, err := collect(parts, o.Ordered, codec)
 	if nameErr := saga.CheckName(name); nameErr != nil {
 		err = errors.Join(nameErr, err)
 	}

@@ -104,7 +104,7 @@ func Accept[Old, Now saga.Message](f func(Old) (Now, error)) Part {
 			}
 			return codec.Encode(as)
 		}
-		if h.Add(&handlers.Consumer{Kind: old, What: "Accept of " + old, Accept: convert, As: now}) {
+		if h.Add(&handlers.Consumer{Kind: old, What: "Accept of " + old, Type: reflect.TypeFor[Old](), Accept: convert, As: now}) {
 			h.Subscribe(old)
 		}
 	})
@@ -149,7 +149,7 @@ func Use(m ...Middleware) Part {
 // Fault makes NewEndpoint fail with err: for packages that make parts, and find that one cannot be made.
 func Fault(err error) Part { return part(func(h *handlers.Table) { h.Faults = append(h.Faults, err) }) }
 
-func collect(parts []Part, order Ordering) (*handlers.Table, error) {
+func collect(parts []Part, order Ordering, codec saga.Codec) (*handlers.Table, error) {
 	h := handlers.New()
 	for i, p := range parts {
 		if p == nil {
@@ -159,6 +159,7 @@ func collect(parts []Part, order Ordering) (*handlers.Table, error) {
 		p.part(h)
 	}
 	h.CheckAccepts()
+	h.CheckTypes(codec)
 	checkModes(h)
 	checkOrder(h, order)
 	if len(h.Consumers) == 0 && h.Raw == nil && len(h.Faults) == 0 {

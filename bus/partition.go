@@ -46,7 +46,7 @@ func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Pa
 	if b == nil {
 		return nil, fmt.Errorf("partitioned endpoint %q: the bus is nil", name)
 	}
-	h, err := collect(parts, Unordered)
+	h, err := collect(parts, Unordered, b.codec)
 	o, optionErr := o.withDefaults(h, int(b.pool.Config().MaxConns))
 	nameErr := saga.CheckName(queue.PartitionName(name, max(0, o.Partitions-1)))
 	if err = errors.Join(nameErr, err, checkPartitioned(h), optionErr); err != nil {

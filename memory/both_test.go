@@ -3,6 +3,7 @@ package memory_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -242,6 +243,96 @@ func TestFailingReleaseStoresNoState(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A field that was renamed without a new version is in the log, once for all instances that lose it.
+func TestStateThatLosesAFieldIsLogged(t *testing.T) {
+	t.Parallel()
+	for at, open := range map[string]func(*testing.T, bus.Options) place{
+		"memory": openMemory, "postgres": openPostgres,
+	} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			s, log := &scene{T: t, teller: &teller{}}, &lines{}
+			s.place = open(t, bus.Options{Logger: slog.New(slog.NewTextHandler(log, nil)), Events: s.hear})
+			type renamed struct{ Remarks []string }
+			byNote := func(m note) string { return m.Order }
+			s.on("before", bus.EndpointOptions{}, bus.Saga(saga.Define("order", saga.Options{},
+				saga.StartedBy(byOrder, func(*order, *saga.Context, place7) error { return nil }))))
+			s.on("after", bus.EndpointOptions{DirectOnly: true}, bus.Saga(saga.Define("order", saga.Options{},
+				saga.StartedBy(byNote, func(*renamed, *saga.Context, note) error { return nil }))))
+			s.stopped(s.run())
+			for _, key := range []string{"7", "8"} {
+				s.send(place7{key})
+				s.await("a start", func() bool { return s.has("before: handled place by order/" + key) })
+				s.send(note{key, "x"}, saga.To("after"))
+				s.await("a note", func() bool { return s.has("after: handled note by order/" + key) })
+			}
+			for _, field := range []string{"Notes", "Paid"} {
+				want := `saga=order key=7 field=` + field + ` state_version=1 remedy="if the field was renamed`
+				if n := strings.Count(log.text(), "and lose it"); n != 2 || !strings.Contains(log.text(), want) {
+					t.Errorf("%d warnings, want 2, of which one has %s:\n%s", n, want, log.text())
+				}
+			}
+		})
+	}
+}
+
+// lines is a log. Safe for concurrent use.
+type lines struct {
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(b)
+}
+
+func (l *lines) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
+// priced has a field that no codec of JSON carries.
+type priced struct {
+	Order string
+	price int
+}
+
+func (priced) Kind() string { return "priced" }
+
+// A type that loses a field on its way is refused with each part that names it, unless a codec of the program's own
+// carries it.
+func TestMessageThatLosesAFieldIsRefusedInBoth(t *testing.T) {
+	inBoth(t, func(t *testing.T, s *scene) {
+		byOrder := func(m priced) string { return m.Order + fmt.Sprint(m.price) }
+		nop := func(*order, *saga.Context, priced) error { return nil }
+		for name, parts := range map[string][]bus.Part{
+			"Handle": {bus.Handle(func(*bus.Context, priced) error { return nil })},
+			"Saga":   {bus.Saga(saga.Define("order", saga.Options{}, saga.StartedBy(byOrder, nop), saga.OnTimeout(nop)))},
+			"Accept": {bus.Accept(func(priced) (note, error) { return note{}, nil }),
+				bus.Handle(func(*bus.Context, note) error { return nil })},
+		} {
+			_, err := s.endpoint("prices", bus.EndpointOptions{}, parts...)
+			if want := "memory_test.priced: field price is unexported, so it is not sent: export it"; err == nil ||
+				!strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %s", name, err, want)
+			}
+		}
+	})
+	own := struct{ saga.Codec }{saga.JSON}
+	b, err := memory.New(memory.Options{Codec: own})
+	if err == nil {
+		_, err = memory.NewEndpoint(b, "prices", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, priced) error {
+			return nil
+		}))
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -36,7 +36,7 @@ func NewEndpoint(b *Bus, name string, o bus.EndpointOptions, parts ...bus.Part) 
 	if b == nil {
 		return nil, fmt.Errorf("endpoint %.80q: the bus is nil", name)
 	}
-	table, o, err := bus.ResolveEndpoint(name, o, math.MaxInt, parts...)
+	table, o, err := bus.ResolveEndpoint(name, o, math.MaxInt, b.codec, parts...)
 	if err != nil {
 		return nil, err
 	}

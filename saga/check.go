@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/edda-go/edda/internal/fields"
 	"github.com/edda-go/edda/internal/secret"
 )
 
@@ -37,7 +38,10 @@ func (d *Definition) check() {
 		d.fault("no StartedBy, so no instance can ever start")
 	}
 	d.checkUpcasts()
-	for _, err := range checkState(d.stateType) {
+	if d.stateType.Kind() != reflect.Struct {
+		d.fault("state %v: a state is a struct", d.stateType)
+	}
+	for _, err := range fields.OfState(d.stateType) {
 		d.fault("state %v: %w", d.stateType, err)
 	}
 	if _, err := secret.Of(d.stateType); err != nil {

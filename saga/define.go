@@ -59,6 +59,7 @@ type Definition struct {
 
 	stateType reflect.Type
 	plain     bool       // a state equals the result of decoding its bytes, see isPlain
+	keepsText bool       // decoding a state calls code that might keep the bytes
 	newState  func() any // *S
 	upcasts   map[int]upcast
 	faults    []error
@@ -93,7 +94,7 @@ func Define[S any](name string, o Options, parts ...Part[S]) *Definition {
 		p.part(nil, d)
 	}
 	d.register(forgetter(), false)
-	d.plain = isPlain(d.stateType)
+	d.plain, d.keepsText = isPlain(d.stateType), keepsText(d.stateType, map[reflect.Type]bool{})
 	d.check()
 	return d
 }

@@ -3,7 +3,8 @@ package saga
 import "fmt"
 
 // Message is a value with a stable kind. Declare Kind on the value receiver and let it return a constant: Define calls
-// it on the zero value. With a pointer receiver StartedBy does not compile.
+// it on the zero value. With a pointer receiver StartedBy does not compile. With the codec JSON every field has to be
+// exported: an endpoint refuses a message whose fields do not all arrive.
 type Message interface{ Kind() string }
 
 // Raw is a message without a Go type, for schedulers, dead-letter tools and bridges. It can be sent but has no handler,

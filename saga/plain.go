@@ -3,6 +3,8 @@ package saga
 import (
 	"reflect"
 	"strings"
+
+	"github.com/edda-go/edda/internal/fields"
 )
 
 // isPlain reports whether every value of type t equals the result of decoding its encoding: structs of numbers,
@@ -10,7 +12,7 @@ import (
 // slices, maps and types that encode themselves are not plain: nil may be decoded as empty, two fields may share
 // memory, a time loses its monotonic part.
 func isPlain(t reflect.Type) bool {
-	if encodesItself(t) {
+	if fields.Encodes(t) || fields.Decodes(t) {
 		return false
 	}
 	switch t.Kind() {
@@ -39,14 +41,4 @@ func plainFields(t reflect.Type) bool {
 		names[name] = true
 	}
 	return true
-}
-
-// encodesItself reports whether t or *t has a method that encoding/json calls.
-func encodesItself(t reflect.Type) bool {
-	for _, method := range []string{"MarshalJSON", "MarshalText", "UnmarshalJSON", "UnmarshalText"} {
-		if _, ok := reflect.PointerTo(t).MethodByName(method); ok {
-			return true
-		}
-	}
-	return false
 }

@@ -99,6 +99,9 @@ type Outcome struct {
 	Missing   bool   // the instance has completed and is remembered: do what Call.StepMissing and Call.Missing say
 	Completed bool   // the step has completed the instance
 	RunOpen   bool   // the run of the message stays open: its work goes on elsewhere
+	// Unknown are the fields of the stored state that the state of the saga does not have, although its StateVersion is
+	// the same: a step that succeeds stores the state without them. They are names in JSON, of any depth, at most 20.
+	Unknown []string
 }
 
 // Outgoing is one message that a step decided to send.

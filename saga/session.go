@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/edda-go/edda/internal/fields"
 )
 
 // Session steps the messages of one batch on one instance, in memory. It belongs to one goroutine at a time. It holds
@@ -17,6 +19,7 @@ type Session struct {
 	state     any // *S, decoded, and not changed by a failed step; nil: decode last.State first
 	reused    int // good steps since state was decoded
 	live      bool
+	foreign   bool // opened may have fields that S does not have
 	stepped   bool // a step has succeeded, so last is to be stored
 	completed bool // the row is to be deleted
 	over      bool // it has completed, and is remembered
@@ -46,9 +49,11 @@ func (d *Definition) Open(i Instance) (*Session, error) {
 	if err := s.upcast(); err != nil {
 		return nil, fmt.Errorf("open saga %s: %w", nameOf(d.name, i.Key), err)
 	}
-	if err := s.decode(); err != nil {
+	foreign, err := s.decode()
+	if err != nil {
 		return nil, fmt.Errorf("open saga %s: %w", nameOf(d.name, i.Key), err)
 	}
+	s.foreign = foreign && max(i.StateVersion, 1) == s.last.StateVersion
 	return s, nil
 }
 
@@ -80,19 +85,23 @@ var (
 
 func stateError(err error) error { return &PermanentError{Err: fmt.Errorf("%w: %w", ErrState, err)} }
 
-// decode makes a new state from the last good bytes, or the zero S for a new instance.
-func (s *Session) decode() error {
-	state := s.def.newState()
-	if s.last.State != nil {
-		if bytes.Equal(bytes.TrimSpace(s.last.State), null) && !ownDecoding(s.def.stateType) {
-			return stateError(errNull) // encoding/json would read it as the zero state
-		}
-		if err := decodeJSON(s.last.State, state); err != nil {
-			return stateError(err)
-		}
+// decode makes a new state from the last good bytes, or the zero S for a new instance. foreign is set if the bytes may
+// have fields that S does not have.
+func (s *Session) decode() (foreign bool, err error) {
+	s.reused = 0
+	if s.last.State == nil {
+		s.state = s.def.newState()
+		return false, nil
 	}
-	s.state, s.reused = state, 0
-	return nil
+	if bytes.Equal(bytes.TrimSpace(s.last.State), null) && !fields.Decodes(s.def.stateType) {
+		return false, stateError(errNull) // encoding/json would read it as the zero state
+	}
+	state, foreign, err := s.def.decodeState(s.last.State)
+	if err != nil {
+		return false, stateError(err)
+	}
+	s.state = state
+	return foreign, nil
 }
 
 // Instance returns the instance to store after the last good step, and an error if no step has succeeded. Version is

@@ -2,6 +2,7 @@ package saga_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -342,6 +343,68 @@ func TestFiringTimeoutIsGoneForItsHandler(t *testing.T) {
 	}
 	if out := step(t, s, d, timer(8)); out.Discard == "" {
 		t.Errorf("it fired twice: %+v", out)
+	}
+}
+
+// keeping decodes itself, and keeps the bytes that it got, which encoding/json forbids.
+type keeping struct{ text []byte }
+
+func (k keeping) MarshalJSON() ([]byte, error)  { return json.Marshal(len(k.text)) }
+func (k *keeping) UnmarshalJSON(b []byte) error { k.text = b; return nil }
+
+// TestFieldsThatTheStateDoesNotHave are in the outcome of the first step on a stored state, whatever else becomes of it.
+func TestFieldsThatTheStateDoesNotHave(t *testing.T) {
+	t.Parallel()
+	type line struct{ Price int }
+	type state struct {
+		N     int
+		Lines []line
+		Kept  *keeping
+	}
+	d := saga.Define("order", saga.Options{StateVersion: 2}, start(func(*state, *saga.Context, place) error {
+		return io.EOF
+	}), saga.Upcast(1, func(state) (state, error) { return state{}, nil }))
+	for _, c := range []struct {
+		version      int
+		stored, want string
+	}{
+		{2, `{"N":1,"Lines":[{"Price":2}]}`, "[]"},
+		{2, `{"n":1,"LINES":null,"Kept":"x"}`, "[]"},
+		{2, `{"a":1,"N":"x"} `, "state cannot be read"},
+		{2, ` {"Total":1,"Lines":[{"Amount":2},{"Total":2,"Price":3}],"Z\"":0} `, `[Total Amount Z"]`},
+		{2, `{"N":1} x`, "state cannot be read"},
+		{1, `{"Total":1}`, "[]"},
+	} {
+		s, err := d.Open(saga.Instance{ID: numbered(50), Key: "7", StateVersion: c.version, State: []byte(c.stored)})
+		got := fmt.Sprint(err)
+		if err == nil {
+			first, second := step(t, s, d, deliver(place{Order: "7"})), step(t, s, d, deliver(place{Order: "7"}))
+			got = fmt.Sprint(first.Unknown)
+			if len(second.Unknown) > 0 {
+				t.Errorf("%s: again in the second step", c.stored)
+			}
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s, want %s", c.stored, got, c.want)
+		}
+	}
+}
+
+// TestDecodersShareNoBytes between two states, if one of them keeps what it was given.
+func TestDecodersShareNoBytes(t *testing.T) {
+	t.Parallel()
+	type state struct{ Kept *keeping }
+	var kept [][]byte
+	d := saga.Define("order", saga.Options{}, start(func(s *state, _ *saga.Context, _ place) error {
+		kept = append(kept, s.Kept.text)
+		return nil
+	}))
+	for _, text := range []string{`"first"`, `"other"`} {
+		s := open(t, d, saga.Instance{ID: numbered(50), Key: "7", StateVersion: 1, State: []byte(`{"Kept":` + text + `}`)})
+		step(t, s, d, deliver(place{Order: "7"}))
+	}
+	if string(kept[0]) != `"first"` {
+		t.Errorf("the first state has become %s", kept[0])
 	}
 }
 

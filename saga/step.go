@@ -20,7 +20,17 @@ const decodeEvery = 16
 //  3. The handler runs with a new Context.
 //  4. If the handler succeeds, the state is encoded, and state, pending timeouts and completion become the last good
 //     ones.
+//
+// The outcome of the first step has the fields of the stored state that S does not have.
 func (s *Session) Step(ctx context.Context, rt *Runtime, call *Call) Outcome {
+	out := s.step(ctx, rt, call)
+	if s.foreign {
+		s.foreign, out.Unknown = false, s.def.unknown(s.opened.State)
+	}
+	return out
+}
+
+func (s *Session) step(ctx context.Context, rt *Runtime, call *Call) Outcome {
 	if err := s.refuse(call); err != nil {
 		return Outcome{Err: err}
 	}
@@ -32,7 +42,7 @@ func (s *Session) Step(ctx context.Context, rt *Runtime, call *Call) Outcome {
 		return s.stepRemembered(call)
 	}
 	if s.state == nil {
-		if err := s.decode(); err != nil {
+		if _, err := s.decode(); err != nil {
 			return Outcome{Err: err}
 		}
 	}

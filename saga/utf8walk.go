@@ -1,19 +1,14 @@
 package saga
 
 import (
-	"encoding"
 	"encoding/json"
 	"reflect"
 	"unicode/utf8"
+
+	"github.com/edda-go/edda/internal/fields"
 )
 
-var (
-	jsonMarshaler   = reflect.TypeFor[json.Marshaler]()
-	jsonUnmarshaler = reflect.TypeFor[json.Unmarshaler]()
-	textMarshaler   = reflect.TypeFor[encoding.TextMarshaler]()
-	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
-	rawJSON         = reflect.TypeFor[json.RawMessage]()
-)
+var rawJSON = reflect.TypeFor[json.RawMessage]()
 
 // textIsUTF8 reports whether every string that encoding/json may have written for v is UTF-8. It cannot know which
 // fields a MarshalJSON writes, so it checks all of them. It runs only if mayBeReplaced.
@@ -53,7 +48,7 @@ func elementsAreUTF8(v reflect.Value, depth int) bool {
 }
 
 func fieldsAreUTF8(v reflect.Value, depth int) bool {
-	own := ownEncoding(v.Type())
+	own := fields.Encodes(v.Type())
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
 		written := own || f.Anonymous || f.IsExported() && f.Tag.Get("json") != "-"
@@ -62,16 +57,4 @@ func fieldsAreUTF8(v reflect.Value, depth int) bool {
 		}
 	}
 	return true
-}
-
-// ownEncoding reports whether t or *t has a MarshalJSON or MarshalText.
-func ownEncoding(t reflect.Type) bool {
-	p := reflect.PointerTo(t)
-	return p.Implements(jsonMarshaler) || p.Implements(textMarshaler)
-}
-
-// ownDecoding reports whether *t has an UnmarshalJSON or UnmarshalText.
-func ownDecoding(t reflect.Type) bool {
-	p := reflect.PointerTo(t)
-	return p.Implements(jsonUnmarshaler) || p.Implements(textUnmarshaler)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/fields"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -31,10 +32,17 @@ type Run struct {
 	discards []string        // since the last Discarded
 }
 
-// New starts a run at 2026-01-01 12:00 UTC. It fails t if the definition has a fault.
+// New starts a run at 2026-01-01 12:00 UTC. It fails t if the definition has a fault, or a message with a field that
+// saga.JSON, the codec of a run, does not carry.
 func New(t testing.TB, d *saga.Definition) *Run {
 	t.Helper()
-	if err := d.Err(); err != nil {
+	err := d.Err()
+	for _, k := range d.Kinds() {
+		for _, fault := range fields.OfMessage(k.Type) {
+			err = errors.Join(err, fmt.Errorf("saga %s: message %v: %w", d.Name(), k.Type, fault))
+		}
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return &Run{

@@ -132,3 +132,43 @@ func TestStateOfAnotherTypeFailsTheTest(t *testing.T) {
 	run := sagatest.New(exampleT{t}, parcels())
 	sagatest.State[pickup](run, "1")
 }
+
+// heard is a test that keeps what it is told, and ends by a panic.
+type heard struct {
+	testing.TB
+	text string
+}
+
+func (h *heard) Helper()                        {}
+func (h *heard) Logf(format string, a ...any)   { h.text += fmt.Sprintf(format, a...) }
+func (h *heard) Fatal(args ...any)              { panic(fmt.Sprint(args...)) }
+func (h *heard) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
+
+type weighed struct {
+	Parcel string
+	grams  int
+}
+
+func (weighed) Kind() string { return "parcel.weighed" }
+
+// A message that would lose a field fails the test, and a state that does is in its log.
+func TestMessageThatLosesAField(t *testing.T) {
+	t.Parallel()
+	h := &heard{TB: t}
+	run := sagatest.New(h, parcels())
+	run.Given("7", 2, `{"Days":2,"Grams":3}`)
+	must(t, run.Deliver(scanned{Parcel: "7"}))
+	want := `the state of parcel/7 has the fields ["Grams"], which sagatest_test.parcel does not have`
+	if !strings.Contains(h.text, want) {
+		t.Errorf("%q is in the log, want %s", h.text, want)
+	}
+	defer func() {
+		want := "saga parcel: message sagatest_test.weighed: field grams is unexported, so it is not sent: export it"
+		if got := recover(); got != want {
+			t.Errorf("%v, want %s", got, want)
+		}
+	}()
+	sagatest.New(h, saga.Define("parcel", saga.Options{}, saga.StartedBy(
+		func(m weighed) string { return m.Parcel + fmt.Sprint(m.grams) },
+		func(*parcel, *saga.Context, weighed) error { return nil })))
+}

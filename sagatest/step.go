@@ -54,6 +54,10 @@ func (r *Run) step(in saga.Delivery) (h happened) {
 		return h
 	}
 	h.out = session.Step(r.t.Context(), r.runtime(in), call)
+	if len(h.out.Unknown) > 0 {
+		r.t.Logf("sagatest: the state of %s/%s has the fields %q, which %v does not have: if they were renamed, raise "+
+			"StateVersion and give an Upcast", i.Saga, i.Key, h.out.Unknown, r.def.StateType())
+	}
 	if h.out.Missing {
 		return r.missing(h, call, "instance has completed")
 	}

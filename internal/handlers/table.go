@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/edda-go/edda/internal/fields"
 	"github.com/edda-go/edda/internal/secret"
 	"github.com/edda-go/edda/saga"
 )
@@ -94,6 +96,24 @@ func (h *Table) Add(c *Consumer) bool {
 	}
 	h.Consumers[c.Kind] = c
 	return true
+}
+
+// CheckTypes refuses messages with fields that saga.JSON does not carry. Another codec has rules of its own.
+func (h *Table) CheckTypes(codec saga.Codec) {
+	if codec != saga.JSON {
+		return
+	}
+	for _, kind := range slices.Sorted(maps.Keys(h.Consumers)) {
+		first := h.Consumers[kind]
+		for _, c := range append([]*Consumer{first}, first.Others...) {
+			if c.Type == nil {
+				continue
+			}
+			for _, err := range fields.OfMessage(c.Type) {
+				h.Fault("%s: message %v: %w", c.What, c.Type, err)
+			}
+		}
+	}
 }
 
 // share lets two sagas have one kind, if at most one of them finds its instance by a key: an answer and a timeout name

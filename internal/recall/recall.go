@@ -20,6 +20,7 @@ type Memory struct {
 	waiting   map[Handle]struct{}   // instances that one worker of this process waits for
 	newer     time.Time             // when it was last said that a message waits for a newer program
 	unknown   map[string]struct{}   // kinds of which it was said that their messages wait
+	losing    map[string]struct{}   // fields of which it was said that states lose them
 }
 
 // Handle names an instance before and after it is loaded: by key or by id.
@@ -41,7 +42,7 @@ const (
 	longestWait  = 50 * time.Millisecond
 	FreeTroubles = 5 // in a row, before trouble during a step counts as that step's failure
 	mostRemember = 100_000
-	mostKinds    = 100 // that no program knows; senders make them up, and the log must not grow with them
+	mostKinds    = 100 // or fields that no program knows; senders make them up, and the log must not grow with them
 )
 
 // New returns an empty memory.
@@ -49,7 +50,7 @@ func New() *Memory {
 	return &Memory{
 		held: map[Handle]*Holding{}, contended: map[Handle]contention{}, lost: map[saga.ID]int{},
 		trouble: map[saga.ID]int{}, toFail: map[saga.ID]error{}, waiting: map[Handle]struct{}{},
-		unknown: map[string]struct{}{},
+		unknown: map[string]struct{}{}, losing: map[string]struct{}{},
 	}
 }
 
@@ -224,13 +225,20 @@ func (m *Memory) NewerSeen(wait time.Duration) bool {
 
 // NewKind reports whether to say that messages of a kind wait for a program that knows it: once for each kind, and for
 // mostKinds of them.
-func (m *Memory) NewKind(kind string) bool {
+func (m *Memory) NewKind(kind string) bool { return m.first(m.unknown, kind) }
+
+// NewField reports whether to say that the states of a saga lose a field: once for each field, and for mostKinds of
+// them.
+func (m *Memory) NewField(saga, field string) bool { return m.first(m.losing, saga+"/"+field) }
+
+// first adds a name to a set, and reports whether it is new there and has room.
+func (m *Memory) first(of map[string]struct{}, name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, said := m.unknown[kind]; said || len(m.unknown) >= mostKinds {
+	if _, said := of[name]; said || len(of) >= mostKinds {
 		return false
 	}
-	m.unknown[kind] = struct{}{}
+	of[name] = struct{}{}
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/handlers"
+	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -48,7 +49,25 @@ func Saga(ctx context.Context, d *delivery.Decoder, m *delivery.Message) saga.Ou
 			return handlers.InTime(ctx, d.To.Handlers.Around(ctx, &m.Delivery, call))
 		}
 	}
-	return m.Instance.Session.Step(ctx, rt, m.Call)
+	out := m.Instance.Session.Step(ctx, rt, m.Call)
+	for _, field := range out.Unknown {
+		warnOfField(d, m, field)
+	}
+	return out
+}
+
+const fieldRemedy = "if the field was renamed, removed or given another meaning, stop this program, raise StateVersion " +
+	"and give an Upcast; if a newer program has added it, finish the deploy"
+
+// warnOfField says once for each saga and field that a state was stored by a program which has a field more.
+func warnOfField(d *delivery.Decoder, m *delivery.Message, field string) {
+	name, key := m.Instance.Name()
+	if !d.To.Memory.NewField(name, field) {
+		return
+	}
+	args := []any{"endpoint", d.To.Name, "saga", name, "key", key, "field", wire.Shown(field),
+		"state_version", m.Instance.Def.Options().StateVersion, "remedy", fieldRemedy}
+	d.To.Log.Warn("edda: states have a field that the program does not have, and lose it", args...)
 }
 
 func timed(ctx context.Context, handler func(context.Context) error) error {
