@@ -210,14 +210,15 @@ func (b *Bus) prepare(routing []Routing) error {
 	overrides := map[string]string{}
 	for _, r := range routing {
 		if err := saga.CheckName(r.Kind); err != nil {
-			return fmt.Errorf("route: kind: %w", err)
+			return fmt.Errorf("route: kind %.80q: %w", r.Kind, err)
 		}
 		if err := saga.CheckName(r.Endpoint); err != nil {
-			return fmt.Errorf("route of %s: endpoint: %w", r.Kind, err)
+			return fmt.Errorf("route of %s: endpoint %.80q: %w", r.Kind, r.Endpoint, err)
 		}
 		overrides[r.Kind] = r.Endpoint
 	}
 	b.routes = queue.NewRouter(b.pool, b.schema, overrides)
+	b.routes.Check = fits(b.schema)
 	b.watches = watch.New(watch.Options{Pool: b.pool, Sagas: b.tables.sagas, Log: b.calm, Consumes: consumes(b.routes)})
 	b.hub = wake.NewHub(b.watches.Sent)
 	b.notifier = wake.NewNotifier(b.pool, b.schema, b.hub, b.log, b.wakeup == PollOnly)

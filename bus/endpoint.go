@@ -137,7 +137,8 @@ func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoi
 }
 
 // ResolveEndpoint makes the checks of NewEndpoint. It returns the handlers, and the options with their defaults.
-// connections bounds Concurrency; codec decides which messages can be carried. It is for packages of Edda that run endpoints elsewhere, such as package memory.
+// connections bounds Concurrency; codec decides which messages can be carried. It is for packages of Edda that run
+// endpoints elsewhere, such as package memory.
 func ResolveEndpoint(
 	name string, o EndpointOptions, connections int, codec saga.Codec, parts ...Part,
 ) (*handlers.Table, EndpointOptions, error) {

@@ -104,7 +104,8 @@ func Accept[Old, Now saga.Message](f func(Old) (Now, error)) Part {
 			}
 			return codec.Encode(as)
 		}
-		if h.Add(&handlers.Consumer{Kind: old, What: "Accept of " + old, Type: reflect.TypeFor[Old](), Accept: convert, As: now}) {
+		if h.Add(&handlers.Consumer{Kind: old, What: "Accept of " + old, Type: reflect.TypeFor[Old](), Accept: convert,
+			As: now}) {
 			h.Subscribe(old)
 		}
 	})
@@ -195,7 +196,7 @@ func HandleRaw(f func(ctx *Context, d *saga.Delivery) error, kinds ...string) Pa
 			Raw: plain(func(c *Context, _ *handlers.Call, d *saga.Delivery) error { return f(c, d) })}
 		for _, kind := range kinds {
 			if err := saga.CheckName(kind); err != nil {
-				h.Fault("HandleRaw: kind: %w", err)
+				h.Fault("HandleRaw: kind %.80q: %w", kind, err)
 				continue
 			}
 			h.Subscribe(kind)

@@ -196,7 +196,7 @@ func TestHandleRawIsChecked(t *testing.T) {
 	f := func(*bus.Context, *saga.Delivery) error { return nil }
 	_, err := bus.NewEndpoint(w.bus, "relay", bus.EndpointOptions{}, bus.HandleRaw(nil), bus.HandleRaw(f, "Bad Kind"),
 		bus.HandleRaw(f))
-	for _, want := range []string{"handler is nil", "kind: name of 8 bytes", "given twice"} {
+	for _, want := range []string{"handler is nil", `kind "Bad Kind": name of 8 bytes`, "given twice"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not said: %v", want, err)
 		}
@@ -357,7 +357,7 @@ func TestFaultOfAPart(t *testing.T) {
 		bus.Handle(func(*bus.Context, saga.Raw) error { return nil }),
 		bus.Handle(nil, bus.OfKind("some.kind")))
 	if !errors.Is(err, mine) || !strings.Contains(err.Error(), "some.kind: the handler is nil") ||
-		!strings.Contains(err.Error(), "kind: name of 0 bytes") {
+		!strings.Contains(err.Error(), `kind "": name of 0 bytes`) {
 		t.Errorf("the faults are not all named: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -76,6 +79,29 @@ func TestSchemaNamesMayHoldMarks(t *testing.T) {
 		if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM "+quoted+".queue_1").Scan(&left); err != nil ||
 			left != 0 {
 			t.Errorf("%s: %d messages are in the queue: %v", name, left, err)
+		}
+	}
+}
+
+// A program that only sends is refused by a schema that does not fit it, as one that handles is.
+func TestSenderChecksTheSchema(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	for _, c := range []struct {
+		change string
+		want   error
+	}{
+		{`INSERT INTO edda.migration VALUES (999, 'less', true)`, migrations.ErrTooNew},
+		{`DELETE FROM edda.migration WHERE version IN (2, 999)`, migrations.ErrNotMigrated},
+	} {
+		w.exec(c.change)
+		b := w.newBus(bus.Options{})
+		_, err := b.Send(t.Context(), told{Sum: 5}, saga.To("listener"))
+		tx := w.begin()
+		_, errTx := b.SendTx(t.Context(), tx, told{Sum: 5}, saga.To("listener"))
+		_ = tx.Rollback(t.Context())
+		if !errors.Is(err, c.want) || !errors.Is(errTx, c.want) {
+			t.Errorf("%v, and in a transaction %v, want %v", err, errTx, c.want)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/wake"
 	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -285,7 +286,7 @@ func (s *sender) destinations(ctx context.Context, tx queue.Pipeliner, out saga.
 	if event {
 		queues := known.Kinds[out.Info.Kind]
 		if out.MustRoute && len(queues) == 0 {
-			err = delivery.NoSubscriber(out.Info.Kind)
+			err = delivery.NoSubscriber(out.Info.Kind, known)
 		}
 		return queues, err
 	}
@@ -294,4 +295,19 @@ func (s *sender) destinations(ctx context.Context, tx queue.Pipeliner, out saga.
 		return nil, err
 	}
 	return []*queue.Queue{q}, nil
+}
+
+// fits checks the schema before this process reads its routes, so also for a program that only sends. A role that may
+// not read the table of migrations is not checked.
+func fits(schema pg.Schema) func(context.Context, pg.Queryer) error {
+	return func(ctx context.Context, q pg.Queryer) error {
+		of, ok := q.(migrations.Querier)
+		if !ok {
+			return nil
+		}
+		if err := migrations.Check(ctx, of, schema); pgerr.ClassOf(err) != pgerr.Denied {
+			return err
+		}
+		return nil
+	}
 }

@@ -67,7 +67,7 @@ func (s *sender) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m
 		return saga.Sent{}, sendError(out, err)
 	}
 	if out.MustRoute && sent.Copies == 0 && !sent.Duplicate {
-		return saga.Sent{}, delivery.NoSubscriber(out.Info.Kind)
+		return saga.Sent{}, delivery.NoSubscriber(out.Info.Kind, known)
 	}
 	if !sent.Duplicate {
 		s.nudgeLater(ctx, tx, likely(known, out), out)

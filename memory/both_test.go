@@ -213,7 +213,10 @@ func TestFailingReleaseStoresNoState(t *testing.T) {
 			inBoth(t, func(t *testing.T, s *scene) {
 				byNote := func(m note) string { return m.Order }
 				before := saga.Define("order", saga.Options{Store: store},
-					saga.StartedBy(byOrder, func(o *order, _ *saga.Context, _ place7) error { o.Paid = true; return nil }),
+					saga.StartedBy(byOrder, func(o *order, _ *saga.Context, _ place7) error {
+						o.Paid = true
+						return nil
+					}),
 					saga.Handles(byNote, func(*order, *saga.Context, note) error { return nil }))
 				type newer struct{ Money int }
 				after := saga.Define("order", saga.Options{Store: store, StateVersion: 2},
@@ -313,7 +316,8 @@ func TestMessageThatLosesAFieldIsRefusedInBoth(t *testing.T) {
 		nop := func(*order, *saga.Context, priced) error { return nil }
 		for name, parts := range map[string][]bus.Part{
 			"Handle": {bus.Handle(func(*bus.Context, priced) error { return nil })},
-			"Saga":   {bus.Saga(saga.Define("order", saga.Options{}, saga.StartedBy(byOrder, nop), saga.OnTimeout(nop)))},
+			"Saga": {bus.Saga(saga.Define("order", saga.Options{}, saga.StartedBy(byOrder, nop),
+				saga.OnTimeout(nop)))},
 			"Accept": {bus.Accept(func(priced) (note, error) { return note{}, nil }),
 				bus.Handle(func(*bus.Context, note) error { return nil })},
 		} {

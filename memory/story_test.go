@@ -354,12 +354,13 @@ var stories = []story{
 		first: handled question
 		given: true false, then true, then conflict true
 		must route: 0 copies, no route true, ambiguous false, too large false, publish place: no endpoint consumes ` +
-			`it: run an endpoint that handles it once, or install it
-		no kind: 0 copies, no route false, ambiguous false, too large false, send: kind: name of 0 ` +
+			`it (an endpoint consumes charge, question): run an endpoint that handles it once, or install it
+		no kind: 0 copies, no route false, ambiguous false, too large false, send: kind "": name of 0 ` +
 			`bytes: want 1 to 63 of a-z, 0-9, dot, dash and underscore, beginning with a letter
 		routed
-		unknown: 0 copies, no route true, ambiguous false, too large false, send place: no endpoint consumes it: run ` +
-			`the endpoint that handles it once, or install it, or name one with bus.Route or saga.To`},
+		unknown: 0 copies, no route true, ambiguous false, too large false, send place: no endpoint consumes it ` +
+			`(an endpoint consumes charge, question): run the endpoint that handles it once, or install it, ` +
+			`or name one with bus.Route or saga.To`},
 	{name: "a handler that sends what cannot be sent",
 		cast: func(s *scene) {
 			s.on("notes", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, m note) error {
@@ -388,8 +389,8 @@ var stories = []story{
 		want: `
 		asked 1
 		notes: dead note after 1, permanent: reply: answer: note came from outside, so there is no sender to answer
-		notes: dead note after 1, permanent: send place: no endpoint consumes it: run the endpoint that handles it ` +
-			`once, or install it, or name one with bus.Route or saga.To
+		notes: dead note after 1, permanent: send place: no endpoint consumes it (an endpoint consumes note, ` +
+			`question): run the endpoint that handles it once, or install it, or name one with bus.Route or saga.To
 		notes: dead note after 1, permanent: send with id 00000000-0000-0000-0000-000000000009: the ` +
 			`message id was used before with another content
 		notes: handled note

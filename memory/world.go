@@ -149,7 +149,7 @@ func (w *world) targets(out *saga.Outgoing, own *box) ([]*queue.Queue, error) {
 	case out.Info.Intent == saga.Event && out.To == "":
 		all := known.Kinds[out.Info.Kind]
 		if out.MustRoute && len(all) == 0 {
-			return nil, delivery.NoSubscriber(out.Info.Kind)
+			return nil, delivery.NoSubscriber(out.Info.Kind, known)
 		}
 		return all, nil
 	case out.Info.Intent == saga.Timer && out.To == "":

@@ -82,8 +82,8 @@ SELECT (SELECT array_agg(l.n) FROM l),
 
 -- name: check
 -- For instances that were read without their lock and have not changed. A row that another transaction changes, or that
--- was written since, is not in the result: its messages come again. The lock is shared: transactions that change nothing
--- do not exclude each other.
+-- was written since, is not in the result: its messages come again. The lock is shared: transactions that change
+-- nothing do not exclude each other.
 SELECT u.n FROM unnest($1::int[], $2::tid[], $3::uuid[], $4::bigint[]) u(n, tid, iid, version)
 CROSS JOIN LATERAL (
     SELECT FROM :schema.saga s WHERE s.ctid = u.tid AND (s.iid, s.version) = (u.iid, u.version)

@@ -34,7 +34,7 @@ func (d *Definition) check() {
 	if err := checkMissing(d.opts.Missing); err != nil {
 		d.fault("Options: %w", err)
 	}
-	if !d.hasStart() {
+	if !d.starts {
 		d.fault("no StartedBy, so no instance can ever start")
 	}
 	d.checkUpcasts()
@@ -47,15 +47,6 @@ func (d *Definition) check() {
 	if _, err := secret.Of(d.stateType); err != nil {
 		d.fault("state %v: %w", d.stateType, err)
 	}
-}
-
-func (d *Definition) hasStart() bool {
-	for _, h := range d.keyed {
-		if h.role == RoleStart {
-			return true
-		}
-	}
-	return false
 }
 
 // checkUpcasts wants one Upcast from each older version, and no other.
@@ -93,7 +84,7 @@ func kindOf[M Message]() (kind string, err error) {
 	var zero M
 	kind = zero.Kind()
 	if err := CheckName(kind); err != nil {
-		return "", fmt.Errorf("kind: %w", err)
+		return "", fmt.Errorf("kind %.80q: %w", kind, err)
 	}
 	var filled M
 	fill(reflect.ValueOf(&filled).Elem())

@@ -62,6 +62,7 @@ type Definition struct {
 	keepsText bool       // decoding a state calls code that might keep the bytes
 	newState  func() any // *S
 	upcasts   map[int]upcast
+	starts    bool // it has a StartedBy, faulty ones included
 	faults    []error
 }
 

@@ -123,7 +123,7 @@ func TestEveryFaultOfADefinitionIsReported(t *testing.T) {
 		"kind not constant": {saga.Define("order", saga.Options{}, ok, saga.OnReply(nop[order, shifty])),
 			[]string{"Kind is not constant"}},
 		"kind not a name": {saga.Define("order", saga.Options{}, ok, saga.OnReply(nop[order, shouting])),
-			[]string{`kind: name of 11 bytes, of which byte 1`}},
+			[]string{`kind "Order.Place": name of 11 bytes, of which byte 1`}},
 		"pointer message": {saga.Define("order", saga.Options{}, ok, saga.OnReply(nop[order, *pointy])),
 			[]string{"handle the value type saga_test.pointy"}},
 		"interface message": {saga.Define("order", saga.Options{}, ok, saga.OnReply(nop[order, saga.Message])),
@@ -178,6 +178,17 @@ func TestEveryFaultOfADefinitionIsReported(t *testing.T) {
 				t.Errorf("%s: want %q in\n%v", name, want, err)
 			}
 		}
+	}
+}
+
+// A start of a bad kind is one fault: that there is no start would be a second, and false.
+func TestStartOfABadKindIsOneFault(t *testing.T) {
+	t.Parallel()
+	d := saga.Define("order", saga.Options{}, saga.StartedBy(func(shouting) string { return "7" },
+		nop[order, shouting]))
+	want := `saga "order": StartedBy for saga_test.shouting: kind "Order.Place": name of 11 bytes`
+	if err := d.Err(); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v, want %s alone", err, want)
 	}
 }
 

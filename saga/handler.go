@@ -140,6 +140,7 @@ func addHandler[S any, M Message](d *Definition, role Role, key func(any, Info) 
 		newMsg: func() any { return new(M) },
 		call:   func(state any, c *Context, msg any) error { return f(state.(*S), c, *msg.(*M)) },
 	}
+	d.starts = d.starts || role == RoleStart
 	kind, err := kindOf[M]()
 	if err != nil {
 		d.fault("%v for %v: %w", role, h.msgType, err)

@@ -131,7 +131,7 @@ func (rt *Runtime) encode(intent Intent, m Message) (Outgoing, error) {
 	}
 	kind := m.Kind()
 	if err := CheckName(kind); err != nil {
-		return Outgoing{}, fmt.Errorf("kind: %w", err)
+		return Outgoing{}, fmt.Errorf("kind %.80q: %w", kind, err)
 	}
 	raw, asItIs := m.(Raw)
 	body, err := raw.Body, error(nil)

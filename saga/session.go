@@ -2,6 +2,7 @@ package saga
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -98,10 +99,21 @@ func (s *Session) decode() (foreign bool, err error) {
 	}
 	state, foreign, err := s.def.decodeState(s.last.State)
 	if err != nil {
-		return false, stateError(err)
+		return false, stateError(s.changed(err))
 	}
 	s.state = state
 	return foreign, nil
+}
+
+// changed adds to an error of encoding/json what to do if a program with another type wrote the state.
+func (s *Session) changed(err error) error {
+	var wrongType *json.UnmarshalTypeError
+	if !errors.As(err, &wrongType) {
+		return err
+	}
+	now := s.def.opts.StateVersion
+	return fmt.Errorf("%w; if the type of the field has changed, raise StateVersion to %d and give an Upcast from %d",
+		err, now+1, now)
 }
 
 // Instance returns the instance to store after the last good step, and an error if no step has succeeded. Version is
@@ -122,8 +134,8 @@ func (s *Session) Live() bool { return s.live }
 // Completed until it is forgotten; see Outcome.Completed.
 func (s *Session) Completed() bool { return s.completed }
 
-// Changed reports whether the state, the pending timeouts or the completion differ from the instance that was opened. An
-// upcast alone is no change: while no step has succeeded the release before must be able to read the state.
+// Changed reports whether the state, the pending timeouts or the completion differ from the instance that was opened.
+// An upcast alone is no change: while no step has succeeded the release before must be able to read the state.
 func (s *Session) Changed() bool {
 	if !s.stepped {
 		return false

@@ -92,7 +92,8 @@ func TestFaultsFailTheStepWhateverItReturns(t *testing.T) {
 		want string
 	}{
 		"nil message": {func(c *saga.Context) { c.Send(nil) }, "the message is nil"},
-		"bad kind":    {func(c *saga.Context) { c.Publish(saga.Raw{Name: "Bad Kind"}) }, "publish: kind: name"},
+		"bad kind": {func(c *saga.Context) { c.Publish(saga.Raw{Name: "Bad Kind"}) },
+			`publish: kind "Bad Kind": name`},
 		"bad text": {func(c *saga.Context) { c.Send(paid{Order: bad}) },
 			"encode order.paid: text is not UTF-8"},
 		"large body": {func(c *saga.Context) { c.Send(paid{Order: strings.Repeat("x", 1<<20)}) },
@@ -352,7 +353,7 @@ type keeping struct{ text []byte }
 func (k keeping) MarshalJSON() ([]byte, error)  { return json.Marshal(len(k.text)) }
 func (k *keeping) UnmarshalJSON(b []byte) error { k.text = b; return nil }
 
-// TestFieldsThatTheStateDoesNotHave are in the outcome of the first step on a stored state, whatever else becomes of it.
+// TestFieldsThatTheStateDoesNotHave are in the outcome of the first step on a stored state, whatever becomes of it.
 func TestFieldsThatTheStateDoesNotHave(t *testing.T) {
 	t.Parallel()
 	type line struct{ Price int }
@@ -400,7 +401,8 @@ func TestDecodersShareNoBytes(t *testing.T) {
 		return nil
 	}))
 	for _, text := range []string{`"first"`, `"other"`} {
-		s := open(t, d, saga.Instance{ID: numbered(50), Key: "7", StateVersion: 1, State: []byte(`{"Kept":` + text + `}`)})
+		s := open(t, d, saga.Instance{ID: numbered(50), Key: "7", StateVersion: 1,
+			State: []byte(`{"Kept":` + text + `}`)})
 		step(t, s, d, deliver(place{Order: "7"}))
 	}
 	if string(kept[0]) != `"first"` {
@@ -565,6 +567,9 @@ func TestPrepareRefusesForGood(t *testing.T) {
 	}
 }
 
+// errType ends the error of a state with a field of another type.
+var errType = errors.New("if the type of the field has changed, raise StateVersion to 4 and give an Upcast from 3")
+
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	d := saga.Define("order", saga.Options{StateVersion: 3}, start((*order).place),
@@ -578,11 +583,18 @@ func TestOpenRefuses(t *testing.T) {
 		"unreadable":     {saga.Instance{StateVersion: 3, State: []byte("{")}, saga.ErrState},
 		"upcast fails":   {saga.Instance{StateVersion: 2, State: []byte("{}")}, io.EOF},
 		"upcast panics":  {saga.Instance{StateVersion: 0, State: []byte("{}")}, saga.ErrState},
+		"another type":   {saga.Instance{StateVersion: 3, State: []byte(`{"Seen":"x"}`)}, errType},
 		"of another one": {saga.Instance{Saga: "other", StateVersion: 3, State: []byte("{}")}, nil},
 	}
 	for name, test := range tests {
 		test.i.ID, test.i.Key = numbered(1), "7"
 		_, err := d.Open(test.i)
+		if test.want == errType {
+			if !strings.HasSuffix(err.Error(), test.want.Error()) {
+				t.Errorf("%s: %v, want it to end with %v", name, err, test.want)
+			}
+			test.want = saga.ErrState
+		}
 		if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), "order/7") {
 			t.Errorf("%s: %v", name, err)
 		}

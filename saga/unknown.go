@@ -69,8 +69,8 @@ func (d *Definition) decodeKnown(b []byte, state any) error {
 	return nil
 }
 
-// keepsText reports whether a type has a decoding of its own, which might keep the bytes that it is given: encoding/json
-// forbids that, but one who does it must not see the state of another instance.
+// keepsText reports whether a type has a decoding of its own, which might keep the bytes that it is given.
+// encoding/json forbids that; a type that does it all the same must not see the state of another instance.
 func keepsText(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] || slices.Contains(harmless, t) {
 		return false

@@ -228,7 +228,7 @@ func (d *Decoder) admit(ctx context.Context, out *saga.Outgoing) error {
 func (d *Decoder) routed(out *saga.Outgoing) error {
 	if out.Info.Intent == saga.Event && out.To == "" {
 		if known := d.To.Routes.Current(); known == nil || len(known.Kinds[out.Info.Kind]) == 0 {
-			return NoSubscriber(out.Info.Kind)
+			return NoSubscriber(out.Info.Kind, known)
 		}
 		return nil
 	}
@@ -236,9 +236,14 @@ func (d *Decoder) routed(out *saga.Outgoing) error {
 	return err
 }
 
-// NoSubscriber is the error of an event that must have a route and has none.
-func NoSubscriber(kind string) error {
-	return fmt.Errorf("publish %s: %w: run an endpoint that handles it once, or install it", kind, queue.ErrNoRoute)
+// NoSubscriber is the error of an event that must have a route and has none. known may be nil.
+func NoSubscriber(kind string, known *queue.Routes) error {
+	hint := ""
+	if known != nil {
+		hint = wire.Hint(kind, known.Kinds)
+	}
+	return fmt.Errorf("publish %s: %w%s: run an endpoint that handles it once, or install it", kind, queue.ErrNoRoute,
+		hint)
 }
 
 // reader is where a step may read the routes: handlers of a leased endpoint have no connection.

@@ -76,7 +76,7 @@ func (h *Table) Fault(format string, args ...any) {
 // win or lose as one.
 func (h *Table) Add(c *Consumer) bool {
 	if err := saga.CheckName(c.Kind); err != nil {
-		h.Fault("%s: kind: %w", c.What, err)
+		h.Fault("%s: kind %.80q: %w", c.What, c.Kind, err)
 		return false
 	}
 	if _, err := secret.Of(c.Type); err != nil {
@@ -272,6 +272,9 @@ func (h *Table) checkAccept(kind string, c *Consumer) {
 			return
 		}
 		next := h.Consumers[c.As]
+		if next == nil && saga.CheckName(c.As) != nil {
+			return // the handler of a bad kind has its own fault
+		}
 		if next == nil {
 			h.Fault("Accept of %s: nothing in the endpoint handles %s", kind, c.As)
 			return

@@ -27,6 +27,9 @@ type Router struct {
 	overrides map[string]string // kind to endpoint
 	current   atomic.Pointer[Routes]
 
+	// Check, if not nil, is called before routes are read while none are known. It is set before the first use.
+	Check func(context.Context, pg.Queryer) error
+
 	mu         sync.Mutex
 	refreshing chan struct{} // closed when the refresh that is running has ended; guarded by mu, as is failure
 	failure    error         // of the last refresh
@@ -213,6 +216,11 @@ func (r *Router) Reload(ctx context.Context, q pg.Queryer) (*Routes, error) {
 }
 
 func (r *Router) read(ctx context.Context, q pg.Queryer) (*Routes, error) {
+	if r.Check != nil && r.Current() == nil {
+		if err := r.Check(ctx, q); err != nil {
+			return nil, err
+		}
+	}
 	rows, err := q.Query(ctx, r.sql.Get("routes"))
 	if err != nil {
 		return nil, fmt.Errorf("read the subscriptions: %w", pgerr.Explain(err))

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/edda-go/edda/internal/wire"
 )
 
 var (
@@ -45,8 +47,8 @@ func (t *Routes) Command(kind, to string) (*Queue, error) {
 	case 1:
 		return queues[0], nil
 	case 0:
-		return nil, fmt.Errorf("send %s: %w: run the endpoint that handles it once, or install it, "+
-			"or name one with bus.Route or saga.To", kind, ErrNoRoute)
+		return nil, fmt.Errorf("send %s: %w%s: run the endpoint that handles it once, or install it, "+
+			"or name one with bus.Route or saga.To", kind, ErrNoRoute, wire.Hint(kind, t.Kinds))
 	default:
 		return nil, fmt.Errorf("send %s: %w (%s): name one with bus.Route or saga.To, or publish it",
 			kind, ErrAmbiguous, strings.Join(names(queues), ", "))

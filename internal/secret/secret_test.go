@@ -91,13 +91,13 @@ func TestSecretsAreMasked(t *testing.T) {
 		"another shape within": {state{}, `{"Cards":"4711","Plain":{"a":1}}`, `{"Cards":"[secret]","Plain":{"a":1}}`},
 		"a secret that is embedded": {hidden{}, `{"Number":"4711","owner":"ann","Order":"o"}`,
 			`{"Number":"[secret]","Order":"o","owner":"[secret]"}`},
-		"a list that encodes itself":                   {struct{ L ownList }{}, `{"L":{"items":["4711"]}}`, `{"L":"[secret]"}`},
-		"a field that hides one of an embedded struct": {hiding{}, `{"Token":"x"}`, `{"Token":"[secret]"}`},
+		"a list that encodes itself":   {struct{ L ownList }{}, `{"L":{"items":["4711"]}}`, `{"L":"[secret]"}`},
+		"a field over an embedded one": {hiding{}, `{"Token":"x"}`, `{"Token":"[secret]"}`},
 		"names in other letters": {cases{}, `{"PASSWORD":"x","PassWord":"x","pa\u017f\u017fword":"x","paſſword":"x"}`,
 			`{"PASSWORD":"[secret]","PassWord":"[secret]","paſſword":"[secret]"}`},
 		"two structs of one name": {cases{}, `{"card":{"NUMBER":"x","owner":{"A":1}}}`,
 			`{"card":{"NUMBER":"[secret]","owner":{"A":1}}}`},
-		"a struct that embeds itself": {itself{}, `{"PIN":7}`, `{"PIN":"[secret]"}`},
+		"a struct within itself": {itself{}, `{"PIN":7}`, `{"PIN":"[secret]"}`},
 	} {
 		m, err := Of(reflect.TypeOf(c.of))
 		if err != nil {

@@ -56,8 +56,8 @@ func Saga(ctx context.Context, d *delivery.Decoder, m *delivery.Message) saga.Ou
 	return out
 }
 
-const fieldRemedy = "if the field was renamed, removed or given another meaning, stop this program, raise StateVersion " +
-	"and give an Upcast; if a newer program has added it, finish the deploy"
+const fieldRemedy = "if the field was renamed, removed or given another meaning, stop this program, raise " +
+	"StateVersion and give an Upcast; if a newer program has added it, finish the deploy"
 
 // warnOfField says once for each saga and field that a state was stored by a program which has a field more.
 func warnOfField(d *delivery.Decoder, m *delivery.Message, field string) {

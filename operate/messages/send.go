@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -111,7 +112,7 @@ func (o *Operator) Send(ctx context.Context, m Message) (sent Sent, err error) {
 			After: toldOf(m)})
 	})
 	if err != nil {
-		return Sent{}, fmt.Errorf("send %.80s: %w", m.Kind, explain(err))
+		return Sent{}, fmt.Errorf("send %.80s: %w", m.Kind, o.explain(ctx, m, err))
 	}
 	return sent, nil
 }
@@ -155,10 +156,14 @@ func toldOf(m Message) map[string]any {
 }
 
 // explain gives the errors of the function send their names, and says what to do.
-func explain(err error) error {
+func (o *Operator) explain(ctx context.Context, m Message, err error) error {
 	switch pgerr.Code(err) {
 	case "ED002":
-		return fmt.Errorf("%w: run the endpoint that handles it once, or install it, or name one", ErrNoRoute)
+		hint := ""
+		if known, err := queue.NewRouter(o.pool, o.schema, nil).Get(ctx, o.pool); err == nil && m.To == "" {
+			hint = wire.Hint(m.Kind, known.Kinds)
+		}
+		return fmt.Errorf("%w%s: run the endpoint that handles it once, or install it, or name one", ErrNoRoute, hint)
 	case "ED003":
 		return fmt.Errorf("%w: name one: %w", ErrAmbiguous, err)
 	case "ED004":
