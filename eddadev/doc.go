@@ -20,5 +20,6 @@
 // # Failures
 //
 // If there is no Postgres to start, the error lists what to do. A private Postgres ends with the process that started
-// it, however that ends.
+// it, however that ends; another process that runs on it then starts it again. Messages for an endpoint that no process
+// runs are logged within seconds.
 package eddadev

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/edda-go/edda/internal/pgdev"
@@ -51,7 +52,35 @@ func DSN(ctx context.Context, name string) (string, error) {
 	defer servers.mu.Unlock()
 	servers.all = append(servers.all, server)
 	if os.Getenv("DATABASE_URL") == "" {
-		fmt.Fprintf(os.Stderr, "A private Postgres: DATABASE_URL=%s\n", server.DSN())
+		whose := ""
+		if server.Joined() {
+			whose = " (another program has started it, and it ends with that program)"
+		}
+		fmt.Fprintf(os.Stderr, "A private Postgres: DATABASE_URL=%s%s\n", server.DSN(), whose)
 	}
 	return server.DSN(), nil
+}
+
+// joined returns the servers that other processes have started.
+func joined() []*pgdev.Server {
+	servers.mu.Lock()
+	defer servers.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(servers.all), func(s *pgdev.Server) bool { return !s.Joined() })
+}
+
+// keepUp starts a server again each time that the process has ended which had started it, until ctx ends.
+func keepUp(ctx context.Context, s *pgdev.Server) error {
+	for s.Joined() {
+		next, err := s.Outlive(ctx, os.Stderr)
+		if ctx.Err() != nil {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		servers.mu.Lock()
+		servers.all = append(servers.all, next)
+		servers.mu.Unlock()
+		s = next
+	}
+	return nil
 }

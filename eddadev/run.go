@@ -22,7 +22,8 @@ const (
 )
 
 // Run makes the tables of b, installs the runners, serves the pages and runs the runners until ctx ends. It prints the
-// address of the pages to the standard error. It returns nil after a clean end; else the error of migrate.Up, of
+// address of the pages to the standard error. If the private Postgres is one that another program has started, and that
+// program ends, Run starts it again. It returns nil after a clean end; else the error of migrate.Up, of
 // Host.Install or of Host.Run, or why the pages cannot listen.
 func Run(ctx context.Context, b *bus.Bus, runners ...edda.Runner) error {
 	host, err := edda.NewHost(runners...)
@@ -48,6 +49,10 @@ func Run(ctx context.Context, b *bus.Bus, runners ...edda.Runner) error {
 			}
 			return nil
 		})
+	}
+	group.Go(func(ctx context.Context) error { return lookForWaiting(ctx, pool, schema) })
+	for _, s := range joined() {
+		group.Go(func(ctx context.Context) error { return keepUp(ctx, s) })
 	}
 	group.Go(func(ctx context.Context) error {
 		defer group.Stop() // the pages end with the program

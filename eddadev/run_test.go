@@ -2,15 +2,22 @@ package eddadev_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"io"
+	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddadev"
 	"github.com/edda-go/edda/eddatest"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -110,6 +117,77 @@ func TestServerHasNothingToWarnOf(t *testing.T) {
 type ring struct{}
 
 func (ring) Kind() string { return "ring" }
+
+// records are the texts of what was logged.
+type records chan string
+
+func (records) Enabled(context.Context, slog.Level) bool { return true }
+func (r records) WithAttrs([]slog.Attr) slog.Handler     { return r }
+func (r records) WithGroup(string) slog.Handler          { return r }
+
+func (r records) Handle(_ context.Context, record slog.Record) error {
+	text := record.Message
+	record.Attrs(func(a slog.Attr) bool { text += " " + a.String(); return true })
+	r <- text
+	return nil
+}
+
+// The private Postgres outlives the program that had started it, if another program runs on it, and that program says
+// which messages wait for an endpoint that no process runs.
+func TestAProgramThatJoined(t *testing.T) {
+	t.Setenv("DATABASE_URL", "")
+	t.Setenv(eddadev.PagesVariable, "off")
+	name := "test-" + strings.ToLower(rand.Text()[:8])
+	first, err := pgdev.Keep(t.Context(), name, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = first.Stop() })
+	pool, err := eddadev.Connect(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	logged, before := make(records, 10_000), slog.Default()
+	slog.SetDefault(slog.New(logged))
+	defer slog.SetDefault(before)
+	b, err := bus.New(pool, bus.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := edda.RunnerFunc(func(ctx context.Context) error {
+		if err := errors.Join(b.InstallQueue(ctx, "doors"), first.Stop()); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, pgdev.Patience(30*time.Second))
+		defer cancel()
+		for sent := false; ; {
+			select {
+			case said := <-logged:
+				if strings.HasPrefix(said, "edda: messages wait for an endpoint that no process runs endpoint=doors "+
+					"messages=1 ") {
+					return errClosed
+				}
+			case <-time.After(100 * time.Millisecond):
+				if !sent {
+					_, err := b.Send(ctx, knock{}, saga.To("doors"))
+					sent = err == nil
+				}
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	})
+	if err := eddadev.Run(t.Context(), b, late); !errors.Is(err, errClosed) {
+		t.Errorf("%v, want the end after the warning", err)
+	}
+	left, _ := filepath.Glob("/var/tmp/edda-pg-*-" + name)
+	cache, _ := os.UserCacheDir()
+	more, _ := filepath.Glob(filepath.Join(cache, "edda-pg-*-"+name))
+	for _, dir := range append(left, more...) {
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	}
+}
 
 func TestPagesOnTheNetAreRefused(t *testing.T) {
 	t.Setenv("DATABASE_URL", eddatest.DSN(t))

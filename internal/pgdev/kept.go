@@ -47,6 +47,43 @@ func Keep(ctx context.Context, name string, log io.Writer) (*Server, error) {
 	return s, nil
 }
 
+// Joined reports whether another process has started the server, with which it ends.
+func (s *Server) Joined() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.home.kept && s.guard == nil
+}
+
+// Outlive waits until a joined server has ended with the process that had started it. Then it starts the server again,
+// or joins it if another process was faster, and says so in log. If ctx ends first it
+// returns the cause.
+func (s *Server) Outlive(ctx context.Context, log io.Writer) (*Server, error) {
+	for pid, _ := s.home.postmaster(); pid != 0 && isAlive(pid); pid, _ = s.home.postmaster() {
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(endsLooked):
+		}
+	}
+	name := strings.TrimPrefix(filepath.Base(s.home.dir), keptPrefix())
+	fmt.Fprintf(log, "The program that had started the private Postgres %s has ended, and the Postgres with it. "+
+		"Starting it again.\n", name)
+	next, err := Keep(ctx, name, log)
+	if err == nil && next.dsn != s.dsn {
+		err = errors.Join(fmt.Errorf("its port is taken, and it has another one now: %s", next.dsn), next.Stop())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the private Postgres %s has ended with the program that had started it; start this "+
+			"program again: %w", name, err)
+	}
+	return next, nil
+}
+
+const endsLooked = time.Second
+
+// keptPrefix is what the directories of all kept servers of this user begin with.
+func keptPrefix() string { return "edda-pg-" + strconv.Itoa(os.Getuid()) + "-" }
+
 // keptHome is a directory of the user's that stays.
 func keptHome(name string) (home, error) {
 	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" || len(name) > mostName {
@@ -68,7 +105,7 @@ func keptHome(name string) (home, error) {
 	if err != nil {
 		return home{}, err
 	}
-	dir := filepath.Join(base, "edda-pg-"+strconv.Itoa(os.Getuid())+"-"+name)
+	dir := filepath.Join(base, keptPrefix()+name)
 	h := home{dir: dir, credential: credential, kept: true}
 	if err := os.Mkdir(h.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return home{}, fmt.Errorf("make a directory for the server: %w", err)

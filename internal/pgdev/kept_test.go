@@ -69,6 +69,24 @@ func TestKeptServer(t *testing.T) {
 	if at := queryString(t, again.DSN(), "SELECT pg_postmaster_start_time()::text"); at == began {
 		t.Error("the server did not end")
 	}
+	// one that was joined is started again when the process that had started it has ended
+	joined := keep()
+	if again.Joined() || !joined.Joined() {
+		t.Errorf("joined: %v and %v, want the second", again.Joined(), joined.Joined())
+	}
+	if err := again.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	next, err := joined.Outlive(t.Context(), &said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = next.Stop() }()
+	if got := queryString(t, dsn, "SELECT it FROM kept"); got != "a row" || next.Joined() ||
+		!strings.Contains(said.String(), "Postgres "+name+" has ended") {
+		t.Errorf("%q at %s, joined: %v, %q", got, dsn, next.Joined(), &said)
+	}
 }
 
 func TestNameOfAKeptServer(t *testing.T) {

@@ -50,7 +50,7 @@ func Up(ctx context.Context, pool *pgxpool.Pool, o Options) error {
 		return err
 	}
 	if err := prepare(ctx, pool, statements); err != nil {
-		return fmt.Errorf("prepare schema %q: %w", schema.Name(), pgerr.ExplainPooler(err))
+		return fmt.Errorf("prepare schema %q: %w", schema.Name(), explain(err))
 	}
 	u := &upgrade{db: pool, schema: schema, statements: statements, applied: o.Applied,
 		log: cmp.Or(o.Logger, slog.Default())}
@@ -68,9 +68,19 @@ func Up(ctx context.Context, pool *pgxpool.Pool, o Options) error {
 		again, err = u.again(ctx, err)
 	}
 	if err != nil {
-		err = fmt.Errorf("migrate schema %q: %w", schema.Name(), pgerr.ExplainPooler(err))
+		err = fmt.Errorf("migrate schema %q: %w", schema.Name(), explain(err))
 	}
 	return errors.Join(err, provider.Close()) // closes db; the pool stays open
+}
+
+// explain adds what to do about a pooler, and about a role that may not make tables.
+func explain(err error) error {
+	if pgerr.ClassOf(err) == pgerr.Denied {
+		return fmt.Errorf("%w (this role may not make Edda's tables: let the owner of the schema or of the database "+
+			"call migrate.Up or run \"edda migrate up\", and the script of \"edda migrate grants\" for this role; "+
+			"docs/operate/roles.md)", err)
+	}
+	return pgerr.ExplainPooler(err)
 }
 
 // Status returns every migration that this program or the schema has, oldest first. In a schema that does not exist

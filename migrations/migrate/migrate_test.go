@@ -270,6 +270,12 @@ func TestRights(t *testing.T) {
 		}
 	}
 	wantComplete(t, ownersPool, schema)
+	for _, of := range []string{schema.Name(), named(t, "_none").Name()} {
+		err := migrate.Up(t.Context(), poolAs(t, stranger), migrate.Options{Schema: of})
+		if pgerr.ClassOf(err) != pgerr.Denied || !strings.Contains(err.Error(), `run "edda migrate up"`) {
+			t.Errorf("a stranger migrates: %v", err)
+		}
+	}
 	err := migrations.Check(t.Context(), poolAs(t, stranger), schema)
 	if pgerr.ClassOf(err) != pgerr.Denied || !strings.Contains(err.Error(), "the role needs USAGE") {
 		t.Errorf("as a stranger: %v", err)

@@ -80,6 +80,13 @@ func (r release) major() int {
 	return major
 }
 
+// postgres is the version of the server. The registry asks for a third number, and the package numbers its builds
+// behind it: 17.10 is in 17.10.0-beta.17.
+func (r release) postgres() string {
+	text, _, _ := strings.Cut(r.version, "-")
+	return strings.TrimSuffix(text, ".0")
+}
+
 // Find returns the directory of initdb and postgres, if the release of this major version has been downloaded.
 func (s Store) Find(major int) (bin string, ok bool) {
 	r, err := s.of(major)
@@ -123,7 +130,8 @@ func (s Store) Get(ctx context.Context, log io.Writer, major int) (bin string, e
 	}
 	defer archive.Close()
 	address := s.address(r)
-	fmt.Fprintf(log, "PostgreSQL %d is not installed. Downloading it into %s\n", major, s.Dir)
+	fmt.Fprintf(log, "PostgreSQL is not installed. Downloading the release %s of PostgreSQL, in the package %s, into "+
+		"%s\n", r.postgres(), r.version, s.Dir)
 	if err := fetch(ctx, log, address, r.sum, archive); err != nil {
 		return "", fmt.Errorf("download %s: %w", address, err)
 	}
