@@ -8,13 +8,15 @@ TIMEOUT := 20m
 RACE_TIMEOUT := 40m
 # make test vets the code itself, and a test without DWARF is linked in two thirds of the time.
 FLAGS := -vet=off -ldflags=-w
+# .ci/run has a step for it.
+VET := $(GO) vet ./...
 LINT := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 # The library that moves the clock of a Postgres, which the scenario schedule uses.
 FAKETIME := @command -v dpkg >/dev/null && ! ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 && apt-get install -y libfaketime || true
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles settings bench chaos crash hostile limits order schedule viewers permits remote border otel collector rabbitmq bouncer failover versions web pages alerts docs mutants kubernetes licences vulnerabilities snapshot lint fmt
+.PHONY: help demo test race roles settings levels nightly bench chaos crash hostile limits order schedule viewers permits remote border otel collector rabbitmq bouncer failover versions web pages alerts docs mutants kubernetes licences vulnerabilities snapshot lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 16
@@ -23,7 +25,7 @@ demo: ## run a shop of sagas for half a minute, with failures and its pages, and
 	$(GO) run ./cmd/edda demo $(ARGS)
 
 test: ## vet and test everything but the benchmarks
-	$(GO) vet ./...
+	$(VET)
 	$(GO) test $(FLAGS) -timeout $(TIMEOUT) ./...
 
 race: ## the same under the race detector
@@ -35,7 +37,15 @@ roles: ## run the tests of all that is in SQL as a role that may create nothing
 settings: ## run the tests of all that is in SQL as that role, under an ICU collation and other defaults of the role
 	EDDA_TEST_ROLE=runtime EDDA_TEST_LOCALE=en-US EDDA_TEST_DEFAULTS='default_transaction_isolation=serializable; standard_conforming_strings=off; statement_timeout=5min; search_path=elsewhere' \
 		$(GO) test $(FLAGS) -timeout $(TIMEOUT) $(SQL) ./migrations/...
+
+levels: ## run the tests of the scheduler, leases and limits under repeatable read
 	EDDA_TEST_DEFAULTS='default_transaction_isolation=repeatable read' $(GO) test $(FLAGS) -timeout $(TIMEOUT) ./scheduler ./internal/firing ./internal/lease ./internal/limit
+
+# A target that fails does not keep the others from running.
+NIGHTLY := levels race roles versions chaos web mutants
+nightly: ## run what takes too long for .ci/run: levels, race, roles, versions, chaos, web, mutants
+	@red=""; for target in $(NIGHTLY); do echo "== $$target"; $(MAKE) $$target || red="$$red $$target"; done; \
+		[ -z "$$red" ] || { echo "failed:$$red"; exit 1; }
 
 bench: ## measure Edda beside its peers, on this machine
 	cd bench && $(GO) run . -run step,hot,latency,leased,backlog,timers,schedule,inbox,relay
