@@ -24,7 +24,11 @@ func psql(t *testing.T, script string) (string, error) {
 	t.Helper()
 	binary, err := exec.LookPath("psql")
 	if err != nil {
-		return "", likePsql(t, script)
+		err := likePsql(t, script)
+		if err != nil {
+			return err.Error(), err
+		}
+		return "", nil
 	}
 	command := exec.CommandContext(t.Context(), binary, "--no-psqlrc", "--quiet", pgdev.DSN(t))
 	command.Stdin = strings.NewReader(script)
@@ -39,7 +43,7 @@ func likePsql(t *testing.T, script string) error {
 	conn := pgdev.Connect(t)
 	run := func(sql string) error { _, err := conn.Exec(t.Context(), sql); return err }
 	const condition, then, end = "SELECT NOT EXISTS ", " AS edda_missing \\gset\n\\if :edda_missing\n", "\\endif\n"
-	parts := strings.Split(strings.TrimPrefix(script, "\\set ON_ERROR_STOP on\n"), condition)
+	parts := strings.Split(strings.Replace(script, "\\set ON_ERROR_STOP on\n", "", 1), condition)
 	if err := run(parts[0]); err != nil {
 		return err
 	}
