@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,13 @@ func parseCron(expr string) (*calendar, error) {
 	case len(fields) == 7:
 		return nil, errors.New("expression has 7 fields: want 5, or 6 with the seconds first; there is no field " +
 			"for years")
+	}
+	for _, field := range fields {
+		// The parser drops an empty element, and takes a list without any for the first value.
+		if slices.Contains(strings.Split(field, ","), "") {
+			return nil, fmt.Errorf("expression %q: the field %q has an empty element of a list: want a value before "+
+				"and after each comma", expr, field)
+		}
 	}
 	parsed, err := parser.Parse(strings.Join(fields, " "))
 	if err != nil {

@@ -90,3 +90,15 @@ func TestExclusionOverMidnight(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// A list names each of its values: what is empty in it would fire at a time that nobody wrote.
+func TestListsOfCronHaveNoEmptyElement(t *testing.T) {
+	t.Parallel()
+	for _, expr := range []string{", * * * *", "1, * * * *", ",1 * * * *", "1,,2 * * * *", "0 , * * *", ", 0 * * * *",
+		"0 0 * * 1,", "0 0 ,,, * *", "0 0 1 , *"} {
+		d := Definition{Rule: Rule{Kind: Cron, Expr: expr, Zone: "UTC"}}
+		if _, err := d.Compile(); err == nil || !strings.Contains(err.Error(), "empty element") {
+			t.Errorf("%q: %v", expr, err)
+		}
+	}
+}
