@@ -116,7 +116,7 @@ func (u *UI) open(pool *pgxpool.Pool) (err error) {
 		}
 		u.end = reader.Close
 	}
-	u.source = &page.Source{Pool: reader, Redact: u.o.Redact}
+	u.source = &page.Source{Pool: reader, Schema: u.schema, Redact: u.o.Redact}
 	if u.source.Op, err = operate.New(reader, operate.Options{Schema: u.o.Schema, CountTo: page.CountTo}); err != nil {
 		return err
 	}

@@ -18,9 +18,11 @@ import (
 type comparison struct {
 	changes              Changes
 	newGroups, oldGroups []groupRow
+	adopted              []string // groups that had no owner, and are declared as before
 	insert, update       []toWrite
 	orphans              []int64
 	ids                  []int64 // of all manifests that change
+	faults               error   // of the declaration, beside what is stored
 }
 
 // standing is a manifest as it is in the table, with a digest of its message.
@@ -30,6 +32,7 @@ type standing struct {
 	row      row
 	sum      []byte
 	orphaned bool
+	removed  *time.Time // by a person
 	due      *time.Time
 	known    bool // its definition is one that this program can read
 }
@@ -52,11 +55,16 @@ func (d declaring) compare(ctx context.Context) (comparison, error) {
 		return todo, err
 	}
 	faults := append(todo.addGroups(d.declaration, groups), todo.addManifests(d.declaration, manifests)...)
-	if err := d.parentsFit(ctx, todo.changes.Orphaned); err != nil {
-		faults = append(faults, err)
+	fault, err := d.parentsFit(ctx, todo.changes.Orphaned)
+	if err != nil {
+		return todo, err
+	}
+	if fault != nil {
+		faults = append(faults, fault)
 	}
 	todo.changes.sort()
-	return todo, some(faults)
+	todo.faults = some(faults)
+	return todo, nil
 }
 
 // storedGroups are the groups of the declaration that are stored, those its manifests name, and those of its owner.
@@ -103,19 +111,24 @@ func (c *comparison) addGroups(d declaration, found map[string]storedGroup) (fau
 		declared[g.Name] = true
 		was, there := found[g.Name]
 		switch {
+		case d.rivals.decidedGroups[g.Name]:
+			c.changes.Groups.Unchanged = append(c.changes.Groups.Unchanged, g.Name)
 		case !there:
 			c.newGroups, c.changes.Groups.Created = append(c.newGroups, g), append(c.changes.Groups.Created, g.Name)
 		case was.owner != "" && was.owner != d.owner:
 			faults = append(faults, ownedError("group", g.Name, was.owner, d.owner))
-		case g.restates(was.declared):
+		case g.restates(was.declared) && was.owner == d.owner:
 			c.changes.Groups.Unchanged = append(c.changes.Groups.Unchanged, g.Name)
+		case g.restates(was.declared):
+			c.adopted = append(c.adopted, g.Name)
+			c.changes.Groups.Changed = append(c.changes.Groups.Changed, Change{g.Name, []string{"owner"}})
 		default:
 			c.oldGroups = append(c.oldGroups, g)
 			c.changes.Groups.Changed = append(c.changes.Groups.Changed, Change{g.Name, was.differs(g, d.owner)})
 		}
 	}
 	for name, g := range found {
-		if d.prune && g.owner == d.owner && d.owner != "" && !declared[name] {
+		if d.prune && g.owner == d.owner && d.owner != "" && !declared[name] && !d.rivals.keptGroups[name] {
 			c.changes.Groups.Orphaned = append(c.changes.Groups.Orphaned, name)
 		}
 	}
@@ -173,7 +186,7 @@ func scanStored(rows pgx.CollectableRow) (m standing, err error) {
 	var delay, most, timeout int64
 	err = rows.Scan(&m.id, &m.row.name, &m.owner, &text, &m.row.parent, &m.row.follows, &m.row.group, &m.row.priority,
 		&m.row.overlap, &m.row.retries, &delay, &most, &timeout, &m.row.kind, &m.sum, &m.row.stopped, &m.orphaned,
-		&m.due)
+		&m.removed, &m.due)
 	m.row.retryDelay, m.row.retryMost, m.row.timeout = microseconds(delay), microseconds(most), microseconds(timeout)
 	m.row.definition, m.known = plan.Read([]byte(text))
 	return m, err
@@ -186,8 +199,13 @@ func (c *comparison) addManifests(d declaration, found map[string]standing) (fau
 	for _, r := range d.rows {
 		declared[r.name] = true
 		was, there := found[r.name]
+		if d.rivals.decided[r.name] || there && d.by.began(was.removed) {
+			c.changes.Unchanged = append(c.changes.Unchanged, r.name)
+			continue
+		}
 		if !there {
-			c.insert, c.changes.Created = append(c.insert, toWrite{r, true}), append(c.changes.Created, r.name)
+			c.insert = append(c.insert, toWrite{row: r, afresh: true})
+			c.changes.Created = append(c.changes.Created, r.name)
 			continue
 		}
 		if was.owner != d.owner && !was.orphaned {
@@ -199,16 +217,21 @@ func (c *comparison) addManifests(d declaration, found map[string]standing) (fau
 			c.changes.Unchanged = append(c.changes.Unchanged, r.name)
 			continue
 		}
-		c.update, c.ids = append(c.update, toWrite{r, was.begins(r)}), append(c.ids, was.id)
+		c.update, c.ids = append(c.update, toWrite{r, was.begins(r), was.rhythm(r)}), append(c.ids, was.id)
 		c.changes.Changed = append(c.changes.Changed, Change{r.name, what})
 	}
 	for name, was := range found {
-		if d.prune && was.owner == d.owner && !was.orphaned && !declared[name] {
+		if d.prune && was.owner == d.owner && !was.orphaned && !declared[name] && !d.rivals.kept[name] {
 			c.orphans, c.ids = append(c.orphans, was.id), append(c.ids, was.id)
 			c.changes.Orphaned = append(c.changes.Orphaned, name)
 		}
 	}
 	return faults
+}
+
+// began reports whether the program runs since before a moment.
+func (p *program) began(before *time.Time) bool {
+	return p != nil && before != nil && !p.started.IsZero() && p.started.Before(*before)
 }
 
 // differs names the fields in which a declaration differs from what is stored.
@@ -250,6 +273,15 @@ func (m standing) begins(r row) bool {
 	return over && !sameText(m.row.definition, r.definition)
 }
 
+// rhythm is when another interval is due: that long after the due time that fired last. A release that is rolled back
+// and rolled out again would fire at once each time.
+func (m standing) rhythm(r row) time.Time {
+	if m.due == nil || m.row.definition.Rule.Kind != plan.Every || r.definition.Rule.Kind != plan.Every {
+		return time.Time{}
+	}
+	return m.due.Add(r.definition.Rule.Every - m.row.definition.Rule.Every)
+}
+
 func sameRule(a, b plan.Rule) bool {
 	return a.At.Equal(b.At) && sameText(withoutTime(a), withoutTime(b))
 }
@@ -267,7 +299,7 @@ func sameText(a, b any) bool {
 }
 
 // parentsFit checks the parents that the declaration does not contain, and the manifests that those follow.
-func (d declaring) parentsFit(ctx context.Context, orphaned []string) error {
+func (d declaring) parentsFit(ctx context.Context, orphaned []string) (fault, err error) {
 	var outside []string
 	for _, r := range d.rows {
 		if r.parent != "" {
@@ -275,24 +307,24 @@ func (d declaring) parentsFit(ctx context.Context, orphaned []string) error {
 		}
 	}
 	if outside == nil {
-		return nil
+		return nil, nil
 	}
 	rows, err := d.tx.Query(ctx, d.sql.Get("ancestors"), outside)
 	if err != nil {
-		return fmt.Errorf("read parents: %w", err)
+		return nil, fmt.Errorf("read parents: %w", err)
 	}
 	parents, name, parent := map[string]string{}, "", ""
 	if _, err := pgx.ForEachRow(rows, []any{&name, &parent}, func() error {
 		parents[name] = parent
 		return nil
 	}); err != nil {
-		return fmt.Errorf("read parents: %w", err)
+		return nil, fmt.Errorf("read parents: %w", err)
 	}
 	orphans := map[string]bool{}
 	for _, name := range orphaned {
 		orphans[name] = true
 	}
-	return checkParents(d.rows, parents, orphans)
+	return checkParents(d.rows, parents, orphans), nil
 }
 
 func (c *Changes) sort() {

@@ -8,10 +8,10 @@
 //
 // # Promise
 //
-// Any number of servers may run a [Scheduler]. Even if servers crash, sleep or change their clocks, a manifest has at
-// most one run for each due time, and its message is on the bus if and only if the run says so: the state of the run,
-// the attempt and the message commit together. With MisfireAll every missed due time fires, up to MisfireUp of them. A
-// run ends in the transaction that has the effects of its handler.
+// Any number of servers may run a [Scheduler], also those of two releases. Even if servers crash, sleep or change their
+// clocks, a manifest has at most one run for each due time, and its message is on the bus if and only if the run says
+// so: the state of the run, the attempt and the message commit together. With MisfireAll every missed due time fires,
+// up to MisfireUp of them. A run ends in the transaction that has the effects of its handler.
 //
 // # Who does what
 //

@@ -142,7 +142,7 @@ func TestWhyItDoesNotFire(t *testing.T) {
 	declare()
 	says("a", "is dead", "Its declaration says Paused", "(the bank is down)", "Its group g is paused", "(all of it)")
 	s.must(s.Remove(s.ctx(), "a"))
-	says("a", "Nobody declares it any more")
+	says("a", "It is an orphan since", "no running program")
 	s.exec(`UPDATE :schema.manifest SET definition = '{"rule": {"kind": "moon"}}' WHERE name = 'o'`)
 	says("o", "cannot be read", "moon")
 	s.exec("DELETE FROM :schema.manifest WHERE name = 'a'")
@@ -237,7 +237,7 @@ func TestStoreReachesItsRowsByIndex(t *testing.T) {
 			"backfill":        {manifest, "{00000000-0000-7000-8000-00000000000a}", "{2020-01-01}"},
 			"stored_schedule": {"m/500"},
 			"runs_of_group":   {group, "2100-01-01", "50"},
-			"runs_not_sent":   {manifest, "2100-01-01", "50"}, "orphan": {"{1}"}, "attempts": {run, "10"},
+			"runs_not_sent":   {manifest, "2100-01-01", "50"}, "orphan": {"{1}", "f"}, "attempts": {run, "10"},
 		},
 		Settings: []string{"SET LOCAL enable_seqscan = off"},
 		Fill:     shelves, MaxRows: 250,

@@ -45,9 +45,9 @@ func (s *Store) Put(ctx context.Context, m Manifest) error {
 }
 
 // Remove makes a manifest of any owner an orphan: it no longer fires, its runs that were never sent are cancelled, and
-// after a grace period it is deleted with the record of its runs. Runs that were sent continue to their end. If a
-// program still declares the manifest, its next declaration brings it back; another owner may use the name from now on.
-// Removing twice is no error. ErrNoManifest if there is none.
+// after Options.Retention it is deleted with the record of its runs. Runs that were sent continue to their end. A
+// program that declares the manifest and starts later brings it back, with what an operator has set; another owner may
+// use the name from now on. Removing twice is no error. ErrNoManifest if there is none.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	id := int64(0)
 	err := s.alone(ctx, func(tx pgx.Tx) (err error) {
@@ -56,7 +56,7 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 		}
 		before, err := s.audit.state(ctx, tx, "manifest_state", name)
 		if err == nil {
-			err = s.orphan(ctx, tx, []int64{id})
+			err = s.orphan(ctx, tx, []int64{id}, true)
 		}
 		if err != nil {
 			return err
@@ -73,8 +73,8 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
-func (t tables) orphan(ctx context.Context, tx pgx.Tx, ids []int64) error {
-	if _, err := tx.Exec(ctx, t.sql.Get("orphan"), ids); err != nil {
+func (t tables) orphan(ctx context.Context, tx pgx.Tx, ids []int64, byPerson bool) error {
+	if _, err := tx.Exec(ctx, t.sql.Get("orphan"), ids, byPerson); err != nil {
 		return fmt.Errorf("mark orphans: %w", err)
 	}
 	return nil

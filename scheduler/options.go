@@ -11,14 +11,14 @@ import (
 
 // Options of a Scheduler. Every zero is a default, and a negative number is an error.
 type Options struct {
-	Owner  string     // owner of the manifests: stored ones of the same owner that are not given to New become orphans
+	Owner  string     // of the manifests: the name of the program, the same in all its processes and releases
 	Groups []Group    // that the manifests may name
 	Codec  saga.Codec // of message bodies, as that of the bus; nil is JSON
 	Logger *slog.Logger
 
 	Evaluate  time.Duration // how often the database is asked what is due, beside wake-ups; 0 is 1 s
 	Dispatch  time.Duration // how often it is asked for runs to dispatch, beside wake-ups; 0 is 1 s
-	Reconcile time.Duration // how often it is asked for what was left behind; 0 is 60 s
+	Reconcile time.Duration // how often it is asked for what was left behind, and manifests are declared; 0 is 60 s
 	Clean     time.Duration // how often old runs are deleted; 0 is 1 min
 
 	// MaxActive bounds the runs of the whole schema that are active at a time; 0 is no bound. Each server counts by
@@ -27,11 +27,13 @@ type Options struct {
 	// transactions at a time that send messages, each with a connection of the pool; 0 is 1, at most 100
 	MaxConcurrentDispatch int
 	MaxDispatchAttempts   int           // sends that fail in a row before the run is dead; 0 is 5
-	Retention             time.Duration // of runs that ended; 0 is 30 days
-	OrphanGrace           time.Duration // before an orphan is deleted; 0 is 5 min
+	Retention             time.Duration // of runs that ended, and of orphans; 0 is 30 days
+	OrphanGrace           time.Duration // until a manifest that no running program declares is an orphan; 0 is 5 min
 	LostAfter             time.Duration // without a sign of life, of handlers that give some; 0 is 5 min
 
-	Lease        time.Duration // how long another server waits for one that evaluates and died; 0 is the default lease
+	// how long another server waits for one that evaluates and died, and how long the manifests of a program that died
+	// count as declared by one that runs; 0 is the default lease
+	Lease        time.Duration
 	LeaseRenew   time.Duration // 0 is 5 s, at most Lease/3
 	LeaseAcquire time.Duration // how often others bid; 0 is 5 s
 	Holder       string        // this server in the table lease; "" is $EDDA_HOLDER, else the name of the host

@@ -1,14 +1,17 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/firing"
+	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -24,7 +27,7 @@ type Scheduler struct {
 	engine     *firing.Engine
 	schema     string // its name
 	options    Options
-	declared   []Manifest
+	declared   declaration
 	singletons singletons
 	running    sync.Mutex // held by Run
 }
@@ -35,8 +38,7 @@ type Scheduler struct {
 func New(sender Sender, o Options, m ...Manifest) (*Scheduler, error) {
 	s, err := newScheduler(sender, o)
 	if err == nil && (o.Owner != "" || len(o.Groups)+len(m) > 0) {
-		s.declared = m
-		_, err = s.declare(o.Owner, o.Groups, m)
+		s.declared, err = s.declare(o.Owner, o.Groups, m)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("new scheduler: %w", err)
@@ -84,14 +86,18 @@ func (s *Scheduler) Check(ctx context.Context) error { return s.engine.Check(ctx
 var ErrRunning = errors.New("the scheduler is already running")
 
 // Run writes the declaration to the database, and then evaluates, dispatches, reconciles and cleans up until ctx ends.
-// Then it returns nil, after the last transaction. If the database is away, Run waits for it. Run returns an error if
-// it cannot continue: a declaration contradicts the database, a right is missing, or the schema is not migrated.
+// Then it returns nil, after the last transaction. While it runs it declares its manifests again, so that no program of
+// another release ends them. If the database is away, Run waits for it. Run returns an error if it cannot continue: a
+// declaration contradicts the database, a right is missing, or the schema is not migrated.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if !s.running.TryLock() {
 		return ErrRunning
 	}
 	defer s.running.Unlock()
-	if err := s.synchronise(ctx); err != nil {
+	d := s.declared
+	d.by = &program{id: firing.NewRunID(), grace: cmp.Or(s.options.OrphanGrace, firing.OrphanGrace),
+		expires: cmp.Or(s.options.Lease, lease.Default)}
+	if err := s.synchronise(ctx, d); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -100,27 +106,105 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	group := run.NewGroup(ctx)
 	s.singletons.start(group)
 	group.Go(s.engine.Run)
+	if !d.empty() {
+		group.Go(func(ctx context.Context) error { return s.keepDeclared(ctx, d) })
+	}
 	return group.Wait()
 }
 
+func (d declaration) empty() bool { return len(d.groups)+len(d.rows) == 0 }
+
 // synchronise tries until it works, or until an error will not go away.
-func (s *Scheduler) synchronise(ctx context.Context) error {
-	log := s.engine.Calm()
+func (s *Scheduler) synchronise(ctx context.Context, d declaration) error {
+	if d.empty() {
+		return nil
+	}
 	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
 	for {
-		changes, err := s.Sync(ctx, s.options.Owner, s.options.Groups, s.declared)
-		if err == nil && !changes.None() {
-			log.Info("edda: manifests declared", "owner", s.options.Owner, "created", len(changes.Created), "changed",
-				len(changes.Changed), "orphaned", len(changes.Orphaned))
-		}
+		err := s.declareOnce(ctx, d)
 		if err == nil || !firing.Passing(err) {
 			return err
 		}
-		log.Warn("edda: the manifests were not written to the database yet", "error", err)
+		s.engine.Calm().Warn("edda: the manifests were not written to the database yet", "error", err)
 		if err := run.Sleep(ctx, retry.NextBackOff()); err != nil {
 			return err
 		}
+	}
+}
+
+// declareOnce writes the declaration, and logs what that has changed.
+func (s *Scheduler) declareOnce(ctx context.Context, d declaration) error {
+	changes, err := s.store(ctx, d)
+	if err != nil {
+		return fmt.Errorf("declare manifests of %q: %w", d.owner, err)
+	}
+	log := s.engine.Calm()
+	if !changes.None() {
+		log.Info("edda: manifests declared", "owner", d.owner, "release", d.by.release, "created",
+			len(changes.Created), "changed", len(changes.Changed), "orphaned", len(changes.Orphaned))
+	}
+	for _, name := range changes.Orphaned {
+		log.Warn("edda: a manifest is an orphan and fires no more: no running program declares it", "manifest", name,
+			"owner", d.owner)
+	}
+	return nil
+}
+
+// keepDeclared renews the row of this program, and declares again what it declares: when another release of the owner
+// has come or gone, and from time to time in any case. At the end it deletes the row.
+func (s *Scheduler) keepDeclared(ctx context.Context, d declaration) error {
+	defer s.leave(ctx, d)
+	d.by.runs = true
+	every, again := d.by.expires/3, cmp.Or(s.options.Reconcile, firing.Reconcile)
+	var running []int64
+	var next time.Time
+	var fault string
+	for run.Sleep(ctx, run.Jitter(every)) == nil {
+		now, known, err := s.renew(ctx, d)
+		if err == nil && (!known || !slices.Equal(now, running) || time.Now().After(next)) {
+			s.tellReleases(d, now, running)
+			err = s.declareOnce(ctx, d)
+			running, next = now, time.Now().Add(run.Jitter(again))
+		}
+		if err = cmp.Or(err, d.by.faults); err == nil || ctx.Err() != nil {
+			fault = ""
+			continue
+		}
+		if text := err.Error(); text != fault {
+			s.engine.Calm().Warn("edda: manifests were not declared again", "owner", d.owner, "error", err)
+			fault = text
+		}
+	}
+	return nil
+}
+
+// tellReleases logs that programs of several releases run, or do no more.
+func (s *Scheduler) tellReleases(d declaration, now, before []int64) {
+	if slices.Equal(now, before) || len(now) < 2 && len(before) < 2 {
+		return
+	}
+	s.engine.Calm().Info("edda: programs of these releases declare manifests, and the last one decides", "owner",
+		d.owner, "releases", now, "release", d.by.release)
+}
+
+// declareWithin bounds what a program does about its declaration, as the loops of the engine are bounded.
+const declareWithin = 40 * time.Second
+
+func (s *Scheduler) renew(ctx context.Context, d declaration) (running []int64, known bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, declareWithin)
+	defer cancel()
+	err = s.pool.Row(ctx, s.sql.Get("renew_program"), d.by.id, d.owner, d.by.expires.Microseconds()).Scan(&known,
+		&running)
+	return running, known, err
+}
+
+// leave withdraws the declaration. If that fails, it expires.
+func (s *Scheduler) leave(ctx context.Context, d declaration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if _, err := s.pool.Exec(ctx, s.sql.Get("leave_program"), d.by.id); err != nil {
+		s.engine.Calm().Debug("edda: the declaration of a program was not withdrawn", "error", err)
 	}
 }
 

@@ -29,7 +29,11 @@ FROM unnest($2::text[], $3::int[], $4::boolean[], $5::int[], $6::text[]) u(name,
 WHERE g.name = u.name;
 
 -- name: disown_groups
-UPDATE :schema.manifest_group g SET owner = '', declared = NULL WHERE g.name = ANY ($1::text[]);
+-- declared stays: when the same is declared again, what an operator has set since then is still there.
+UPDATE :schema.manifest_group g SET owner = '' WHERE g.name = ANY ($1::text[]);
+
+-- name: adopt_groups
+UPDATE :schema.manifest_group g SET owner = $1 WHERE g.name = ANY ($2::text[]);
 
 -- name: stored_manifests
 -- Those that are declared, and those that the owner has declared before and does not any more.
@@ -37,7 +41,7 @@ SELECT m.id, m.name, m.owner, m.definition::text, coalesce(m.parent, ''), m.foll
     m.priority::int, m.overlap, m.retries,
        (extract(epoch FROM m.retry_delay) * 1000000)::bigint, (extract(epoch FROM m.retry_most) * 1000000)::bigint,
        coalesce((extract(epoch FROM m.timeout) * 1000000)::bigint, 0), m.kind, sha256(m.body), m.stopped,
-           m.orphaned_at IS NOT NULL, m.due
+           m.orphaned_at IS NOT NULL, m.removed_at, m.due
 FROM :schema.manifest m LEFT JOIN :schema.manifest_group g ON g.id = m.group_id
 WHERE m.id = ANY (ARRAY(
     SELECT d.id FROM :schema.manifest d WHERE d.name = ANY ($1::text[])
@@ -45,11 +49,13 @@ WHERE m.id = ANY (ARRAY(
     SELECT o.id FROM :schema.manifest o WHERE o.owner = $2 AND o.owner <> '' AND $3::boolean));
 
 -- name: ancestors
--- UNION ends it, should there be a circle.
+-- UNION ends it, should there be a circle. An orphan never succeeds again.
 WITH RECURSIVE up AS (
     SELECT m.name, m.parent, m.follows FROM :schema.manifest m WHERE m.name = ANY ($1::text[])
+        AND m.orphaned_at IS NULL
     UNION
-    SELECT m.name, m.parent, m.follows FROM up JOIN :schema.manifest m ON m.name = up.parent WHERE up.follows)
+    SELECT m.name, m.parent, m.follows FROM up JOIN :schema.manifest m ON m.name = up.parent
+        WHERE up.follows AND m.orphaned_at IS NULL)
 SELECT up.name, CASE WHEN up.follows THEN up.parent ELSE '' END FROM up;
 
 -- name: lock_manifests
@@ -79,7 +85,7 @@ LEFT JOIN :schema.manifest p ON p.name = u.parent AND u.follows;
 -- name: update_manifests
 -- What an operator has set stays: paused_at and reason.
 UPDATE :schema.manifest m
-SET owner = $1, version = m.version + 1, changed = clock_timestamp(), orphaned_at = NULL,
+SET owner = $1, version = m.version + 1, changed = clock_timestamp(), orphaned_at = NULL, removed_at = NULL,
     definition = u.definition::jsonb, parent = nullif(u.parent, ''), follows = u.follows, group_id = g.id,
         priority = u.priority,
     overlap = u.overlap, retries = u.retries, retry_delay = u.retry_delay * interval '1 microsecond',
@@ -101,8 +107,55 @@ WHERE m.name = u.name;
 UPDATE :schema.manifest f SET answered = 0 WHERE f.parent = ANY ($1::text[]) AND f.follows AND f.answered <> 0;
 
 -- name: orphan
-UPDATE :schema.manifest m SET orphaned_at = clock_timestamp(), live = false WHERE m.id = ANY ($1::bigint[])
-    AND m.orphaned_at IS NULL;
+-- By a declaration that leaves it out, or by a person ($2).
+UPDATE :schema.manifest m SET orphaned_at = coalesce(m.orphaned_at, clock_timestamp()), live = false,
+    removed_at = CASE WHEN $2::boolean THEN clock_timestamp() ELSE m.removed_at END
+WHERE m.id = ANY ($1::bigint[]) AND (m.orphaned_at IS NULL OR $2::boolean);
+
+-- name: enter_release
+-- Without a gap in the numbers: the caller holds the lock of changes.
+WITH known AS (
+    UPDATE :schema.manifest_release r SET seen = clock_timestamp() WHERE r.owner = $1 AND r.digest = $2
+    RETURNING r.number
+), made AS (
+    INSERT INTO :schema.manifest_release (owner, digest, manifests, sums, groups)
+    SELECT $1, $2, $3::text[], $4::text[], $5::text[] WHERE NOT EXISTS (SELECT FROM known) RETURNING number
+)
+SELECT k.number FROM known k UNION ALL SELECT m.number FROM made m;
+
+-- name: enter_program
+-- A program that was silent for too long keeps the time of its start.
+INSERT INTO :schema.manifest_program AS p (id, release, host, pid, started, expires)
+VALUES ($1, $2, $3, $4, coalesce($5::timestamptz, clock_timestamp()),
+    clock_timestamp() + $6::bigint * interval '1 microsecond')
+ON CONFLICT ON CONSTRAINT manifest_program_pkey DO UPDATE SET expires = excluded.expires
+RETURNING p.started;
+
+-- name: renew_program
+-- Whether its row is there, and which releases of the owner run.
+WITH renewed AS (
+    UPDATE :schema.manifest_program p SET expires = clock_timestamp() + $3::bigint * interval '1 microsecond'
+    WHERE p.id = $1 RETURNING p.release
+)
+SELECT EXISTS (SELECT FROM renewed), ARRAY(
+    SELECT r.number FROM :schema.manifest_release r WHERE r.owner = $2 AND (r.number = (SELECT w.release FROM renewed w)
+        OR EXISTS (SELECT FROM :schema.manifest_program p WHERE p.release = r.number AND p.expires > clock_timestamp()))
+    ORDER BY r.number);
+
+-- name: leave_program
+WITH gone AS (DELETE FROM :schema.manifest_program p WHERE p.id = $1 RETURNING p.release)
+UPDATE :schema.manifest_release r SET seen = clock_timestamp() FROM gone g WHERE r.number = g.release;
+
+-- name: rivals
+-- The other releases of an owner that run, or ran within the grace: whether each decides in place of this one, because
+-- it runs and has a larger number, and what it declares. A release that has no number yet will have the largest.
+SELECT l.runs AND r.number > coalesce((SELECT o.number FROM :schema.manifest_release o
+           WHERE o.owner = $1 AND o.digest = $2), r.number), r.manifests, r.groups
+FROM :schema.manifest_release r
+CROSS JOIN LATERAL (SELECT max(p.expires) AS until FROM :schema.manifest_program p WHERE p.release = r.number) p
+CROSS JOIN LATERAL (SELECT coalesce(p.until > clock_timestamp(), false) AS runs) l
+WHERE r.owner = $1 AND r.digest <> $2
+  AND (l.runs OR greatest(r.seen, p.until) > clock_timestamp() - $3::bigint * interval '1 microsecond');
 
 -- name: manifest_id
 SELECT m.id FROM :schema.manifest m WHERE m.name = $1;
@@ -267,7 +320,8 @@ FROM (
     ORDER BY m.name LIMIT $8) m
 LEFT JOIN LATERAL (SELECT g.id, g.name, g.most, g.paused_at, g.reason, g.paused_by FROM :schema.manifest_group g
     WHERE g.id = m.group_id LIMIT 1) g ON true
-LEFT JOIN LATERAL (SELECT p.name, p.succeeded FROM :schema.manifest p WHERE p.name = m.parent LIMIT 1) p ON true
+LEFT JOIN LATERAL (SELECT p.name, p.succeeded FROM :schema.manifest p WHERE p.name = m.parent
+    AND p.orphaned_at IS NULL LIMIT 1) p ON true
 LEFT JOIN LATERAL (SELECT o.state, o.ready FROM :schema.run o WHERE o.id = m.run LIMIT 1) o ON true
 LEFT JOIN LATERAL (SELECT h.error FROM :schema.run h WHERE h.id = m.held LIMIT 1) h ON true
 ORDER BY m.name;
@@ -294,6 +348,9 @@ SELECT :schema.run_check(ARRAY[$1::uuid], ARRAY[$2::int]);
 
 -- name: beat_attempt
 SELECT cardinality(:schema.run_beat(ARRAY[$1::uuid], ARRAY[$2::int]));
+
+-- name: schema_id
+SELECT s.value FROM :schema.settings s WHERE s.name = 'schema_id';
 
 -- name: end_attempt
 SELECT :schema.run_end(ARRAY[$1::uuid], ARRAY[$2::int], ARRAY[$3::text], ARRAY[$4::text]);

@@ -2,11 +2,18 @@ package scheduler
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -14,7 +21,7 @@ import (
 type Changes struct {
 	Created   []string
 	Changed   []Change
-	Orphaned  []string // declared no longer: it does not fire, and is deleted after a while unless it is declared again
+	Orphaned  []string // declared no longer: it does not fire until it is declared again
 	Unchanged []string
 	Groups    GroupChanges
 }
@@ -44,42 +51,152 @@ type declaration struct {
 	owner  string
 	groups []groupRow
 	rows   []row
-	prune  bool // what it leaves out is an orphan
+	prune  bool     // what it leaves out is an orphan
+	by     *program // nil for a declaration that no Scheduler makes
+	rivals rivals
+}
+
+// program is a Scheduler that runs with a declaration.
+type program struct {
+	id             saga.ID
+	started        time.Time // by the database's clock; zero before it is entered
+	release        int64     // the number of its declaration
+	grace, expires time.Duration
+	runs           bool  // it has declared its manifests, and does so again
+	faults         error // of the last declaration
+}
+
+// rivals are the other releases of the owner that programs run, or ran until lately.
+type rivals struct {
+	decided, decidedGroups map[string]bool // in place of this release, by one with a larger number that runs
+	kept, keptGroups       map[string]bool // declared by any of them, and so no orphan
 }
 
 // Sync stores what owner declares, in one transaction. A manifest that owner declared before and leaves out now becomes
-// an orphan: it no longer fires, keeps its due time, and comes back when it is declared again; after a grace period it
-// is deleted. Manifests of other owners are never changed: one of the same name is ErrOwned. What an operator has set
-// stays: a pause, and the cap or priority of a group whose declaration has not changed. A changed When begins anew;
-// other changes do not affect the next due time.
+// an orphan: it no longer fires, keeps its due time, and comes back when it is declared again; it is forgotten after
+// Options.Retention. Manifests of other owners are never changed: one of the same name is ErrOwned. What an operator
+// has set stays: a pause, and the cap or priority of a group whose declaration has not changed. A changed When begins
+// anew; other changes do not affect the next due time.
 //
 // An empty declaration changes nothing: a program that has lost its list must not stop everything. To remove the last
 // manifest of an owner, use Remove.
 //
 // Processes may call Sync at the same time: the calls run one after another, and those that find nothing to change
-// write nothing. Of two versions of a program, the one that starts last wins.
+// write nothing. Of two calls the later one wins. While a Scheduler of this owner runs, Sync neither changes nor
+// orphans a manifest that the Scheduler's release declares and that is in an older release here, and the Scheduler
+// restores its own within Options.Reconcile.
 func (s *Store) Sync(ctx context.Context, owner string, groups []Group, manifests []Manifest) (changes Changes,
 	err error) {
 	if len(groups)+len(manifests) == 0 {
 		return Changes{}, nil
 	}
 	d, err := s.declare(owner, groups, manifests)
-	if err != nil {
-		return Changes{}, fmt.Errorf("declare manifests of %q: %w", owner, err)
+	if err == nil {
+		changes, err = s.store(ctx, d)
 	}
-	err = s.alone(ctx, func(tx pgx.Tx) (err error) {
-		if changes, err = (declaring{s.tables, d, tx}).apply(ctx); err != nil {
-			return err
-		}
-		return s.audit.addDeclared(ctx, tx, audit.Change{Verb: "manifest.declare", Target: owner}, changes)
-	})
 	if err != nil {
 		return Changes{}, fmt.Errorf("declare manifests of %q: %w", owner, err)
 	}
 	return changes, nil
 }
 
-// Diff returns what Sync would change. It neither writes nor locks.
+// store writes a declaration, in which the rule of releases holds.
+func (t tables) store(ctx context.Context, d declaration) (changes Changes, err error) {
+	err = t.alone(ctx, func(tx pgx.Tx) (err error) {
+		d := declaring{t, d, tx}
+		if err := d.enter(ctx); err != nil {
+			return err
+		}
+		if d.rivals, err = d.readRivals(ctx); err != nil {
+			return err
+		}
+		if changes, err = d.apply(ctx); err != nil {
+			return err
+		}
+		return t.audit.addDeclared(ctx, tx, audit.Change{Verb: "manifest.declare", Target: d.owner}, changes)
+	})
+	return changes, err
+}
+
+// digest is the same for all processes of a release, in whatever order it names its manifests.
+func (d declaration) digest() []byte {
+	var lines []string
+	for _, g := range d.groups {
+		lines = append(lines, line(groupFile{g.Name, g}))
+	}
+	for _, r := range d.rows {
+		lines = append(lines, line(r.file()))
+	}
+	slices.Sort(lines)
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
+	return sum[:]
+}
+
+func line(of any) string {
+	text, _ := json.Marshal(of) // of what was marshalled before, or read from JSON
+	return string(text)
+}
+
+// enter makes the release, and the program that runs it, known to the programs of other releases.
+func (d declaring) enter(ctx context.Context) error {
+	manifests, sums, groups := []string{}, []string{}, []string{}
+	for _, r := range d.rows {
+		sum := sha256.Sum256([]byte(line(r.file())))
+		manifests, sums = append(manifests, r.name), append(sums, hex.EncodeToString(sum[:8]))
+	}
+	for _, g := range d.groups {
+		groups = append(groups, g.Name)
+	}
+	var number int64
+	err := d.tx.QueryRow(ctx, d.sql.Get("enter_release"), d.owner, d.digest(), manifests, sums, groups).Scan(&number)
+	if err != nil {
+		return fmt.Errorf("enter release: %w", err)
+	}
+	if d.by == nil {
+		return nil
+	}
+	host, _ := os.Hostname() // a host without a name is ""
+	var since *time.Time
+	if !d.by.started.IsZero() {
+		since = &d.by.started
+	}
+	started := time.Time{}
+	err = d.tx.QueryRow(ctx, d.sql.Get("enter_program"), d.by.id, number, host, os.Getpid(), since,
+		d.by.expires.Microseconds()).Scan(&started)
+	if err != nil {
+		return fmt.Errorf("enter program: %w", err)
+	}
+	d.by.started, d.by.release = started, number
+	return nil
+}
+
+func (d declaring) readRivals(ctx context.Context) (r rivals, err error) {
+	grace := time.Duration(0)
+	if d.by != nil {
+		grace = d.by.grace
+	}
+	rows, err := d.tx.Query(ctx, d.sql.Get("rivals"), d.owner, d.digest(), grace.Microseconds())
+	if err != nil {
+		return r, fmt.Errorf("read releases: %w", err)
+	}
+	r = rivals{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	decides, manifests, groups := false, []string{}, []string{}
+	_, err = pgx.ForEachRow(rows, []any{&decides, &manifests, &groups}, func() error {
+		for _, name := range manifests {
+			r.kept[name], r.decided[name] = true, r.decided[name] || decides
+		}
+		for _, name := range groups {
+			r.keptGroups[name], r.decidedGroups[name] = true, r.decidedGroups[name] || decides
+		}
+		return nil
+	})
+	if err != nil {
+		return r, fmt.Errorf("read releases: %w", err)
+	}
+	return r, nil
+}
+
+// Diff returns what the declaration changes when no other release of owner runs any more. It neither writes nor locks.
 func (s *Store) Diff(ctx context.Context, owner string, groups []Group, manifests []Manifest) (changes Changes,
 	err error) {
 	if len(groups)+len(manifests) == 0 {
@@ -98,7 +215,7 @@ func (t tables) compareOnly(ctx context.Context, d declaration) (changes Changes
 	err = pgx.BeginTxFunc(ctx, t.pool, readOnly, func(tx pgx.Tx) error {
 		todo, err := declaring{t, d, tx}.compare(ctx)
 		changes = todo.changes
-		return err
+		return errors.Join(err, todo.faults)
 	})
 	if err != nil {
 		return Changes{}, fmt.Errorf("compare manifests of %q: %w", d.owner, err)
@@ -129,8 +246,16 @@ type declaring struct {
 // apply makes the changes. The transaction holds the lock of changes.
 func (d declaring) apply(ctx context.Context) (Changes, error) {
 	todo, err := d.compare(ctx)
-	if err != nil || todo.changes.None() {
-		return todo.changes, err
+	if err != nil {
+		return Changes{}, err
+	}
+	if d.by != nil && d.by.runs {
+		d.by.faults = todo.faults // a program that runs keeps all its other manifests
+	} else if todo.faults != nil {
+		return Changes{}, todo.faults
+	}
+	if todo.changes.None() {
+		return todo.changes, nil
 	}
 	if err := d.writeGroups(ctx, todo); err != nil {
 		return Changes{}, err
@@ -152,6 +277,11 @@ func (d declaring) writeGroups(ctx context.Context, todo comparison) error {
 			return fmt.Errorf("change groups: %w", err)
 		}
 	}
+	if len(todo.adopted) > 0 {
+		if _, err := d.tx.Exec(ctx, d.sql.Get("adopt_groups"), d.owner, todo.adopted); err != nil {
+			return fmt.Errorf("take over groups: %w", err)
+		}
+	}
 	if left := todo.changes.Groups.Orphaned; len(left) > 0 {
 		if _, err := d.tx.Exec(ctx, d.sql.Get("disown_groups"), left); err != nil {
 			return fmt.Errorf("give up groups: %w", err)
@@ -169,7 +299,7 @@ func (d declaring) writeManifests(ctx context.Context, todo comparison) error {
 		return fmt.Errorf("lock manifests: %w", err)
 	}
 	if len(todo.orphans) > 0 {
-		if err := d.orphan(ctx, d.tx, todo.orphans); err != nil {
+		if err := d.orphan(ctx, d.tx, todo.orphans, false); err != nil {
 			return err
 		}
 	}
@@ -191,10 +321,11 @@ func (d declaring) writeManifests(ctx context.Context, todo comparison) error {
 	return nil
 }
 
-// toWrite is a row, and whether its schedule begins anew.
+// toWrite is a row, and whether its schedule begins anew, at the earliest at from.
 type toWrite struct {
 	row
 	afresh bool
+	from   time.Time
 }
 
 // columnsOf are the arguments of insert_manifests and update_manifests: a thousand manifests are one statement.
@@ -216,13 +347,20 @@ func columnsOf(owner string, now time.Time, rows []toWrite) []any {
 		delays[i], mosts[i], timeouts[i] = r.retryDelay.Microseconds(), r.retryMost.Microseconds(),
 			r.timeout.Microseconds()
 		bodies[i] = r.body
-		if due := r.plan.First(now); r.afresh && !due.IsZero() {
+		if due := r.plan.First(latest(now, r.from)); r.afresh && !due.IsZero() {
 			dues[i] = &due
 		}
 	}
 	return []any{owner, names, definitions, parents, follows, groups, priorities, overlaps, retries, delays, mosts,
 		timeouts, kinds, bodies,
 		stopped, dues, afresh}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // groupColumns are the arguments of insert_groups and update_groups.

@@ -15,7 +15,8 @@ func (m ManifestInfo) Waits() (reasons []string) {
 		add("Its definition cannot be read: %s.", m.read.fault)
 	}
 	if !m.Orphaned.IsZero() {
-		add("Nobody declares it any more, since %s: %q has left it out, or it was removed.", stamp(m.Orphaned), m.Owner)
+		add("It is an orphan since %s: no running program of %q declares it, or it was removed. It comes back with a "+
+			"program that starts and declares it.", stamp(m.Orphaned), m.Owner)
 	}
 	if m.Paused.Declared {
 		add("Its declaration says Paused.")

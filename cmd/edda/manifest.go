@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/internal/firing"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -31,7 +33,7 @@ manifest is a run.`,
 	}
 	c.AddCommand(t.list(), t.show(), t.next(), t.trigger(), t.pause(),
 		t.resume(),
-		t.backfill(), t.remove(), t.diff())
+		t.backfill(), t.remove(), t.diff(), t.releases())
 	return c
 }
 
@@ -70,6 +72,60 @@ firing, and empty if no clock decides it.`,
 	flags.StringVar(&f.After, "after", "", "continue after the manifest of this name")
 	flags.IntVar(&f.Limit, "limit", 100, "manifests, at most 1000")
 	return c
+}
+
+func (t manifests) releases() *cobra.Command {
+	owner := ""
+	c := &cobra.Command{
+		Use: "releases", Short: "Show which releases of a program declare manifests, and which of them decides",
+		Long: `Show the releases that run, and those that ran within the last hour: a release is one declaration of
+an owner. While programs of several releases of an owner run, the one with the largest number decides about a manifest
+that several of them declare. DECLARED OTHERWISE names the manifests of a release that the deciding one declares with
+other contents, DECLARED HERE ALONE those that the deciding one leaves out.`,
+		Example: `  edda manifest releases
+  edda manifest releases --owner shop --json | jq '.releases[] | select(.decides) | .programs'`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return t.schedule(c, func(ctx context.Context, _ *scheduler.Store) (view.View, error) {
+				schema, err := pg.ParseSchema(t.schemaName())
+				if err != nil {
+					return view.View{}, err
+				}
+				list, err := firing.Releases(ctx, t.pool, schema, owner)
+				return shownReleases(list), err
+			})
+		},
+	}
+	c.Flags().StringVar(&owner, "owner", "", "only those of this program")
+	return c
+}
+
+func shownReleases(all []firing.Release) view.View {
+	rows, shown := []view.Object{}, view.Table{Columns: strings.Split(
+		"RELEASE|OWNER|DECIDES|PROGRAMS|MANIFESTS|DECLARED OTHERWISE|DECLARED HERE ALONE|SINCE|SEEN", "|")}
+	for _, r := range all {
+		programs, hosts, decides := []view.Object{}, []string{}, ""
+		for _, p := range r.Programs {
+			programs = append(programs, view.Object{"host", p.Host, "pid", p.PID, "started", p.Started.UTC()})
+			hosts = append(hosts, fmt.Sprintf("%s:%d", p.Host, p.PID))
+		}
+		if r.Decides {
+			decides = "yes"
+		}
+		rows = append(rows, view.Object{"release", r.Number, "owner", r.Owner, "decides", r.Decides,
+			"since", r.First.UTC(), "seen", r.Seen.UTC(), "programs", programs,
+			"manifests", append([]string{}, r.Manifests...), "differs", append([]string{}, r.Differs...),
+			"alone", append([]string{}, r.Alone...)})
+		shown.Rows = append(shown.Rows, []string{strconv.FormatInt(r.Number, 10), r.Owner, decides,
+			fmt.Sprintf("%d %s", len(hosts), view.Shortened(strings.Join(hosts, " "), 60)),
+			strconv.Itoa(len(r.Manifests)), view.Shortened(strings.Join(r.Differs, " "), 60),
+			view.Shortened(strings.Join(r.Alone, " "), 60), view.Moment(r.First), view.Moment(r.Seen)})
+	}
+	v := view.View{JSON: view.Object{"releases", rows}, Parts: []view.Part{shown}}
+	if len(all) == 0 {
+		v.Parts = []view.Part{view.Line("No program has declared manifests within the last hour.")}
+	}
+	return v
 }
 
 func (t manifests) show() *cobra.Command {
@@ -187,9 +243,9 @@ group, or a dead run. That is not changed.`,
 func (t manifests) remove() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove MANIFEST", Short: "Make a manifest an orphan, which fires no more",
-		Long: `Make a manifest an orphan: it fires no more, its runs that were not sent yet are cancelled, and after
-some minutes a server deletes it with the record of its runs. A program that still declares it brings it back when it
-starts the next time.`,
+		Long: `Make a manifest an orphan: it fires no more, and its runs that were not sent yet are cancelled. It
+keeps what has fired and what people have set, until a server deletes it with the record of its runs, after 30 days. A
+program that declares it and starts later brings it back; one that runs does not.`,
 		Example: `  edda manifest remove night/settle`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

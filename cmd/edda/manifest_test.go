@@ -64,13 +64,21 @@ func TestManifestCommands(t *testing.T) {
 		"Nothing is due until 2034-03-25 02:00:00 CET.")
 	says(t, w.stable(w.want(exitDone, "manifest", "show", "night/report", "--body").out), "when night/settle succeeds",
 		`"day": "today"`)
-	says(t, w.stable(w.want(exitDone, "manifest", "remove", "tidy").out), "state orphan", "Nobody declares it any more")
+	says(t, w.stable(w.want(exitDone, "manifest", "remove", "tidy").out), "state orphan", "It is an orphan since")
 	for _, args := range [][]string{{"show"}, {"next"}, {"trigger"}, {"resume"}, {"remove"}, {"pause", "--reason", "r"},
 		{"backfill", "--from", "2h", "--until", "1h"}} {
 		says(t, w.want(exitNotFound, append([]string{"manifest"}, append(args, "night/setle")...)...).err,
 			"there is no such manifest", "edda manifest list")
 	}
 	says(t, w.want(exitNotFound, "manifest", "trigger", "tidy").err, "orphan")
+	w.exec(`INSERT INTO edda.manifest_program (id, release, host, pid, expires)
+		SELECT gen_random_uuid(), number, 'pod', 7, now() + interval '1 hour' FROM edda.manifest_release;
+		INSERT INTO edda.manifest_release (owner, digest, manifests, sums, groups)
+		VALUES ('shop', '', '{night/settle,added}', '{other,x}', '{}')`)
+	w.prints(w.want(exitDone, "manifest", "releases").out, `
+		| RELEASE OWNER DECIDES PROGRAMS MANIFESTS DECLARED OTHERWISE DECLARED HERE ALONE SINCE SEEN
+		| 2 shop - 0 2 night/settle added TIME TIME
+		| 1 shop yes 1 pod:7 3 - - TIME TIME`)
 	var shown manifestJSON
 	w.decode(&shown, "manifest", "show", "night/settle", "--json")
 	if shown.Manifest != "night/settle" || shown.State != "live" || shown.Due == nil || shown.RunTimeout == nil ||

@@ -114,7 +114,7 @@ func TestNotificationWakesTheEvaluator(t *testing.T) {
 func TestOrphanThatComesBackDuringASweepStays(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(2)
-	w.exec("UPDATE :schema.manifest SET orphaned_at = now() - interval '6 minutes', live = false")
+	w.exec("UPDATE :schema.manifest SET orphaned_at = now() - interval '31 days', live = false")
 	s := w.scheduler()
 	term := w.term(s, "a")
 	once := func(step func(context.Context, pgx.Tx) (int, int, error)) (done int) {

@@ -203,8 +203,9 @@ func TestLostAttemptIsFenced(t *testing.T) {
 	}
 }
 
-// An orphan is deleted after its grace, its runs before it; one that came back or whose run is not over stays.
-func TestOrphansAreDeletedAfterTheirGrace(t *testing.T) {
+// An orphan is forgotten when its runs would be, its runs before it; one that came back or whose run is not over stays.
+// If there are too many, the oldest go sooner, but never within their grace.
+func TestOrphansAreForgottenWithTheirRuns(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(5)
 	s := w.scheduler()
@@ -213,17 +214,54 @@ func TestOrphansAreDeletedAfterTheirGrace(t *testing.T) {
 	for _, m := range []string{"m1", "m3", "m4", "m5"} {
 		w.end(m, "succeeded")
 	}
-	w.exec(`UPDATE :schema.manifest SET orphaned_at = now() - CASE name WHEN 'm3' THEN interval '4 minutes'
-		ELSE interval '6 minutes' END, live = false WHERE name <> 'm4'`)
+	w.exec(`UPDATE :schema.manifest SET orphaned_at = now() - CASE name WHEN 'm3' THEN interval '29 days'
+		ELSE interval '31 days' END, live = false WHERE name <> 'm4'`)
 	w.exec("DELETE FROM :schema.run r USING :schema.manifest m WHERE m.id = r.manifest_id AND m.name = 'm5'")
 	term := w.term(s, "a")
-	for range 2 {
-		if err := s.sweeper.sweep(t.Context(), term); err != nil {
-			t.Fatal(err)
+	sweep := func() {
+		t.Helper()
+		for range 2 {
+			if err := s.sweeper.sweep(t.Context(), term); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+	sweep()
 	if got := w.text("SELECT string_agg(name, ' ' ORDER BY name) FROM :schema.manifest"); got != "m2 m3 m4" {
-		t.Errorf("left: %s, want m2 (its run is active), m3 (in its grace) and m4 (declared)", got)
+		t.Errorf("left: %s, want m2 (its run is active), m3 (its runs are kept) and m4 (declared)", got)
+	}
+	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, live, orphaned_at)
+		SELECT 'o' || n, '{}', 'ping', '', false, now() - CASE WHEN n <= 9995 THEN interval '1 hour' + n * interval '1 s'
+			ELSE interval '4 minutes' END FROM generate_series(1, 10010) n`)
+	sweep()
+	if got := w.text("SELECT count(*) || ' ' || count(*) FILTER (WHERE name = 'm3') || ' ' || count(*) FILTER (WHERE " +
+		"orphaned_at > now() - interval '5 minutes') FROM :schema.manifest WHERE name <> 'm2' AND orphaned_at IS NOT " +
+		"NULL"); got != "10000 0 15" {
+		t.Errorf("left: %s, want 10,000, without m3, the oldest, and with the 15 within their grace", got)
+	}
+}
+
+// A release keeps its number as long as an orphan is kept, and of each owner the last hundred; a program that ended
+// without a word is forgotten, and its release was seen until then.
+func TestReleasesAreForgotten(t *testing.T) {
+	w := loopsOpen(t)
+	w.exec(`INSERT INTO :schema.manifest_release (owner, digest, manifests, sums, groups, seen)
+		SELECT 'shop', ('r' || n)::bytea, '{}', '{}', '{}', now() - CASE n WHEN 101 THEN interval '31 days'
+			WHEN 2 THEN interval '31 days' ELSE interval '6 minutes' END FROM generate_series(1, 103) n`)
+	w.exec(`INSERT INTO :schema.manifest_program (id, release, host, pid, expires)
+		SELECT gen_random_uuid(), r.number, 'h', 1, now() + CASE r.digest WHEN 'r2' THEN interval '1 minute'
+			ELSE interval '-2 minutes' END FROM :schema.manifest_release r WHERE r.digest IN ('r2', 'r3')`)
+	s := w.scheduler()
+	if err := s.sweeper.sweep(t.Context(), w.term(s, "a")); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.text("SELECT string_agg(convert_from(r.digest, 'UTF8'), ' ' ORDER BY r.number) FILTER (WHERE " +
+		"r.number < 5 OR r.number > 100) FROM :schema.manifest_release r"); got != "r2 r3 r4 r102 r103" {
+		t.Errorf("left: %s, want r2 (it runs), r3 (it ran within the grace), and neither r1 (one too many) nor r101 (old)",
+			got)
+	}
+	if n := w.count("SELECT count(*) FROM :schema.manifest_program"); n != 1 {
+		t.Errorf("%d programs are left, want the one that runs", n)
 	}
 }
 

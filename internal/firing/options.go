@@ -34,14 +34,20 @@ const (
 	longestKept     = 100 * 365 * 24 * time.Hour
 )
 
+// Defaults that package scheduler uses too.
+const (
+	Reconcile   = time.Minute
+	OrphanGrace = 5 * time.Minute
+)
+
 func (o Options) withDefaults() (Options, error) {
 	var f option.Faults
 	f.Duration("Evaluate", &o.Evaluate, time.Second, 0, longestPoll)
 	f.Duration("Dispatch", &o.Dispatch, time.Second, 0, longestPoll)
-	f.Duration("Reconcile", &o.Reconcile, time.Minute, 0, longestPoll)
+	f.Duration("Reconcile", &o.Reconcile, Reconcile, 0, longestPoll)
 	f.Duration("Clean", &o.Clean, time.Minute, 0, longestPoll)
 	f.Duration("Retention", &o.Retention, 30*24*time.Hour, 0, longestKept)
-	f.Duration("OrphanGrace", &o.OrphanGrace, 5*time.Minute, 0, longestKept)
+	f.Duration("OrphanGrace", &o.OrphanGrace, OrphanGrace, 0, longestKept)
 	f.Duration("LostAfter", &o.LostAfter, 5*time.Minute, 0, longestKept)
 	f.Int("MaxActive", &o.MaxActive, 0, 0, 1_000_000)
 	f.Int("MaxConcurrentDispatch", &o.MaxConcurrentDispatch, 1, 0, mostDispatchers)

@@ -16,6 +16,9 @@ const (
 	repairRows = 1000 // that one statement repairs
 	repairMost = 100  // statements of a step in one sweep, so that the next step has its turn
 	orphanRows = 100
+
+	mostOrphans  = 10_000 // that are kept
+	mostReleases = 100    // of an owner, of those that no program runs with
 )
 
 // Swept is about one reconciliation.
@@ -73,6 +76,8 @@ func (s *sweeper) sweep(ctx context.Context, t lease.Term) error {
 		{"remind followers", s.remind},
 		{"delete the runs of orphans", s.emptyOrphans},
 		{"delete orphans", s.dropOrphans},
+		{"forget programs that ended without a word", s.buryPrograms},
+		{"forget releases", s.forgetReleases},
 	} {
 		err := s.repeat(ctx, t, step.what, step.once)
 		if errors.Is(err, lease.ErrFenced) || ctx.Err() != nil {
@@ -135,13 +140,30 @@ func (s *sweeper) remind(ctx context.Context, tx pgx.Tx) (done, full int, err er
 	return done, done, nil
 }
 
+// kept is how long an orphan keeps what has fired and what people have set, and a release its number.
+func (s *sweeper) kept() time.Duration { return max(s.options.Retention, s.options.OrphanGrace) }
+
+func (s *sweeper) forgottenBefore(ctx context.Context, tx pgx.Tx) (at time.Time, err error) {
+	err = tx.QueryRow(ctx, s.sql.Get("forgotten_before"), s.kept().Microseconds(),
+		s.options.OrphanGrace.Microseconds(), mostOrphans).Scan(&at)
+	return at, err
+}
+
 func (s *sweeper) emptyOrphans(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
-	tag, err := tx.Exec(ctx, s.sql.Get("empty_orphan"), s.options.OrphanGrace.Microseconds(), repairRows)
+	before, err := s.forgottenBefore(ctx, tx)
+	if err != nil {
+		return 0, 0, err
+	}
+	tag, err := tx.Exec(ctx, s.sql.Get("empty_orphan"), before, repairRows)
 	return int(tag.RowsAffected()), repairRows, err
 }
 
 func (s *sweeper) dropOrphans(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
-	rows, err := tx.Query(ctx, s.sql.Get("drop_orphan"), s.options.OrphanGrace.Microseconds(), orphanRows)
+	before, err := s.forgottenBefore(ctx, tx)
+	if err != nil {
+		return 0, 0, err
+	}
+	rows, err := tx.Query(ctx, s.sql.Get("drop_orphan"), before, orphanRows)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -150,4 +172,15 @@ func (s *sweeper) dropOrphans(ctx context.Context, tx pgx.Tx) (done, full int, e
 		s.log.Info("edda: an orphaned manifest was deleted", "manifest", name)
 	}
 	return len(names), orphanRows, err
+}
+
+func (s *sweeper) buryPrograms(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
+	err = tx.QueryRow(ctx, s.sql.Get("bury_programs"), repairRows).Scan(&done)
+	return done, repairRows, err
+}
+
+func (s *sweeper) forgetReleases(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
+	tag, err := tx.Exec(ctx, s.sql.Get("forget_releases"), s.kept().Microseconds(),
+		s.options.OrphanGrace.Microseconds(), mostReleases, repairRows)
+	return int(tag.RowsAffected()), repairRows, err
 }

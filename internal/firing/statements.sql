@@ -221,12 +221,18 @@ WITH page AS MATERIALIZED (
 ), told AS (UPDATE :schema.manifest f SET due = b.due FROM behind b WHERE f.id = b.id RETURNING 1)
 SELECT (SELECT count(*) FROM told), count(*), coalesce(max(page.id), 0) FROM page;
 
+-- name: forgotten_before
+-- Orphans of before this moment are forgotten: those that are older than what is kept, and if there are too many the
+-- oldest, but none within the grace.
+SELECT greatest(clock_timestamp() - $1::bigint * interval '1 microsecond', (
+    SELECT least(o.orphaned_at, clock_timestamp() - $2::bigint * interval '1 microsecond') FROM :schema.manifest o
+    WHERE o.orphaned_at IS NOT NULL ORDER BY o.orphaned_at DESC OFFSET $3 LIMIT 1));
+
 -- name: empty_orphan
--- The runs of a manifest that nobody declares any more go first, so many at a time. Whoever has declared it again in
--- the meantime keeps it, and what is not over stays.
+-- The runs of a manifest that is forgotten go first, so many at a time. Whoever has declared it again in the meantime
+-- keeps it, and what is not over stays.
 WITH alone AS MATERIALIZED (
-    SELECT m.id FROM :schema.manifest m
-    WHERE m.orphaned_at <= (SELECT clock_timestamp()) - $1::bigint * interval '1 microsecond'
+    SELECT m.id FROM :schema.manifest m WHERE m.orphaned_at <= $1::timestamptz
     ORDER BY m.orphaned_at, m.id FOR NO KEY UPDATE SKIP LOCKED
 ), old AS MATERIALIZED (
     SELECT r.id FROM alone a CROSS JOIN LATERAL (
@@ -239,12 +245,39 @@ DELETE FROM :schema.run r USING old o WHERE r.id = o.id;
 DELETE FROM :schema.manifest m
 WHERE m.id = ANY (ARRAY(
         SELECT o.id FROM :schema.manifest o
-        WHERE o.orphaned_at <= (SELECT clock_timestamp()) - $1::bigint * interval '1 microsecond'
+        WHERE o.orphaned_at <= $1::timestamptz
           AND NOT EXISTS (SELECT FROM :schema.run r WHERE r.manifest_id = o.id)
         ORDER BY o.orphaned_at, o.id LIMIT $2 FOR UPDATE SKIP LOCKED))
-  AND m.orphaned_at <= clock_timestamp() - $1::bigint * interval '1 microsecond'
+  AND m.orphaned_at <= $1::timestamptz
   AND NOT EXISTS (SELECT FROM :schema.run r WHERE r.manifest_id = m.id)
 RETURNING m.name;
+
+-- name: bury_programs
+-- Programs that ended without a word. Their releases were seen when their time was over.
+WITH gone AS (
+    DELETE FROM :schema.manifest_program p WHERE p.id = ANY (ARRAY(
+        SELECT x.id FROM :schema.manifest_program x WHERE x.expires < clock_timestamp() - interval '1 minute'
+        LIMIT $1 FOR UPDATE SKIP LOCKED))
+    RETURNING p.release, p.expires
+), last AS (
+    SELECT g.release, max(g.expires) AS seen FROM gone g GROUP BY g.release
+), told AS (
+    UPDATE :schema.manifest_release r SET seen = greatest(r.seen, l.seen) FROM last l WHERE r.number = l.release)
+SELECT count(*) FROM gone;
+
+-- name: forget_releases
+-- Releases that no program has run with for as long as runs are kept ($1), and of each owner all but the last few ($3),
+-- unless they ran within the grace ($2).
+DELETE FROM :schema.manifest_release r
+WHERE r.number = ANY (ARRAY(
+        SELECT x.number FROM (
+            SELECT o.number, o.seen, row_number() OVER (PARTITION BY o.owner ORDER BY o.number DESC) AS place
+            FROM :schema.manifest_release o) x
+        WHERE x.seen <= clock_timestamp() - $1::bigint * interval '1 microsecond'
+           OR x.place > $3 AND x.seen <= clock_timestamp() - $2::bigint * interval '1 microsecond'
+        LIMIT $4))
+  AND r.seen <= clock_timestamp() - least($1::bigint, $2::bigint) * interval '1 microsecond'
+  AND NOT EXISTS (SELECT FROM :schema.manifest_program p WHERE p.release = r.number);
 
 -- name: clean
 DELETE FROM :schema.run r WHERE r.id = ANY (ARRAY(
@@ -255,3 +288,19 @@ DELETE FROM :schema.run r WHERE r.id = ANY (ARRAY(
 -- name: probe
 SELECT count(*) FROM (SELECT FROM :schema.manifest m, :schema.run r WHERE m.id = 0 AND r.manifest_id = m.id
     AND r.attempt = 0) x;
+
+-- name: releases
+-- The releases that run, and those that ran within the last hour, by their owner, the newest first, with the programs
+-- of each.
+SELECT r.owner, r.number, r.first, greatest(r.seen, (SELECT max(p.expires) FROM :schema.manifest_program p
+           WHERE p.release = r.number AND p.expires < clock_timestamp())), r.manifests, r.sums,
+       ARRAY(SELECT p.host FROM :schema.manifest_program p
+           WHERE p.release = r.number AND p.expires > clock_timestamp() ORDER BY p.started, p.id LIMIT 100),
+       ARRAY(SELECT p.pid FROM :schema.manifest_program p
+           WHERE p.release = r.number AND p.expires > clock_timestamp() ORDER BY p.started, p.id LIMIT 100),
+       ARRAY(SELECT p.started FROM :schema.manifest_program p
+           WHERE p.release = r.number AND p.expires > clock_timestamp() ORDER BY p.started, p.id LIMIT 100)
+FROM :schema.manifest_release r
+WHERE ($1 = '' OR r.owner = $1) AND (r.seen > clock_timestamp() - interval '1 hour'
+    OR EXISTS (SELECT FROM :schema.manifest_program p WHERE p.release = r.number AND p.expires > clock_timestamp()))
+ORDER BY r.owner, r.number DESC LIMIT 200;

@@ -16,7 +16,8 @@ GRANT SELECT ON :tables TO :role;
 GRANT INSERT, UPDATE, DELETE ON :schema.saga, :schema.record, :schema.discarded, :schema.sent_id, :schema.lane,
     :schema.slot, :schema.ticket,
     :schema.saga_counter, :schema.dead_letter_job, :schema.session, :schema.in_flight, :schema.suspect,
-    :schema.manifest_group, :schema.manifest, :schema.run, :schema.run_attempt TO :role;
+    :schema.manifest_group, :schema.manifest, :schema.manifest_release, :schema.manifest_program, :schema.run,
+    :schema.run_attempt TO :role;
 GRANT INSERT, DELETE ON :schema.subscription, :schema.dead_letter, :schema.dead_letter_sent, :schema.saga_item,
     :schema.audit TO :role;
 GRANT INSERT, UPDATE, DELETE ON :schema.parked TO :role; -- UPDATE for its row locks
@@ -86,7 +87,8 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
     :schema.lane, :schema.parked, :schema.lease, :schema.concurrency_limit, :schema.slot, :schema.ticket,
         :schema.saga_counter,
     :schema.audit, :schema.endpoint_setting, :schema.session, :schema.in_flight, :schema.suspect,
-    :schema.manifest_group, :schema.manifest, :schema.run, :schema.run_attempt, :schema.ring,
+    :schema.manifest_group, :schema.manifest, :schema.manifest_release, :schema.manifest_program, :schema.run,
+    :schema.run_attempt, :schema.ring,
     :schema.inbox, :schema.inbox_0, :schema.inbox_1, :schema.inbox_2, :schema.inbox_3,
     :schema.outbox, :schema.outbox_0, :schema.outbox_1, :schema.outbox_2, :schema.outbox_3,
     :schema.history, :schema.history_0, :schema.history_1, :schema.history_2, :schema.history_3,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/eddaui/internal/words"
+	"github.com/edda-go/edda/internal/firing"
 	"github.com/edda-go/edda/internal/view"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -22,6 +23,7 @@ type schedulesPage struct {
 	After     string
 	Counts    scheduler.RunCounts
 	Groups    []groupRow
+	Releases  []firing.Release // of owners of which several run
 
 	shown view.Object
 }
@@ -70,7 +72,25 @@ func (s *Source) Schedules(ctx context.Context, a Ask) (Page, error) {
 	for _, g := range groups {
 		p.Groups = append(p.Groups, groupRow{g, act.ManifestGroup(g)})
 	}
+	if err != nil {
+		return nil, err
+	}
+	p.Releases, err = releasesBeside(ctx, s)
 	return p, err
+}
+
+// releasesBeside are the releases of owners of which several run at this moment.
+func releasesBeside(ctx context.Context, s *Source) ([]firing.Release, error) {
+	all, err := firing.Releases(ctx, s.Pool, s.Schema, "")
+	running := map[string]int{}
+	for _, r := range all {
+		if len(r.Programs) > 0 {
+			running[r.Owner]++
+		}
+	}
+	return slices.DeleteFunc(all, func(r firing.Release) bool {
+		return running[r.Owner] < 2 || len(r.Programs) == 0
+	}), err
 }
 
 // manifestPage is the page of one manifest.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/secret"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/flow"
@@ -26,6 +27,7 @@ import (
 type Source struct {
 	Op        *operate.Operator
 	Pool      *pgxpool.Pool
+	Schema    pg.Schema
 	Scheduler *scheduler.Store  // nil: there are no schedules
 	Leases    *scheduler.Leases // nil: leases are not shown
 	Vitals    *vitals.Reader    // one for all looks: it compares them
