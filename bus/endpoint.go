@@ -307,8 +307,9 @@ func (e *Endpoint) connections() int {
 
 // resolved is what Run reads from the database before it takes a message.
 type resolved struct {
-	queue   *queue.Queue
-	planner [6]string // the planner settings of a session, restored for a user's handler
+	queue    *queue.Queue
+	schemaID string
+	planner  [6]string // the planner settings of a session, restored for a user's handler
 }
 
 // check checks everything that needs the database.
@@ -334,7 +335,7 @@ func (e *Endpoint) check(ctx context.Context) (resolved, error) {
 	if err != nil {
 		return resolved{}, err
 	}
-	g := resolved{queue: known.ByID[id]}
+	g := resolved{queue: known.ByID[id], schemaID: known.SchemaID}
 	g.planner, err = b.look(ctx, e.workerConfig())
 	return g, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/report"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/wake"
 	"github.com/jackc/pgx/v5"
@@ -27,7 +28,7 @@ type consumer interface {
 
 // consume runs the engine, and the loops that every endpoint needs.
 func (e *Endpoint) consume(ctx context.Context, pool *pg.Pool) error {
-	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	work, cancel := context.WithCancelCause(report.WithKey(context.WithoutCancel(ctx), e.resolved.schemaID))
 	defer cancel(nil)
 	e.alarm = wake.NewAlarm(e.options.Poll)
 	engine := e.newConsumer(pool)

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/report"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -268,7 +270,10 @@ func (t tables) retryOne(ctx context.Context, tx pgx.Tx, run saga.ID, note strin
 
 // Reports take what became of runs whose work goes on elsewhere, after a handler has called bus.Context.LeaveRun. Safe
 // for concurrent use.
-type Reports struct{ tables }
+type Reports struct {
+	tables
+	schemaID atomic.Pointer[string] // once it was read
+}
 
 // NewReports makes Reports for a schema; "" is "edda". It does not use the pool yet.
 func NewReports(pool *pgxpool.Pool, schema string) (*Reports, error) {
@@ -276,12 +281,15 @@ func NewReports(pool *pgxpool.Pool, schema string) (*Reports, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reports{s.tables}, nil
+	return &Reports{tables: s.tables}, nil
 }
 
 // Beat is a sign of life: give one at least every third of Options.LostAfter. ErrNotCurrent if the attempt is over: the
 // work may stop, and its end will not count.
 func (r *Reports) Beat(ctx context.Context, run saga.ID, attempt int) error {
+	if err := r.believes(ctx, run, attempt); err != nil {
+		return fmt.Errorf("beat of run %s, attempt %d: %w", run, attempt, pgerr.Explain(err))
+	}
 	current := 0
 	err := r.pool.Row(ctx, r.sql.Get("beat_attempt"), run, attempt).Scan(&current)
 	if err == nil && current == 0 {
@@ -306,6 +314,10 @@ func (r *Reports) End(ctx context.Context, run saga.ID, attempt int, failure err
 			outcome = runs.Dead
 		}
 	}
+	doubt := r.believes(ctx, run, attempt) // outside of the transaction: it may need a connection of its own
+	if doubt != nil && !errors.Is(doubt, report.ErrNoToken) {
+		return fmt.Errorf("end run %s, attempt %d: %w", run, attempt, pgerr.Explain(doubt))
+	}
 	err := r.change(ctx, func(tx pgx.Tx) error {
 		var answers []int32
 		if err := tx.QueryRow(ctx, r.sql.Get("check_attempt"), run, attempt).Scan(&answers); err != nil {
@@ -317,6 +329,9 @@ func (r *Reports) End(ctx context.Context, run saga.ID, attempt int, failure err
 		case runs.Over:
 			return r.endedSo(ctx, tx, run, attempt, outcome)
 		}
+		if doubt != nil {
+			return doubt
+		}
 		if _, err := tx.Exec(ctx, r.sql.Get("end_attempt"), run, attempt, outcome, text); err != nil {
 			return err
 		}
@@ -324,6 +339,25 @@ func (r *Reports) End(ctx context.Context, run saga.ID, attempt int, failure err
 	})
 	if err != nil {
 		return fmt.Errorf("end run %s, attempt %d: %w", run, attempt, pgerr.Explain(err))
+	}
+	return nil
+}
+
+// believes returns report.ErrNoToken where a report needs the token of its attempt, and has not got it.
+func (r *Reports) believes(ctx context.Context, run saga.ID, attempt int) error {
+	if !report.NeedsToken(ctx) {
+		return nil
+	}
+	key := r.schemaID.Load()
+	if key == nil {
+		key = new(string)
+		if err := r.pool.Row(ctx, r.sql.Get("schema_id")).Scan(key); err != nil {
+			return err
+		}
+		r.schemaID.Store(key)
+	}
+	if !report.Proves(ctx, *key, run, attempt) {
+		return report.ErrNoToken
 	}
 	return nil
 }

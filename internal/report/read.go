@@ -18,12 +18,13 @@ type Run struct {
 	Attempt  int
 	Manifest string
 	Due      time.Time
+	Token    string // of Token; "" is none
 }
 
 // Names are the names under which a submission has its run.
 type Names struct {
-	Kind                       string // of the names, in errors
-	ID, Attempt, Manifest, Due string
+	Kind                              string // of the names, in errors
+	ID, Attempt, Manifest, Due, Token string
 }
 
 var errNone = errors.New("it is no submission of a run")
@@ -49,15 +50,18 @@ func (n Names) Read(get func(name string) string) (Run, error) {
 	if err != nil {
 		return wrong(n.Due, "a time as in RFC 3339")
 	}
-	return Run{ID: id, Attempt: attempt, Manifest: manifest, Due: due}, nil
+	return Run{ID: id, Attempt: attempt, Manifest: manifest, Due: due, Token: get(n.Token)}, nil
 }
 
 // Write writes what Read reads.
-func (n Names) Write(set func(name, value string), f *saga.Fire) {
+func (n Names) Write(set func(name, value string), f *saga.Fire, token string) {
 	set(n.ID, f.Run.String())
 	set(n.Attempt, strconv.Itoa(f.Attempt))
 	set(n.Manifest, f.Manifest)
 	set(n.Due, f.Due.Format(time.RFC3339Nano))
+	if token != "" {
+		set(n.Token, token)
+	}
 }
 
 // ParseAttempt reads the number of an attempt. ok is false for a text that is none.

@@ -14,15 +14,17 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-var names = report.Names{Kind: "header", ID: "run", Attempt: "attempt", Manifest: "manifest", Due: "due"}
+var names = report.Names{Kind: "header", ID: "run", Attempt: "attempt", Manifest: "manifest", Due: "due",
+	Token: "token"}
 
 func TestNamesReadWhatTheyWrite(t *testing.T) {
 	t.Parallel()
 	fire := saga.Fire{Run: saga.ID{7}, Attempt: 1<<31 - 1, Manifest: "reports", Due: time.Unix(1e9, 1).UTC()}
 	kept := map[string]string{}
-	names.Write(func(name, value string) { kept[name] = value }, &fire)
+	names.Write(func(name, value string) { kept[name] = value }, &fire, "secret")
 	got, err := names.Read(func(name string) string { return kept[name] })
-	want := report.Run{ID: fire.Run, Attempt: fire.Attempt, Manifest: fire.Manifest, Due: fire.Due}
+	want := report.Run{ID: fire.Run, Attempt: fire.Attempt, Manifest: fire.Manifest, Due: fire.Due,
+		Token: "secret"}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}

@@ -73,6 +73,7 @@ func (c *Client) post(ctx context.Context, r Run, what string, body []byte) erro
 		request.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set(headers.Token, r.Token)
 	client := standardClient
 	if c.HTTP != nil {
 		client = clientOf(c.HTTP)
@@ -90,7 +91,8 @@ func (c *Client) post(ctx context.Context, r Run, what string, body []byte) erro
 		return backoff.Permanent(fmt.Errorf("%s of run %s: %w", what, r.ID, ErrOver))
 	default:
 		err := fmt.Errorf("%s of run %s: %s answered %s: %s", what, r.ID, request.URL.Redacted(), answer.Status, text)
-		if code == http.StatusBadRequest || code == http.StatusRequestEntityTooLarge {
+		switch code {
+		case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
 			return backoff.Permanent(err)
 		}
 		return err // also a 404 of a proxy, during a deploy

@@ -38,6 +38,7 @@
 //
 // # Access
 //
-// NewHandler checks no identity: put it behind what guards your other routes. The id of a run is a random UUID, but it
-// is no secret.
+// A report needs the token that the submission of its attempt carried: a program ends only the attempts that were
+// submitted to it. NewHandler checks no other identity: put it behind what guards your other routes. The id of a run is
+// a random UUID, but it is no secret.
 package remote

@@ -22,9 +22,9 @@ type HandlerOptions struct {
 //	POST /runs/{run}/{attempt}/end   {"outcome": "succeeded"}, or "failed" or "dead" with an "error"
 //
 // It answers 204 when that is committed; 400 for a request that is not understood, and 413 for one of more than 64 KiB;
-// 409 if the attempt is over, and 410 if there is no such run; 503 if the database is away, after which the request may
-// be made again. It checks no identity: put it behind what guards your other routes. NewHandler panics if reports is
-// nil.
+// 409 if the attempt is over, and 410 if there is no such run; 422 without the token of the attempt in the header
+// Edda-Run-Token, as it came with the submission; 503 if the database is away, after which the request may be made
+// again. It checks no other identity: put it behind what guards your other routes. NewHandler panics if reports is nil.
 func NewHandler(reports *scheduler.Reports, o HandlerOptions) http.Handler {
 	if reports == nil {
 		panic("remote.NewHandler: the reports are nil: make them with scheduler.NewReports")
@@ -55,7 +55,11 @@ func (h handler) end(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.answer(w, r, func(ctx context.Context, run saga.ID, attempt int) error {
-		return h.reports.End(ctx, run, attempt, failure)
+		err := h.reports.End(ctx, run, attempt, failure)
+		if err == nil && failure != nil {
+			h.log.Warn("edda: a run failed in another program", "run", run, "attempt", attempt, "error", failure)
+		}
+		return err
 	})
 }
 
@@ -81,7 +85,7 @@ func (h handler) answer(w http.ResponseWriter, r *http.Request,
 		http.Error(w, "want /runs/{run}/{attempt}/…: a UUID and a number from 1", http.StatusBadRequest)
 		return
 	}
-	err = do(r.Context(), run, attempt)
+	err = do(report.WithToken(r.Context(), r.Header.Get(headers.Token)), run, attempt)
 	switch {
 	case err == nil:
 		w.WriteHeader(http.StatusNoContent)
@@ -89,6 +93,9 @@ func (h handler) answer(w http.ResponseWriter, r *http.Request,
 		http.Error(w, scheduler.ErrNoRun.Error(), http.StatusGone) // a 404 is that of another address
 	case errors.Is(err, scheduler.ErrNotCurrent):
 		http.Error(w, scheduler.ErrNotCurrent.Error(), http.StatusConflict)
+	case errors.Is(err, report.ErrNoToken):
+		h.log.Warn("edda: a report without the token of its attempt was refused", "run", run, "attempt", attempt)
+		http.Error(w, report.ErrNoToken.Error(), http.StatusUnprocessableEntity)
 	default:
 		h.log.Warn("edda: a report on a run was not written", "run", run, "attempt", attempt, "error", err)
 		http.Error(w, "the report was not written: try again", http.StatusServiceUnavailable)

@@ -17,6 +17,47 @@ import (
 	"github.com/edda-go/edda/scheduler/remote"
 )
 
+// A report counts with the token that the submission of its attempt carried. Without it anybody who has the id of a run
+// could end it, also while a handler here has its message in hand.
+func TestReportNeedsTheTokenOfItsAttempt(t *testing.T) {
+	w := open(t, time.Hour)
+	id := w.trigger()
+	first := w.next()
+	w.untilDone()
+	for name, r := range map[string]remote.Run{
+		"no token":       {ID: id, Attempt: 1},
+		"a wrong token":  {ID: id, Attempt: 1, Token: strings.Repeat("A", len(first.Token))},
+		"half of it":     {ID: id, Attempt: 1, Token: first.Token[:len(first.Token)/2]},
+		"of another run": {ID: w.trigger(), Attempt: 1, Token: first.Token},
+	} {
+		if name == "of another run" {
+			w.next()
+			w.untilDone()
+		}
+		for what, err := range map[string]error{"beat": w.client.Beat(t.Context(), r),
+			"end": w.client.End(t.Context(), r, nil)} {
+			if err == nil || !strings.Contains(err.Error(), "422") {
+				t.Errorf("%s with %s: %v", what, name, err)
+			}
+		}
+		if got := w.state(r.ID); got != scheduler.RunActive {
+			t.Errorf("with %s the run is %s", name, got)
+		}
+	}
+	if err := w.client.End(t.Context(), first.Run, errors.New("again")); err != nil {
+		t.Error(err)
+	}
+	second := w.next()
+	for second.ID != id {
+		second = w.next()
+	}
+	w.untilDone()
+	second.Token = first.Token
+	if err := w.client.End(t.Context(), second.Run, nil); err == nil || w.state(id) != scheduler.RunActive {
+		t.Errorf("with the token of the attempt before it the run is %s, %v", w.state(id), err)
+	}
+}
+
 // A run that another program has taken is active until that says how it ended, however often it says so.
 func TestRunEndsWhenTheOtherSideSaysSo(t *testing.T) {
 	w := open(t, time.Hour)

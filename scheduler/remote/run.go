@@ -14,7 +14,7 @@ const headerKey = "Idempotency-Key"
 
 // headers are those of a submission.
 var headers = report.Names{Kind: "header", ID: "Edda-Run", Attempt: "Edda-Run-Attempt", Manifest: "Edda-Manifest",
-	Due: "Edda-Due"}
+	Due: "Edda-Due", Token: "Edda-Run-Token"}
 
 // Run names an attempt of a run.
 type Run struct {
@@ -22,6 +22,7 @@ type Run struct {
 	Attempt  int       // 1 for the first
 	Manifest string    // which emitted it
 	Due      time.Time // of the run, in the zone of the manifest
+	Token    string    // of the attempt: a report without it is refused
 }
 
 // RunOf reads the run of a request that Submit has made. An error names the header that is missing or wrong.
@@ -34,7 +35,7 @@ func RunOf(r *http.Request) (Run, error) {
 }
 
 // write writes what RunOf reads.
-func write(h http.Header, f *saga.Fire) {
+func write(h http.Header, f *saga.Fire, token string) {
 	h.Set(headerKey, f.Run.String())
-	headers.Write(h.Set, f)
+	headers.Write(h.Set, f, token)
 }

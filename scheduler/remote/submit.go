@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/report"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -90,7 +91,7 @@ func (s submitter) submit(ctx *bus.Context, m saga.Raw) error {
 		request.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	if info.Fire != nil {
-		write(request.Header, info.Fire)
+		write(request.Header, info.Fire, report.Token(ctx, info.Fire))
 	} else {
 		request.Header.Set(headerKey, info.ID.String())
 	}

@@ -27,7 +27,8 @@ func TestRunOverABrokerEndsWhenTheOtherSideSaysSo(t *testing.T) {
 	id := w.trigger()
 	m, r := w.nextRun()
 	info := w.runInfo(id)
-	if want := (remote.Run{ID: id, Attempt: 1, Manifest: "reports", Due: r.Due}); r != want || !r.Due.Equal(info.Due) {
+	want := remote.Run{ID: id, Attempt: 1, Manifest: "reports", Due: r.Due, Token: r.Token}
+	if r != want || r.Token == "" || !r.Due.Equal(info.Due) {
 		t.Errorf("%+v, want %+v at %v", r, want, info.Due)
 	}
 	if m.Metadata[broker.IdempotencyKey] != id.String() || m.Metadata[watermill.KindKey] != "report.make" ||

@@ -42,6 +42,7 @@ var errNoPublisher = errors.New("the client has no Publisher")
 type reported struct {
 	Run     saga.ID `json:"run"`
 	Attempt int     `json:"attempt"`
+	Token   string  `json:"token,omitempty"`
 	report.Report
 }
 
@@ -120,7 +121,7 @@ func (c *Client) newReport(ctx context.Context, r remote.Run, said report.Report
 	if c.Publisher == nil {
 		return nil, errNoPublisher
 	}
-	payload, err := json.Marshal(reported{Run: r.ID, Attempt: r.Attempt, Report: said})
+	payload, err := json.Marshal(reported{Run: r.ID, Attempt: r.Attempt, Token: r.Token, Report: said})
 	if err != nil {
 		return nil, err
 	}

@@ -15,22 +15,22 @@ import (
 
 // HandlerOptions of a handler. Every zero is a default.
 type HandlerOptions struct {
-	// nil is slog.Default(). A report that is none, or that names no run of this database, is logged at Warn, and one
-	// on an attempt that is over at Debug. Each of them is dropped
+	// nil is slog.Default(). A report that is none, that names no run of this database, or that has not the token of
+	// its attempt, is logged at Warn, and one on an attempt that is over at Debug. Each of them is dropped
 	Logger *slog.Logger
 }
 
 // NewHandler makes a handler of the reports on runs that Submit has submitted, for a Router of Watermill or, by
 // watermill.Consume, for an endpoint. It writes them with reports. The payload of a report is an object:
 //
-//	{"run": "019a…", "attempt": 1, "outcome": "succeeded"}
+//	{"run": "019a…", "attempt": 1, "token": "x1…", "outcome": "succeeded"}
 //
-// The outcome is "beat", "succeeded", "failed" or "dead", and the last two have an "error". Client makes such reports.
-// Other names are ignored, so that a program of another version may say more.
+// The token is that of the submission. The outcome is "beat", "succeeded", "failed" or "dead", and the last two have an
+// "error". Client makes such reports. Other names are ignored, so that a program of another version may say more.
 //
 // It returns nil when the report is committed, when the attempt is over or there is no such run, and for a payload that
-// is no report. It returns an error when the database is away: the broker has to bring the report again then.
-// NewHandler panics if reports is nil.
+// is no report or has not the token. It returns an error when the database is away: the broker has to bring the report
+// again then. NewHandler panics if reports is nil.
 func NewHandler(reports *scheduler.Reports, o HandlerOptions) message.NoPublishHandlerFunc {
 	if reports == nil {
 		panic("broker.NewHandler: the reports are nil: make them with scheduler.NewReports")
@@ -45,11 +45,16 @@ func NewHandler(reports *scheduler.Reports, o HandlerOptions) message.NoPublishH
 		about := []any{"run", said.Run, "attempt", said.Attempt, "outcome", said.Outcome}
 		err = write(m.Context(), reports, said)
 		switch {
+		case err == nil && said.Error != "":
+			o.Logger.Warn("edda: a run failed in another program", append(about, "error", said.Error)...)
 		case errors.Is(err, scheduler.ErrNoRun):
 			o.Logger.Warn("edda: a report is on a run that is not there, and is dropped", about...)
 			return nil
 		case errors.Is(err, scheduler.ErrNotCurrent):
 			o.Logger.Debug("edda: a report is on an attempt that is over, and is dropped", about...)
+			return nil
+		case errors.Is(err, report.ErrNoToken):
+			o.Logger.Warn("edda: a report without the token of its attempt was refused", about...)
 			return nil
 		}
 		return err
@@ -57,6 +62,7 @@ func NewHandler(reports *scheduler.Reports, o HandlerOptions) message.NoPublishH
 }
 
 func write(ctx context.Context, reports *scheduler.Reports, said reported) error {
+	ctx = report.WithToken(ctx, said.Token)
 	if said.Outcome == beat {
 		return reports.Beat(ctx, said.Run, said.Attempt)
 	}

@@ -18,7 +18,7 @@ const IdempotencyKey = "idempotency_key"
 // runKeys are the metadata that name the run of a submission. A message that no manifest emitted has none of them. They
 // do not begin with "edda-": an intake of another database drops such names of a run, and so hands on these.
 var runKeys = report.Names{Kind: "metadata", ID: "edda_run", Attempt: "edda_run_attempt", Manifest: "edda_manifest",
-	Due: "edda_due"}
+	Due: "edda_due", Token: "edda_run_token"}
 
 // RunOf reads the run of a message that Submit has published. An error names the metadata that are missing or wrong.
 func RunOf(m *message.Message) (remote.Run, error) {
@@ -31,19 +31,19 @@ func RunOf(m *message.Message) (remote.Run, error) {
 
 // newMessage makes the submission of a message. A header of its author under a name of ours does not cross: it would
 // name a run.
-func newMessage(info *saga.Info, body []byte) *message.Message {
+func newMessage(info *saga.Info, body []byte, token string) *message.Message {
 	m := message.NewMessage(info.ID.String(), body)
 	for name, value := range outbox.Envelope(info) {
 		m.Metadata[name] = value
 	}
-	for _, name := range []string{runKeys.ID, runKeys.Attempt, runKeys.Manifest, runKeys.Due} {
+	for _, name := range []string{runKeys.ID, runKeys.Attempt, runKeys.Manifest, runKeys.Due, runKeys.Token} {
 		delete(m.Metadata, name)
 	}
 	m.Metadata[watermill.KindKey] = info.Kind
 	m.Metadata[IdempotencyKey] = info.ID.String()
 	if f := info.Fire; f != nil {
 		m.Metadata[IdempotencyKey] = f.Run.String()
-		runKeys.Write(m.Metadata.Set, f)
+		runKeys.Write(m.Metadata.Set, f, token)
 	}
 	return m
 }

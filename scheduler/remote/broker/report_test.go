@@ -36,6 +36,7 @@ func TestMessagesThatAreNoReports(t *testing.T) {
 	const (
 		dropped = `level=WARN msg="edda: a message is no report on a run`
 		gone    = `level=WARN msg="edda: a report is on a run that is not there`
+		refused = `level=WARN msg="edda: a report without the token of its attempt was refused`
 		over    = `level=DEBUG msg="edda: a report is on an attempt that is over`
 	)
 	for name, c := range map[string]struct{ payload, want string }{
@@ -62,7 +63,10 @@ func TestMessagesThatAreNoReports(t *testing.T) {
 			`"}`), dropped},
 		"another attempt": {report(`{"run":"RUN","attempt":2,"outcome":"succeeded"}`), over},
 		"no such run":     {`{"run":"` + saga.ID{7}.String() + `","attempt":1,"outcome":"succeeded"}`, gone},
-		"a beat of none":  {`{"run":"` + saga.ID{7}.String() + `","attempt":1,"outcome":"beat"}`, over},
+		"a beat of none":  {`{"run":"` + saga.ID{7}.String() + `","attempt":1,"outcome":"beat"}`, refused},
+		"no token":        {report(`{"run":"RUN","attempt":1,"outcome":"succeeded"}`), refused},
+		"a beat without":  {report(`{"run":"RUN","attempt":1,"outcome":"beat"}`), refused},
+		"a wrong token":   {report(`{"run":"RUN","attempt":1,"outcome":"dead","token":"x"}`), refused},
 	} {
 		log.Reset()
 		if err := handler(message.NewMessage("7", []byte(c.payload))); err != nil {
@@ -101,8 +105,8 @@ func TestReportsWithOddWordsCount(t *testing.T) {
 		{"half a pair", `"outcome":"dead","error":"a\ud800b"`, "a\uFFFDb"},
 	} {
 		id := w.trigger()
-		w.nextRun()
-		payload := `{"run":"` + id.String() + `","attempt":1,` + c.rest + `}`
+		_, r := w.nextRun()
+		payload := `{"run":"` + id.String() + `","attempt":1,"token":"` + r.Token + `",` + c.rest + `}`
 		if err := handler(message.NewMessage("7", []byte(payload))); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/report"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -48,7 +49,11 @@ type submitter struct {
 
 func (s submitter) submit(ctx *bus.Context, raw saga.Raw) error {
 	info := ctx.Info()
-	m := newMessage(&info, raw.Body)
+	token := ""
+	if info.Fire != nil {
+		token = report.Token(ctx, info.Fire)
+	}
+	m := newMessage(&info, raw.Body, token)
 	m.SetContext(ctx)
 	if err := s.publisher.Publish(s.topic, m); err != nil {
 		err = fmt.Errorf("submit %s to %s: %w", info.Kind, s.topic, err)
