@@ -51,7 +51,9 @@
 //	edda_lease_sweep_ratio            gauge      lease                   last sweep, as a part of its interval
 //	edda_schedule_late_seconds        gauge                              wait of the first due manifest
 //	edda_schedule_behind_seconds      gauge                              wait of a queued run for its dispatch
-//	edda_schedule_runs                gauge      state                   waiting, queued, active or dead runs
+//	edda_schedule_runs                gauge      state                   waiting, queued, active or dead runs;
+//	                                                                     timed_out or lost within an hour
+//	edda_schedule_manifests           gauge      state                   skipped due times, or orphan, within an hour
 //	edda_schedule_read_errors_total   counter                            scrapes that could not read the schedule
 //
 //	edda_vital_level                  gauge      vital                   0 ok, 1 warn, 2 bad: the worst of the name

@@ -24,7 +24,7 @@ type Scheduled interface {
 type schedule struct {
 	every, timeout                            time.Duration
 	holder, epoch, transitions, trust, sweeps *prometheus.Desc
-	late, behind, runs                        *prometheus.Desc
+	late, behind, runs, manifests             *prometheus.Desc
 	errors                                    prometheus.Counter
 
 	mu     sync.Mutex // guards what follows, also while the database is read: a second scrape waits for the first
@@ -51,7 +51,10 @@ func newSchedule(o Options) *schedule {
 			"when none is due."),
 		behind: desc("schedule_behind_seconds", "How long a queued run has waited to be dispatched; 0 when "+
 			"none is queued."),
-		runs: desc("schedule_runs", "Runs that have not ended, by state; counted up to 100,000.", "state"),
+		runs: desc("schedule_runs", "Runs that have not ended, and those that were timed out or lost within "+
+			"an hour, by state.", "state"),
+		manifests: desc("schedule_manifests", "Manifests that skipped due times, or became orphans, within an "+
+			"hour.", "state"),
 		errors: prometheus.NewCounter(prometheus.CounterOpts{Namespace: o.Namespace, Name: "schedule_read_errors_total",
 			Help: "Scrapes that could not read what waits for the schedulers."}),
 	}
@@ -75,7 +78,7 @@ func (m *Metrics) WatchScheduler(s Scheduled) {
 // Describe is part of prometheus.Collector.
 func (s *schedule) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{s.holder, s.epoch, s.transitions, s.trust, s.sweeps, s.late, s.behind,
-		s.runs} {
+		s.runs, s.manifests} {
 		to <- d
 	}
 	s.errors.Describe(to)
@@ -101,8 +104,11 @@ func (s *schedule) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(s.late, prometheus.GaugeValue, d.Late.Seconds())
 		to <- prometheus.MustNewConstMetric(s.behind, prometheus.GaugeValue, d.Behind.Seconds())
 		for state, n := range map[string]int64{"waiting": d.Waiting, "queued": d.Queued, "active": d.Active,
-			"dead": d.Dead} {
+			"dead": d.Dead, "timed_out": d.TimedOut, "lost": d.Lost} {
 			to <- prometheus.MustNewConstMetric(s.runs, prometheus.GaugeValue, float64(n), state)
+		}
+		for state, n := range map[string]int64{"skipped": d.Skipped, "orphan": d.Orphaned} {
+			to <- prometheus.MustNewConstMetric(s.manifests, prometheus.GaugeValue, float64(n), state)
 		}
 	}
 	s.errors.Collect(to)

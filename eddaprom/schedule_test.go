@@ -37,7 +37,8 @@ func TestMetricsTellOfTheSchedule(t *testing.T) {
 	m, all := eddaprom.New(eddaprom.Options{QueueEvery: time.Hour}), prometheus.NewPedanticRegistry()
 	all.MustRegister(m)
 	p := &plan{
-		depth: scheduler.Depth{Late: 2 * time.Second, Behind: time.Second, Waiting: 1, Queued: 2, Active: 3, Dead: 4},
+		depth: scheduler.Depth{Late: 2 * time.Second, Behind: time.Second, Waiting: 1, Queued: 2, Active: 3, Dead: 4,
+			TimedOut: 5, Lost: 6, Skipped: 7, Orphaned: 8},
 		leases: []scheduler.Health{
 			{Lease: "scheduler", Epoch: 7, Acquired: 3, Released: 1, Lost: 2},
 			// it is over
@@ -52,7 +53,7 @@ func TestMetricsTellOfTheSchedule(t *testing.T) {
 		if err := testutil.GatherAndCompare(all, strings.NewReader(text), "edda_lease_holder", "edda_lease_epoch",
 			"edda_lease_transitions_total",
 			"edda_lease_trust_seconds", "edda_lease_sweep_ratio", "edda_schedule_late_seconds",
-			"edda_schedule_behind_seconds", "edda_schedule_runs",
+			"edda_schedule_behind_seconds", "edda_schedule_runs", "edda_schedule_manifests",
 			"edda_schedule_read_errors_total"); err != nil {
 			t.Error(err)
 		}
@@ -93,11 +94,17 @@ edda_schedule_behind_seconds 1
 # HELP edda_schedule_late_seconds How long the first due manifest has waited to be evaluated; 0 when none is due.
 # TYPE edda_schedule_late_seconds gauge
 edda_schedule_late_seconds 2
-# HELP edda_schedule_runs Runs that have not ended, by state; counted up to 100,000.
+# HELP edda_schedule_manifests Manifests that skipped due times, or became orphans, within an hour.
+# TYPE edda_schedule_manifests gauge
+edda_schedule_manifests{state="orphan"} 8
+edda_schedule_manifests{state="skipped"} 7
+# HELP edda_schedule_runs Runs that have not ended, and those that were timed out or lost within an hour, by state.
 # TYPE edda_schedule_runs gauge
 edda_schedule_runs{state="active"} 3
 edda_schedule_runs{state="dead"} 4
+edda_schedule_runs{state="lost"} 6
 edda_schedule_runs{state="queued"} 2
+edda_schedule_runs{state="timed_out"} 5
 edda_schedule_runs{state="waiting"} 1
 `
 	expect(leases + depth + errorsRead + "0\n")

@@ -43,3 +43,50 @@ func TestPagesSayThatNobodyHandlesAKind(t *testing.T) {
 		}
 	}
 }
+
+// What happened to schedules that nobody asked for is on the first page, with what to do, and releases that run side by
+// side are on the page of the schedules.
+func TestPagesSayWhatHappenedToSchedules(t *testing.T) {
+	t.Parallel()
+	pool, schema := newSchema(t)
+	exec := func(sql string) { pgtest.Exec(t, pool, strings.ReplaceAll(sql, ":schema", schema)) }
+	exec(`INSERT INTO :schema.manifest (name, definition, kind, body, skipped, skipped_at, orphaned_at)
+		VALUES ('dead', '{}', 'k', '', 0, NULL, NULL), ('slow', '{}', 'k', '', 7, now(), NULL),
+			('dropped', '{}', 'k', '', 0, NULL, now())`)
+	exec(`INSERT INTO :schema.run (id, manifest_id, origin, state, due, ready, ended)
+		SELECT gen_random_uuid(), m.id, 'manual', CASE m.name WHEN 'dead' THEN 'dead' ELSE 'timed_out' END, now(),
+			now(), CASE m.name WHEN 'slow' THEN now() END FROM :schema.manifest m WHERE m.name <> 'dropped'`)
+	exec(`INSERT INTO :schema.run_attempt (run, attempt, message_id, outcome, ended)
+		SELECT r.id, n, r.id, 'lost', now() FROM :schema.run r, generate_series(1, 2) n
+		WHERE r.state = 'dead'`)
+	s := serve(t, pool, schema, eddaui.Options{})
+	first := mainOf(s.get("/"))
+	for _, want := range []string{
+		`<strong>dead</strong>: <a href="./manifests/dead">1 run dead, and the schedule does not fire until`,
+		`<strong>slow</strong>: <a href="./manifests/slow">1 run timed out within a day. The handler may still`,
+		`<strong>dead</strong>: <a href="./manifests/dead">2 attempts lost within a day`,
+		`<strong>slow</strong>: <a href="./manifests/slow">due times passed without a run within a day`,
+		`<strong>dropped</strong>: <a href="./manifests/dropped">became an orphan within a day`,
+	} {
+		if !strings.Contains(first, want) {
+			t.Errorf("the first page does not say %q:\n%s", want, first)
+		}
+	}
+	exec(`INSERT INTO :schema.manifest_release (owner, digest, manifests, sums, groups)
+		VALUES ('shop', 'a', '{dead,slow}', '{1,2}', '{}'), ('shop', 'b', '{dead}', '{9}', '{}')`)
+	exec(`INSERT INTO :schema.manifest_program (id, release, host, pid, expires)
+		SELECT gen_random_uuid(), number, 'pod', 7, now() + interval '1 hour' FROM :schema.manifest_release
+		WHERE number = 1`)
+	if page := mainOf(s.get("/manifests")); strings.Contains(page, "side by side") {
+		t.Errorf("one release runs beside itself:\n%s", page)
+	}
+	exec(`INSERT INTO :schema.manifest_program (id, release, host, pid, expires)
+		VALUES (gen_random_uuid(), 2, 'canary', 8, now() + interval '1 hour')`)
+	page := mainOf(s.get("/manifests"))
+	for _, want := range []string{"<h2>Releases that run side by side</h2>", "canary:8",
+		"<td>dead </td><td>slow </td>"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page of the schedules does not say %q:\n%s", want, page)
+		}
+	}
+}

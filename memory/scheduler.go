@@ -28,16 +28,14 @@ type Scheduler struct {
 	table   *timetable.Table
 	touched bool            // the table was changed since the last cycle
 	next    time.Time       // when something is due in it by itself, as of then; zero is never
-	refused []refusal       // messages that could not be sent, to be logged
+	lines   []line          // to be logged
 	life    context.Context // of Run
 }
 
-// refusal is a message of a run that could not be sent.
-type refusal struct {
-	of    timetable.Firing
-	times int
-	dead  bool
-	err   error
+// line is a warning about a run.
+type line struct {
+	text string
+	args []any
 }
 
 // NewScheduler makes a scheduler of manifests, which are declared from now on. It reports every fault of theirs.
@@ -58,7 +56,7 @@ func NewScheduler(b *Bus, manifests ...scheduler.Manifest) (*Scheduler, error) {
 		return nil, fmt.Errorf("new scheduler: %w", err)
 	}
 	s := &Scheduler{bus: b, table: table, touched: true}
-	table.NewID, table.Send, table.Refused = newID, s.send, s.refuse
+	table.NewID, table.Send, table.Warn = newID, s.send, s.warn
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.runners = append(b.runners, s)
@@ -93,9 +91,7 @@ func (s *Scheduler) send(f timetable.Firing) (saga.ID, error) {
 	return out.Info.ID, nil
 }
 
-func (s *Scheduler) refuse(f timetable.Firing, times int, dead bool, err error) {
-	s.refused = append(s.refused, refusal{f, times, dead, err})
-}
+func (s *Scheduler) warn(text string, args ...any) { s.lines = append(s.lines, line{text, args}) }
 
 // mostCycles bounds what one change of the bus may set off, while everything else waits.
 const mostCycles = 1000
@@ -133,7 +129,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		b.schedules = slices.DeleteFunc(b.schedules, func(other *Scheduler) bool { return other == s })
 	})
 	for ctx.Err() == nil {
-		wait, changed, refused := forEver, (<-chan struct{})(nil), []refusal(nil)
+		wait, changed, lines := forEver, (<-chan struct{})(nil), []line(nil)
 		b.locked(func() {
 			switch {
 			case s.touched:
@@ -142,11 +138,10 @@ func (s *Scheduler) Run(ctx context.Context) error {
 				wait = time.Until(s.next)
 			}
 			changed = b.changed
-			refused, s.refused = s.refused, nil
+			lines, s.lines = s.lines, nil
 		})
-		for _, r := range refused {
-			b.log.Warn("edda: the message of a run could not be sent", "manifest", r.of.Manifest, "run", r.of.Run,
-				"times", r.times, "dead", r.dead, "error", r.err)
+		for _, l := range lines {
+			b.log.Warn(l.text, l.args...)
 		}
 		if run.Wait(ctx, wait, changed) == run.TimedOut {
 			b.locked(b.change)

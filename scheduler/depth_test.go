@@ -35,7 +35,19 @@ func TestDepthTellsWhatWaits(t *testing.T) {
 	} {
 		shelf.exec(sql)
 	}
+	shelf.exec(`INSERT INTO :schema.run (id, manifest_id, origin, state, due, ready, ended)
+		SELECT gen_random_uuid(), m.id, 'manual', 'timed_out', now(), now(), now() - n * interval '50 min'
+		FROM :schema.manifest m, generate_series(1, 2) n WHERE m.name = 'paused'`)
+	shelf.exec(`INSERT INTO :schema.run_attempt (run, attempt, message_id, outcome, ended)
+		SELECT r.id, a.n, r.id, 'lost', now() - r.n * interval '50 min' FROM (SELECT id, row_number() OVER () AS n
+			FROM :schema.run WHERE state = 'timed_out') r, generate_series(1, 3) a(n)`)
+	shelf.exec(`UPDATE :schema.manifest SET skipped_at = now() - CASE name WHEN 'late' THEN interval '50 min'
+			ELSE interval '2 h' END, orphaned_at = CASE WHEN name IN ('paused', 'held') THEN now() END,
+		removed_at = CASE name WHEN 'held' THEN now() END`)
 	d, err := s.Depth(t.Context())
+	if d.TimedOut != 1 || d.Lost != 3 || d.Skipped != 1 || d.Orphaned != 1 {
+		t.Errorf("within the last hour: %+v", d)
+	}
 	if err != nil || d.Waiting != 1 || d.Queued != 2 || d.Active != 3 || d.Dead != 4 {
 		t.Errorf("%+v, %v", d, err)
 	}

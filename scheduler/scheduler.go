@@ -219,6 +219,12 @@ type Depth struct {
 	Queued  int64 // runs that wait to be dispatched
 	Active  int64 // runs whose message is on its way or in hand
 	Dead    int64 // runs that failed for good, and wait for an operator
+
+	// what happened within the last hour that nobody asked for
+	TimedOut int64 // runs that took longer than their Timeout
+	Lost     int64 // attempts whose handler gave no sign of life
+	Skipped  int64 // manifests of which due times passed without a run
+	Orphaned int64 // manifests that no running program declares; without those that a person removed
 }
 
 // MostCounted is where the counts of a Depth end.
@@ -228,7 +234,8 @@ const MostCounted = 100_000
 func (s *Scheduler) Depth(ctx context.Context) (d Depth, err error) {
 	var late, behind float64
 	row := s.pool.QueryRow(ctx, s.sql.Get("depth"), MostCounted)
-	if err := row.Scan(&late, &behind, &d.Queued, &d.Waiting, &d.Active, &d.Dead); err != nil {
+	if err := row.Scan(&late, &behind, &d.Queued, &d.Waiting, &d.Active, &d.Dead, &d.TimedOut,
+		&d.Lost, &d.Skipped, &d.Orphaned); err != nil {
 		return Depth{}, fmt.Errorf("read how much waits for the scheduler: %w", err)
 	}
 	d.Late, d.Behind = seconds(late), seconds(behind)

@@ -155,7 +155,7 @@ FROM :schema.manifest_release r
 CROSS JOIN LATERAL (SELECT max(p.expires) AS until FROM :schema.manifest_program p WHERE p.release = r.number) p
 CROSS JOIN LATERAL (SELECT coalesce(p.until > clock_timestamp(), false) AS runs) l
 WHERE r.owner = $1 AND r.digest <> $2
-  AND (l.runs OR greatest(r.seen, p.until) > clock_timestamp() - $3::bigint * interval '1 microsecond');
+  AND (l.runs OR clock_timestamp() - $3::bigint * interval '1 microsecond' < greatest(r.seen, p.until));
 
 -- name: manifest_id
 SELECT m.id FROM :schema.manifest m WHERE m.name = $1;
@@ -380,6 +380,14 @@ SELECT coalesce((SELECT extract(epoch FROM clock_timestamp() - m.due)::float8 FR
        coalesce(extract(epoch FROM clock_timestamp() - q.first)::float8, 0), q.n,
        (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'waiting' LIMIT $1) x),
        (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'active' LIMIT $1) x),
-       (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'dead' LIMIT $1) x)
+       (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'dead' LIMIT $1) x),
+       (SELECT count(*) FROM (SELECT FROM :schema.run r
+           WHERE r.state = 'timed_out' AND r.ended > now() - interval '1 hour' LIMIT $1) x),
+       (SELECT count(*) FROM (SELECT FROM :schema.run_attempt a
+           WHERE a.outcome = 'lost' AND a.ended > now() - interval '1 hour' LIMIT $1) x),
+       (SELECT count(*) FROM (SELECT FROM :schema.manifest m
+           WHERE m.skipped_at > now() - interval '1 hour' LIMIT $1) x),
+       (SELECT count(*) FROM (SELECT FROM :schema.manifest m
+           WHERE m.orphaned_at > now() - interval '1 hour' AND m.removed_at IS NULL LIMIT $1) x)
 FROM (SELECT count(*) AS n, min(x.ready) AS first FROM (SELECT r.ready FROM :schema.run r
     WHERE r.state = 'queued' LIMIT $1) x) q;

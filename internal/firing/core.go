@@ -99,11 +99,11 @@ func (c *core) ask(ctx context.Context, b *pgx.Batch) error {
 }
 
 // reap ends runs whose time is over, as timed out.
-func (c *core) reap(ctx context.Context, tx pgx.Tx) (ended int, err error) {
-	if err := tx.QueryRow(ctx, c.sql.Get("reap"), cycleReaps).Scan(&ended); err != nil {
-		return 0, fmt.Errorf("end runs that took too long: %w", err)
+func (c *core) reap(ctx context.Context, tx pgx.Tx) (ended int, all []ending, err error) {
+	if ended, all, err = scanEndings(tx.QueryRow(ctx, c.sql.Get("reap"), cycleReaps)); err != nil {
+		return 0, nil, fmt.Errorf("end runs that took too long: %w", err)
 	}
-	return ended, nil
+	return ended, all, nil
 }
 
 // untilNext asks how long it is until the next moment of a kind. An error does not matter: the poll finds that moment

@@ -28,6 +28,9 @@ type cycle struct {
 	decided   int // manifests that there was something to write about
 	held      int // of those, the ones that no other transaction had locked or changed
 	queued    int // runs
+
+	late   []ending   // that were reaped
+	missed []decision // about manifests whose due times passed without a run
 }
 
 var errElsewhere = errors.New("another server is evaluating")
@@ -37,7 +40,8 @@ type evaluator struct {
 	*core
 	lockKey int64
 	backoff backoff
-	loaded  func() // a test sets it, to act between the load of a cycle and its decision
+	told    map[int64]time.Time // when a manifest was logged whose due times passed; the loop's own
+	loaded  func()              // a test sets it, to act between the load of a cycle and its decision
 }
 
 // lockKey is the key of the advisory lock of a cycle. All programs of a database share such keys, so it is made from a
@@ -89,6 +93,8 @@ func (e *evaluator) cycle(ctx context.Context, t lease.Term) (c cycle, err error
 	case err != nil:
 		return cycle{}, err
 	}
+	e.tell("edda: a run took longer than the Timeout of its manifest, and is timed out", c.late)
+	e.tellMissed(c.missed)
 	e.log.Debug("edda: an evaluation cycle is complete", "due", c.loaded, "timed_out", c.reaped, "queued", c.queued)
 	if c.queued > 0 {
 		e.call(ctx, e.ready, dispatchPayload)
@@ -141,13 +147,13 @@ func (e *evaluator) load(ctx context.Context, tx pgx.Tx) (loaded []firing, now t
 // long.
 func (e *evaluator) reapOrSkip(ctx context.Context, tx pgx.Tx, c *cycle) error {
 	err := pgx.BeginFunc(ctx, tx, func(point pgx.Tx) (err error) {
-		c.reaped, err = e.reap(ctx, point)
+		c.reaped, c.late, err = e.reap(ctx, point)
 		return err
 	})
 	if err == nil || tx.Conn().IsClosed() || ctx.Err() != nil {
 		return err
 	}
-	c.reaped = 0
+	c.reaped, c.late = 0, nil
 	e.calm.Warn("edda: runs that took too long were not ended", "error", err)
 	return nil
 }

@@ -1,7 +1,11 @@
 package firing
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -231,12 +235,12 @@ func TestOrphansAreForgottenWithTheirRuns(t *testing.T) {
 		t.Errorf("left: %s, want m2 (its run is active), m3 (its runs are kept) and m4 (declared)", got)
 	}
 	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, live, orphaned_at)
-		SELECT 'o' || n, '{}', 'ping', '', false, now() - CASE WHEN n <= 9995 THEN interval '1 hour' + n * interval '1 s'
-			ELSE interval '4 minutes' END FROM generate_series(1, 10010) n`)
+		SELECT 'o' || n, '{}', 'ping', '', false, now() - CASE WHEN n <= 9995
+			THEN interval '1 hour' + n * interval '1 s' ELSE interval '4 minutes' END FROM generate_series(1, 10010) n`)
 	sweep()
-	if got := w.text("SELECT count(*) || ' ' || count(*) FILTER (WHERE name = 'm3') || ' ' || count(*) FILTER (WHERE " +
-		"orphaned_at > now() - interval '5 minutes') FROM :schema.manifest WHERE name <> 'm2' AND orphaned_at IS NOT " +
-		"NULL"); got != "10000 0 15" {
+	if got := w.text("SELECT count(*) || ' ' || count(*) FILTER (WHERE name = 'm3') || ' ' || count(*) FILTER " +
+		"(WHERE orphaned_at > now() - interval '5 minutes') FROM :schema.manifest WHERE name <> 'm2' AND " +
+		"orphaned_at IS NOT NULL"); got != "10000 0 15" {
 		t.Errorf("left: %s, want 10,000, without m3, the oldest, and with the 15 within their grace", got)
 	}
 }
@@ -257,11 +261,61 @@ func TestReleasesAreForgotten(t *testing.T) {
 	}
 	if got := w.text("SELECT string_agg(convert_from(r.digest, 'UTF8'), ' ' ORDER BY r.number) FILTER (WHERE " +
 		"r.number < 5 OR r.number > 100) FROM :schema.manifest_release r"); got != "r2 r3 r4 r102 r103" {
-		t.Errorf("left: %s, want r2 (it runs), r3 (it ran within the grace), and neither r1 (one too many) nor r101 (old)",
-			got)
+		t.Errorf("left: %s, want r2 (it runs), r3 (it ran within the grace), and neither r1 (one too many) nor r101 "+
+			"(old)", got)
 	}
 	if n := w.count("SELECT count(*) FROM :schema.manifest_program"); n != 1 {
 		t.Errorf("%d programs are left, want the one that runs", n)
+	}
+}
+
+// A run that is timed out or lost, and a due time that gets no run, is logged, and is there for the pages.
+func TestEndsThatNobodyAskedForAreTold(t *testing.T) {
+	w := loopsOpen(t)
+	w.hourlies(4)
+	var log bytes.Buffer
+	s := w.scheduler(func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	w.cycle(s)
+	w.drain(s)
+	w.exec("UPDATE :schema.run r SET deadline = now() - interval '1 s' FROM :schema.manifest m " +
+		"WHERE m.id = r.manifest_id AND m.name = 'm1'")
+	w.exec("UPDATE :schema.run r SET beat = now() - interval '1 hour' FROM :schema.manifest m " +
+		"WHERE m.id = r.manifest_id AND m.name = 'm2'")
+	w.end("m3", "succeeded")
+	w.end("m4", "dead")
+	w.exec("UPDATE :schema.manifest SET due = now() - interval '150 minutes' WHERE name = 'm3'")
+	w.exec("UPDATE :schema.manifest SET orphaned_at = now(), live = false WHERE name = 'm2'")
+	term := w.term(s, "a")
+	for range 2 {
+		w.cycle(s)
+		if err := s.sweeper.sweep(t.Context(), term); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{`is timed out" manifest=m1 run=`, `gave no sign of life" manifest=m2 run=`,
+		`passed without a run" manifest=m3 due=`, "missed=2"} {
+		if n := strings.Count(log.String(), want); n != 1 {
+			t.Errorf("the log has %d times %q:\n%s", n, want, &log)
+		}
+	}
+	all, err := Troubles(t.Context(), w.owner, w.schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for _, one := range all {
+		told[one.Kind] = fmt.Sprintf("%v %d %d", one.Manifests, one.Of, one.Times)
+	}
+	want := map[string]string{"timed_out": "[m1] 1 1", "lost": "[m2] 1 1", "orphan": "[m2] 1 1", "skipped": "[m3] 1 2",
+		"dead": "[m4] 1 1"}
+	if !maps.Equal(told, want) {
+		t.Errorf("%v, want %v", told, want)
+	}
+	w.exec("UPDATE :schema.run SET ended = now() - interval '25 hours' WHERE state = 'timed_out'")
+	w.exec("UPDATE :schema.run_attempt SET ended = now() - interval '25 hours' WHERE outcome = 'lost'")
+	w.exec("UPDATE :schema.manifest SET removed_at = now(), skipped_at = now() - interval '25 hours'")
+	if all, err = Troubles(t.Context(), w.owner, w.schema); err != nil || len(all) != 1 || all[0].Kind != "dead" {
+		t.Errorf("a day later, and after a person has removed the orphan: %+v, %v", all, err)
 	}
 }
 

@@ -19,6 +19,7 @@ type decision struct {
 	firing
 	run               saga.ID
 	fire, ready, next time.Time
+	missed            int // due times that passed, and get no run
 }
 
 // decideAll leaves out what this server cannot evaluate.
@@ -47,7 +48,7 @@ func (f firing) decide(now time.Time) (decision, error) {
 		return decision{}, err
 	}
 	v := p.Decide(f.due, now)
-	d := decision{firing: f, fire: v.Fire, next: v.Next}
+	d := decision{firing: f, fire: v.Fire, next: v.Next, missed: v.Missed}
 	if !v.Fire.IsZero() {
 		d.run, d.ready = NewRunID(), v.Fire.Add(p.Jitter(f.name, v.Fire))
 	}
@@ -63,6 +64,7 @@ func (e *evaluator) queue(ctx context.Context, tx pgx.Tx, all []decision, c *cyc
 	case err == nil:
 		c.held += attempt.held
 		c.queued += attempt.queued
+		c.missed = append(c.missed, attempt.missed...)
 		return nil
 	case pgerr.ClassOf(err) != pgerr.Other || pgerr.Code(err) == "":
 		return fmt.Errorf("queue runs: %w", err)
@@ -82,16 +84,22 @@ func (e *evaluator) write(ctx context.Context, tx pgx.Tx, all []decision, c *cyc
 		manifests, versions     []int64
 		runs                    []*saga.ID
 		due, fires, ready, next []*time.Time
-		made                    []int64
+		missed, made, skipped   []int64
 	)
 	for _, d := range all {
 		manifests, versions, due = append(manifests, d.id), append(versions, d.version), append(due, &d.due)
 		runs = append(runs, orNull(d.run))
+		missed = append(missed, int64(d.missed))
 		fires, ready, next = append(fires, orNull(d.fire)), append(ready, orNull(d.ready)), append(next, orNull(d.next))
 	}
-	row := tx.QueryRow(ctx, e.sql.Get("queue"), manifests, versions, due, runs, fires, ready, next)
-	if err := row.Scan(&c.held, &made); err != nil {
+	row := tx.QueryRow(ctx, e.sql.Get("queue"), manifests, versions, due, runs, fires, ready, next, missed)
+	if err := row.Scan(&c.held, &made, &skipped); err != nil {
 		return err
+	}
+	for _, d := range all {
+		if d.missed > 0 && slices.Contains(skipped, d.id) {
+			c.missed = append(c.missed, d)
+		}
 	}
 	c.queued = len(made)
 	e.logLeftOut(ctx, all, made)

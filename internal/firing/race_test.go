@@ -362,7 +362,7 @@ func TestStatementsOfTheLoopsReachTheirRowsByIndex(t *testing.T) {
 			"empty_orphan": {"2000-01-01", "10"}, "drop_orphan": {"2000-01-01", "10"},
 			"forgotten_before": {"1000000", "1000000", "10000"},
 			"queue": {"{1}", "{1}", "SELECT array[now()]::text", "SELECT array[gen_random_uuid()]::text",
-				"SELECT array[now()]::text", "SELECT array[now()]::text", "SELECT array[now()]::text"},
+				"SELECT array[now()]::text", "SELECT array[now()]::text", "SELECT array[now()]::text", "{0}"},
 		},
 		Settings: indexSettings,
 		Fill: fmt.Sprintf(`

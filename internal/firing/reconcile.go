@@ -33,6 +33,8 @@ type sweeper struct {
 	*core
 	reminded int64                 // the last follower that the sweep has looked at; the sweep's own
 	swept    atomic.Pointer[Swept] // the last reconciliation of this process
+
+	lost, late []ending // of the transaction of a step; the sweep's own
 }
 
 // run repairs what was left behind at intervals, until ctx ends or another server has the lease.
@@ -70,7 +72,8 @@ func (s *sweeper) sweep(ctx context.Context, t lease.Term) error {
 	}{
 		{"give up runs without a sign of life", s.lose},
 		{"end runs that took too long", func(ctx context.Context, tx pgx.Tx) (int, int, error) {
-			n, err := s.reap(ctx, tx)
+			n, late, err := s.reap(ctx, tx)
+			s.late = late
 			return n, cycleReaps, err
 		}},
 		{"remind followers", s.remind},
@@ -101,6 +104,7 @@ func (s *sweeper) repeat(ctx context.Context, t lease.Term, what string,
 	}()
 	for range repairMost {
 		var done, full int
+		s.lost, s.late = nil, nil
 		err := s.inTx(ctx, t, func(tx pgx.Tx) (err error) {
 			done, full, err = once(ctx, tx)
 			return err
@@ -108,6 +112,8 @@ func (s *sweeper) repeat(ctx context.Context, t lease.Term, what string,
 		if err != nil {
 			return err
 		}
+		s.tell("edda: an attempt of a run is lost: its handler gave no sign of life", s.lost)
+		s.tell("edda: a run took longer than the Timeout of its manifest, and is timed out", s.late)
 		if total += done; done < full {
 			return nil
 		}
@@ -118,7 +124,7 @@ func (s *sweeper) repeat(ctx context.Context, t lease.Term, what string,
 // lose gives up attempts whose handler gave signs of life, and gives none any more: the run is tried again, and what
 // the lost handler wants to commit is refused.
 func (s *sweeper) lose(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
-	err = tx.QueryRow(ctx, s.sql.Get("lost"), repairRows, s.options.LostAfter.Microseconds()).Scan(&done)
+	done, s.lost, err = scanEndings(tx.QueryRow(ctx, s.sql.Get("lost"), repairRows, s.options.LostAfter.Microseconds()))
 	return done, repairRows, err
 }
 

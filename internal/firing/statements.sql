@@ -34,12 +34,14 @@ WITH late AS MATERIALIZED (
     SELECT f.id FROM (SELECT DISTINCT l.name FROM late l) l JOIN :schema.manifest f ON f.parent = l.name AND f.follows
     FOR NO KEY UPDATE OF f SKIP LOCKED
 ), free AS (
-    SELECT l.id, l.attempt FROM late l WHERE NOT EXISTS (
+    SELECT l.id, l.attempt, l.name FROM late l WHERE NOT EXISTS (
         SELECT FROM :schema.manifest f WHERE f.parent = l.name AND f.follows AND f.id NOT IN (SELECT w.id
             FROM followers w)))
 SELECT CASE WHEN count(*) = 0 THEN 0 ELSE cardinality(:schema.run_end(array_agg(l.id), array_agg(l.attempt),
     array_agg('timed_out'::text),
-    array_agg('the run took longer than its manifest allows'::text))) END
+    array_agg('the run took longer than its manifest allows'::text))) END,
+    coalesce(array_agg(l.name::text), '{}'), coalesce(array_agg(l.id), '{}'), coalesce(array_agg(l.attempt), '{}'),
+    coalesce(array_agg(false), '{}')
 FROM free l;
 
 -- name: queue
@@ -50,8 +52,8 @@ FROM free l;
 -- it follows. Whether a run was made is asked of a hash: a join would compare each of a thousand with a thousand.
 WITH said AS MATERIALIZED (
     SELECT s.* FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::uuid[], $5::timestamptz[],
-        $6::timestamptz[], $7::timestamptz[])
-        s(manifest, version, due, run, fire, ready, next)
+        $6::timestamptz[], $7::timestamptz[], $8::bigint[])
+        s(manifest, version, due, run, fire, ready, next, missed)
 ), held AS MATERIALIZED (
     SELECT s.*, m.follows, coalesce(m.group_id, 0) AS group_id, m.priority
     FROM said s JOIN :schema.manifest m ON m.id = s.manifest AND m.version = s.version
@@ -70,12 +72,15 @@ WITH said AS MATERIALIZED (
     UPDATE :schema.manifest m
     SET due = CASE WHEN m.due = h.due THEN h.next ELSE m.due END,
         run = coalesce(h.made, m.run),
+        skipped = m.skipped + h.missed,
+        skipped_at = CASE WHEN h.missed > 0 THEN clock_timestamp() ELSE m.skipped_at END,
         fired = CASE WHEN h.made IS NULL THEN m.fired ELSE clock_timestamp() END,
         answered = CASE WHEN h.made IS NULL OR NOT m.follows THEN m.answered
             ELSE coalesce((SELECT p.successes FROM :schema.manifest p WHERE p.name = m.parent), m.answered) END
     FROM known h WHERE m.id = h.manifest
 )
-SELECT (SELECT count(*) FROM held), ARRAY(SELECT d.manifest_id FROM made d);
+SELECT (SELECT count(*) FROM held), ARRAY(SELECT d.manifest_id FROM made d),
+    ARRAY(SELECT h.manifest FROM held h WHERE h.missed > 0);
 
 -- name: next_due
 SELECT (SELECT m.due FROM :schema.manifest m
@@ -199,14 +204,19 @@ SELECT :schema.run_left(ARRAY[$1::uuid])::text;
 
 -- name: lost
 WITH silent AS MATERIALIZED (
-    SELECT r.id, r.attempt FROM :schema.run r
+    SELECT r.id, r.attempt, r.manifest_id FROM :schema.run r
     WHERE r.state = 'active' AND r.beat IS NOT NULL
         AND r.beat <= (SELECT clock_timestamp()) - $2::bigint * interval '1 microsecond'
-    ORDER BY r.beat, r.id LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED)
+    ORDER BY r.beat, r.id LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED
+), named AS MATERIALIZED (
+    SELECT l.id, l.attempt, m.name, l.attempt > m.retries AS dead
+    FROM silent l JOIN :schema.manifest m ON m.id = l.manifest_id)
 SELECT CASE WHEN count(*) = 0 THEN 0 ELSE cardinality(:schema.run_end(array_agg(l.id), array_agg(l.attempt),
     array_agg('lost'::text),
-    array_agg('its handler gave no sign of life any more'::text))) END
-FROM silent l;
+    array_agg('its handler gave no sign of life any more'::text))) END,
+    coalesce(array_agg(l.name::text), '{}'), coalesce(array_agg(l.id), '{}'), coalesce(array_agg(l.attempt), '{}'),
+    coalesce(array_agg(l.dead), '{}')
+FROM named l;
 
 -- name: remind
 -- Followers that have not answered a success of their parent, and that nothing has made due: those among the next few
@@ -271,10 +281,11 @@ SELECT count(*) FROM gone;
 DELETE FROM :schema.manifest_release r
 WHERE r.number = ANY (ARRAY(
         SELECT x.number FROM (
-            SELECT o.number, o.seen, row_number() OVER (PARTITION BY o.owner ORDER BY o.number DESC) AS place
+            SELECT o.number, o.seen, (SELECT count(*) FROM :schema.manifest_release n
+                WHERE n.owner = o.owner AND n.number > o.number) AS newer
             FROM :schema.manifest_release o) x
         WHERE x.seen <= clock_timestamp() - $1::bigint * interval '1 microsecond'
-           OR x.place > $3 AND x.seen <= clock_timestamp() - $2::bigint * interval '1 microsecond'
+           OR x.newer >= $3 AND x.seen <= clock_timestamp() - $2::bigint * interval '1 microsecond'
         LIMIT $4))
   AND r.seen <= clock_timestamp() - least($1::bigint, $2::bigint) * interval '1 microsecond'
   AND NOT EXISTS (SELECT FROM :schema.manifest_program p WHERE p.release = r.number);
@@ -304,3 +315,31 @@ FROM :schema.manifest_release r
 WHERE ($1 = '' OR r.owner = $1) AND (r.seen > clock_timestamp() - interval '1 hour'
     OR EXISTS (SELECT FROM :schema.manifest_program p WHERE p.release = r.number AND p.expires > clock_timestamp()))
 ORDER BY r.owner, r.number DESC LIMIT 200;
+
+-- name: troubles
+-- What has happened to schedules within a day that nobody asked for, and dead runs, of whatever age: for each kind the
+-- manifests, those of the last time first, how often, and since when. Each part reads the head of an index.
+WITH all_of AS (
+    SELECT 'dead' AS kind, m.name, x.n, x.first, x.last FROM (
+        SELECT d.manifest_id, count(*) AS n, min(d.queued) AS first, max(d.queued) AS last
+        FROM (SELECT r.manifest_id, r.queued FROM :schema.run r WHERE r.state = 'dead' LIMIT 1000) d
+        GROUP BY d.manifest_id) x JOIN :schema.manifest m ON m.id = x.manifest_id
+    UNION ALL
+    SELECT 'timed_out', m.name, x.n, x.first, x.last FROM (
+        SELECT d.manifest_id, count(*) AS n, min(d.ended) AS first, max(d.ended) AS last
+        FROM (SELECT r.manifest_id, r.ended FROM :schema.run r
+              WHERE r.state = 'timed_out' AND r.ended > now() - interval '1 day' ORDER BY r.ended DESC LIMIT 1000) d
+        GROUP BY d.manifest_id) x JOIN :schema.manifest m ON m.id = x.manifest_id
+    UNION ALL
+    SELECT 'lost', m.name, count(*), min(d.ended), max(d.ended) FROM (
+        SELECT a.run, a.ended FROM :schema.run_attempt a
+        WHERE a.outcome = 'lost' AND a.ended > now() - interval '1 day' ORDER BY a.ended DESC LIMIT 1000) d
+    JOIN :schema.run r ON r.id = d.run JOIN :schema.manifest m ON m.id = r.manifest_id GROUP BY m.name
+    UNION ALL
+    (SELECT 'skipped', m.name, m.skipped, m.skipped_at, m.skipped_at FROM :schema.manifest m
+     WHERE m.skipped_at > now() - interval '1 day' ORDER BY m.skipped_at DESC LIMIT 1000)
+    UNION ALL
+    (SELECT 'orphan', m.name, 1, m.orphaned_at, m.orphaned_at FROM :schema.manifest m
+     WHERE m.orphaned_at > now() - interval '1 day' AND m.removed_at IS NULL ORDER BY m.orphaned_at DESC LIMIT 1000))
+SELECT a.kind, (array_agg(a.name::text ORDER BY a.last DESC, a.name))[1:3], count(*), sum(a.n)::bigint, min(a.first)
+FROM all_of a GROUP BY a.kind;

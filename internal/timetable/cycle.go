@@ -48,6 +48,10 @@ func (t *Table) Cycle() (some bool) {
 
 func (t *Table) evaluate(m *manifest) {
 	v := m.plan.Decide(m.due, t.Now)
+	if v.Missed > 0 {
+		t.warn("edda: due times of a manifest passed without a run", "manifest", m.Name, "due", m.due, "missed",
+			v.Missed)
+	}
 	m.due = v.Next
 	if v.Fire.IsZero() {
 		return
@@ -65,6 +69,8 @@ func (t *Table) reap() (some bool) {
 		if r.state == scheduler.RunActive && !r.deadline.IsZero() && !r.deadline.After(t.Now) {
 			r.err = "it took longer than its Timeout"
 			t.end(r, scheduler.RunTimedOut)
+			t.warn("edda: a run took longer than the Timeout of its manifest, and is timed out", "manifest",
+				r.manifest.Name, "run", r.id, "attempt", r.attempt, "dead", false)
 			some = true
 		}
 	}
@@ -121,7 +127,12 @@ func (t *Table) send(r *run) {
 		r.state, r.deadline = scheduler.RunWaiting, time.Time{}
 		r.ready = t.Now.Add(min(longestWait, refusedWait<<(r.refused-1)))
 	}
-	if t.Refused != nil {
-		t.Refused(f, r.refused, dead, err)
+	t.warn("edda: the message of a run could not be sent", "manifest", f.Manifest, "run", f.Run, "times", r.refused,
+		"dead", dead, "error", err)
+}
+
+func (t *Table) warn(text string, args ...any) {
+	if t.Warn != nil {
+		t.Warn(text, args...)
 	}
 }

@@ -18,10 +18,8 @@ type Table struct {
 	Now time.Time // of the owner; it does not go back
 	// Send sends the message of an attempt, and returns its id. If it fails, the attempt is tried again, and is none.
 	Send  func(Firing) (saga.ID, error)
-	NewID func() saga.ID // of runs; nil counts from 1
-	// Refused, if not nil, is told of each send that fails: how often that of the run did in a row, and whether the run
-	// is dead
-	Refused func(f Firing, times int, dead bool, err error)
+	NewID func() saga.ID                 // of runs; nil counts from 1
+	Warn  func(text string, args ...any) // gets a line of the log, with the fields that a server has; nil drops it
 
 	manifests []*manifest // in the order in which they were declared
 	runs      []*run      // that wait, are queued or active

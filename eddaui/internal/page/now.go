@@ -26,8 +26,9 @@ type nowPage struct {
 
 // sentence is one thing that needs somebody, or that nothing does.
 type sentence struct {
-	State string    `json:"state"` // dead, paused, nobody, behind, unhandled, warning or well
-	About string    `json:"about"` // an endpoint, "" for the whole
+	// dead, paused, nobody, behind, unhandled, warning or well; of schedules dead, timed_out, lost, skipped or orphan
+	State string    `json:"state"`
+	About string    `json:"about"` // an endpoint, or manifests, "" for the whole
 	Text  string    `json:"text"`
 	Since time.Time `json:"since,omitzero"`
 	Link  string    `json:"-"`
@@ -101,6 +102,11 @@ func (s *Source) Now(ctx context.Context, _ Ask) (Page, error) {
 			Link: "database",
 		})
 	}
+	schedules, err := scheduleSentences(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	n.Sentences = append(n.Sentences, schedules...)
 	slices.SortStableFunc(n.Sentences, func(a, b sentence) int { return cmp.Compare(rank[a.State], rank[b.State]) })
 	if len(n.Sentences) == 0 && len(rows) > 0 {
 		n.Sentences = append(n.Sentences, sentence{State: "well", Text: allWell(rows)})
@@ -109,7 +115,8 @@ func (s *Source) Now(ctx context.Context, _ Ask) (Page, error) {
 }
 
 // rank is the order of sentences.
-var rank = map[string]int{"dead": 0, "nobody": 1, "behind": 2, "unhandled": 3, "paused": 4, "warning": 5}
+var rank = map[string]int{"dead": 0, "nobody": 1, "behind": 2, "unhandled": 3, "paused": 4, "timed_out": 5, "lost": 5,
+	"skipped": 5, "orphan": 5, "warning": 6}
 
 func allWell(rows []endpointRow) string {
 	return fmt.Sprintf("Nothing needs you: %s, none behind, no dead letter.",

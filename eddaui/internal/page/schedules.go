@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/edda-go/edda/eddaui/internal/act"
@@ -177,4 +178,44 @@ func (s *Source) Run(ctx context.Context, a Ask) (Page, error) {
 	}
 	p.shown = view.Run(r, a.Bodies).JSON
 	return p, nil
+}
+
+// scheduleSentences are what happened to schedules and needs somebody.
+func scheduleSentences(ctx context.Context, s *Source) (all []sentence, err error) {
+	if s.Scheduler == nil {
+		return nil, nil
+	}
+	found, err := firing.Troubles(ctx, s.Pool, s.Schema)
+	for _, t := range found {
+		names := strings.Join(t.Manifests, ", ")
+		if more := t.Of - len(t.Manifests); more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		one := sentence{State: t.Kind, About: names, Since: t.Since, Link: "manifests"}
+		if t.Of == 1 {
+			one.Link = "manifests/" + segment(t.Manifests[0])
+		}
+		one.Text = troubleText(t)
+		all = append(all, one)
+	}
+	return all, err
+}
+
+// troubleText says what has happened, and what to do.
+func troubleText(t firing.Trouble) string {
+	switch t.Kind {
+	case "dead":
+		return words.Of(t.Times, "run") + " dead, and the schedule does not fire until somebody retries or cancels that"
+	case "timed_out":
+		return words.Of(t.Times, "run") + " timed out within a day. The handler may still be at work beside the next " +
+			"run: raise Timeout, or divide the work, and retry what is not done"
+	case "lost":
+		return words.Of(t.Times, "attempt") + " lost within a day, because the handler gave no sign of life. Look " +
+			"for processes that died or hang"
+	case "skipped":
+		return "due times passed without a run within a day: the run before was not done, or no server ran. Make the " +
+			"interval longer, or set Overlap or MisfireAll"
+	}
+	return "became an orphan within a day: no running program declares it. Start a program that does; if a release " +
+		"has dropped it, nothing is to be done"
 }

@@ -16,6 +16,7 @@ var shapes = map[string]Shape{
 	"behind": {"circle", "warn"}, "retried": {"cross", "warn"}, "warning": {"circle", "warn"},
 	"delayed": {"timer", "wait"}, "retrying": {"timer", "warn"}, "timer": {"timer", "wait"},
 	"paused": {"pause", "warn"}, "orphan": {"pause", "warn"}, "unhandled": {"circle", "warn"},
+	"lost": {"cross", "warn"}, "skipped": {"slash", "warn"},
 	"ok": {"check", "good"}, "warn": {"circle", "warn"}, "bad": {"cross", "bad"},
 	"discarded": {"slash", "soft"}, "cancelled": {"slash", "soft"}, "ended": {"slash", "soft"},
 }

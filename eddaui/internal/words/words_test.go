@@ -66,7 +66,7 @@ func TestEveryStateHasAShape(t *testing.T) {
 	for _, state := range []string{
 		"waiting", "delayed", "retrying", "in hand", "parked", "dead", "discarded", "handled", "relayed", "ingested",
 		"cancelled", "paused", "living", "completed", "running", "died", "active", "queued", "succeeded", "timed_out",
-		"live", "held", "orphan",
+		"live", "held", "orphan", "lost", "skipped",
 	} {
 		if ShapeOf(state).Drawing == "question" {
 			t.Errorf("%s has no shape", state)

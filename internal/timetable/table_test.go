@@ -1,0 +1,36 @@
+package timetable_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/internal/timetable"
+	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
+)
+
+// A run that is timed out, and due times that get no run, are told of as a server logs them.
+func TestEndsThatNobodyAskedForAreTold(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	table, err := timetable.New(start, scheduler.Manifest{Name: "slow", When: scheduler.Every(time.Minute),
+		Message: saga.Raw{Name: "slow"}, Timeout: 150 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	table.Send = func(timetable.Firing) (saga.ID, error) { return saga.ID{}, nil }
+	table.Warn = func(text string, args ...any) { told = append(told, fmt.Sprint(text, args[:2])) }
+	for range 4 {
+		table.Cycle()
+		table.Now = table.Now.Add(time.Minute)
+	}
+	table.Cycle()
+	want := []string{"edda: a run took longer than the Timeout of its manifest, and is timed out[manifest slow]",
+		"edda: due times of a manifest passed without a run[manifest slow]"}
+	if !slices.Equal(told, want) {
+		t.Errorf("%q, want %q", told, want)
+	}
+}
