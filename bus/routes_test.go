@@ -95,7 +95,7 @@ func TestSenderChecksTheSchema(t *testing.T) {
 		{`DELETE FROM edda.migration WHERE version IN (2, 999)`, migrations.ErrNotMigrated},
 	} {
 		w.exec(c.change)
-		b := w.newBus(bus.Options{})
+		b := w.newBus(bus.Options{Schema: w.schema})
 		_, err := b.Send(t.Context(), told{Sum: 5}, saga.To("listener"))
 		tx := w.begin()
 		_, errTx := b.SendTx(t.Context(), tx, told{Sum: 5}, saga.To("listener"))
