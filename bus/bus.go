@@ -91,7 +91,8 @@ type Options struct {
 	Routes []Routing    // only where a kind has no single consumer in this database
 	Codec  saga.Codec   // of message bodies; nil is JSON
 	Logger *slog.Logger // nil is slog.Default()
-	// called after the commit that makes the event true; must not block. A panic is logged, and the process continues
+	// called after the commit that makes the event true; must not block. A panic is logged, and so is a call that ends
+	// its goroutine or does not return within 5 s; until it has, there are no more calls, and the events are dropped
 	Events func(Event)
 	// Rare gets what Events gets, except Handled. A program that counts failures and batches does not pay for an event
 	// of each message.
@@ -113,8 +114,8 @@ type Options struct {
 	// Around is called around one transaction: a batch of an endpoint from its take to what follows the commit, a
 	// finish of a leased endpoint, a pass of a relay. It calls run once, in the goroutine that called it, with ctx or a
 	// context that follows from it; handlers of a batch, and a relay's forward, get that context. t.Messages and t.Err
-	// are set when run has returned. Around cannot change the result: if it panics, or does not call run, the
-	// transaction is run without it, and a panic is logged. See event.Transaction.
+	// are set when run has returned. Around cannot change the result: if it panics, or does not call run
+	// within 5 s, the transaction is run without it, and the failure is logged. See event.Transaction.
 	Around func(ctx context.Context, t *event.Transaction, run func(context.Context))
 
 	// AutoInstall lets Run create the endpoint's queue, which needs the right to create tables. Without it Run of an
@@ -127,7 +128,8 @@ type Options struct {
 
 	// Redact returns what the history keeps of the body of a message, or of the state of a saga, by kind or by the
 	// saga's name; nil is nothing. It gets the text without what the struct tag edda:"secret" marks, and is called
-	// within the batch: it must not block. If it panics, nothing is kept of the text. A nil Redact keeps all.
+	// within the batch: it must not block. If it panics, ends its goroutine or does not return within 5 s, nothing is
+	// kept of the text. A nil Redact keeps all.
 	Redact func(kind string, text []byte) []byte
 
 	// NotifyInTx puts the wake-up of SendTx and PublishTx into the caller's transaction. Postgres then commits all such
@@ -177,7 +179,7 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 		return nil, fmt.Errorf("new bus: %w", err)
 	}
 	b := &Bus{
-		pool: pg.Committed(pool), schema: schema, codec: o.Codec, log: o.Logger, wakeup: o.Wakeup,
+		pool: pg.Committed(pool), schema: schema, codec: o.Codec, log: hook.Logger(o.Logger), wakeup: o.Wakeup,
 		autoInstall: o.AutoInstall,
 	}
 	if err := o.History.Check(); err != nil {
@@ -189,14 +191,11 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 	if b.codec == nil {
 		b.codec = saga.JSON
 	}
-	if b.log == nil {
-		b.log = slog.Default()
-	}
 	b.outage = pg.NewOutage(b.log)
 	b.calm = b.outage.Logger(b.log)
 	b.hooks.Receivers = hook.Receivers{Events: o.Events, Rare: o.Rare, Log: b.log}
 	b.hooks.middleware = o.Middleware
-	b.hooks.Hooks = hook.Hooks{Outgoing: o.Outgoing, Around: hook.Guard(o.Around, b.log)}
+	b.hooks.Hooks = hook.Hooks{Outgoing: o.Outgoing, Around: hook.NewAround(o.Around, b.log)}
 	if err := b.prepare(o.Routes); err != nil {
 		return nil, fmt.Errorf("new bus: %w", err)
 	}

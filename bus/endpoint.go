@@ -264,7 +264,7 @@ func newRecipient(e *Endpoint) *delivery.Recipient {
 		Options: delivery.Options{
 			BatchTime: o.BatchTime, StepTimeout: o.StepTimeout, Decoding: decoding,
 			UnknownKindTimeout: o.UnknownKindTimeout, Policy: o.Policy,
-			ConflictPolicy: o.ConflictPolicy,
+			ConflictPolicy: o.ConflictPolicy, Judges: delivery.NewJudges(),
 		},
 		Pool: b.pool, Codec: b.codec, NewID: newID, Log: b.log, Calm: b.calm, Routes: b.routes,
 		Sent: b.tables.sent, Letters: b.tables.letters, Settings: b.tables.settings, Runs: b.tables.runs,

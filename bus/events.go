@@ -99,8 +99,7 @@ func (e *Endpoint) pace(r batch.Report) {
 
 // emitEnds emits the fates of the messages of a transaction.
 func emitEnds(b *Bus, e *delivery.Effects) {
-	aftercommit.Emit(e, &b.hooks.Receivers)
 	r := batch.ReportOf(e, nil)
-	b.hooks.Emit(BatchDone{Endpoint: e.In.To.Name, Taken: r.Taken, Handled: r.Consumed, Left: r.Taken - r.Handled,
-		Took: time.Since(e.In.Begun)})
+	aftercommit.Emit(e, &b.hooks.Receivers, BatchDone{Endpoint: e.In.To.Name, Taken: r.Taken, Handled: r.Consumed,
+		Left: r.Taken - r.Handled, Took: time.Since(e.In.Begun)})
 }

@@ -64,7 +64,7 @@ func TestPanicOfEventsEndsNothing(t *testing.T) {
 		w.untilEmpty("border")
 	}
 	text := log.String()
-	if n := strings.Count(text, "Options.Events panicked"); n != 1 {
+	if n := strings.Count(text, "Options.Events failed"); n != 1 {
 		t.Errorf("%d lines of the log say so, want 1 in a minute", n)
 	}
 	if !strings.Contains(text, "no such label") || !strings.Contains(text, "TestPanicOfEventsEndsNothing") ||

@@ -348,6 +348,7 @@ func TestAroundThatMisbehaves(t *testing.T) {
 	for name, around := range map[string]func(context.Context, *event.Transaction, run){
 		"panics before": func(context.Context, *event.Transaction, run) { panic("no tracer") },
 		"panics after":  func(ctx context.Context, _ *event.Transaction, run run) { run(ctx); panic("no tracer") },
+		"exits before":  func(context.Context, *event.Transaction, run) { runtime.Goexit() },
 		"does not run":  func(context.Context, *event.Transaction, run) {},
 		"runs twice":    func(ctx context.Context, _ *event.Transaction, run run) { run(ctx); run(ctx) },
 		"exits after":   func(ctx context.Context, _ *event.Transaction, run run) { run(ctx); runtime.Goexit() },
@@ -379,9 +380,10 @@ func TestAroundThatMisbehaves(t *testing.T) {
 			if len(handled) != 20 || len(a.got) != 10 {
 				t.Errorf("%d were handled and %d relayed, want 20 and 10", len(handled), len(a.got))
 			}
-			panics := strings.Count(log.String(), "Options.Around panicked")
-			if want := strings.HasPrefix(name, "panics"); panics > 1 || (panics == 1) != want {
-				t.Errorf("the log has %d lines about it, want one: %t\n%.2000s", panics, want, log)
+			failures := strings.Count(log.String(), "Options.Around failed")
+			want := strings.HasPrefix(name, "panics") || strings.HasPrefix(name, "exits")
+			if failures > 1 || (failures == 1) != want {
+				t.Errorf("the log has %d lines about it, want one: %t\n%.2000s", failures, want, log)
 			}
 		})
 	}

@@ -151,15 +151,27 @@ func TestAnErrorWhoseTextPanicsIsRetried(t *testing.T) {
 	}
 }
 
-// FailNow of package testing ends the goroutine of its caller, and so does whoever calls runtime.Goexit. More messages
-// do it than there are workers, each as often as its policy tries it; those behind them are handled.
+// exiting is an error whose text ends the goroutine that asks for it.
+type exiting struct{}
+
+func (exiting) Error() string {
+	runtime.Goexit()
+	return ""
+}
+
+// FailNow of package testing ends the goroutine of its caller, and so does runtime.Goexit. More handlers, or texts of
+// their errors, do it than there are workers, each as often as its policy tries it; the messages behind are handled.
 func TestAHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
 	t.Parallel()
 	const bad, all = 5, 25
 	exits := func(m add) error {
-		if m.N <= bad {
-			runtime.Goexit()
+		switch {
+		case m.N > bad:
+			return nil
+		case m.N%2 == 0:
+			return exiting{}
 		}
+		runtime.Goexit()
 		return nil
 	}
 	parts := map[string]bus.Part{
@@ -183,6 +195,35 @@ func TestAHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
 			w.want(bad, `SELECT count(*) FROM edda.dead_letter WHERE attempts = 2
 				AND error LIKE 'the handler ended its goroutine%'`)
 			w.want(bad, `SELECT count(*) FROM edda.dead_letter`)
+		})
+	}
+}
+
+// The log has the stack of a panic, once for each place, and each dead letter has the innermost functions.
+func TestAPanicSaysWhere(t *testing.T) {
+	t.Parallel()
+	var numbers map[int]int // nil
+	parts := map[string]bus.Part{
+		"a transaction": bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m add) error { numbers[m.N]++; return nil }),
+		"a lease":       bus.Handle(func(_ *bus.Context, m add) error { numbers[m.N]++; return nil }),
+		"a saga": bus.Saga(saga.Define("sums", saga.Options{}, saga.StartedBy(func(m add) string { return m.Key },
+			func(_ *struct{}, _ *saga.Context, m add) error { numbers[m.N]++; return nil }))),
+	}
+	for name, part := range parts {
+		t.Run(name, func(t *testing.T) {
+			log := &kept{}
+			w := newWorld(t, bus.Options{Logger: log.logger()})
+			w.fill("panics", part, 1, 2, 3)
+			w.start("panics", bus.EndpointOptions{Policy: once}, part)
+			w.untilEmpty("panics")
+			w.want(3, `SELECT count(*) FROM edda.dead_letter WHERE
+				error ~ '^panic: assignment to entry in nil map\nat [^\n]*TestAPanicSaysWhere.*recover_test.go:[0-9]+'`)
+			w.want(1, `SELECT count(DISTINCT error_group) FROM edda.dead_letter`)
+			w.want(0, `SELECT count(*) FROM edda.dead_letter
+				WHERE length(error) - length(replace(error, E'\nat ', '123')) > 10`)
+			if n := strings.Count(log.String(), "a handler panicked"); n != 1 {
+				t.Errorf("%d lines of the log say where it panicked, want 1", n)
+			}
 		})
 	}
 }
@@ -258,21 +299,68 @@ func TestAnErrorThatPanicsWhenItIsJudgedIsAFailure(t *testing.T) {
 // The policy itself panics, or decides nothing: the message is kept, and the reason says whose fault it is.
 func TestBrokenPolicyKeepsTheMessage(t *testing.T) {
 	t.Parallel()
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
 	policies := map[string]recoverability.Policy{
-		"panics":  func(recoverability.Failure) recoverability.Decision { panic("oops") },
-		"nothing": func(recoverability.Failure) recoverability.Decision { return nil },
+		"panics":          func(recoverability.Failure) recoverability.Decision { panic("oops") },
+		"decides nothing": func(recoverability.Failure) recoverability.Decision { return nil },
+		"exits":           func(recoverability.Failure) recoverability.Decision { runtime.Goexit(); return nil },
+		"never returns":   func(recoverability.Failure) recoverability.Decision { <-over; return nil },
+	}
+	fails := func(m add) error {
+		if m.N == 1 {
+			return errNo
+		}
+		return nil
+	}
+	parts := map[string]bus.Part{
+		"a transaction": bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m add) error { return fails(m) }),
+		"a lease":       bus.Handle(func(_ *bus.Context, m add) error { return fails(m) }),
 	}
 	for name, policy := range policies {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, bus.Options{})
-			w.start("fails", bus.EndpointOptions{Policy: policy},
-				bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return errNo }))
-			w.send(add{N: 1})
-			w.untilEmpty("fails")
-			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'the policy failed'
-				AND position('recoverability policy' IN error) > 0`)
-		})
+		for kind, part := range parts {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				w := newWorld(t, bus.Options{})
+				w.fill("fails", part, 1, 2, 3)
+				w.start("fails", bus.EndpointOptions{Policy: policy, StepTimeout: time.Second, Concurrency: 1}, part)
+				w.untilEmpty("fails")
+				w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'the policy failed'
+					AND position('recoverability policy' IN error) > 0 AND attempts = 1`)
+				w.want(1, `SELECT count(*) FROM edda.dead_letter`)
+			})
+		}
 	}
+}
+
+// The first instances of a saga have states that its Upcast ends its goroutine for. The others are handled.
+func TestAnUpcastThatEndsItsGoroutineBlamesItsOwnMessage(t *testing.T) {
+	const bad, all = 3, 12
+	w := newWorld(t, bus.Options{})
+	define := func(version int, more ...saga.Part[tally]) bus.Part {
+		started := saga.StartedBy(func(m add) string { return m.Key },
+			func(s *tally, _ *saga.Context, m add) error { s.Sum = m.N; return nil })
+		return bus.Saga(saga.Define("tally", saga.Options{StateVersion: version}, append(more, started)...))
+	}
+	send := func() {
+		for n := 1; n <= all; n++ {
+			w.send(add{Key: fmt.Sprint("k", n), N: n})
+		}
+	}
+	stop := w.start("tallies", bus.EndpointOptions{}, define(1))
+	send()
+	w.untilEmpty("tallies")
+	stop()
+	send()
+	w.start("tallies", bus.EndpointOptions{Policy: once, Concurrency: 2}, define(2, saga.Upcast(1,
+		func(old tally) (tally, error) {
+			if old.Sum <= bad {
+				runtime.Goexit()
+			}
+			return old, nil
+		})))
+	w.untilEmpty("tallies")
+	w.want(bad, `SELECT count(*) FROM edda.dead_letter`)
+	w.want(all-bad, `SELECT count(*) FROM edda.saga WHERE state_version = 2`)
 }
 
 // "Trouble of the framework is free" had no end: a handler whose own SQL always fails that way, or breaks its

@@ -44,7 +44,7 @@ func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
 	a := &abroad{}
-	ids := w.sendCrossed(30) // enough go through behind the three
+	ids := w.sendCrossed(30) // enough go through behind the four
 	a.set(func(d *saga.Delivery) error {
 		switch d.Info.ID {
 		case ids[1]:
@@ -53,6 +53,8 @@ func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 			return mine{}
 		case ids[5]:
 			return errNo
+		case ids[7]:
+			return exiting{}
 		}
 		return nil
 	})
@@ -68,7 +70,7 @@ func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 	}
 	w.runRelay(w.relay(w.bus, o, a.forward))
 	w.untilEmpty("border")
-	if got, want := a.ids(), slices.Concat(ids[:1], ids[2:3], ids[4:5], ids[6:]); !slices.Equal(got, want) {
+	if got, want := a.ids(), slices.Concat(ids[:1], ids[2:3], ids[4:5], ids[6:7], ids[8:]); !slices.Equal(got, want) {
 		t.Errorf("arrived\n%v, want\n%v", got, want)
 	}
 	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND reason = 'stuck'
@@ -77,6 +79,8 @@ func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 		AND error LIKE 'a mine%panic: it goes off'`, ids[3])
 	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND reason = 'stuck'
 		AND error LIKE 'no%RelayOptions.Permanent%ended its goroutine%'`, ids[5])
+	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE message_id = $1 AND reason = 'stuck'
+		AND error LIKE 'an error of type bus_test.exiting%ended its goroutine%'`, ids[7])
 }
 
 // mine is an error that panics when somebody looks into it.

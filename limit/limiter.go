@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/edda-go/edda/internal/hooks"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -75,7 +76,7 @@ func New(pool *pgxpool.Pool, o Options) (*Limiter, error) {
 		faults.Add(errors.New("the pool is nil"))
 	}
 	faults.Duration("Lease", &o.Lease, standardLease, time.Second, time.Hour)
-	option.Default(&o.Logger, slog.Default())
+	o.Logger = hooks.Logger(o.Logger)
 	schema, err := pg.ParseSchema(o.Schema)
 	faults.Add(err)
 	holder, err := lease.Holder(o.Holder)

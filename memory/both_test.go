@@ -354,8 +354,49 @@ func TestKeyThatExitsInBoth(t *testing.T) {
 			s.send(note{"7", "exit"})
 			s.send(note{"7", "stay"})
 		})
-		want := "notes: dead note after 1, permanent: key of note: a function ended its goroutine (runtime.Goexit, " +
+		want := "notes: dead note after 1, permanent: key of note: it ended its goroutine (runtime.Goexit, " +
 			"or FailNow of package testing)\nnotes: handled note"
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// exiting is an error whose text ends the goroutine that asks for it.
+type exiting struct{}
+
+func (exiting) Error() string {
+	runtime.Goexit()
+	return ""
+}
+
+// The text of an error, and a policy, that end the goroutine of the one worker fail their message, and no other.
+func TestFailuresThatExitInBoth(t *testing.T) {
+	inBoth(t, func(t *testing.T, s *scene) {
+		policy := func(f recoverability.Failure) recoverability.Decision {
+			if f.Err.Error() == "policy" {
+				runtime.Goexit()
+			}
+			return recoverability.DeadLetter()
+		}
+		s.on("notes", bus.EndpointOptions{Policy: policy, Concurrency: 1}, bus.Handle(
+			func(_ *bus.Context, m note) error {
+				switch m.Text {
+				case "text":
+					return exiting{}
+				case "policy":
+					return errors.New("policy")
+				}
+				return nil
+			}))
+		got := s.play(func() {
+			s.send(note{"7", "text"})
+			s.send(note{"7", "policy"})
+			s.send(note{"7", "stay"})
+		})
+		want := "notes: dead note after 1, given up by the policy: the handler ended its goroutine (runtime.Goexit, " +
+			"or FailNow of package testing)\n" +
+			"notes: dead note after 1, the policy failed: policy\nnotes: handled note"
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}

@@ -21,7 +21,7 @@ type Options struct {
 	Routes []bus.Routing // only where a kind has no single consumer
 	Codec  saga.Codec    // of message bodies; nil is JSON
 	Logger *slog.Logger  // nil is slog.Default()
-	// called after what it tells of has become visible; must not block. A panic is logged, and the process continues
+	// called after what it tells of has become visible; must not block. See bus.Options.Events
 	Events     func(bus.Event)
 	Rare       func(bus.Event)                      // every event except Handled
 	Middleware func(endpoint string) bus.Middleware // as that of bus.Options
@@ -51,16 +51,13 @@ type hookSet struct {
 
 // New makes a Bus that is empty. It fails if a route has an invalid name.
 func New(o Options) (*Bus, error) {
-	b := &Bus{codec: o.Codec, log: o.Logger}
+	b := &Bus{codec: o.Codec, log: hooks.Logger(o.Logger)}
 	if b.codec == nil {
 		b.codec = saga.JSON
 	}
-	if b.log == nil {
-		b.log = slog.Default()
-	}
 	b.hooks.Receivers = hooks.Receivers{Events: o.Events, Rare: o.Rare, Log: b.log}
 	b.hooks.middleware = o.Middleware
-	b.hooks.Hooks = hooks.Hooks{Outgoing: o.Outgoing, Around: hooks.Guard(o.Around, b.log)}
+	b.hooks.Hooks = hooks.Hooks{Outgoing: o.Outgoing, Around: hooks.NewAround(o.Around, b.log)}
 	routes := map[string]string{}
 	for _, r := range o.Routes {
 		if err := errors.Join(saga.CheckName(r.Kind), saga.CheckName(r.Endpoint)); err != nil {

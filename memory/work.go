@@ -48,19 +48,12 @@ func (e *Endpoint) prepare(ctx context.Context, r *row) *work {
 	w.d.DecodeClaimed(ctx)
 	w.d.Runtime.Admit = w.admit
 	if !run.Call(func() { w.assign(); w.readKey() }) {
-		w.fail(saga.Permanent(fmt.Errorf("key of %s: %w", w.m.Kind, delivery.ErrReadExited)))
+		w.d.Fail(&w.m, saga.Permanent(fmt.Errorf("key of %s: %w", w.m.Kind, run.ErrExited)))
 	}
 	if b.enter(w) {
 		return w
 	}
 	return nil
-}
-
-// fail asks the policy about a failure. If that ends its goroutine the message comes again in a moment.
-func (w *work) fail(err error) {
-	if !run.Call(func() { w.d.Fail(&w.m, err) }) {
-		w.m.PutBack(time.Second, err)
-	}
 }
 
 // begun is when the handling of a message begins, zero while time stands still.
@@ -132,7 +125,7 @@ func (w *work) around(ctx context.Context) {
 		return
 	}
 	t := &event.Transaction{Endpoint: w.of.name, Work: event.Batch}
-	hook.Alone(ctx, t, func(ctx context.Context) {
+	hook.Do(ctx, t, func(ctx context.Context) {
 		w.process(ctx)
 		t.Taken, t.Messages = 1, w.settled
 	})
@@ -154,7 +147,7 @@ func (w *work) process(ctx context.Context) {
 	case ctx.Err() != nil:
 		w.released = true
 	default:
-		w.fail(handlers.ErrExited)
+		w.d.Fail(&w.m, handlers.ErrExited)
 	}
 	w.end(ctx)
 }
@@ -258,14 +251,14 @@ func (w *work) end(ctx context.Context) {
 		again, err := b.commit(w, f)
 		if err != nil {
 			w.m.Leave()
-			w.fail(saga.Permanent(err))
+			w.d.Fail(&w.m, saga.Permanent(err))
 		}
 		if !again {
 			break
 		}
 	}
 	if !w.released {
-		run.Call(func() { w.tell(ctx) }) // a function of the user's may end the goroutine
+		w.tell(ctx)
 	}
 	w.of.recipient.Memory.Forget(w.d.Gone)
 }
@@ -320,12 +313,12 @@ func (w *work) tell(ctx context.Context) {
 	}
 	done := &delivery.Effects{In: w.d}
 	aftercommit.Log(ctx, done)
-	aftercommit.Emit(done, &b.hooks.Receivers)
 	handled := 0
 	if m.Fate == delivery.FateDone {
 		handled = 1
 	}
-	b.emit(bus.BatchDone{Endpoint: w.of.name, Taken: 1, Handled: handled, Took: m.Step.Took})
+	aftercommit.Emit(done, &b.hooks.Receivers,
+		bus.BatchDone{Endpoint: w.of.name, Taken: 1, Handled: handled, Took: m.Step.Took})
 	if w.d.Pauses() {
 		b.tellPaused(w.of.name, m.Reason)
 	}

@@ -48,7 +48,7 @@ type BorderOptions struct {
 	Settings func(relay string, poll time.Duration) *settings.Follower
 	Log      *slog.Logger
 	Outage   *pg.Outage
-	Events   func(event.Event)
+	Events   func(...event.Event)
 	Hooks    hooks.Hooks // optional
 
 	AutoInstall bool // relays create their queues

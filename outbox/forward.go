@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 )
@@ -75,6 +76,7 @@ type carrier struct {
 	patience *backoff.ExponentialBackOff // with the other side
 	search   search                      // for the message that makes forward fail as a whole
 	probing  probing                     // for messages behind a stuck one that are accepted
+	judges   hooks.Guest                 // Permanent, and methods of errors
 }
 
 func newCarrier(r *Relay, reader *reader, f failures, log *reporter) *carrier {
@@ -170,7 +172,7 @@ func (c *carrier) decide(ctx context.Context, b *batch, messages []*message, err
 	}
 	// Every message waits for an earlier one, so nothing was attempted. Back off, or the loop would spin.
 	if !failed && !ended && ctx.Err() == nil {
-		messages[0].err, failed = errs[0], true
+		messages[0].err, failed = ErrBehind, true
 	}
 	if failed {
 		b.wait = max(b.wait, run.Jitter(c.patience.NextBackOff()))
@@ -198,10 +200,7 @@ func (c *carrier) give(ctx context.Context, messages []*message) (errs []error, 
 	return errs, nil
 }
 
-var (
-	errForwardExited = errors.New("forward ended its goroutine (runtime.Goexit, or FailNow of package testing)")
-	errJudgeExited   = errors.New("it ended its goroutine (runtime.Goexit, or FailNow of package testing)")
-)
+var errForwardExited = errors.New("forward ended its goroutine (runtime.Goexit, or FailNow of package testing)")
 
 // recovered makes an error of a panic of a user's function.
 func recovered(err *error) {
@@ -227,35 +226,32 @@ type judged struct {
 	after     time.Duration
 }
 
-// judge classifies an error. The methods of the error and Permanent are the user's: a panic of one of them is an error
-// like any other.
-func (c *carrier) judge(err error) (j judged, wrong error) {
-	defer recovered(&wrong)
+// judge classifies an error. The methods of the error and Permanent are the user's.
+func (c *carrier) judge(err error) (j judged) {
 	var permanent *saga.PermanentError
 	var after *saga.RetryAfterError
 	switch {
 	case errors.Is(err, ErrBehind):
-		return judged{behind: true}, nil
+		return judged{behind: true}
 	case errors.As(err, &j.discard):
-		return j, nil
+		return j
 	case errors.As(err, &permanent) || c.relay.options.Permanent(err):
-		return judged{permanent: true}, nil
+		return judged{permanent: true}
 	case errors.As(err, &after):
-		return judged{after: after.After}, nil
+		return judged{after: after.After}
 	}
-	return judged{}, nil
+	return judged{}
 }
 
 // fail judges a failure. It reports whether m will be tried again.
 func (c *carrier) fail(b *batch, m *message, err error) (again bool) {
-	j, wrong := judged{}, errJudgeExited
-	run.Call(func() { j, wrong = c.judge(err) })
+	examined := c.judges.Examined(hooks.Patience, err)
+	j, wrong := hooks.Ask(&c.judges, hooks.Patience, func() judged { return c.judge(examined) })
 	if j.behind {
 		return false
 	}
-	if m.err = err; wrong != nil {
-		j = judged{}
-		m.err = errors.Join(err, fmt.Errorf("RelayOptions.Permanent, or a method of the error: %w", wrong))
+	if m.err = examined; wrong != nil {
+		m.err = errors.Join(examined, fmt.Errorf("RelayOptions.Permanent, or a method of the error: %w", wrong))
 	}
 	f := c.failures.note(m.ID, b.clock())
 	if m.FirstFailed.IsZero() {

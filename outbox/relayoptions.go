@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/option"
 )
@@ -65,6 +66,7 @@ func (o RelayOptions) withDefaults(log *slog.Logger) (RelayOptions, error) {
 		o.Permanent = func(error) bool { return false }
 	}
 	option.Default(&o.Logger, log)
+	o.Logger = hooks.Logger(o.Logger)
 	return o, f.Err()
 }
 

@@ -92,7 +92,7 @@ func (t *relayTerm) around(life, working context.Context) (after rest, err error
 		return after, err
 	}
 	about := &event.Transaction{Endpoint: t.relay.name, Work: event.Relay}
-	hook.Alone(working, about, func(working context.Context) {
+	hook.Do(working, about, func(working context.Context) {
 		var b *batch
 		after, b, err = t.pass(life, working)
 		if b != nil {

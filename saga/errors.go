@@ -101,16 +101,65 @@ func nameOf(saga, key string) string {
 // Succeeded reports whether err means success: nil, or a nil pointer of an error type. It is for runtimes.
 func Succeeded(err error) bool { return isNil(err) }
 
-// Examined calls errors.Is and errors.As on err and returns err. It is for runtimes: if a method of a user's error
-// panics, it panics here, where the runtime recovers panics of the handler, and not later.
+// Examined calls Error, errors.Is and errors.As on err, and returns an error that wraps err and keeps its text. It is
+// for runtimes: if a method of a user's error panics or ends its goroutine, it does so here, where the runtime survives
+// that of the handler, and not later. A nil, or a nil pointer of an error type, is returned as it is.
 func Examined(err error) error {
 	if isNil(err) {
 		return err
 	}
+	if _, done := err.(*examined); done { //nolint:errorlint // itself, and not what it wraps
+		return err
+	}
 	var permanent *PermanentError
 	_ = errors.As(err, &permanent) || errors.Is(err, ErrState)
-	return err
+	e := &examined{error: err, text: fmt.Sprint(err)} // which survives a panic of Error
+	var panicked *PanicError
+	if errors.As(err, &panicked) {
+		e.stack = topOf(panicked.Stack)
+	}
+	return e
 }
+
+// examined is an error whose text has been read.
+type examined struct {
+	error
+	text  string
+	stack string // of a panic, see topOf
+}
+
+// PanicStack is where the panic was, a line for each of the innermost functions; "" if the error is no panic. Package
+// deadletter looks for it.
+func (e *examined) PanicStack() string { return e.stack }
+
+// shownFrames is how many functions of a panic's stack are shown.
+const shownFrames = 10
+
+// topOf returns the functions that panicked, the innermost first, each with its file and line, from what debug.Stack
+// returns in the deferred function that recovers.
+func topOf(stack []byte) string {
+	_, below, found := strings.Cut("\n"+string(stack), "\npanic(")
+	if !found {
+		return ""
+	}
+	lines := strings.Split(below, "\n")
+	var top []string
+	for n := 2; n+1 < len(lines) && len(top) < shownFrames; n += 2 {
+		name, at := lines[n], strings.TrimSpace(lines[n+1])
+		if strings.HasPrefix(name, "runtime.") || name == "" {
+			continue
+		}
+		if open := strings.LastIndexByte(name, '('); open > 0 {
+			name = name[:open]
+		}
+		at, _, _ = strings.Cut(at, " +0x")
+		top = append(top, "at "+name+" ("+at+")")
+	}
+	return strings.Join(top, "\n")
+}
+
+func (e *examined) Error() string { return e.text }
+func (e *examined) Unwrap() error { return e.error }
 
 // isNil reports whether err is nil or a typed nil: `var e *MyErr; return e` is meant as success. It uses reflection, so
 // it is called only after a failure.

@@ -53,7 +53,7 @@ func TestWhatAHandlerReturns(t *testing.T) {
 		"retry nil": {func(*order, *saga.Context) error { return saga.RetryAfter(1, nil) },
 			func(o saga.Outcome) bool { return o.Err == nil }},
 		"error": {func(*order, *saga.Context) error { return boom },
-			func(o saga.Outcome) bool { return o.Err == boom }},
+			func(o saga.Outcome) bool { return errors.Is(o.Err, boom) && o.Err.Error() == "boom" }},
 		"permanent": {func(*order, *saga.Context) error { return fmt.Errorf("x: %w", saga.Permanent(boom)) },
 			func(o saga.Outcome) bool { return errors.As(o.Err, &permanent) && errors.Is(o.Err, boom) }},
 		"retry after": {func(*order, *saga.Context) error { return saga.RetryAfter(time.Second, boom) },
@@ -332,7 +332,7 @@ func TestFiringTimeoutIsGoneForItsHandler(t *testing.T) {
 		})
 	}
 	s := open(t, d, i)
-	if out := step(t, s, d, timer(8)); out.Err != io.EOF || s.Changed() {
+	if out := step(t, s, d, timer(8)); !errors.Is(out.Err, io.EOF) || s.Changed() {
 		t.Fatalf("a failed timeout changed something: %+v", out)
 	}
 	fail = false
@@ -669,5 +669,22 @@ func TestMiddlewareIsPartOfTheStep(t *testing.T) {
 		} else if out.Err != nil || string(out.Out[0].Body) != `{"Order":"tenant"}` {
 			t.Errorf("%+v", out)
 		}
+	}
+}
+
+// counted is an error that counts how often its text is read.
+type counted struct{ reads *int }
+
+func (c counted) Error() string { *c.reads++; return "counted" }
+
+func TestExaminedReadsTheTextOnce(t *testing.T) {
+	t.Parallel()
+	reads := 0
+	if err := saga.Examined(counted{&reads}); err.Error() != "counted" || !errors.As(err, new(counted)) ||
+		saga.Examined(err) != err {
+		t.Fatalf("it became %v", err)
+	}
+	if reads != 1 {
+		t.Errorf("its text was read %d times", reads)
 	}
 }

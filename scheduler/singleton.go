@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/pg"
@@ -68,7 +69,7 @@ const singletonLease = 30 * time.Second
 func (o SingletonOptions) withDefaults() SingletonOptions {
 	option.Default(&o.Lease, singletonLease)
 	option.Default(&o.Renew, min(10*time.Second, o.Lease/3))
-	option.Default(&o.Logger, slog.Default())
+	o.Logger = hooks.Logger(o.Logger)
 	return o
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +59,7 @@ func TestSingletonThatOnlyPolls(t *testing.T) {
 	}
 }
 
-// A panic or an error ends a term, and neither the process nor the Singleton.
+// A panic, an error, or the end of its goroutine ends a term, and neither the process nor the Singleton.
 func TestSingletonOutlivesItsFunction(t *testing.T) {
 	w := singleOpen(t)
 	s := w.replica(w.pool, "a", func(term scheduler.Term) error {
@@ -68,22 +69,24 @@ func TestSingletonOutlivesItsFunction(t *testing.T) {
 			panic("no shelf")
 		case 2:
 			return errSweep
+		case 3:
+			runtime.Goexit()
 		}
 		<-term.Done()
 		return nil
 	})
 	w.start(s)
-	if third := w.find("a", "begins", 3); third.epoch != 3 {
-		t.Errorf("the third term has epoch %d", third.epoch)
+	if fourth := w.find("a", "begins", 4); fourth.epoch != 4 {
+		t.Errorf("the fourth term has epoch %d", fourth.epoch)
 	}
 	logged := w.logged()
 	for _, want := range []string{`level=ERROR msg="edda: the work under a lease panicked"`, "no shelf",
-		"singleton_life_test.go", "level=WARN", errSweep.Error()} {
+		"singleton_life_test.go", "level=WARN", errSweep.Error(), "ended its goroutine"} {
 		if !strings.Contains(logged, want) {
 			t.Errorf("the log has no %q", want)
 		}
 	}
-	if h := s.Health(); h.Acquired != 3 || h.Released != 2 || h.Lost != 0 {
+	if h := s.Health(); h.Acquired != 4 || h.Released != 3 || h.Lost != 0 {
 		t.Errorf("%+v", h)
 	}
 }

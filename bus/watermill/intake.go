@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/edda-go/edda/internal/hooks"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -102,7 +103,7 @@ func (o *IntakeOptions) fill() error {
 	if o.ID == nil {
 		o.ID = func(m *message.Message) string { return m.UUID }
 	}
-	option.Default(&o.Logger, slog.Default())
+	o.Logger = hooks.Logger(o.Logger)
 	return f.Err()
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/edda-go/edda/internal/hooks"
 	"log/slog"
 	"sync"
 	"time"
@@ -70,7 +71,7 @@ func NewSubscriber(b *bus.Bus, o SubscriberOptions) (*Subscriber, error) {
 		return nil, fmt.Errorf("new subscriber: %w", err)
 	}
 	option.Default(&o.Concurrency, 1)
-	option.Default(&o.Logger, slog.Default())
+	o.Logger = hooks.Logger(o.Logger)
 	if o.Kind == nil {
 		o.Kind = func(topic string) string { return topic }
 	}

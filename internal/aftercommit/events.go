@@ -7,9 +7,11 @@ import (
 	"github.com/edda-go/edda/internal/wire"
 )
 
-// Emit emits the fates of the messages. It is called after the commit.
-func Emit(of *delivery.Effects, to *hooks.Receivers) {
-	e, emit, handled := ends{of}, to.Emit, to.WantHandled()
+// Emit emits the fates of the messages, and then more events. It is called after the commit.
+func Emit(of *delivery.Effects, to *hooks.Receivers, more ...event.Event) {
+	e, handled := ends{of}, to.WantHandled()
+	all := make([]event.Event, 0, len(more)+8)
+	emit := func(one event.Event) { all = append(all, one) }
 	for _, a := range e.In.Retried {
 		if a.Of.Fate != delivery.FateLeft { // a step that was lost to a conflict has not happened
 			emit(event.Retried{Endpoint: e.In.To.Name, Info: wire.ShownInfo(a.Info), Err: a.Err})
@@ -26,6 +28,7 @@ func Emit(of *delivery.Effects, to *hooks.Receivers) {
 			emit(event.Conflicted{Endpoint: e.In.To.Name, Info: wire.ShownInfo(m.Delivery.Info), Saga: name, Key: key})
 		}
 	}
+	to.Emit(append(all, more...)...)
 }
 
 // endOf returns the event about the fate of a message, nil if it stays in the queue as it is.

@@ -40,7 +40,7 @@ type Needs struct {
 	PollOnly bool             // no process listens, and a pooler may share sessions
 	Settings *settings.Follower
 	Workers  func(settings.Settings) int // how many there are to be, 0 while the endpoint is paused
-	Emit     func(event.Event)
+	Emit     func(...event.Event)
 	// Finished does what follows the commit of a batch. It reports whether the batch had failures and no success.
 	Finished func(context.Context, *delivery.Effects) (failing bool)
 }

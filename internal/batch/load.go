@@ -62,7 +62,7 @@ func (l *loader) load(ctx context.Context) error {
 		}
 		i := l.find[h]
 		if i == nil {
-			i = &delivery.Instance{Def: m.Consumer.Definition, Asked: h, Write: -1}
+			i = &delivery.Instance{Def: m.Consumer.Definition, Asked: h, First: m, Write: -1}
 			l.find[h] = i
 			if l.engine.To.Memory.Hold(&l.holds, h) {
 				l.asked = append(l.asked, i)
@@ -201,6 +201,7 @@ func (l *loader) open(i *delivery.Instance, f persistence.Found) {
 		i.Status, i.Fault = delivery.Faulty, saga.Permanent(f.Faulty)
 		return
 	}
+	l.in.InHand = i.First // its saga's Upcast, or its state, may end the goroutine
 	session, err := i.Def.Open(f.Instance)
 	switch {
 	case isNewerState(err):

@@ -33,8 +33,9 @@ type batch struct {
 	failing bool // it committed failures and no success
 }
 
-// connect makes the parts of a worker's batch know each other.
-func (b *batch) connect(e *Engine) {
+// newBatch makes a worker's batch, whose parts know each other.
+func newBatch(e *Engine) *batch {
+	b := &batch{}
 	in := &b.in
 	b.engine, b.taker.engine, b.journal.engine, b.loader.engine = e, e, e, e
 	b.stepper.engine, b.saver.engine, b.blame.engine = e, e, e
@@ -47,6 +48,7 @@ func (b *batch) connect(e *Engine) {
 	b.saver.history = b.history
 	b.blame.shared = &b.shared
 	b.loader.find = map[recall.Handle]*delivery.Instance{}
+	return b
 }
 
 // begin makes the batch ready for a transaction on conn. Nothing of the one before may be used any more.
@@ -86,18 +88,20 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 }
 
 // around is process, with the hook of the user's around it.
-func (b *batch) around(ctx context.Context, o order) (r report, err error) {
+// away says that the hook may still read what the batch has in memory.
+func (b *batch) around(ctx context.Context, o order) (r report, away bool, err error) {
 	hook := b.engine.To.Hooks.Around
 	if hook == nil {
-		return b.process(ctx, o)
+		r, err = b.process(ctx, o)
+		return r, false, err
 	}
 	t := &event.Transaction{Endpoint: b.engine.To.Name, Work: event.Batch}
-	hook(ctx, t, func(ctx context.Context) {
+	away = hook.Do(ctx, t, func(ctx context.Context) {
 		r, err = b.process(ctx, o)
 		t.Taken, t.Err = len(b.in.Messages), err
 		t.Messages = func() []event.Settled { return aftercommit.Settled(&b.in, err) }
 	})
-	return r, err
+	return r, away, err
 }
 
 // exited is the end of a batch in which a function of the user ended the goroutine. The message in hand has failed, and

@@ -18,7 +18,7 @@ import (
 type worker struct {
 	engine *Engine
 	retry  trouble.Patience
-	last   batch // the last one: its memory serves the next
+	last   *batch // the last one: its memory serves the next
 
 	idling   time.Duration  // how long it waited after the last such take
 	behind   queue.Position // where to go on, after a take that was all for instances of other workers
@@ -31,9 +31,7 @@ type worker struct {
 }
 
 func newWorker(e *Engine) *worker {
-	w := &worker{engine: e, portion: quarantineFirst, retry: trouble.NewPatience()}
-	w.last.connect(e)
-	return w
+	return &worker{engine: e, portion: quarantineFirst, retry: trouble.NewPatience(), last: newBatch(e)}
 }
 
 // run takes until taking ends; a batch that has begun may go on until work does. A handler may end the goroutine: then
@@ -124,7 +122,7 @@ func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 	if w.tries {
 		o.limit = 1
 	}
-	b := &w.last
+	b := w.last
 	b.begin(conn.Conn(), w.tries)
 	returned := false
 	defer func() {
@@ -135,9 +133,12 @@ func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 			w.ended(b, o, b.exited(work), release)
 		}
 	}()
-	r, err := b.around(work, o)
+	r, away, err := b.around(work, o)
 	returned = true
 	w.ended(b, o, r, release)
+	if away {
+		w.last = newBatch(w.engine)
+	}
 	if err != nil {
 		return true, err
 	}

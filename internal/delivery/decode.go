@@ -73,7 +73,7 @@ func (d *Decoder) DecodeClaimed(work context.Context) {
 		begun := time.Now()
 		d.read(d.Messages[n])
 		d.ReadBy(d.Messages[n], begun)
-	}, func(n int) { d.Fail(d.Messages[n], saga.Permanent(fmt.Errorf("decoding it: %w", ErrReadExited))) })
+	}, func(n int) { d.Fail(d.Messages[n], saga.Permanent(fmt.Errorf("decoding it: %w", run.ErrExited))) })
 }
 
 // ReadBy makes a failure of a message that took too long to decode, and returns the time. The server may have ended the
@@ -178,8 +178,6 @@ func (m *Message) Undecided() bool {
 	info := &m.Delivery.Info
 	return m.Call == nil && m.Consumer.Others != nil && info.Intent != saga.Event && !info.Instance.IsZero()
 }
-
-var ErrReadExited = errors.New("a function ended its goroutine (runtime.Goexit, or FailNow of package testing)")
 
 // RuntimeOf returns what a step of m runs with. There is one for the whole batch, since steps run one after another.
 func (d *Decoder) RuntimeOf(m *Message) *saga.Runtime {

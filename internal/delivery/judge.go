@@ -2,9 +2,14 @@ package delivery
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/hooks"
+	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )
@@ -65,13 +70,13 @@ func (t *Tally) Lose(m *Message) {
 	if t.To.Options.ConflictPolicy != nil && m.FirstFailed.IsZero() {
 		m.FirstFailed = t.Now
 	}
-	verdict := recoverability.ResolveConflict(t.To.Options.ConflictPolicy, t.failureOf(m, ErrConflict))
-	if verdict.Action == recoverability.ActionCountAsFailure {
+	j := t.judge(recoverability.ResolveConflict, t.To.Options.ConflictPolicy, t.failureOf(m, ErrConflict))
+	if j.Action == recoverability.ActionCountAsFailure {
 		m.Conflict = 0
 		t.Fail(m, ErrConflict)
 		return
 	}
-	t.carryOut(m, ErrConflict, verdict)
+	t.carryOut(m, ErrConflict, j)
 }
 
 // pauseAfter has the endpoint paused by the write of this batch, which starts no more steps.
@@ -105,40 +110,117 @@ func (t *Tally) Fail(m *Message, err error) {
 		m.FirstFailed = t.Clock()
 	}
 	m.Delivery.Info.Attempt = m.Attempt + 1
-	verdict := recoverability.Resolve(t.To.Options.Policy, t.failureOf(m, err))
+	err = t.examined(err)
+	j := t.judge(recoverability.Resolve, t.To.Options.Policy, t.failureOf(m, err))
 	m.Attempt = min(m.Attempt+1, math.MaxInt32) // the column is an int4
-	if !errors.Is(err, ErrConflict) {
+	if !j.conflict {
 		t.Failures, t.Failure = t.Failures+1, err
 	}
-	t.carryOut(m, err, verdict)
+	t.logPanic(m, err)
+	t.carryOut(m, err, j)
+}
+
+// Judges calls the policies of an endpoint, and the methods of its handlers' errors. Safe for concurrent use.
+type Judges struct {
+	hooks.Guest
+	mu     sync.Mutex
+	places map[string]bool // in the log: where a handler has panicked; guarded by mu
+}
+
+// NewJudges returns the Judges of an endpoint.
+func NewJudges() *Judges {
+	return &Judges{Guest: hooks.Guest{Most: mostJudgesAway}, places: map[string]bool{}}
+}
+
+// mostPlaces is of how many places panics are logged with their stack.
+const mostPlaces = 1000
+
+// logPanic logs a panic with its stack, the first from each place.
+func (t *Tally) logPanic(m *Message, err error) {
+	e, ok := err.(interface{ PanicStack() string })
+	if !ok || e.PanicStack() == "" {
+		return
+	}
+	j, stack := t.To.Options.Judges, e.PanicStack()
+	place, _, _ := strings.Cut(stack, "\n")
+	j.mu.Lock()
+	known := j.places[place] || len(j.places) >= mostPlaces
+	if !known {
+		j.places[place] = true
+	}
+	j.mu.Unlock()
+	if !known {
+		t.To.Log.Warn("edda: a handler panicked", append(wire.LogArgs(t.To.Name, &m.Delivery.Info),
+			"error", err, "stack", stack)...)
+	}
+}
+
+// mostJudgesAway is how many policies may be at work after their time before messages are given up unjudged.
+const mostJudgesAway = 16
+
+// examined is saga.Examined, whatever the methods of the error do.
+func (t *Tally) examined(err error) error {
+	return t.To.Options.Judges.Examined(t.To.Options.patience(), err)
+}
+
+// judged is a verdict, with what is asked about an error whose methods are the user's.
+type judged struct {
+	recoverability.Verdict
+	permanent, conflict, hopeless bool
+}
+
+// judge asks a policy, which gives the message up if it does not answer.
+func (t *Tally) judge(
+	resolve func(recoverability.Policy, recoverability.Failure) recoverability.Verdict, p recoverability.Policy,
+	f recoverability.Failure,
+) judged {
+	j, wrong := hooks.Ask(&t.To.Options.Judges.Guest, t.To.Options.patience(), func() judged {
+		var permanent *saga.PermanentError
+		j := judged{Verdict: resolve(p, f), permanent: errors.As(f.Err, &permanent)}
+		j.conflict, j.hopeless = errors.Is(f.Err, ErrConflict), isHopeless(f.Err)
+		return j
+	})
+	if wrong != nil {
+		wrong = fmt.Errorf("recoverability policy: %w", wrong)
+		return judged{Verdict: recoverability.Verdict{Action: recoverability.ActionDeadLetter, Err: wrong}}
+	}
+	return j
 }
 
 // carryOut makes a verdict the fate of m.
-func (t *Tally) carryOut(m *Message, err error, verdict recoverability.Verdict) {
-	switch verdict.Action {
+func (t *Tally) carryOut(m *Message, err error, j judged) {
+	switch j.Action {
 	case recoverability.ActionRetryNow:
 		m.PutBack(0, err)
 	case recoverability.ActionRetryIn:
-		m.PutBack(verdict.Delay, err)
+		m.PutBack(j.Delay, err)
 	case recoverability.ActionDiscard:
 		m.Err = err
-		m.Drop(verdict.Reason)
+		m.Drop(j.Reason)
 	case recoverability.ActionPause:
-		t.pauseAfter(m, verdict.Reason, err)
+		t.pauseAfter(m, j.Reason, err)
 	default:
-		m.Die(deathReason(err, verdict), errors.Join(err, verdict.Err))
+		if j.Err != nil {
+			err = errors.Join(err, j.Err)
+		}
+		m.die(j.deathReason(), err, j.hopeless)
 	}
 }
 
-func deathReason(err error, verdict recoverability.Verdict) string {
-	var permanent *saga.PermanentError
+func (j *judged) deathReason() string {
 	switch {
-	case verdict.Err != nil:
+	case j.Err != nil:
 		return "the policy failed"
-	case errors.As(err, &permanent):
+	case j.permanent:
 		return "permanent"
-	case errors.Is(err, ErrConflict):
+	case j.conflict:
 		return "conflicts"
 	}
 	return "given up by the policy"
+}
+
+// isHopeless reports whether another attempt would be as useless as the one that failed with err.
+func isHopeless(err error) bool {
+	var permanent *saga.PermanentError
+	return errors.As(err, &permanent) || errors.Is(err, ErrUnknownKind) || errors.Is(err, ErrProcessDied)
 }

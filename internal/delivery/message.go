@@ -78,6 +78,7 @@ type firing struct {
 	Run       *saga.Fire // its run, which this transaction holds
 	cancelled bool       // with dropped: by Operator.Cancel
 	open      bool       // with done: the run stays open
+	hopeless  bool       // with dead: another attempt would be as useless
 }
 
 // undo takes back what the step of m did.
@@ -101,9 +102,11 @@ func (m *Message) Drop(reason string) {
 	m.undo()
 }
 
-// Die makes m a dead letter.
-func (m *Message) Die(reason string, err error) {
-	m.Fate, m.Reason, m.Err = FateDead, reason, err
+// Die makes m a dead letter. The error is no user's.
+func (m *Message) Die(reason string, err error) { m.die(reason, err, isHopeless(err)) }
+
+func (m *Message) die(reason string, err error, hopeless bool) {
+	m.Fate, m.Reason, m.Err, m.Firing.hopeless = FateDead, reason, err, hopeless
 	m.undo()
 }
 
@@ -124,6 +127,7 @@ type FailedAttempt struct {
 type Instance struct {
 	Def     *saga.Definition
 	Asked   recall.Handle // how the first message named it
+	First   *Message      // of the batch
 	Status  instanceStatus
 	Session *saga.Session
 	Fault   error // why its messages fail, or wait for a newer program

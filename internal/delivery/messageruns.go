@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/edda-go/edda/internal/pgerr"
@@ -180,10 +179,7 @@ func (m *Message) runEnd() (outcome, text string) {
 }
 
 // Hopeless tells of a message that was given up whether another attempt would be as useless.
-func (m *Message) Hopeless() bool {
-	var permanent *saga.PermanentError
-	return errors.As(m.Err, &permanent) || errors.Is(m.Err, ErrUnknownKind) || errors.Is(m.Err, ErrProcessDied)
-}
+func (m *Message) Hopeless() bool { return m.Firing.hopeless }
 
 // CallOff is drop for a message that Operator.Cancel has ended.
 func (m *Message) CallOff(reason string) {

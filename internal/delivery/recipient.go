@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -57,7 +58,11 @@ type Options struct {
 	UnknownKindTimeout time.Duration
 	Policy             recoverability.Policy
 	ConflictPolicy     recoverability.Policy
+	Judges             *Judges // call both, and the methods of errors
 }
+
+// patience is how long a policy, or a method of an error, may take.
+func (o *Options) patience() time.Duration { return cmp.Or(o.Decoding, hooks.Patience) }
 
 // WakeForNext sets the timer of a for the first message that is not due yet.
 func (r *Recipient) WakeForNext(ctx context.Context, conn *pgx.Conn, a *wake.Alarm) {

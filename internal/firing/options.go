@@ -1,6 +1,7 @@
 package firing
 
 import (
+	"github.com/edda-go/edda/internal/hooks"
 	"log/slog"
 	"time"
 
@@ -52,7 +53,7 @@ func (o Options) withDefaults() (Options, error) {
 	f.Int("MaxActive", &o.MaxActive, 0, 0, 1_000_000)
 	f.Int("MaxConcurrentDispatch", &o.MaxConcurrentDispatch, 1, 0, mostDispatchers)
 	f.Int("MaxDispatchAttempts", &o.MaxDispatchAttempts, 5, 0, 1000)
-	option.Default(&o.Logger, slog.Default())
+	o.Logger = hooks.Logger(o.Logger)
 	if o.Heard == nil {
 		o.Heard = func(string) {}
 	}

@@ -19,7 +19,8 @@ type Historian struct {
 	effects *delivery.Effects
 	unkept  []*delivery.Instance       // that ended, and whose end is in no page
 	entries map[*delivery.Instance]int // the instances of the page, and their numbers there
-	panics  hooks.Panics               // of the function that redacts
+	faults  hooks.Faults               // of the function that redacts
+	redact  hooks.Guest
 }
 
 // New returns the historian of a worker, nil if the endpoint keeps no history.

@@ -1,10 +1,11 @@
 package historian
 
 import (
+	"bytes"
 	"reflect"
 
 	"github.com/edda-go/edda/internal/delivery"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/internal/secret"
 	"github.com/edda-go/edda/internal/wire"
 	"github.com/edda-go/edda/saga"
@@ -30,18 +31,13 @@ func (h *Historian) public(kind string, of reflect.Type, text []byte) []byte {
 	return text
 }
 
-// redacted calls the user's function, with bytes of its own, in a goroutine that it may end. If it panics nothing is
-// kept.
+// redacted calls the user's function, with bytes of its own. If it fails, nothing is kept.
 func (h *Historian) redacted(kind string, text []byte) (kept []byte) {
-	run.Call(func() {
-		defer func() {
-			if v := recover(); v != nil {
-				kept = nil
-				h.panics.Log(v, h.to.Log, "edda: Options.Redact panicked", "kind", wire.Shown(kind))
-			}
-		}()
-		kept = h.to.History.Redact(kind, append([]byte{}, text...))
-	})
+	redact, own := h.to.History.Redact, bytes.Clone(text)
+	kept, err := hooks.Ask(&h.redact, hooks.Patience, func() []byte { return redact(kind, own) })
+	if err != nil {
+		h.faults.Log(err, h.to.Log, "edda: Options.Redact failed", "kind", wire.Shown(kind))
+	}
 	return kept
 }
 

@@ -2,113 +2,52 @@ package hooks
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
-	"github.com/edda-go/edda/event"
-	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 )
 
 // Hooks are functions of the user's that see messages go out and transactions end. Each may be nil.
 type Hooks struct {
 	Outgoing func(ctx context.Context, i *saga.Info)
-	Around   Around
+	Around   *Around
 }
 
-// Around is called around one transaction, whose work is run.
-type Around func(ctx context.Context, t *event.Transaction, run func(context.Context))
-
-// Alone is a call of a in a goroutine of its own, which a function of the user's may end: work is called all the same.
-func (a Around) Alone(ctx context.Context, t *event.Transaction, work func(context.Context)) {
-	begun := false
-	run.Call(func() { a(ctx, t, func(ctx context.Context) { begun = true; work(ctx) }) })
-	if !begun {
-		work(ctx)
-	}
-}
-
-// Guard returns an Around that calls run exactly once, whatever f does. If f panics before it calls run, or does
-// not call it, run is called without f. If f panics afterwards, what run did stands. A panic of f is logged, and one of
-// run goes on.
-func Guard(f Around, log *slog.Logger) Around {
-	if f == nil {
-		return nil
-	}
-	panics := &Panics{}
-	return func(ctx context.Context, t *event.Transaction, run func(context.Context)) {
-		g := guarded{run: run}
-		g.call(ctx, t, f, func(v any) {
-			panics.Log(v, log, "edda: Options.Around panicked", "endpoint", t.Endpoint)
-		})
-		switch {
-		case !g.begun:
-			run(ctx)
-		case g.panicked != nil: // f has recovered it
-			panic(g.panicked)
-		}
-	}
-}
-
-// guarded is one call of an Around. It belongs to one goroutine.
-type guarded struct {
-	run      func(context.Context)
-	begun    bool
-	panicked any // by run
-}
-
-func (g *guarded) call(ctx context.Context, t *event.Transaction, f Around, log func(v any)) {
-	defer func() {
-		if v := recover(); v != nil && g.panicked == nil { // else the caller panics again
-			log(v)
-		}
-	}()
-	f(ctx, t, g.once)
-}
-
-// once is run as f sees it. A second call does nothing.
-func (g *guarded) once(ctx context.Context) {
-	if g.begun {
-		return
-	}
-	g.begun = true
-	defer func() {
-		if g.panicked = recover(); g.panicked != nil {
-			panic(g.panicked)
-		}
-	}()
-	g.run(ctx)
-}
-
-// Panics counts the panics of a function that is called very often, and logs them at most once in panicWarns.
-type Panics struct {
+// Faults logs the failures of a function that is called very often, at most once in faultWarns.
+type Faults struct {
 	mu    sync.Mutex
 	count int       // since the last warning; guarded by mu
 	told  time.Time // guarded by mu
 }
 
-const panicWarns = time.Minute // between two warnings of panics
+const faultWarns = time.Minute // between two warnings
 
-// Log logs that the function has panicked with v. The function that recovered v calls it.
-func (p *Panics) Log(v any, log *slog.Logger, text string, args ...any) {
-	p.mu.Lock()
-	p.count++
-	count, say := p.count, time.Since(p.told) >= panicWarns
+// Log logs a failure as Ask returns it.
+func (f *Faults) Log(err error, log *slog.Logger, text string, args ...any) {
+	f.mu.Lock()
+	f.count++
+	count, say := f.count, time.Since(f.told) >= faultWarns
 	if say {
-		p.count, p.told = 0, time.Now()
+		f.count, f.told = 0, time.Now()
 	}
-	p.mu.Unlock()
-	if say {
-		log.Warn(text, append(args, "panics", count, "panic", beginning(fmt.Sprint(v), mostShownPanic),
-			"stack", beginning(string(debug.Stack()), mostShownStack))...)
+	f.mu.Unlock()
+	if !say {
+		return
 	}
+	err = new(Guest).Examined(Patience, err) // the value of a panic may have methods
+	args = append(args, "failures", count, "error", beginning(err.Error(), mostShownError))
+	var panicked *saga.PanicError
+	if errors.As(err, &panicked) {
+		args = append(args, "stack", beginning(string(panicked.Stack), mostShownStack))
+	}
+	log.Warn(text, args...)
 }
 
 const (
-	mostShownPanic = 500
+	mostShownError = 500
 	mostShownStack = 8 << 10
 )
 

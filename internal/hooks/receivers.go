@@ -1,42 +1,68 @@
 package hooks
 
 import (
-	"fmt"
+	"errors"
 	"log/slog"
+	"slices"
+	"sync/atomic"
 
 	"github.com/edda-go/edda/event"
 )
 
-// Receivers are functions of the user's that get events. Each may be nil. A panic of one is logged, and the process
-// continues.
+// Receivers are functions of the user's that get events. Each may be nil. A call that panics, ends its goroutine or
+// does not return within Patience is logged, and the process continues; a function that has not returned gets no events
+// until it has.
 type Receivers struct {
 	Events func(event.Event)
 	Rare   func(event.Event) // every event except Handled
 	Log    *slog.Logger
 
-	events, rare Panics
+	events, rare receiver
 }
 
-// Emit gives e to the receivers that want it.
-func (r *Receivers) Emit(e event.Event) {
-	if r.Events != nil {
-		r.give(e, r.Events, &r.events, "edda: Options.Events panicked")
+type receiver struct {
+	guest  Guest
+	faults Faults
+}
+
+// Emit gives events, of one transaction if there are several, to the receivers that want them.
+func (r *Receivers) Emit(all ...event.Event) {
+	if err := r.events.give(all, r.Events); err != nil {
+		r.events.faults.Log(err, r.Log, "edda: Options.Events failed")
 	}
-	if r.Rare == nil {
-		return
-	}
-	if _, handled := e.(event.Handled); !handled {
-		r.give(e, r.Rare, &r.rare, "edda: Options.Rare panicked")
+	if err := r.rare.give(rare(all), r.Rare); err != nil {
+		r.rare.faults.Log(err, r.Log, "edda: Options.Rare failed")
 	}
 }
 
-func (r *Receivers) give(e event.Event, to func(event.Event), panics *Panics, text string) {
-	defer func() {
-		if v := recover(); v != nil {
-			panics.Log(v, r.Log, text, "event", fmt.Sprintf("%T", e))
+// rare are the events that Rare gets.
+func rare(all []event.Event) []event.Event {
+	isHandled := func(e event.Event) bool { _, is := e.(event.Handled); return is }
+	if !slices.ContainsFunc(all, isHandled) {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), isHandled)
+}
+
+// give gives events to one function. The failure of one event keeps no other from the function.
+func (r *receiver) give(all []event.Event, to func(event.Event)) (wrong error) {
+	if to == nil || len(all) == 0 {
+		return nil
+	}
+	next := new(atomic.Int64)
+	for int(next.Load()) < len(all) {
+		_, err := Ask(&r.guest, Patience, func() (none struct{}) {
+			for int(next.Load()) < len(all) {
+				to(all[next.Add(1)-1])
+			}
+			return none
+		})
+		if errors.Is(err, ErrAway) {
+			return err
 		}
-	}()
-	to(e)
+		wrong = errors.Join(wrong, err)
+	}
+	return wrong
 }
 
 // Any reports whether there is a receiver.

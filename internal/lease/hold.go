@@ -48,7 +48,10 @@ func (k *Keeper) hold(ctx context.Context, t Term, since time.Time) {
 	k.health.acquired(t, h.trusted)
 	group := run.NewGroup(context.WithoutCancel(ctx))
 	group.Go(func(context.Context) error {
-		h.returned <- k.job.Run(h.life, t) //nolint:contextcheck // its own ends with the term, the group's never
+		err := run.ErrExited
+		//nolint:contextcheck // its context ends with the term, the group's never
+		run.Call(func() { err = k.job.Run(h.life, t) })
+		h.returned <- err
 		return nil
 	})
 	err := h.watch(ctx)

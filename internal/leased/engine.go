@@ -29,7 +29,7 @@ type Needs struct {
 	Settings *settings.Follower
 	Workers  func(settings.Settings) int // how many handlers may run at a time, 0 while the endpoint is paused
 	Outage   *pg.Outage
-	Emit     func(event.Event)
+	Emit     func(...event.Event)
 	// what follows the commit of a finish; it reports whether the finish had failures and no success
 	Finished func(context.Context, *delivery.Effects) (failing bool)
 }
@@ -46,7 +46,7 @@ type Engine struct {
 	finisher *finisher
 	extender *extender
 	lanes    *lanes
-	emit     func(event.Event)
+	emit     func(...event.Event)
 }
 
 // New makes the parts of an engine. It starts nothing.

@@ -157,7 +157,7 @@ func (f *finisher) around(ctx context.Context, claims []*claimed) (err error) {
 		return err
 	}
 	t := &event.Transaction{Endpoint: f.To.Name, Work: event.Finish}
-	hook.Alone(ctx, t, func(ctx context.Context) {
+	hook.Do(ctx, t, func(ctx context.Context) {
 		var done *finishing
 		done, err = f.finish(ctx, claims)
 		t.Taken, t.Err = len(claims), err

@@ -133,7 +133,7 @@ func (l *lanes) queueClaimsLock(pipeline *pgx.Batch) {
 func (l *lanes) decode(b *delivery.Decoder, all []*claimed) {
 	b.DecodeClaimed(l.runner.work)
 	run.Each(len(all), func(n int) { l.readKey(b, all[n]) }, func(n int) {
-		b.Fail(&all[n].msg, saga.Permanent(fmt.Errorf("key of %s: %w", all[n].msg.Kind, delivery.ErrReadExited)))
+		b.Fail(&all[n].msg, saga.Permanent(fmt.Errorf("key of %s: %w", all[n].msg.Kind, run.ErrExited)))
 	})
 	slices.SortFunc(all, inOrder)
 }

@@ -20,7 +20,7 @@ func TestClaimThatIsNotTrustedIsGivenUp(t *testing.T) {
 	m := &claimed{renewed: time.Now().Add(-950 * time.Millisecond)}
 	c.held[m] = struct{}{}
 	(&runner{Terms: terms, claims: c}).handle(t.Context(), m)
-	(&Engine{Terms: terms, claims: c, emit: func(e event.Event) { emitted = append(emitted, e) }}).logLost()
+	(&Engine{Terms: terms, claims: c, emit: func(e ...event.Event) { emitted = append(emitted, e...) }}).logLost()
 	if len(c.held) != 0 || len(emitted) != 1 {
 		t.Errorf("%d claims are held, and %v was emitted", len(c.held), emitted)
 	}

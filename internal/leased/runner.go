@@ -116,15 +116,14 @@ func (r *runner) handle(ctx context.Context, m *claimed) {
 		return
 	}
 	m.begun = time.Now()
-	out := saga.Outcome{Err: handlers.ErrExited}
 	returned := false
 	defer func() {
 		if !returned { // the handler has ended this goroutine, and another one takes its place
-			r.judge(ctx, m, out)
+			r.judge(ctx, m, saga.Outcome{Err: handlers.ErrExited})
 			r.handlers.Go(func(work context.Context) error { r.handleAll(work, r.next()); return nil })
 		}
 	}()
-	out = m.call(limited)
+	out := m.call(limited)
 	returned = true
 	m.msg.Step.Took = time.Since(m.begun)
 	r.judge(ctx, m, out)
@@ -145,7 +144,7 @@ func (r *runner) judge(ctx context.Context, m *claimed, out saga.Outcome) {
 		r.claims.lose(m)
 		return
 	case out.Err != nil && errors.Is(cause, ErrCancelled):
-		m.msg.Err = out.Err
+		m.msg.Err = r.To.Options.Judges.Examined(r.To.Options.Decoding, out.Err)
 		m.msg.CallOff(cause.Error())
 	case out.Err != nil && cause != nil: // the drain has cancelled it, which says nothing about the message
 		m.release = true

@@ -54,6 +54,9 @@ func Jitter(d time.Duration) time.Duration {
 	return d - d/4 + rand.N(d/2+1)
 }
 
+// ErrExited is the failure of a function that ended its goroutine.
+var ErrExited = errors.New("it ended its goroutine (runtime.Goexit, or FailNow of package testing)")
+
 // Call runs f in a goroutine of its own, waits for its end, and reports whether f returned. It did not when a function
 // of a user that it called ended the goroutine with runtime.Goexit, as t.FailNow of package testing does. A panic of f
 // ends the process, as any.
@@ -82,6 +85,9 @@ func Each(n int, f, exited func(at int)) {
 		}
 	}
 }
+
+// Beside starts f, which its caller may leave: it calls a function that may never return.
+func Beside(f func()) { go f() }
 
 // Detached runs f beside the caller, with the caller's values and without its end. f must end by itself, soon and
 // whatever happens: it is for a courtesy.

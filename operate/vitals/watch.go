@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/edda-go/edda/internal/hooks"
 	"log/slog"
 	"time"
 
@@ -55,9 +56,7 @@ func (w *Watch) complete() (Watch, error) {
 		faults.Add(errors.New("the Reader is nil"))
 	}
 	faults.Duration("Every", &c.Every, everyMinute, time.Second, time.Hour)
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = hooks.Logger(c.Logger)
 	if err := faults.Err(); err != nil {
 		return c, fmt.Errorf("watch vitals: %w", err)
 	}
@@ -96,6 +95,7 @@ func (w *Watch) Run(ctx context.Context) error {
 type watching struct {
 	Watch
 
+	guest   hooks.Guest // Notify
 	queue   chan Alarm
 	bad     map[string]*sick
 	groups  map[string]bool // that are known; nil before the first look
@@ -196,13 +196,12 @@ func (w *watching) deliver(ctx context.Context) error {
 	}
 }
 
-func (w *watching) notify(ctx context.Context, a Alarm) (err error) {
+func (w *watching) notify(ctx context.Context, a Alarm) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyWithin)
 	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("Notify panicked: %v", p)
-		}
-	}()
-	return w.Notify(ctx, a)
+	notified, wrong := hooks.Ask(&w.guest, notifyWithin+hooks.Patience, func() error { return w.Notify(ctx, a) })
+	if wrong != nil {
+		return fmt.Errorf("Notify: %w", wrong)
+	}
+	return notified
 }

@@ -14,10 +14,14 @@ const MaxText = 8 << 10
 func Storable(s string) string { return pg.Storable(s, MaxText) }
 
 // ErrorText returns the text of an error, "" of none. The Error method of a user's error may panic; the text then says
-// so.
+// so. Of a panic it has the innermost functions, with file and line, too.
 func ErrorText(err error) string {
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprint(err)
+	text := fmt.Sprint(err)
+	if e, ok := err.(interface{ PanicStack() string }); ok && e.PanicStack() != "" {
+		text = pg.Storable(text, MaxText/2) + "\n" + e.PanicStack()
+	}
+	return text
 }

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"github.com/edda-go/edda/internal/hooks"
 	"log/slog"
 	"net/http"
 
@@ -29,9 +30,7 @@ func NewHandler(reports *scheduler.Reports, o HandlerOptions) http.Handler {
 	if reports == nil {
 		panic("remote.NewHandler: the reports are nil: make them with scheduler.NewReports")
 	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = hooks.Logger(o.Logger)
 	h := handler{reports, o.Logger}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /runs/{run}/{attempt}/beat", h.beat)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/edda-go/edda/internal/hooks"
 	"log/slog"
 	"math"
 	"time"
@@ -53,7 +54,7 @@ func NewPublisher(conn *nats.Conn, o PublisherOptions) (*Publisher, error) {
 	if o.Key == nil {
 		o.Key = ByMetadata(ConversationKey)
 	}
-	option.Default(&o.Logger, slog.Default())
+	o.Logger = hooks.Logger(o.Logger)
 	return &Publisher{conn: conn, options: o}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/edda-go/edda/internal/hooks"
 	"log/slog"
 	"strings"
 	"sync"
@@ -84,7 +85,7 @@ func NewSubscriber(conn *nats.Conn, o SubscriberOptions) (*Subscriber, error) {
 	if o.Consumer == nil {
 		o.Consumer = ConsumerName
 	}
-	option.Default(&o.Logger, slog.Default())
+	o.Logger = hooks.Logger(o.Logger)
 	js, err := natsjs.New(conn)
 	if err != nil {
 		return nil, fmt.Errorf("new subscriber: %w", err)

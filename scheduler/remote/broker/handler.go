@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/edda-go/edda/internal/hooks"
 	"log/slog"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/report"
 	"github.com/edda-go/edda/scheduler"
 )
@@ -35,7 +35,7 @@ func NewHandler(reports *scheduler.Reports, o HandlerOptions) message.NoPublishH
 	if reports == nil {
 		panic("broker.NewHandler: the reports are nil: make them with scheduler.NewReports")
 	}
-	option.Default(&o.Logger, slog.Default())
+	o.Logger = hooks.Logger(o.Logger)
 	return func(m *message.Message) error {
 		said, err := readReport(m.Payload)
 		if err != nil {

@@ -1,0 +1,67 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+)
+
+// Logger returns a logger over the handler of to, nil is slog.Default(), whose records cost their caller Patience at
+// most, whatever the handler does. A handler that has not returned gets no records until it has; then it is given a
+// warning of how many it has not got.
+func Logger(to *slog.Logger) *slog.Logger {
+	if to == nil {
+		to = slog.Default()
+	}
+	if _, done := to.Handler().(guardedHandler); done {
+		return to
+	}
+	return slog.New(guardedHandler{to.Handler(), &logging{}})
+}
+
+// logging is what loggers over one handler share.
+type logging struct {
+	guest  Guest
+	missed atomic.Int64 // records
+}
+
+type guardedHandler struct {
+	slog.Handler
+	of *logging
+}
+
+func (h guardedHandler) Enabled(ctx context.Context, l slog.Level) bool {
+	enabled, err := Ask(&h.of.guest, Patience, func() bool { return h.Handler.Enabled(ctx, l) })
+	return enabled || err != nil && l >= slog.LevelInfo // Handle counts what is missed
+}
+
+func (h guardedHandler) Handle(ctx context.Context, r slog.Record) error {
+	missed := h.of.missed.Swap(0)
+	handled, err := Ask(&h.of.guest, Patience, func() error {
+		if missed > 0 {
+			slog.New(h.Handler).WarnContext(ctx, "edda: the log has not got all records", "missed", missed)
+		}
+		return h.Handler.Handle(ctx, r)
+	})
+	if err != nil {
+		h.of.missed.Add(missed + 1)
+	}
+	return errors.Join(handled, err)
+}
+
+func (h guardedHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return h.with(func() slog.Handler { return h.Handler.WithAttrs(attrs) })
+}
+
+func (h guardedHandler) WithGroup(name string) slog.Handler {
+	return h.with(func() slog.Handler { return h.Handler.WithGroup(name) })
+}
+
+// with returns h if the handler makes no other.
+func (h guardedHandler) with(f func() slog.Handler) slog.Handler {
+	if made, err := Ask(&h.of.guest, Patience, f); err == nil && made != nil {
+		h.Handler = made
+	}
+	return h
+}
