@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/eddaui/internal/live"
 	"github.com/edda-go/edda/eddaui/internal/page"
+	"github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/flow"
@@ -48,7 +49,8 @@ type Options struct {
 	Trace string
 
 	// Redact returns a body, or a state with the saga's name as its kind, without what is not to be shown. nil: as it
-	// is. What history keeps is masked when it is written, see bus.Options.Redact.
+	// is. What history keeps is masked when it is written, see bus.Options.Redact. If it panics, ends its goroutine or
+	// does not return within 5 s, the page shows nothing of the text, and the log says where.
 	Redact func(kind string, body json.RawMessage) json.RawMessage
 
 	// Databases are what the header lets people switch between, if there are pages of several. Nil is no switch.
@@ -90,14 +92,13 @@ func New(pool *pgxpool.Pool, o Options) (*UI, error) {
 	if pool == nil {
 		return nil, errors.New("new UI: the pool is nil")
 	}
-	u := &UI{o: o, log: o.Log, end: func() {}}
-	if u.log == nil {
-		u.log = slog.Default()
-	}
+	u := &UI{o: o, end: func() {}}
+	u.log = hooks.Logger(o.Log)
+	u.o.Redact = redacting(o.Redact, u.log)
 	if err := u.open(pool); err != nil {
 		return nil, fmt.Errorf("new UI: %w", err)
 	}
-	u.hub = live.New(live.Options{Patience: readLimit})
+	u.hub = live.New(live.Options{Patience: readLimit, Log: u.log})
 	u.handler = u.routes(u.actions())
 	return u, nil
 }
@@ -169,6 +170,3 @@ func (u *UI) Close() {
 	u.jobs.Close()
 	u.end()
 }
-
-// ServeHTTP serves a page, its JSON, its stream, or one of the files that pages need.
-func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.handler.ServeHTTP(w, r) }

@@ -18,6 +18,7 @@ func (l *look) functions(trace string) template.FuncMap {
 	return template.FuncMap{
 		"file": l.file, "plain": view.Escape, "lines": view.EscapeLines, "count": words.Count, "of": words.Of,
 		"short":    func(text string, most int) string { return view.Escape(view.Shortened(text, most)) },
+		"stacked":  func(text string) bool { return strings.Contains(text, "\nat ") },
 		"span":     words.Span,
 		"seconds":  func(s page.Seconds) string { return words.Span(time.Duration(s)) },
 		"shape":    words.ShapeOf,

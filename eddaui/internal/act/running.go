@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/edda-go/edda/internal/handlers"
 	"github.com/edda-go/edda/internal/run"
 )
 
@@ -50,13 +51,20 @@ func (j *Jobs) Run(number int64) {
 	j.running[number] = false
 	j.group.Go(func(ctx context.Context) error {
 		for again := true; again; again = j.again(number) {
-			_, err := j.desk.letters().RunJob(ctx, j.desk.Pool, patching{j.desk.Op}, number, nil)
+			err := j.once(ctx, number)
 			if err != nil && ctx.Err() == nil {
 				j.log.WarnContext(ctx, "edda: ui: a job of dead letters was interrupted", "job", number, "error", err)
 			}
 		}
 		return nil
 	})
+}
+
+// once runs a job. A panic interrupts the job and not the process.
+func (j *Jobs) once(ctx context.Context, number int64) (err error) {
+	defer handlers.Recovered(&err)
+	_, err = j.desk.letters().RunJob(ctx, j.desk.Pool, patching{j.desk.Op}, number, nil)
+	return err
 }
 
 // again reports whether a job is to be looked at once more. Otherwise it does not run here any more.

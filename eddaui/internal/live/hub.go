@@ -2,10 +2,13 @@ package live
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
+	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/hooks"
 	"github.com/edda-go/edda/internal/run"
 )
 
@@ -25,6 +28,7 @@ type Options struct {
 	Beat     time.Duration // between signs of life on a stream; 0 is 15 seconds
 	Slowest  time.Duration // a browser that does not read for so long is cut; 0 is 10 seconds
 	Patience time.Duration // of one read; 0 is 10 seconds
+	Log      *slog.Logger  // of reads that fail otherwise than with an error; nil: nowhere
 	Longest  time.Duration // of a stream, after which the browser has to ask again; 0 is 10 minutes
 }
 
@@ -37,6 +41,7 @@ type Hub struct {
 
 	mu      sync.Mutex
 	streams int
+	faults  hooks.Faults
 	loops   map[string]*loop
 }
 
@@ -46,6 +51,7 @@ func New(o Options) *Hub {
 	o.Pace, o.Beat = or(o.Pace, time.Second), or(o.Beat, 15*time.Second)
 	o.Slowest, o.Patience = or(o.Slowest, 10*time.Second), or(o.Patience, 10*time.Second)
 	o.Longest = or(o.Longest, 10*time.Minute)
+	o.Log = or(o.Log, slog.New(slog.DiscardHandler))
 	h := &Hub{o: o, loops: map[string]*loop{}}
 	//nolint:forbidigo // loops live until Close, and serve many requests
 	h.ctx, h.cancel = context.WithCancel(context.Background())
@@ -82,6 +88,7 @@ type loop struct {
 	kind  string
 	more  run.Nudge // a page has its first viewer
 	pages map[string]*open
+	guest hooks.Guest // the reads, which draw what the program's types and functions make of bodies and states
 }
 
 // open is a page with viewers. Its fields are guarded by the hub's mutex.
@@ -189,6 +196,9 @@ func (l *loop) choose() (first *open, due time.Time) {
 	return first, first.due
 }
 
+// slack is what a read has, after its context ended, to return.
+const slack = 5 * time.Second
+
 // rest is how much longer than a read a loop waits before it reads the same page again.
 const rest = 9
 
@@ -197,7 +207,19 @@ func (l *loop) load(ctx context.Context, p *open) {
 	ctx, cancel := context.WithTimeout(ctx, l.hub.o.Patience)
 	defer cancel()
 	began := time.Now()
-	fragments, err := p.read(ctx)
+	type result struct {
+		fragments []Fragment
+		err       error
+	}
+	got, wrong := hooks.Ask(&l.guest, l.hub.o.Patience+slack, func() (r result) {
+		r.fragments, r.err = p.read(ctx)
+		return r
+	})
+	fragments, err := got.fragments, got.err
+	if wrong != nil {
+		l.hub.faults.Log(wrong, l.hub.o.Log, "edda: ui: a page failed", "page", l.kind)
+		err = errors.New("This page failed. The log of the program says where.")
+	}
 	took := time.Since(began)
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()

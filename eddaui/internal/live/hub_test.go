@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -295,4 +296,27 @@ func TestAStreamDoesNotLastForEver(t *testing.T) {
 		leave()
 		h.Close()
 	})
+}
+
+// A read that panics, or ends its goroutine, is told to the viewers, and read again.
+func TestReadThatFailsEndsNoLoop(t *testing.T) {
+	for name, fail := range map[string]func(){"panics": func() { panic("no text") }, "exits": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, reads := New(Options{}), 0
+				defer h.Close()
+				b, end := watch(h, "letter", "/dead/1", func(context.Context) ([]Fragment, error) {
+					if reads++; reads == 1 {
+						fail()
+					}
+					return []Fragment{{ID: "a", HTML: "b"}}, nil
+				})
+				wait(time.Minute)
+				end()
+				if text := *b.text.Load(); !strings.Contains(text, "This page failed.") || b.fragments() != 1 {
+					t.Errorf("the browser has %q", text)
+				}
+			})
+		})
+	}
 }
