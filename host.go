@@ -1,10 +1,12 @@
 package edda
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/edda-go/edda/internal/run"
@@ -106,7 +108,32 @@ func (h *Host) checkConnections(ctx context.Context) error {
 // demand is how many connections runners open beside those of their pool.
 type demand struct {
 	more  int
-	terms []string
+	terms []term
+}
+
+// term is how many connections one runner opens.
+type term struct {
+	more int
+	of   string
+}
+
+const termsShown = 5 // of a sum; a host may have a thousand endpoints
+
+// String names the runners that open most connections, and how many the others open.
+func (d *demand) String() string {
+	slices.SortStableFunc(d.terms, func(a, b term) int { return cmp.Compare(b.more, a.more) })
+	texts, rest := []string{}, 0
+	for n, t := range d.terms {
+		if n < termsShown {
+			texts = append(texts, fmt.Sprintf("%d of %s", t.more, t.of))
+		} else {
+			rest += t.more
+		}
+	}
+	if others := len(d.terms) - len(texts); others > 0 {
+		texts = append(texts, fmt.Sprintf("%d of others (%d in number)", rest, others))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // demands are those of each pool beside which runners open connections.
@@ -125,7 +152,7 @@ func (h *Host) demands() map[*pgxpool.Pool]*demand {
 			all[pool] = &demand{}
 		}
 		all[pool].more += more
-		all[pool].terms = append(all[pool].terms, fmt.Sprintf("%d of %s", more, nameOf(r, i)))
+		all[pool].terms = append(all[pool].terms, term{more, nameOf(r, i)})
 	}
 	return all
 }
@@ -139,7 +166,7 @@ func (d *demand) check(ctx context.Context, pool *pgxpool.Pool) error {
 	if needed := ofPool + d.more + 1; needed > allowed {
 		return fmt.Errorf("the host may open %d connections (%d of the pool, %s, and 1 that listens), and the server "+
 			"allows %d: lower Concurrency or the pool's MaxConns (pool_max_conns), or raise max_connections",
-			needed, ofPool, strings.Join(d.terms, ", "), allowed)
+			needed, ofPool, d, allowed)
 	}
 	return nil
 }

@@ -183,11 +183,17 @@ func TestHostCountsConnections(t *testing.T) {
 	}
 	defer pool.Close()
 	b := newBus(t, pool, true, bus.Options{AutoInstall: true})
-	host, err := edda.NewHost(newEndpoint(t, b, "doors", 4000, bus.HandleTx(ignore)))
+	runners := []edda.Runner{}
+	for n := range 7 {
+		runners = append(runners, newEndpoint(t, b, fmt.Sprint("hall-", n), 2, bus.HandleTx(ignore)))
+	}
+	host, err := edda.NewHost(append(runners, newEndpoint(t, b, "doors", 4000, bus.HandleTx(ignore)))...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `may open 9001 connections (5000 of the pool, 4000 of "doors", and 1 that listens)`
+	// One line names the largest, however many there are.
+	want := `may open 9015 connections (5000 of the pool, 4000 of "doors", 2 of "hall-0", 2 of "hall-1", ` +
+		`2 of "hall-2", 2 of "hall-3", 6 of others (3 in number), and 1 that listens)`
 	if err := host.Check(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Check says %v, want %q in it", err, want)
 	}

@@ -234,13 +234,11 @@ func (st *stage) refuses(a *act.Action, d deed) {
 	if !strings.Contains(got.body, "needs the right "+rightNames[oneOf(rights)]) {
 		st.t.Errorf("without its right it says %s", mainOf(got.body))
 	}
-	for field := range d.form {
-		if required(a, field) {
-			form := maps.Clone(d.form)
-			form.Set(field, "")
-			st.may = eddaui.Look | oneOf(rights)
-			unchanged("without "+field, st.post(d.path, form), http.StatusBadRequest)
-		}
+	for field := range strings.FieldsSeq(musts[a.Name]) {
+		form := maps.Clone(d.form)
+		form.Set(field, "")
+		st.may = eddaui.Look | oneOf(rights)
+		unchanged("without "+field, st.post(d.path, form), http.StatusBadRequest)
 	}
 }
 
@@ -255,9 +253,16 @@ func agreed(d deed) url.Values {
 	return form
 }
 
-// required reports whether the form of an action says that a field has to be filled in.
-func required(a *act.Action, field string) bool {
-	return slices.ContainsFunc(a.Blank().Controls, func(c act.Control) bool { return c.Name == field && c.Must })
+// musts are the fields that an action refuses to be without, written out like the rights.
+var musts = map[string]string{
+	"endpoint.workers": "workers", "endpoint.limit": "most", "limit.set": "most", "message.send": "kind body",
+	"dead.discard": "reason", "dead.retry.many": "way", "dead.edit.many": "patch way", "dead.discard.many": "reason",
+	"saga.send": "saga kind body", "saga.repair": "saga version state reason", "saga.end": "saga reason",
+	"saga.patch": "saga version patch reason", "saga.send.many": "kind body", "saga.end.many": "reason",
+	"timeout.fire": "saga name", "timeout.move": "saga name at", "timeout.cancel": "saga name",
+	"message.cancel": "endpoint", "manifest.pause": "reason", "manifest.backfill": "from until",
+	"group.pause": "reason", "group.cancel": "reason", "run.retry": "reason", "run.cancel": "reason",
+	"outbox.replay": "since",
 }
 
 // does does it with its right alone, and makes sure that it is done, and told in the audit.

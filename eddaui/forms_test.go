@@ -538,7 +538,7 @@ func interrupted(st *stage) {
 	}
 	if a := st.post("/"+page+"/undo", form()); a.status != http.StatusSeeOther ||
 		!strings.Contains(st.get("/"+strings.TrimLeft(a.header.Get("Location"), "./")),
-			"40 letters are dead letters again") {
+			"Messages that are dead letters again: 40.") {
 		st.t.Errorf("undone it is %d: %s", a.status, a.header.Get("Location"))
 	}
 	if n := ask[int](st, "SELECT count(*) FROM :schema.dead_letter WHERE error_group = $1", group); n != 40 {

@@ -28,8 +28,9 @@ func mapDrawing(root string, m flow.Map) template.HTML {
 	d := mapped{root: root, m: &m, arrows: m.Arrows(), at: map[string]int{}}
 	d.layOut()
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="map" role="group" aria-label="%d endpoints, and what goes from one to another" `+
-		`width="%d" height="%d" viewBox="0 0 %[2]d %[3]d">`, len(m.Endpoints), d.graph.Width, d.graph.Height)
+	fmt.Fprintf(&b, `<svg class="map" role="group" aria-label="%s, and what goes from one to another" `+
+		`width="%d" height="%d" viewBox="0 0 %[2]d %[3]d">`, words.Of(int64(len(m.Endpoints)), "endpoint"),
+		d.graph.Width, d.graph.Height)
 	b.WriteString(`<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" ` +
 		`orient="auto-start-reverse"><path d="M0 .5 8 4 0 7.5z"/></marker></defs>`)
 	for n := range d.arrows {

@@ -19,7 +19,7 @@ import (
 type PeekOptions struct {
 	AfterDue  time.Time // continue behind the message with this Due and AfterID; zero: from the head
 	AfterID   saga.ID
-	Limit     int // messages; 0 is 50, at most 200
+	Limit     int // messages, at most 200; 0 is 50
 	BodyBytes int // of each body; 0 is 4 KiB, at most 64 KiB
 }
 
@@ -60,10 +60,11 @@ func (m Messages) Peek(ctx context.Context, endpoint string, options PeekOptions
 }
 
 func (m Messages) peek(ctx context.Context, endpoint string, p PeekOptions) (messages []QueuedMessage, err error) {
-	if p.Limit < 0 || p.BodyBytes < 0 {
-		return nil, fmt.Errorf("Limit is %d and BodyBytes %d, want 0 (the default) or more", p.Limit, p.BodyBytes)
+	if p.Limit < 0 || p.Limit > mostPeekRows || p.BodyBytes < 0 {
+		return nil, fmt.Errorf("Limit is %d and BodyBytes %d, want a limit of 0 (the default) to %d, and 0 or more "+
+			"bytes", p.Limit, p.BodyBytes, mostPeekRows)
 	}
-	limit, bytes := min(cmp.Or(p.Limit, peekRows), mostPeekRows), min(cmp.Or(p.BodyBytes, peekBytes), mostPeekBytes)
+	limit, bytes := cmp.Or(p.Limit, peekRows), min(cmp.Or(p.BodyBytes, peekBytes), mostPeekBytes)
 	q, err := m.o.find(ctx, endpoint)
 	if err != nil {
 		return nil, err

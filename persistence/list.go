@@ -20,13 +20,25 @@ const (
 	MaxLimit     = 200
 )
 
+// checkLimit puts the default in the place of no limit. A list that ended silently at MaxLimit would pass for a whole
+// one.
+func checkLimit(limit *int) error {
+	if *limit <= 0 {
+		*limit = DefaultLimit
+	}
+	if *limit > MaxLimit {
+		return fmt.Errorf("the limit is %d, want at most %d: continue the list behind its last row", *limit, MaxLimit)
+	}
+	return nil
+}
+
 // ListOptions choose instances of a list. Every zero field is no condition.
 type ListOptions struct {
 	Saga      string
 	KeyPrefix string // only with Saga
 	AfterSaga string // continue after the instance of this saga and AfterKey; "" with an AfterKey means Saga
 	AfterKey  string
-	Limit     int  // 0 is DefaultLimit; at most MaxLimit
+	Limit     int  // 0 or less is DefaultLimit; more than MaxLimit is an error
 	Oldest    bool // those that began first, of all sagas and in that order; the fields above Limit do not hold
 	// Quiet lists those that may be stuck, of the MaxLimit oldest that live: first those whose timeout should have come
 	// more than a minute ago, then those to which nothing has come for longest. What is only remembered is left out.
@@ -55,8 +67,8 @@ func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, e
 	if o.AfterKey != "" && o.AfterSaga == "" {
 		o.AfterSaga = o.Saga
 	}
-	if o.Limit <= 0 {
-		o.Limit = DefaultLimit
+	if err := checkLimit(&o.Limit); err != nil {
+		return nil, fmt.Errorf("list saga instances: %w", err)
 	}
 	if o.Quiet {
 		return s.quiet(ctx, q, o.Limit)
@@ -66,9 +78,9 @@ func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, e
 	if cmp.Or(cmp.Compare(o.AfterSaga, saga), cmp.Compare(o.AfterKey, key)) > 0 {
 		saga, key = o.AfterSaga, o.AfterKey
 	}
-	sql, args := s.sql.Get("list"), []any{saga, key, o.AfterSaga, o.AfterKey, min(o.Limit, MaxLimit)}
+	sql, args := s.sql.Get("list"), []any{saga, key, o.AfterSaga, o.AfterKey, o.Limit}
 	if o.Oldest {
-		sql, args = s.sql.Get("oldest"), []any{min(o.Limit, MaxLimit)}
+		sql, args = s.sql.Get("oldest"), []any{o.Limit}
 	}
 	all, err := listed(ctx, q, sql, args...)
 	if err != nil || o.Oldest {

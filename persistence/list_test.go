@@ -79,10 +79,13 @@ func TestListHasPages(t *testing.T) {
 		450) n`)); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := db.store.List(t.Context(), db, persistence.ListOptions{Limit: 201}); err == nil {
+		t.Error("a limit that is too high is taken")
+	}
 	seen, after := 0, ""
 	for range 4 {
 		page, err := db.store.List(t.Context(), db,
-			persistence.ListOptions{Saga: "order", AfterKey: after, Limit: 1000})
+			persistence.ListOptions{Saga: "order", AfterKey: after, Limit: 200})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -118,13 +118,13 @@ func (r *Records[T]) Change(ctx context.Context, db DB, key string, change func(
 	}
 }
 
-// List reads records in the byte order of their keys, those after a key: "" is from the first. limit is 1 to 200; 0 is
-// 50.
+// List reads records in the byte order of their keys, those after a key: "" is from the first. limit is at most 200; 0
+// or less is 50.
 func (r *Records[T]) List(ctx context.Context, db DB, after string, limit int) ([]Record[T], error) {
-	if limit <= 0 {
-		limit = DefaultLimit
+	if err := checkLimit(&limit); err != nil {
+		return nil, r.failed("list", "", err)
 	}
-	rows, err := db.Query(ctx, r.sql.Get("record_list"), r.collection, after, min(limit, MaxLimit))
+	rows, err := db.Query(ctx, r.sql.Get("record_list"), r.collection, after, limit)
 	if err != nil {
 		return nil, r.failed("list", "", err)
 	}

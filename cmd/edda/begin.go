@@ -94,8 +94,9 @@ func (t beginnings) newCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "new NAME", Short: "Write a small program to begin with",
 		Long: `Write a small program to begin with into the folder NAME, which must be new or empty: a saga, a
-service that answers it, a timeout, and tests, one of them with a Postgres. Its go.mod requires the version of this
-command, or with --replace the source of Edda in a folder.`,
+service that answers it, a timeout, and tests, one of them with a Postgres. It is about orders and their payments,
+whatever NAME is: rename its types to yours. Its go.mod requires the version of this command, or with --replace the
+source of Edda in a folder.`,
 		Example: `  edda new parcels
   edda new parcels --module example.com/parcels
   edda new /tmp/parcels --replace .`,
@@ -111,7 +112,8 @@ command, or with --replace the source of Edda in a folder.`,
 				return err
 			}
 			return t.print(lineOf(view.Object{"folder", o.Folder, "files", files},
-				"%s has a program. To run it: cd %s && go mod tidy && go run .", o.Folder, quoted(o.Folder)))
+				"%s has a program about orders, to change into yours. To run it: cd %s && go mod tidy && go run .",
+				o.Folder, quoted(o.Folder)))
 		},
 	}
 	c.Flags().StringVar(&o.Module, "module", "", "the path of its module (default the last part of NAME)")

@@ -82,7 +82,8 @@ func TestNew(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "shop")
 	s := runWith(t.Context(), "new", folder, "--replace", "../..", "--module", "example.com/coffee")
-	want := folder + " has a program. To run it: cd " + folder + " && go mod tidy && go run .\n"
+	want := folder + " has a program about orders, to change into yours. To run it: cd " + folder +
+		" && go mod tidy && go run .\n"
 	if s.code != exitDone || s.out != want || s.err != "" {
 		t.Fatalf("%+v", s)
 	}

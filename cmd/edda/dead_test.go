@@ -91,7 +91,7 @@ func TestRetryAndDiscardByFilter(t *testing.T) {
 	w.exec(`UPDATE edda.dead_letter SET endpoint = 'nobody' WHERE id % 2 = 0`)
 	s = w.want(exitFailed, "dead", "retry", "--all", "--yes")
 	says(t, s.out, "Job 2 is done: 125 dead letters were retried.")
-	says(t, s.err, "125 could not be retried", "nobody")
+	says(t, s.err, "125 dead letters could not be retried and are as before", "nobody")
 	says(t, w.want(exitUsage, "dead", "discard", "--all", "--yes").err, "--reason is missing")
 	var done jobJSON
 	w.decode(&done, "dead", "discard", "--all", "--reason", "a test", "--yes", "--json")
@@ -148,7 +148,7 @@ func TestCanaryAndUndo(t *testing.T) {
 	if s.code != exitFailed {
 		t.Errorf("%+v", s)
 	}
-	says(t, s.out, "Job 1 is paused: 1 dead letters were retried.")
+	says(t, s.out, "Job 1 is paused: 1 dead letter was retried.")
 	says(t, s.err, "1 of 1 messages of stage 1 failed again: still no stock", `"edda dead undo 1"`,
 		`"edda dead jobs --resume 1"`)
 	go func() { done <- w.eddaIn(t.Context(), "dead", "jobs", "--resume", "1") }()
@@ -166,7 +166,8 @@ func TestCanaryAndUndo(t *testing.T) {
 	w.want(exitDone, "dead", "retry", "--all", "--to", "billing", "--yes")
 	w.exec(`UPDATE edda.queue_2 SET attempt = 1 WHERE id = (SELECT min(id::text)::uuid FROM edda.queue_2)`)
 	w.prints(w.want(exitDone, "dead", "undo", "2").out,
-		`| 2 messages of job 2 are dead letters again; 1 were handled meanwhile, or are in hand.`)
+		`| Messages of job 2 that are dead letters again: 2. Left as they are, because a handler has tried them or `+
+			`has them in hand, or they were moved or retried once more: 1.`)
 	if n := w.count(`SELECT count(*) FROM edda.dead_letter WHERE endpoint = 'orders'`); n != 2 {
 		t.Errorf("%d letters of orders are back, want 2", n)
 	}
@@ -259,7 +260,8 @@ func TestEditMany(t *testing.T) {
 		| dead letter 2: in.a: 1 → 7, +new: "x", -old
 		| dead letter 3: its body cannot be changed: it is not JSON`)
 	says(t, s.err, "5 dead letters are chosen, and nothing was changed")
-	says(t, w.want(exitFailed, append(edit, "--yes", "--reason", "renamed")...).err, "1 could not be retried",
+	says(t, w.want(exitFailed, append(edit, "--yes", "--reason", "renamed")...).err,
+		"1 dead letter could not be retried and is as before",
 		"it is not JSON")
 	if n := w.count(`SELECT count(*) FROM edda.queue_1 WHERE convert_from(body, 'UTF8')::jsonb =
 		'{"N":12345678901234567890,"new":"x","in":{"a":7,"b":2}}'`); n != 4 {

@@ -103,12 +103,11 @@ func (t letters) newJob(ctx context.Context, c *cobra.Command, m *many, letters 
 		if err != nil {
 			return 0, causeOf(ctx, err)
 		}
-		count := strconv.FormatInt(n, 10)
+		chosen := view.Many(n, "dead letter is", "dead letters are")
 		if n >= deadletter.CountLimit {
-			count += " or more"
+			chosen = fmt.Sprintf("%d dead letters or more are", n)
 		}
-		return 0, usage(c, fmt.Errorf("%s dead letters are chosen, and nothing was changed: add --yes to %s them",
-			count, m.action))
+		return 0, usage(c, fmt.Errorf("%s chosen, and nothing was changed: add --yes to %s", chosen, m.action))
 	}
 	number, err = letters.NewJob(ctx, t.pool, j)
 	return number, causeOf(ctx, err)
@@ -136,8 +135,8 @@ func (t letters) runJob(ctx context.Context, op *operate.Operator, number int64,
 	j, err := letters.RunJob(ctx, t.pool, patching{op}, number, func(j deadletter.Job) {
 		if time.Since(said) >= tellEvery {
 			said = time.Now()
-			t.say(fmt.Sprintf("Job %d has ended %d dead letters so far; when it is interrupted, %s.", number, j.Ended,
-				goOn))
+			t.say(fmt.Sprintf("Job %d has ended %s so far; when it is interrupted, %s.", number,
+				view.Many(j.Ended, "dead letter", "dead letters"), goOn))
 		}
 	})
 	if err != nil {
@@ -151,8 +150,8 @@ func (t letters) runJob(ctx context.Context, op *operate.Operator, number int64,
 			number))
 	}
 	if j.Kept > 0 {
-		return errors.Join(printErr, fmt.Errorf("%d could not be retried and are dead letters as before; the last: %s",
-			j.Kept, j.Error))
+		return errors.Join(printErr, fmt.Errorf("%s as before; the last: %s", view.Many(j.Kept,
+			"dead letter could not be retried and is", "dead letters could not be retried and are"), j.Error))
 	}
 	return printErr
 }
@@ -195,8 +194,9 @@ func (t letters) undo() *cobra.Command {
 	return &cobra.Command{
 		Use: "undo JOB", Short: "Take back what a job has retried, and nobody has handled yet",
 		Long: `Take back what a job has retried: each message that still waits in its queue, and that nobody has tried
-yet, is a dead letter again as it was, with its number. How many were handled meanwhile is printed. A job that is open
-or paused is cancelled first. What is interrupted may be run again. What a job has sent is known for 30 days.`,
+yet, is a dead letter again as it was, with its number. The number of messages that stay is printed: a handler has
+them in hand, or has tried them, so that they may be handled, wait or be dead letters again. A job that is open or
+paused is cancelled first. What is interrupted may be run again. What a job has sent is known for 30 days.`,
 		Example: `  edda dead undo 7`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

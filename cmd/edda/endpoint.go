@@ -160,7 +160,7 @@ func (t endpoints) resume() *cobra.Command {
 		Example: `  edda endpoint resume orders`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return t.set(c, lineOf(view.Object{"resumed", args[0]}, "Endpoint %s is not paused.", args[0]),
+			return t.set(c, lineOf(view.Object{"resumed", args[0]}, "Endpoint %s is resumed.", args[0]),
 				func(ctx context.Context, e operate.Endpoints) error { return e.Resume(ctx, args[0]) })
 		},
 	}
@@ -237,21 +237,17 @@ the endpoint has no partitions any more. If this is interrupted the old number s
 }
 
 func partitioned(endpoint string, c partitions.Changed) view.View {
-	now := fmt.Sprintf("%d partitions", c.After)
+	now := view.Many(c.After, "partition", "partitions")
 	if c.After == 0 {
 		now = "no partitions"
 	}
 	return lineOf(
 		view.Object{"endpoint", endpoint, "partitions", c.After, "before", c.Before, "moved", c.Moved},
-		"Endpoint %s has %s, and had %d. %d messages went back to its own queue.", endpoint, now, c.Before, c.Moved)
+		"Endpoint %s has %s, and had %d. %s went back to its own queue.", endpoint, now, c.Before,
+		view.Many(c.Moved, "message", "messages"))
 }
 
-func workers(n int) string {
-	if n == 1 {
-		return "1 worker"
-	}
-	return fmt.Sprintf("%d workers", n)
-}
+func workers(n int) string { return view.Many(n, "worker", "workers") }
 
 // set makes a change and says so.
 func (t endpoints) set(c *cobra.Command, done view.View, do func(context.Context, operate.Endpoints) error) error {

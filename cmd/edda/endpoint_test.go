@@ -47,7 +47,7 @@ func TestEndpoints(t *testing.T) {
 		!e[1].Paused || e[1].PausedAt == nil || *e[1].Concurrency != 2 {
 		t.Errorf("%+v", listed)
 	}
-	w.prints(w.want(exitDone, "endpoint", "resume", "orders").out, `| Endpoint orders is not paused.`)
+	w.prints(w.want(exitDone, "endpoint", "resume", "orders").out, `| Endpoint orders is resumed.`)
 	w.prints(w.want(exitDone, "endpoint", "concurrency", "orders", "--reset", "--json").out, `
 		| {
 		|  "concurrency": null,

@@ -481,7 +481,8 @@ fire again. So that no new ones come, pause the group first.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (view.View, error) {
 				n, err := s.CancelGroup(ctx, args[0], note)
-				return lineOf(view.Object{"cancelled", n, "group", args[0]}, "%d runs are cancelled.", n), err
+				return lineOf(view.Object{"cancelled", n, "group", args[0]}, "%s cancelled.",
+					view.Many(n, "run is", "runs are")), err
 			})
 		},
 	})

@@ -171,8 +171,9 @@ If it is interrupted, it prints how to continue.`,
 				done, err := op.Replay(ctx, o)
 				if err != nil {
 					if sum > 0 {
-						t.say(fmt.Sprintf("edda: %d messages were put back; \"edda outbox replay %s --after %s "+
-							"--until %s\" continues", sum, view.Escape(args[0]),
+						t.say(fmt.Sprintf("edda: %s put back; \"edda outbox replay %s --after %s "+
+							"--until %s\" continues", view.Many(sum, "message was", "messages were"),
+							view.Escape(args[0]),
 							view.PlaceText(o.After.Relayed.UTC(), o.After.ID),
 							o.Filter.Until.UTC().Format(time.RFC3339Nano)))
 					}
@@ -181,8 +182,8 @@ If it is interrupted, it prints how to continue.`,
 				sum += done.Messages
 				o.After, more = done.Place, done.More
 			}
-			return t.print(lineOf(view.Object{"replayed", sum}, "%d messages were put back into the queue of %s.", sum,
-				args[0]))
+			return t.print(lineOf(view.Object{"replayed", sum}, "%s put back into the queue of %s.",
+				view.Many(sum, "message was", "messages were"), args[0]))
 		},
 	}
 	flags.add(c)

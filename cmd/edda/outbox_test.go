@@ -53,7 +53,7 @@ func TestOutboxReplays(t *testing.T) {
 		t.Errorf("%d messages are in the queue without their runs, want 2", n)
 	}
 	w.prints(w.want(exitDone, "outbox", "replay", "shop", "--since", "24h", "--kind", "order.lost").out,
-		`| 1 messages were put back into the queue of shop.`)
+		`| 1 message was put back into the queue of shop.`)
 	says(t, w.want(exitNotFound, "outbox", "replay", "nowhere", "--since", "1h").err, "nowhere", "no queue")
 	for command, complaint := range map[string]string{
 		"replay shop":              "--since is missing",

@@ -211,13 +211,15 @@ func (t sagas) many(c *cobra.Command, m *manyFlags, yes bool, d deed) error {
 		}
 	})
 	if err != nil {
-		t.say(fmt.Sprintf("%d were %s. To continue, run: %s", done.Done, d.did, goOn(done.Last)))
+		t.say(fmt.Sprintf("%s %s. To continue, run: %s",
+			view.Many(done.Done, "instance was", "instances were"), d.did, goOn(done.Last)))
 		return causeOf(ctx, err)
 	}
 	printErr := t.print(lineOf(view.Object{"done", done.Done, "gone", done.Gone, "kept", done.Kept, "error", done.Error,
-		"last", done.Last}, "%d instances were %s.", done.Done, d.did))
+		"last", done.Last}, "%s %s.", view.Many(done.Done, "instance was", "instances were"), d.did))
 	if done.Kept > 0 {
-		return errors.Join(printErr, fmt.Errorf("%d are as they were; the last: %s", done.Kept, done.Error))
+		return errors.Join(printErr, fmt.Errorf("%s; the last: %s",
+			view.Many(done.Kept, "instance is as it was", "instances are as they were"), done.Error))
 	}
 	return printErr
 }

@@ -171,8 +171,9 @@ again: what it has ended is gone.`,
 			}
 			e := instances.End{Saga: args[0], Key: args[1], Version: version, Reason: reason}
 			return t.change(c, args, yes, func(i changing) (string, string) {
-				return fmt.Sprintf("It has version %d, and %d timeouts wait. State: %s", i.before.Instance.Version,
-						len(i.before.Instance.Pending), view.Body(i.before.Instance.State)),
+				return fmt.Sprintf("It has version %d, and %s. State: %s", i.before.Instance.Version,
+						view.Many(len(i.before.Instance.Pending), "timeout waits", "timeouts wait"),
+						view.Body(i.before.Instance.State)),
 					fmt.Sprintf("End %s %s? Nothing brings it back.", args[0], args[1])
 			}, func(ctx context.Context, i changing) (view.View, error) {
 				done, err := i.op.End(ctx, e)

@@ -216,7 +216,7 @@ func TestInterruptedSagaSendGoesOn(t *testing.T) {
 	}
 	w.want(exitUsage, "saga", "send", "order", "order.nudge", "--body", body, "--all", "--job", "7")
 	says(t, w.want(exitFailed, "saga", "send", "order", "order.none", "--body", body, "--all", "--yes").err,
-		"no endpoint", "0 were sent to")
+		"no endpoint", "0 instances were sent to")
 }
 
 func TestSagaExport(t *testing.T) {

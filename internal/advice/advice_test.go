@@ -194,7 +194,7 @@ func TestEveryRuleIsExplained(t *testing.T) {
 func TestAdviceSpeaksOfHandlersThatAreThere(t *testing.T) {
 	t.Parallel()
 	for steps, want := range map[int64]string{
-		0: "messages of endpoint orders that no handler has handled: 500 times taken, 490 times tried again, 3 " +
+		0: "messages of endpoint orders that no handler has handled: taken 500 times, tried again 490 times, 3 " +
 			"dead letters.",
 		200: "plain handlers of endpoint orders: nothing to change. 200 messages",
 	} {

@@ -3,6 +3,8 @@ package advice
 import (
 	"fmt"
 	"math"
+
+	"github.com/edda-go/edda/internal/view"
 )
 
 // rules are asked in this order. The rules that find contention come before those that ask for it.
@@ -22,10 +24,10 @@ var rules = []rule{
 	{symptom: "conflict-deaths", number: "messages that died of lost saves", threshold: 1, contends: true,
 		value: func(s subject) float64 { return float64(s.Messages.DeadConflicts) },
 		says: func(s subject, _ float64) string {
-			return fmt.Sprintf("%d messages are dead letters for no other reason than lost saves. Put them back "+
-				"with edda dead retry, take the "+
+			return fmt.Sprintf("%s for no other reason than lost saves. Use edda dead retry, take the "+
 				"Pessimistic store or raise EndpointOptions.MaxConflicts, and look at what else writes the table of "+
-				"instances", s.Messages.DeadConflicts)
+				"instances", view.Many(s.Messages.DeadConflicts, "message is a dead letter",
+				"messages are dead letters"))
 		}},
 	{symptom: "lock-timeouts", number: "share of waits for an instance that ended without it",
 		threshold: manyLockTimeouts, contends: true,
@@ -146,7 +148,7 @@ func saysCritical(s subject, _ float64) string {
 		return text + fmt.Sprintf("The contention above costs %s of the work at most, which does not explain that. ",
 			percent(s.contention())) + look
 	case s.queue.Ready > int64(s.BatchMax):
-		return text + fmt.Sprintf("%d messages are ready now. ", s.queue.Ready) + look
+		return text + view.Many(s.queue.Ready, "message is", "messages are") + " ready now. " + look
 	}
 	return text + "The queue is short now, so load comes in bursts. Accept it, or look at the next one while it " +
 		"lasts (docs/operate/scaling.md, query 1)"

@@ -128,11 +128,12 @@ func (a advised) headline() view.Line {
 	}
 	switch {
 	case a.unhandled():
-		return linef("messages of endpoint %s that no handler has handled: %d times taken, %d times tried again, %d "+
-			"dead letters.", s.Endpoint, s.Messages.Taken, s.Messages.Retries, s.Messages.Dead)
+		return linef("messages of endpoint %s that no handler has handled: taken %s, tried again %s, %s.",
+			s.Endpoint, view.Many(s.Messages.Taken, "time", "times"), view.Many(s.Messages.Retries, "time", "times"),
+			view.Many(s.Messages.Dead, "dead letter", "dead letters"))
 	case !a.enough:
-		return linef("%s: %d messages are too few to judge by (advice begins at %d).", name, s.Messages.Taken,
-			EnoughMessages)
+		return linef("%s: %s too few to judge by (advice begins at %d).", name,
+			view.Many(s.Messages.Taken, "message is", "messages are"), EnoughMessages)
 	case a.contended:
 		return linef("%s: contended.", name)
 	case len(a.findings) > 0:

@@ -26,8 +26,8 @@ func Jobs(all []deadletter.Job) List {
 // Job is one job, and what it has done.
 func Job(j deadletter.Job) View {
 	done := map[deadletter.Action]string{deadletter.ActionRetry: "retried", deadletter.ActionDiscard: "discarded"}
-	return View{JSON: jobOf(j), Parts: []Part{linef("Job %d is %s: %d dead letters were %s.", j.Number, j.State,
-		j.Ended, done[j.Action])}}
+	return View{JSON: jobOf(j), Parts: []Part{linef("Job %d is %s: %s %s.", j.Number, j.State,
+		Many(j.Ended, "dead letter was", "dead letters were"), done[j.Action])}}
 }
 
 func jobOf(j deadletter.Job) Object {
@@ -39,8 +39,8 @@ func jobOf(j deadletter.Job) Object {
 // Undone is what was taken back of a job.
 func Undone(job int64, done deadletter.Undone) View {
 	return View{JSON: Object{"job", job, "returned", done.Returned, "handled", done.Handled}, Parts: []Part{linef(
-		"%d messages of job %d are dead letters again; %d were handled meanwhile, or are in hand.", done.Returned, job,
-		done.Handled)}}
+		"Messages of job %d that are dead letters again: %d. Left as they are, because a handler has tried them or "+
+			"has them in hand, or they were moved or retried once more: %d.", job, done.Returned, done.Handled)}}
 }
 
 // filterText is a filter as it stands on a command line.

@@ -70,7 +70,8 @@ func DueTimes(manifest string, times []time.Time) View {
 // Backfilled is what a backfill has queued.
 func Backfilled(done scheduler.Backfilled) View {
 	return View{JSON: Object{"queued", done.Queued, "present", done.Present, "next", timeOrNull(done.Next)},
-		Parts: []Part{linef("%d runs are queued; %d due times had one.", done.Queued, done.Present)}}
+		Parts: []Part{linef("%s queued; %s one.", Many(done.Queued, "run is", "runs are"),
+			Many(done.Present, "due time had", "due times had"))}}
 }
 
 // Changes are what a declaration would change.

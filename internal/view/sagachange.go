@@ -26,8 +26,8 @@ func Ended(e instances.End, done instances.Ended) View {
 	return View{
 		JSON: Object{"saga", e.Saga, "key", e.Key, "id", done.ID, "version", done.Version, "timeouts",
 			objects(done.Timeouts, timeoutOf), "state", json.RawMessage(done.State)},
-		Parts: []Part{linef("%s %s has ended at version %d, and %d timeouts are cancelled.", e.Saga, e.Key,
-			done.Version, len(done.Timeouts))},
+		Parts: []Part{linef("%s %s has ended at version %d, and %s cancelled.", e.Saga, e.Key,
+			done.Version, Many(len(done.Timeouts), "timeout is", "timeouts are"))},
 	}
 }
 

@@ -143,3 +143,12 @@ func numberText(n int) string {
 }
 
 func wide(n int64) string { return strconv.FormatInt(n, 10) }
+
+// Many writes a number with the words that follow it, which differ for 1: Many(2, "run is", "runs are") is "2 runs
+// are".
+func Many[N int | int64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

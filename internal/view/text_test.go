@@ -42,7 +42,8 @@ func TestTexts(t *testing.T) {
 		{Bytes(0), "0 bytes"}, {Bytes(1023), "1023 bytes"}, {Bytes(1024), "1 kB"}, {Bytes(1536), "1.5 kB"},
 		{Bytes(20 << 30), "20 GB"}, {Body([]byte(`{"a":1}`)), "{\n  \"a\": 1\n}"}, {Body([]byte("a{")), "a{"},
 		{bodyOf([]byte("é"))[0].(string), "body"}, {bodyOf([]byte{0xff})[0].(string), "body_base64"},
-		{percent(0.1), "10%"},
+		{percent(0.1), "10%"}, {Many(1, "run is", "runs are"), "1 run is"},
+		{Many(0, "run is", "runs are"), "0 runs are"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)

@@ -23,10 +23,10 @@ type Line string
 type Block string
 
 // Fields are names and values below each other. A value that is empty is none.
-type Fields []Field
+type Fields []field
 
-// Field is a name for people, and the value.
-type Field struct{ Name, Value string }
+// field is a name for people, and the value.
+type field struct{ Name, Value string }
 
 // Table is rows below headings. A cell that is empty has no value; one that is a blank goes on with the row above it.
 type Table struct {
@@ -44,7 +44,7 @@ func linef(format string, args ...any) Line { return Line(fmt.Sprintf(format, ar
 // fields are made of names and values in turns.
 func fields(pairs ...string) (all Fields) {
 	for n := 0; n+1 < len(pairs); n += 2 {
-		all = append(all, Field{pairs[n], pairs[n+1]})
+		all = append(all, field{pairs[n], pairs[n+1]})
 	}
 	return all
 }

@@ -176,6 +176,9 @@ func withinLimits(values map[string]json.RawMessage) error {
 
 // ListEdited returns edits in order. It uses only MessageID, After and Limit of f.
 func (s *Store) ListEdited(ctx context.Context, q Queryer, f Filter) ([]Edited, error) {
+	if err := f.check(); err != nil {
+		return nil, fmt.Errorf("list edited dead letters: %w", err)
+	}
 	return collect(ctx, q, listing{"edited dead letters", s.sql.Get("list_edited")}, scanEdited, pg.Planned, f.After,
 		f.messageID(),
 		f.limit())

@@ -178,8 +178,11 @@ func (s *Store) Job(ctx context.Context, q Queryer, number int64) (Job, error) {
 // ErrNoJob: there is no job with this number.
 var ErrNoJob = errors.New("no such job of dead letters")
 
-// Jobs returns at most limit jobs, the newest first; 0 or less is DefaultLimit.
+// Jobs returns at most limit jobs, the newest first; 0 or less is DefaultLimit, and more than MaxLimit is an error.
 func (s *Store) Jobs(ctx context.Context, q Queryer, limit int) ([]Job, error) {
+	if err := (Filter{Limit: limit}).check(); err != nil {
+		return nil, fmt.Errorf("list jobs of dead letters: %w", err)
+	}
 	return collect(ctx, q, listing{"jobs of dead letters", s.sql.Get("jobs")}, scanJob, pg.Planned,
 		Filter{Limit: limit}.limit())
 }

@@ -25,14 +25,18 @@ type Filter struct {
 	Group     string // name of a Group
 	MessageID saga.ID
 	After     int64 // continue after this number; open transactions may still add smaller ones
-	Limit     int   // 0 is DefaultLimit; at most MaxLimit
+	Limit     int   // 0 or less is DefaultLimit; more than MaxLimit is an error
 
 	DiedFrom   time.Time // died at this time or later, by the database's clock
 	DiedBefore time.Time // died before this time
 }
 
-// check returns an error for a filter that matches no letter, which is likely a mistake.
+// check returns an error for a limit above MaxLimit, and for a filter that matches no letter, which is likely a
+// mistake.
 func (f Filter) check() error {
+	if f.Limit > MaxLimit {
+		return fmt.Errorf("Limit is %d, want at most %d: After continues the list", f.Limit, MaxLimit)
+	}
 	for _, t := range []time.Time{f.DiedFrom, f.DiedBefore} {
 		if year := t.Year(); year < 1 || year > 9999 {
 			return fmt.Errorf("no dead letter is from the year %d", year)
@@ -61,7 +65,7 @@ func (f Filter) limit() int {
 	if f.Limit <= 0 {
 		return DefaultLimit
 	}
-	return min(f.Limit, MaxLimit)
+	return f.Limit
 }
 
 // List returns dead letters without their bodies, in the order of their numbers; fewer than f.Limit if there are no
@@ -130,6 +134,9 @@ func one(ctx context.Context, q Queryer, sql string, number int64) (Letter, erro
 
 // ListDiscarded returns records of messages that were consumed without effect, in the order of their numbers.
 func (s *Store) ListDiscarded(ctx context.Context, q Queryer, f Filter) ([]Discarded, error) {
+	if err := f.check(); err != nil {
+		return nil, fmt.Errorf("list discarded messages: %w", err)
+	}
 	return collect(ctx, q, listing{"discarded messages", s.sql.Get("list_discarded")}, scanDiscarded, pg.Planned,
 		f.After, f.Kind,
 		f.limit(), f.Endpoint, f.messageID())

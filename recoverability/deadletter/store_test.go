@@ -155,6 +155,17 @@ func TestListPagesAndFilters(t *testing.T) {
 			t.Errorf("%+v: %d dead letters, want %d", c.filter, len(got), c.want)
 		}
 	}
+	// A list that ended at the most would pass for all that there is.
+	for what, err := range map[string]error{
+		"List":          errorOf(store.List(t.Context(), pool, deadletter.Filter{Limit: 201})),
+		"ListDiscarded": errorOf(store.ListDiscarded(t.Context(), pool, deadletter.Filter{Limit: 201})),
+		"ListEdited":    errorOf(store.ListEdited(t.Context(), pool, deadletter.Filter{Limit: 201})),
+		"Jobs":          errorOf(store.Jobs(t.Context(), pool, 201)),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "Limit is 201, want at most 200") {
+			t.Errorf("%s takes a limit that is too high: %v", what, err)
+		}
+	}
 	var numbers []int64
 	for f := (deadletter.Filter{Endpoint: "orders", Limit: 7}); ; f.After = numbers[len(numbers)-1] {
 		page := list(t, pool, store, f)
@@ -219,3 +230,5 @@ func TestNothingQueuesNothing(t *testing.T) {
 		t.Errorf("%d statements were queued for nothing", b.Len())
 	}
 }
+
+func errorOf[T any](_ T, err error) error { return err }

@@ -45,7 +45,7 @@ func known(t time.Time) *time.Time {
 // Undone is what UndoJob has done.
 type Undone struct {
 	Returned int64 // letters that are dead letters again
-	Handled  int64 // that were handled, tried, moved or retried meanwhile, or are in hand
+	Handled  int64 // left as they are: handled, tried (so that they may be dead again), moved, retried again or in hand
 }
 
 const undoLetters = 100 // of one transaction

@@ -45,7 +45,7 @@ var replay = &Action{
 			hint: "a time such as 2026-11-21T10:00:00Z, or how long ago, such as 90m"},
 		{name: "until", label: "And before", kind: past, hint: "nothing is now"},
 		{name: "kind", label: "Kind", kind: line, most: mostName, hint: "nothing is all"}, why},
-	page: pageOfBorder, done: "%d messages were put back.",
+	page: pageOfBorder, done: "Messages put back: %d.",
 	command: func(in Input) string {
 		c := shell("edda outbox replay", in.text("relay"))
 		return in.because(in.flags(c, "since", "since", "until", "until", "kind", "kind"))
@@ -114,8 +114,8 @@ func (d *Desk) replay(ctx context.Context, f outbox.KeptFilter) (Done, error) {
 	for more := true; more; {
 		done, err := d.Op.Replay(ctx, o)
 		if err != nil && sum > 0 {
-			return Done{}, &Refusal{Status: http.StatusServiceUnavailable, Text: fmt.Sprintf("%d messages were put "+
-				"back, and then it was interrupted. edda outbox replay %s --after %s --until %s continues.", sum,
+			return Done{}, &Refusal{Status: http.StatusServiceUnavailable, Text: fmt.Sprintf("Messages put back "+
+				"before it was interrupted: %d. edda outbox replay %s --after %s --until %s continues.", sum,
 				words.Quoted(f.Endpoint), view.PlaceText(o.After.Relayed.UTC(), o.After.ID),
 				f.Until.UTC().Format(time.RFC3339Nano))}
 		}

@@ -129,7 +129,7 @@ var sendCrowd = &Action{
 			hint: "for a kind that no endpoint consumes, such as that of an answer"}}, letterOf...)...),
 	page: pageOfCrowd, check: lookAtCrowd("will get the message", "What their handlers do cannot be undone. This "+
 		"form, sent again, sends to each once; a new one sends once more."),
-	done: "%d instances were sent to; %d had ended meanwhile, %d are as they were.",
+	done: "Instances sent to: %d. Ended before that: %d. Left as they are: %d.",
 	command: func(in Input) string {
 		command := shell("edda saga send", in.text("saga"), in.text("kind")) + " --body FILE"
 		return in.crowdCommand(in.flags(command, "to", "to", "delay", "delay", "job", "job")) + " --yes"
@@ -155,7 +155,7 @@ var endCrowd = &Action{
 	Says:   "Each of these instances ends as if it had completed, without its handlers, and with its timeouts.",
 	fields: append(append([]field{}, crowd...), whyMust), page: pageOfCrowd,
 	check: lookAtCrowd("will be ended", "Nothing brings them back. What is on its way to them finds no instance."),
-	done:  "%d instances were ended; %d had ended meanwhile, %d are as they were.",
+	done:  "Instances ended: %d. Ended before that: %d. Left as they are: %d.",
 	command: func(in Input) string {
 		return in.crowdCommand(shell("edda saga end", in.text("saga"))) + " --yes"
 	},

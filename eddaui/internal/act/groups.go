@@ -75,7 +75,7 @@ var setGroup = &Action{
 var cancelGroup = &Action{
 	Name: "group.cancel", Pattern: "/groups/{group}/cancel", Rights: []Right{Schedule}, Button: "Cancel runs",
 	Says:   "Its runs that wait, are queued or active end. Pause the group first, or new ones come.",
-	fields: []field{of("group"), whyMust}, page: pageOfManifests, done: "%d runs were cancelled.",
+	fields: []field{of("group"), whyMust}, page: pageOfManifests, done: "Runs cancelled: %d.",
 	command: func(in Input) string {
 		return in.flags(shell("edda group cancel", in.text("group")), "note", "reason")
 	},

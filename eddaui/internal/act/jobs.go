@@ -74,7 +74,8 @@ var undoJob = &Action{
 	Says: "Each message that still waits in its queue, and that nobody has tried yet, is a dead letter again as it " +
 		"was. The job is stopped first.",
 	fields: []field{of("number"), why}, page: pageOfJob,
-	done:    "The job was undone: %d letters are dead letters again, %d were handled or tried meanwhile.",
+	done: "The job was undone. Messages that are dead letters again: %d. Left as they are, because a handler has " +
+		"tried them or has them in hand, or they were moved or retried once more: %d.",
 	command: func(in Input) string { return in.because(shell("edda dead undo", in.text("number"))) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
 		done, err := d.letters().UndoJob(ctx, d.Pool, in.number("number"))

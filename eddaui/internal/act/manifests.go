@@ -116,7 +116,7 @@ var backfill = &Action{
 		{name: "until", label: "Until before", kind: past, must: true, example: "1h"},
 		{name: "max", label: "Due times at most", kind: number, least: 1, most: scheduler.MaxOccurrences,
 			hint: "nothing is 1,000"}, why},
-	page: pageOfManifest, done: "%d runs were queued, and %d due times had one already.",
+	page: pageOfManifest, done: "Runs queued: %d. Due times that had one already: %d.",
 	command: func(in Input) string {
 		c := shell("edda manifest backfill", in.text("manifest"))
 		return in.because(in.flags(c, "from", "from", "until", "until", "max", "max"))
