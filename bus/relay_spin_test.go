@@ -32,6 +32,35 @@ func TestRelayDoesNotSpinOnBehind(t *testing.T) {
 	}
 }
 
+// The relay tries a message again after the time of saga.RetryAfter, and after RetryMost at the latest.
+func TestRelayObeysRetryAfter(t *testing.T) {
+	for name, c := range map[string]struct{ after, most, want time.Duration }{
+		"the time of the error": {400 * time.Millisecond, time.Minute, 400 * time.Millisecond},
+		"RetryMost":             {time.Hour, 200 * time.Millisecond, 200 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.installRelay()
+			var tried []time.Time
+			a := &abroad{refuse: func(*saga.Delivery) error {
+				if tried = append(tried, time.Now()); len(tried) > 1 {
+					return nil
+				}
+				return saga.RetryAfter(c.after, errNo)
+			}}
+			w.sendCrossed(1)
+			o := soonRelayed()
+			o.Retry, o.RetryMost = time.Millisecond, c.most
+			stop := w.runRelay(w.relay(w.bus, o, a.forward))
+			w.untilEmpty("border")
+			stop()
+			if took := tried[1].Sub(tried[0]); took < c.want {
+				t.Errorf("tried again after %v, want %v", took, c.want)
+			}
+		})
+	}
+}
+
 // Where all that was given is dead at once, something has ended, and the next batch follows without a wait.
 func TestRelayWaitsForNoDead(t *testing.T) {
 	w := newWorld(t, bus.Options{})
