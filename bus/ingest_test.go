@@ -222,6 +222,44 @@ func TestIngestRefusesWhatNoQueueHolds(t *testing.T) {
 	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE octet_length(body) = 16777216`)
 }
 
+// An event that cannot be a message here is a letter to each of its subscribers: each can retry it. Without a subscriber
+// it is one letter.
+func TestIngestedEventThatIsNoMessageIsALetterToEachSubscriber(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	for _, name := range []string{"one", "two", "three"} {
+		w.queueOf(name)
+	}
+	w.exec(`INSERT INTO edda.subscription (kind, queue) SELECT 'order.shipped', id FROM edda.queue
+		WHERE endpoint IN ('one', 'two')`)
+	w.exec(`UPDATE edda.subscription_generation SET generation = generation + 1`)
+	wanted := arrival("7", strings.Repeat("x", 1<<20+1))
+	unwanted := wanted
+	unwanted.ID, unwanted.Kind = "8", "order.lost"
+	if got := states(w.arrive("", wanted, unwanted)); got != "dead dead" {
+		t.Error(got)
+	}
+	if got := w.text(`SELECT string_agg(endpoint || ' ' || kind, ', ' ORDER BY endpoint) FROM edda.dead_letter
+		`); got != "ingest order.lost, one order.shipped, two order.shipped" {
+		t.Errorf("letters to %s", got)
+	}
+}
+
+// Each message that comes with the id of a message before it is a letter of its own, once for each content.
+func TestEachContentUnderOneIDIsALetter(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.queueOf("notes")
+	for n, want := range []string{"accepted dead dead repeated dead", "repeated repeated repeated repeated repeated"} {
+		if got := states(w.arrive("notes", arrival("7", "1"), arrival("7", "2"), arrival("7", "3"), arrival("7", "2"),
+			bus.IngestMessage{ID: "7", Kind: "order.lost", Body: []byte("1")})); got != want {
+			t.Errorf("time %d: %s, want %s", n+1, got, want)
+		}
+	}
+	if got := w.text(`SELECT string_agg(convert_from(body, 'UTF8') || ' ' || kind, ', ' ORDER BY body, kind)
+		FROM edda.dead_letter`); got != "1 order.lost, 2 order.shipped, 3 order.shipped" {
+		t.Errorf("letters: %s", got)
+	}
+}
+
 func TestIngestRefusesWhatTheCallerCanMend(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	for name, o := range map[string]bus.IngestOptions{
