@@ -147,12 +147,33 @@ func TestPausedGroupIsNotDispatched(t *testing.T) {
 	w.exec("UPDATE :schema.manifest_group SET paused_at = now()")
 	w.exec("UPDATE :schema.manifest SET paused_at = now(), live = false WHERE name = 'paused'")
 	s := w.scheduler()
+	if picked, err := s.dispatcher.pick(t.Context()); err != nil || len(picked) != 2 {
+		t.Errorf("a look finds %d runs, %v: want the two of the paused manifest", len(picked), err)
+	}
 	if _, err := s.dispatcher.pass(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := w.count("SELECT count(*) FROM :schema.sent_message WHERE manifest = 'paused'"); n != 2 ||
 		w.count("SELECT count(*) FROM :schema.sent_message") != 2 {
 		t.Errorf("%d messages of the paused manifest, want 2 and no others", n)
+	}
+	w.exec("UPDATE :schema.manifest_group SET paused_at = NULL")
+	w.drain(s)
+	w.onceEach()
+}
+
+// A group that is paused between the look and the claim dispatches nothing.
+func TestGroupThatIsPausedAfterTheLookIsNotDispatched(t *testing.T) {
+	w := loopsOpen(t)
+	w.queued("grouped", 2, w.group("g", 0, false, 0))
+	s := w.scheduler()
+	picked, err := s.dispatcher.pick(t.Context())
+	if err != nil || len(picked) != 2 {
+		t.Fatalf("picked %d, %v", len(picked), err)
+	}
+	w.exec("UPDATE :schema.manifest_group SET paused_at = now()")
+	if n, err := s.dispatcher.dispatchAll(t.Context(), picked); n != 0 || err != nil {
+		t.Errorf("dispatched %d, %v", n, err)
 	}
 	w.exec("UPDATE :schema.manifest_group SET paused_at = NULL")
 	w.drain(s)
