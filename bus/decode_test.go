@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -113,6 +114,9 @@ func (b booby) MarshalJSON() ([]byte, error) {
 
 // A panic in a method that encoding/json calls ended the process, and again after each restart.
 func TestPanicInDecodingIsAFailureOfItsMessage(t *testing.T) {
+	if pgdev.Apart(t) {
+		return
+	}
 	w := newWorld(t, bus.Options{})
 	w.start("trapped", bus.EndpointOptions{Policy: once}, bus.Saga(saga.Define("trapped", saga.Options{},
 		saga.StartedBy(func(booby) string { return "read" }, func(*booby, *saga.Context, booby) error { return nil }),
@@ -131,6 +135,9 @@ func TestPanicInDecodingIsAFailureOfItsMessage(t *testing.T) {
 
 // A policy may try at once what cannot be decoded. In a saga's endpoint that ended the process.
 func TestUnreadableMessageOfAPolicyThatTriesAtOnce(t *testing.T) {
+	if pgdev.Apart(t) {
+		return
+	}
 	w := newWorld(t, bus.Options{})
 	w.start("reads", bus.EndpointOptions{Policy: func(f recoverability.Failure) recoverability.Decision {
 		if f.Info.Attempt < 3 {

@@ -99,7 +99,7 @@ func TestWorkerNoticesAServerThatIsSilent(t *testing.T) {
 			w.until("it takes", func() bool { return proxy.Seen()["take"] > 0 })
 			proxy.Set(faultproxy.Fault{Statement: statement, N: 1, Do: faultproxy.Pause(func() { <-ended })})
 			w.send(add{Key: "7"})
-			w.untilWithin(90*time.Second, "it takes on another connection", func() bool {
+			w.untilWithin(70*time.Second, "it takes on another connection", func() bool {
 				return proxy.Seen()["take"] > 1 // the first one is silent, or was before the load that is
 			})
 		})

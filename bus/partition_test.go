@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/operate/partitions"
 	"github.com/edda-go/edda/saga"
@@ -70,20 +71,7 @@ func (w *world) partitioned(b *bus.Bus, name string, o bus.PartitionOptions, par
 // runPartitioned runs p until the test or stop ends it. It is installed already.
 func (w *world) runPartitioned(p *bus.Partitioned) (stop func()) {
 	w.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx) }()
-	var once sync.Once
-	stop = func() {
-		once.Do(func() {
-			cancel()
-			if err := <-ended; err != nil {
-				w.t.Errorf("partitioned endpoint %s: %v", p.Name(), err)
-			}
-		})
-	}
-	w.t.Cleanup(stop)
-	return stop
+	return pgtest.Run(w.t, "partitioned endpoint "+p.Name(), p.Run)
 }
 
 func (w *world) untilHandled(kind string, n int) (found []bus.Handled) {

@@ -139,6 +139,9 @@ func TestAnErrorWhoseTextPanicsIsRetried(t *testing.T) {
 		"a lease":       bus.Handle(func(*bus.Context, add) error { return worded{} }),
 	} {
 		t.Run(name, func(t *testing.T) {
+			if pgdev.Apart(t) {
+				return
+			}
 			w := newWorld(t, bus.Options{})
 			w.start("fails", bus.EndpointOptions{Policy: recoverability.Always(recoverability.RetryIn(time.Hour))},
 				part)
@@ -286,6 +289,9 @@ func TestAnErrorThatPanicsWhenItIsJudgedIsAFailure(t *testing.T) {
 	}
 	for name, part := range parts {
 		t.Run(name, func(t *testing.T) {
+			if pgdev.Apart(t) {
+				return
+			}
 			w := newWorld(t, bus.Options{})
 			w.start("fails", bus.EndpointOptions{Policy: once}, part)
 			w.send(add{Key: "a", N: 1})

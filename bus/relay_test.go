@@ -105,20 +105,7 @@ func (w *world) installRelay() {
 
 func (w *world) runRelay(r *bus.Relay) (stop func()) {
 	w.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	var once sync.Once
-	stop = func() {
-		once.Do(func() {
-			cancel()
-			if err := <-ended; err != nil {
-				w.t.Errorf("relay %s: %v", r.Name(), err)
-			}
-		})
-	}
-	w.t.Cleanup(stop)
-	return stop
+	return pgtest.Run(w.t, "relay "+r.Name(), r.Run)
 }
 
 func (w *world) sendCrossed(n int) (ids []saga.ID) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -98,7 +99,8 @@ func TestWatchSeesTheLastStateOfARememberedInstance(t *testing.T) {
 	w.start("long", bus.EndpointOptions{}, bus.Saga(d))
 	w.send(job{Key: "a"})
 	var mark bus.Mark
-	for seen, err := range w.bus.Watch(t.Context(), d, "ka", bus.Mark{}) {
+	within := pgdev.Deadline(t)
+	for seen, err := range w.bus.Watch(within, d, "ka", bus.Mark{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +113,7 @@ func TestWatchSeesTheLastStateOfARememberedInstance(t *testing.T) {
 			func(*struct{ Number int }, *saga.Context, job) error { return nil }),
 		saga.Upcast(1, func(m job) (struct{ Number int }, error) { return struct{ Number int }{m.N}, nil }))
 	for _, after := range []bus.Mark{{}, mark} {
-		for seen, err := range w.bus.Watch(t.Context(), next, "ka", after) {
+		for seen, err := range w.bus.Watch(within, next, "ka", after) {
 			var last struct{ Number int }
 			if err == nil {
 				err = seen.Into(&last)

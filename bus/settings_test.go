@@ -195,7 +195,11 @@ func TestConcurrencyChangesLive(t *testing.T) {
 	leave := func(n int) {
 		t.Helper()
 		for range n {
-			a.leave <- struct{}{}
+			select {
+			case a.leave <- struct{}{}:
+			case <-time.After(pgdev.Patience(20 * time.Second)):
+				t.Fatal("nobody is at work")
+			}
 		}
 	}
 	is(1)

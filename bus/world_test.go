@@ -1,7 +1,6 @@
 package bus_test
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -123,7 +122,7 @@ func (w *world) openPool(dsn string) *pgxpool.Pool {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(pool.Close)
+	w.t.Cleanup(func() { pgtest.Close(w.t, pool) })
 	return pool
 }
 
@@ -158,20 +157,7 @@ func (w *world) run(e *bus.Endpoint) (stop func()) {
 	if err := e.Install(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- e.Run(ctx) }()
-	var once sync.Once
-	stop = func() {
-		once.Do(func() {
-			cancel()
-			if err := <-ended; err != nil {
-				w.t.Errorf("endpoint %s: %v", e.Name(), err)
-			}
-		})
-	}
-	w.t.Cleanup(stop)
-	return stop
+	return pgtest.Run(w.t, "endpoint "+e.Name(), e.Run)
 }
 
 // start makes and runs an endpoint.

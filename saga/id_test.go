@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/edda-go/edda/saga"
 )
@@ -59,8 +60,10 @@ func TestManyHeadersAreAddedOneByOne(t *testing.T) {
 	t.Parallel()
 	const many = 200_000
 	var i saga.Info
-	for n := range many {
-		i.AddHeader(strconv.Itoa(n), "first")
+	for n, begun := 0, time.Now(); n < many; n++ {
+		if i.AddHeader(strconv.Itoa(n), "first"); time.Since(begun) > time.Minute {
+			t.Fatalf("%d headers took a minute", n)
+		}
 	}
 	for _, n := range []int{0, 15, 16, 17, many - 1} {
 		i.AddHeader(strconv.Itoa(n), "second")

@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -20,6 +21,9 @@ import (
 // A message with which a function of the user's panics, or ends its goroutine, stops nobody: it is a dead letter, with
 // its bytes and a kind to be retried under.
 func TestIntakeSurvivesPanicsOfItsOptions(t *testing.T) {
+	if pgdev.Apart(t) {
+		return
+	}
 	w := newWorld(t)
 	b := broker(t)
 	w.intake(b, watermill.IntakeOptions{
@@ -123,6 +127,9 @@ func (s *fragile) Subscribe(ctx context.Context, topic string) (<-chan *message.
 
 // A subscription that panics, or ends its goroutine, has failed, and is made again.
 func TestIntakeSurvivesPanicsOfItsSubscriber(t *testing.T) {
+	if pgdev.Apart(t) {
+		return
+	}
 	w := newWorld(t)
 	inner := broker(t)
 	b := &fragile{Subscriber: inner}

@@ -14,6 +14,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -38,23 +39,7 @@ func (w *world) intake(subscriber message.Subscriber, o watermill.IntakeOptions)
 	if err != nil {
 		w.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- in.Run(ctx) }()
-	stopped := false
-	stop = func() {
-		w.Helper()
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-ended; err != nil {
-			w.Errorf("intake: %v", err)
-		}
-	}
-	w.Cleanup(stop)
-	return stop
+	return pgtest.Run(w.T, "intake", in.Run)
 }
 
 func paid(n int) *message.Message {

@@ -1,7 +1,6 @@
 package watermill_test
 
 import (
-	"context"
 	"flag"
 	"log/slog"
 	"testing"
@@ -87,13 +86,5 @@ func (w *world) run(name string, o bus.EndpointOptions, parts ...bus.Part) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- e.Run(ctx) }()
-	w.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			w.Errorf("endpoint %s: %v", name, err)
-		}
-	})
+	pgtest.Run(w.T, "endpoint "+name, e.Run)
 }

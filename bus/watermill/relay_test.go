@@ -1,7 +1,6 @@
 package watermill_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -16,6 +15,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
@@ -91,15 +91,7 @@ func (w *world) runRelayTo(to message.Publisher, o watermill.RelayOptions) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	w.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			w.Error(err)
-		}
-	})
+	pgtest.Run(w.T, "relay", r.Run)
 }
 
 func (w *world) pay(n int, o ...saga.SendOption) (ids []string) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
@@ -119,19 +120,24 @@ func TestBackAndForwardAgainLosesNothing(t *testing.T) {
 	stop()
 	stop = start(t, older)
 	send(t, b, FeePaid{Email: "ann"})
-	<-waits.seen
+	select {
+	case <-waits.seen:
+	case <-within(t, time.Minute).Done():
+		t.Fatal("no message waits for a newer program")
+	}
 	send(t, b, Join{Email: "bob"}) // other instances go on
 	await(t, b, "bob", func(Member) bool { return true })
 	stop()
 	defer start(t, newer)()
-	for seen, err := range b.Watch(t.Context(), newMembers, "ann", bus.Mark{}) {
+	for seen, err := range b.Watch(within(t, 30*time.Second), newMembers, "ann", bus.Mark{}) { // not a minute
 		check(t, err)
 		var n newMember
 		check(t, seen.Into(&n))
 		if len(n.Paid) == 1 {
-			break
+			return
 		}
 	}
+	t.Fatal("the message still waits for a newer program")
 }
 
 // waiting is a log that waits for a line.
@@ -370,7 +376,7 @@ func send(t *testing.T, b *bus.Bus, m saga.Message) {
 // await waits until a member is as it should be.
 func await(t *testing.T, b *bus.Bus, email string, is func(Member) bool) {
 	t.Helper()
-	for seen, err := range b.Watch(t.Context(), Members, email, bus.Mark{}) {
+	for seen, err := range b.Watch(within(t, time.Minute), Members, email, bus.Mark{}) {
 		check(t, err)
 		var m Member
 		if seen.Life != bus.Living {
@@ -381,6 +387,15 @@ func await(t *testing.T, b *bus.Bus, email string, is func(Member) bool) {
 			return
 		}
 	}
+	t.Fatalf("%s does not become what it should be", email)
+}
+
+// within is the context of a test for a time after which it has failed.
+func within(t *testing.T, most time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), most)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // fire makes the timeout of a member due now.

@@ -214,7 +214,7 @@ func TestAHaltedPumpBeginsNothingAndTellsWhenItIsQuiet(t *testing.T) {
 			t.Error("nobody has begun, and there is somebody to wait for")
 		}
 		if o := p.begin(queue.Position{}); o.limit != 0 || p.busy != 0 {
-			t.Errorf("a batch began: %+v", o)
+			t.Fatalf("a batch began: %+v", o)
 		}
 		p.halt(false)
 		first, second := p.begin(queue.Position{}), p.begin(queue.Position{})

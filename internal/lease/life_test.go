@@ -84,20 +84,7 @@ func (w *world) keep(pool *pgxpool.Pool, d *diary, who string, ttl time.Duration
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ran := make(chan error, 1)
-	go func() { ran <- k.Run(ctx) }()
-	var once sync.Once
-	stop = func() {
-		once.Do(func() {
-			cancel()
-			if err := <-ran; err != nil {
-				w.t.Errorf("keeper %s: %v", who, err)
-			}
-		})
-	}
-	w.t.Cleanup(stop)
-	return k, stop
+	return k, pgtest.Run(w.t, "keeper "+who, k.Run)
 }
 
 // A holder whose renewals go nowhere has ended its work before anybody else begins.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/limit"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/jackc/pgx/v5"
 )
@@ -24,7 +25,7 @@ func (w *world) held(tx limit.Sender, slots ...limit.Slot) []bool {
 
 func (w *world) renew(slots ...limit.Slot) (lost, busy []limit.Slot) {
 	w.t.Helper()
-	lost, busy, err := w.store.Renew(w.t.Context(), w.pool, slots, time.Hour)
+	lost, busy, err := w.store.Renew(pgdev.Deadline(w.t), w.pool, slots, time.Hour)
 	if err != nil {
 		w.t.Fatal(err)
 	}

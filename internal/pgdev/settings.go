@@ -1,6 +1,7 @@
 package pgdev
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -28,6 +30,14 @@ func Patience(most time.Duration) time.Duration {
 		times = 5
 	}
 	return time.Duration(times) * most
+}
+
+// Deadline is the context of a test for as long as it waits for an event: a statement or a function that never returns
+// is then an error, and the test says so.
+func Deadline(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), Patience(20*time.Second))
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // asAsked is o with what the environment asks for.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -96,12 +97,14 @@ func TestTimeoutInHand(t *testing.T) {
 			_, err = tx.Exec(w.Context(), `SELECT FROM "`+w.schema+`".queue_1 FOR UPDATE`)
 		}
 		w.must(err)
-		_, fire := w.op.FireTimeout(w.Context(), timeout("due"))
-		_, move := w.op.MoveTimeout(w.Context(), timeout("due"), time.Now().Add(time.Hour))
+		defer func() { _ = tx.Rollback(w.Context()) }()
+		within := pgdev.Deadline(w)
+		_, fire := w.op.FireTimeout(within, timeout("due"))
+		_, move := w.op.MoveTimeout(within, timeout("due"), time.Now().Add(time.Hour))
 		if !errors.Is(fire, instances.ErrInHand) || !errors.Is(move, instances.ErrInHand) || w.living().Version != 1 {
 			w.Errorf("%v, %v", fire, move)
 		}
-		_, err = w.op.CancelTimeout(w.Context(), timeout("due"))
+		_, err = w.op.CancelTimeout(within, timeout("due"))
 		w.must(err)
 		w.must(tx.Rollback(w.Context()))
 		w.must(w.makeDue(began.Pending[0].ID))

@@ -1,7 +1,6 @@
 package instances_test
 
 import (
-	"context"
 	"encoding/json"
 	"log/slog"
 	"strings"
@@ -116,17 +115,7 @@ func (w *world) run() (stop func()) {
 	w.Helper()
 	e, err := bus.NewEndpoint(w.bus, "orders", bus.EndpointOptions{Poll: 20 * time.Millisecond}, bus.Saga(w.def))
 	w.must(err)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- e.Run(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			w.Error(err)
-		}
-	})
-	w.Cleanup(stop)
-	return stop
+	return pgtest.Run(w.T, "endpoint orders", e.Run)
 }
 
 func (w *world) send(m saga.Message) {

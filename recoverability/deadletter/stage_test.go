@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
@@ -231,7 +232,7 @@ func TestCanarySeesWhatDiesDuringItsLook(t *testing.T) {
 // run runs a job.
 func (s *shop) run(number int64) deadletter.Job {
 	s.Helper()
-	j, err := s.store.RunJob(s.Context(), s.pool, s.op, number, nil)
+	j, err := s.store.RunJob(pgdev.Deadline(s), s.pool, s.op, number, nil)
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
@@ -13,7 +14,7 @@ import (
 
 func (s *shop) undo(number int64) deadletter.Undone {
 	s.Helper()
-	done, err := s.store.UndoJob(s.Context(), s.pool, number)
+	done, err := s.store.UndoJob(pgdev.Deadline(s), s.pool, number)
 	if err != nil {
 		s.Fatal(err)
 	}

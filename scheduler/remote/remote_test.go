@@ -12,6 +12,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/edda-go/edda/scheduler/remote"
@@ -251,7 +252,7 @@ func TestWorkForARunThatWasCancelledEnds(t *testing.T) {
 	id := w.trigger()
 	s := w.next()
 	w.untilBeating(id)
-	err := w.client.Work(t.Context(), s.Run, 20*time.Millisecond, func(ctx context.Context) error {
+	err := w.client.Work(pgdev.Deadline(t), s.Run, 20*time.Millisecond, func(ctx context.Context) error {
 		if err := w.store.Cancel(t.Context(), id, "not needed"); err != nil {
 			t.Error(err)
 		}

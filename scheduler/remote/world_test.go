@@ -116,15 +116,7 @@ func open(t *testing.T, lostAfter time.Duration) *world {
 }
 
 func (w *world) run(do func(context.Context) error) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- do(ctx) }()
-	w.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			w.Errorf("Run: %v", err)
-		}
-	})
+	pgtest.Run(w.T, "Run", do)
 }
 
 func (w *world) answer(say func(http.ResponseWriter, submission)) {

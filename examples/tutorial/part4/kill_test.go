@@ -4,10 +4,12 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/edda-go/edda/eddatest"
 )
@@ -35,7 +37,9 @@ func TestKilledShopGoesOn(t *testing.T) {
 // start starts the shop as a process of its own. The function says returns when the shop has logged a line with text.
 func start(t *testing.T, numbers ...string) (kill func(), says func(text string)) {
 	t.Helper()
-	shop := exec.CommandContext(t.Context(), os.Args[0], numbers...)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	shop := exec.CommandContext(ctx, os.Args[0], numbers...)
 	logged, err := shop.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func poolAs(t testing.TB, role string, settings map[string]string) *pgxpool.Pool
 	if err != nil {
 		t.Fatalf("open a pool: %v", err)
 	}
-	t.Cleanup(pool.Close)
+	t.Cleanup(func() { Close(t, pool) })
 	return pool
 }
 

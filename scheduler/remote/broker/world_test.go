@@ -182,15 +182,7 @@ func (w *world) fail(n int, with error) {
 }
 
 func (w *world) run(do func(context.Context) error) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- do(ctx) }()
-	w.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			w.Errorf("Run: %v", err)
-		}
-	})
+	pgtest.Run(w.T, "Run", do)
 }
 
 // trigger fires the manifest, as soon as the scheduler has declared it.
