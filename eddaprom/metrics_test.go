@@ -155,6 +155,27 @@ edda_messages_handled_total{endpoint="van",kind="parcel",saga=""} 3
 	}
 }
 
+// The time of a handler stands beside the time that its message took.
+func TestHandlersTimeStandsBesideTheCriticalOne(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, pgdev.Pool(t), eddaprom.Options{})
+	l.metrics.Observe(bus.Handled{Endpoint: "van", Step: 2 * time.Second, Critical: time.Hour})
+	families, err := l.all.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			sums[f.GetName()] += m.GetHistogram().GetSampleSum()
+		}
+	}
+	if sums["edda_processing_seconds"] != 2 || sums["edda_critical_seconds"] != 3600 {
+		t.Errorf("the handler took %v s, its message %v s; want 2 and 3600", sums["edda_processing_seconds"],
+			sums["edda_critical_seconds"])
+	}
+}
+
 func (l lab) ready(t *testing.T) int64 {
 	t.Helper()
 	infos, err := l.operator.Queues().List(t.Context())

@@ -109,6 +109,30 @@ func TestUniqueIndexesAloneKeepServersApart(t *testing.T) {
 	}
 }
 
+// What an evaluator decided is older than what another has done meanwhile. Each index keeps it from making a second
+// run: one of the same due time, or one beside a run that is not dispatched yet.
+func TestEachUniqueIndexKeepsASecondRunOut(t *testing.T) {
+	for name, meanwhile := range map[string]func(w *loopsWorld, other *Engine){
+		"the due time is dispatched": func(w *loopsWorld, other *Engine) { w.cycle(other); w.drain(other) },
+		"another due time is queued": func(w *loopsWorld, other *Engine) {
+			w.exec("UPDATE :schema.manifest SET due = due - interval '7 seconds'")
+			w.cycle(other)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := loopsOpen(t)
+			w.hourlies(1)
+			late, other := w.scheduler(), w.scheduler()
+			late.unlocked()
+			late.evaluator.loaded = func() { meanwhile(w, other) }
+			w.cycle(late)
+			if n := w.count("SELECT count(*) FROM :schema.run"); n != 1 {
+				t.Errorf("%d runs, want 1", n)
+			}
+		})
+	}
+}
+
 // An evaluator that decided long ago does not turn back what others did since.
 func TestStaleDecisionTurnsNothingBack(t *testing.T) {
 	w := loopsOpen(t)

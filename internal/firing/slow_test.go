@@ -2,6 +2,11 @@ package firing
 
 import (
 	"context"
+	"embed"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -43,8 +48,13 @@ func TestSlowSenderCommitsWhatItHasSent(t *testing.T) {
 
 // Five messages are being sent at a moment, and never more. No entry is sent twice.
 func TestOneServerSendsAsManyAtATimeAsItMay(t *testing.T) {
+	for most, entries := range map[int]int{5: 30, 1: 60} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) { sendsAtATime(t, most, entries) })
+	}
+}
+
+func sendsAtATime(t *testing.T, most, entries int) {
 	w := loopsOpen(t)
-	const entries, most = 30, 5
 	w.queued("q", entries, 0)
 	var (
 		mu          sync.Mutex
@@ -110,6 +120,32 @@ func TestCycleCallsNothingOfTheUser(t *testing.T) {
 	for name, n := range p.proxy.Seen() {
 		if statements[name] != n {
 			t.Errorf("the cycle has sent %q %d times, want %v", name, n, statements)
+		}
+	}
+}
+
+//go:embed *.go
+var sources embed.FS
+
+// A cycle reaches nothing outside of the process but its database: what it is made of imports neither files nor the
+// network.
+func TestCycleReachesNoFilesAndNoNetwork(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"core.go", "evaluate.go", "queue.go", "reconcile.go", "signal.go", "backoff.go"} {
+		text, err := sources.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range file.Imports {
+			switch path := strings.Trim(one.Path.Value, `"`); {
+			case path == "os", path == "io", path == "net", strings.HasPrefix(path, "os/"),
+				strings.HasPrefix(path, "io/"), strings.HasPrefix(path, "net/"):
+				t.Errorf("%s imports %s", name, path)
+			}
 		}
 	}
 }

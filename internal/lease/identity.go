@@ -22,16 +22,15 @@ const (
 // know them by, else the host's name, else a UUID, and always a random part behind it. A process that starts again
 // keeps its host's name, and is another holder: it must not take the lease of its former life for its own.
 func Identity(override string) string {
-	base := override
-	if base == "" {
-		base = os.Getenv("HOSTNAME")
-		if checkHolder(base) != nil {
-			base = ""
-		}
+	host, _ := os.Hostname() // a host without a name gets one below
+	return identity(override, os.Getenv("HOSTNAME"), host)
+}
+
+func identity(override, variable, host string) string {
+	if checkHolder(variable) != nil {
+		variable = ""
 	}
-	if base == "" {
-		base, _ = os.Hostname() // a host without a name gets one below
-	}
+	base := cmp.Or(override, variable, host)
 	if base == "" {
 		base = uuid.NewString()
 	}

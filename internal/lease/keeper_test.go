@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/run"
+	"github.com/google/uuid"
 )
 
 var errAway = errors.New("the database is away")
@@ -96,7 +97,11 @@ func (s *shelf) keep(t *testing.T, o Options, work func(ctx context.Context, t T
 		t.Fatal(err)
 	}
 	s.begun = time.Now()
+	enough, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
 	job := Job{Name: "sweep", Run: func(ctx context.Context, term Term) error {
+		ctx, stop := context.WithCancel(ctx)
+		defer context.AfterFunc(enough, stop)()
 		s.note("begin %d", term.Epoch)
 		err := work(ctx, term)
 		s.note("return")
@@ -108,8 +113,15 @@ func (s *shelf) keep(t *testing.T, o Options, work func(ctx context.Context, t T
 	go func() { ran <- k.Run(ctx) }()
 	end(k)
 	cancel()
-	if err := <-ran; err != nil {
-		t.Errorf("Run: %v", err)
+	select {
+	case err := <-ran:
+		if err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	case <-time.After(24 * time.Hour): // of the bubble
+		t.Error("the work is not told to end")
+		giveUp()
+		<-ran
 	}
 	if t.Failed() {
 		t.Logf("story:\n%v\nlog:\n%s", s, &log)
@@ -403,8 +415,8 @@ func TestIdentityIsNewEachTime(t *testing.T) {
 	if a == b || !strings.HasPrefix(a, "pod-7/") || len(a) != len("pod-7/")+2*randomBytes {
 		t.Errorf("%s, %s", a, b)
 	}
-	if host := Identity(""); strings.HasPrefix(host, "/") {
-		t.Errorf("no host: %s", host)
+	if none, _, _ := strings.Cut(identity("", "a\nb", ""), "/"); uuid.Validate(none) != nil {
+		t.Errorf("a process without any name is %s, want a UUID", none)
 	}
 }
 

@@ -45,3 +45,14 @@ func TestNothingIsExtendedInALaneThatIsNotTrusted(t *testing.T) {
 		}
 	}
 }
+
+// A finish keeps extensions from its own rows, and not from all others for as long as it takes.
+func TestFinishHoldsUpNoOtherExtension(t *testing.T) {
+	t.Parallel()
+	c := newClaims(&Terms{Options: Options{Lease: time.Minute}}, 1)
+	defer c.keepStill(nil)()
+	if !c.still.TryLock() {
+		t.Fatal("no lease can be extended before the finish has ended")
+	}
+	c.still.Unlock()
+}

@@ -86,6 +86,11 @@ func TestEpochsGoOnAfterALimitWasLower(t *testing.T) {
 		&rows); err != nil || rows != 1 {
 		t.Errorf("%d slots are left of 3, %v: every grant would read them", rows, err)
 	}
+	last := w.gets("a", 1, 1)
+	if last[0].Epoch <= old[2].Epoch {
+		t.Errorf("%+v after %+v was deleted", last[0], old[2])
+	}
+	w.release(last...)
 	w.set(3)
 	for n, slot := range w.gets("a", 3, 3) {
 		if slot.Epoch <= old[n].Epoch {

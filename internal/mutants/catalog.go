@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"time"
 )
 
 //go:embed catalog/*.txt
@@ -96,16 +95,10 @@ func (r *reader) read(line string) {
 		}
 	case "tags":
 		m.target.tags = rest
-	case "hangs":
-		patience, err := time.ParseDuration(rest)
-		if err != nil {
-			r.fault("hangs: %w", err)
-		}
-		m.hangs = patience
 	case "file":
 		m.hunks = append(m.hunks, hunk{file: rest})
 	default:
-		r.fault("%q: want mutant, guards, rows, test, tags, hangs, file, or a line of a change", word)
+		r.fault("%q: want mutant, guards, rows, test, tags, file, or a line of a change", word)
 	}
 }
 

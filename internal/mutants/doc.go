@@ -11,7 +11,7 @@
 //
 // It exits with 0 only if every mutant was killed: the tests that the mutant names pass on the engine as it is, and
 // fail on the engine without the guard. Its last line is "mutants=N killed=N unfinished=N": of the killed, so many
-// ended the process of their test, or let it wait for ever. It writes nothing into the work tree but the page and the
+// ended the process of their test. It writes nothing into the work tree but the page and the
 // record: the changed files lie in a temporary directory, and the go command is told to read them in the place of the
 // real ones.
 //
@@ -30,15 +30,14 @@
 // and stay. Together the old lines must occur exactly once in the file: a guard that moved is a mutant that has to move
 // with it, and the run says which. A mutant may change several files, and name several tests of one package, each of
 // which has to fail. "rows S0-7 S1-7" says which rows of docs/internals/conformance.md it breaks. "tags bouncer" gives
-// the go command the build tags that the tests need. "hangs 10s" declares that without the guard the test waits for
-// ever, and for how long to watch it do so, which must be twice what the test takes otherwise.
+// the go command the build tags that the tests need.
 //
 // # States
 //
 //   - killed: the tests that it names failed, or their process died of a panic.
 //   - survived: they passed. Nothing holds the guard in place.
 //   - partly: some of them failed. The others do not hold the guard.
-//   - hung: the tests did not end in time, and the mutant does not say "hangs".
+//   - hung: the tests did not end in time. A test bounds its waits with pgdev.Patience, so that it fails instead.
 //   - broken: it does not compile, or something else than a test that it names failed. That proves nothing.
 //
 // Everything but killed makes the run fail.

@@ -308,7 +308,7 @@ func (t *tests) used(tops []string) []string {
 // itself.
 func (g *ground) key(m mutant) (string, error) {
 	sum := sha256.New()
-	write(sum, runtime.Version(), m.name, m.target.pkg, m.target.tags, m.hangs.String())
+	write(sum, runtime.Version(), m.name, m.target.pkg, m.target.tags)
 	for _, h := range m.hunks {
 		write(sum, h.file, h.old, h.now)
 	}

@@ -174,7 +174,7 @@ type tally struct {
 	record *record
 
 	mu                 sync.Mutex
-	killed, unfinished int // of the killed, those whose test did not end: its process died, or it waited for ever
+	killed, unfinished int // of the killed, those whose process died
 }
 
 func (t *tally) add(m mutant, v verdict, output string, took time.Duration) error {

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 )
 
 // mutant is the engine without one guard.
@@ -17,7 +16,6 @@ type mutant struct {
 	guards string   // the promise that the guard keeps
 	rows   []string // of docs/internals/conformance.md, which its tests show
 	target target
-	hangs  time.Duration // without the guard the test waits for ever: watch it for so long
 	hunks  []hunk
 }
 

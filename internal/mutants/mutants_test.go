@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 const root = "../.."
@@ -88,7 +87,6 @@ func TestCatalogFaultsAreReported(t *testing.T) {
 		"no file":         {head + "-a\n", "a change of no file"},
 		"a strange word":  {head + "because it can\nfile f\n-a\n", `x.txt:4: "because": want mutant`},
 		"no mutant":       {"guards y\n", "stands before the first mutant"},
-		"a bad duration":  {head + "hangs long\nfile f\n-a\n", "invalid duration"},
 	}
 	for name, test := range tests {
 		if _, err := parse("x", test.text); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -154,22 +152,6 @@ func TestOnlyAFailedTestIsAKill(t *testing.T) {
 	}
 	if got := judge(two, "--- FAIL: TestX (0.1s)\n--- FAIL: TestY (0.1s)\nFAIL\n", failed); got != killed {
 		t.Errorf("both tests failed: %s, want %s", got, killed)
-	}
-}
-
-// On a slow machine a test that needs as long as a mutant is watched would call it dead.
-func TestHangIsToldFromASlowTest(t *testing.T) {
-	t.Parallel()
-	for took, want := range map[string]time.Duration{"0.00s": 10 * time.Second, "3.30s": 10 * time.Second,
-		"5.01s": 15030 * time.Millisecond} {
-		m := mutant{name: "x", hangs: 10 * time.Second, target: target{pkg: "./x", tests: []string{"TestX"}}}
-		if m.wait("=== RUN   TestX\n--- PASS: TestX (" + took + ")\n"); m.hangs != want {
-			t.Errorf("a test of %s is watched for %v, want %v", took, m.hangs, want)
-		}
-	}
-	m := mutant{name: "ends", target: target{pkg: "./x", tests: []string{"TestX"}}}
-	if m.wait("--- PASS: TestX (5.00s)\n"); m.hangs != 0 {
-		t.Errorf("a mutant that does not hang is watched for %v", m.hangs)
 	}
 }
 

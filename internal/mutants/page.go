@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// unfinished is how a mutant ended whose tests did not: their process died, or waited for ever as the mutant declares.
+// unfinished is how a mutant ended whose tests did not: their process died.
 const unfinished = string(killed) + " before its test ended"
 
 // score counts the mutants of a theme by how they ended.
@@ -38,7 +38,7 @@ killed when all tests that it names fail.
 Commit %s, %s. A result of an earlier run is kept as
 long as neither the code nor the tests of the mutant change.
 
-| theme | mutants | killed by the tests they name | ended the tests' process, or hung as they declare | lived |
+| theme | mutants | killed by the tests they name | ended the tests' process | lived |
 |---|---|---|---|---|
 `, r.commit, time.Now().UTC().Format(time.DateOnly))
 	sum, theme, s := score{}, "", score{}

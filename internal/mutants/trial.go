@@ -25,7 +25,7 @@ const (
 )
 
 const (
-	testTime    = 60 * time.Second
+	testTime    = 2 * time.Minute
 	compileTime = 3 * time.Minute // on top of that, for a machine that has nothing compiled yet
 )
 
@@ -46,16 +46,8 @@ func (l laboratory) try(ctx context.Context, m mutant) (verdict, string, error) 
 	if err != nil {
 		return "", "", err
 	}
-	patience := testTime
-	if m.hangs > 0 {
-		patience = m.hangs
-	}
-	output, failure := l.test(ctx, m.target, patience, "-overlay", list)
-	v := judge(m.target, output, failure)
-	if v == hung && m.hangs > 0 {
-		v = killed
-	}
-	return v, output, ctx.Err()
+	output, failure := l.test(ctx, m.target, testTime, "-overlay", list)
+	return judge(m.target, output, failure), output, ctx.Err()
 }
 
 // test runs tests, and returns what they wrote.
@@ -124,12 +116,6 @@ func (l laboratory) control(ctx context.Context, mutants []mutant) error {
 		if missing := t.missing(output); failure != nil || len(missing) > 0 {
 			faults = append(faults, fmt.Errorf("without any mutant, %v of %s did not pass: %w\n%s", missing, t.pkg,
 				failure, tail(about(output, missing))))
-			continue
-		}
-		for n := range mutants {
-			if m := &mutants[n]; m.target.pkg == t.pkg && m.target.tags == t.tags {
-				m.wait(output)
-			}
 		}
 	}
 	return errors.Join(faults...)
@@ -138,28 +124,6 @@ func (l laboratory) control(ctx context.Context, mutants []mutant) error {
 // pass runs tests without a mutant, with time for as many as they are.
 func (l laboratory) pass(ctx context.Context, t target) (string, error) {
 	return l.test(ctx, t, testTime*time.Duration(1+len(t.tests)/10))
-}
-
-// wait makes sure that a mutant which hangs is watched for much longer than its tests take without it: on a slow
-// machine it would be called dead for nothing.
-func (m *mutant) wait(output string) {
-	if m.hangs == 0 {
-		return
-	}
-	for _, name := range m.target.tests {
-		m.hangs = max(m.hangs, 3*elapsed(output, name))
-	}
-}
-
-// elapsed is what go test says about how long a test took.
-func elapsed(output, test string) time.Duration {
-	_, after, _ := strings.Cut(output, "--- PASS: "+test+" (")
-	text, _, _ := strings.Cut(after, ")")
-	took, err := time.ParseDuration(text)
-	if err != nil {
-		return 0 // it is not there, which others report
-	}
-	return took
 }
 
 // targets are the tests that mutants name, by package and build tags.
