@@ -13,6 +13,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/memory"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
@@ -105,31 +106,52 @@ func (s *scene) end(id saga.ID, attempt int, failure error) error {
 	return r.End(s.Context(), id, attempt, failure)
 }
 
-// A message that the drain took from its handler keeps its place before those that wait for its key.
-func TestDrainKeepsTheOrderOfAKey(t *testing.T) {
+// A message that the drain took from its handler keeps its place before those behind it, and its attempts, however the
+// handler ends.
+func TestDrainKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	for name, order := range map[string]bus.Ordering{"of a key": bus.Strict, "of the queue": bus.Unordered} {
+		t.Run(name, func(t *testing.T) { testDrainKeepsTheOrder(t, order, func(err error) error { return err }) })
+	}
+	t.Run("after an exit", func(t *testing.T) {
+		testDrainKeepsTheOrder(t, bus.Strict, func(error) error { runtime.Goexit(); return nil })
+	})
+}
+
+func testDrainKeepsTheOrder(t *testing.T, order bus.Ordering, end func(error) error) {
 	inBoth(t, func(t *testing.T, s *scene) {
 		var mu sync.Mutex
 		var got []string
 		begun := make(chan struct{})
-		s.on("notes", bus.EndpointOptions{Ordered: bus.Strict, Drain: 20 * time.Millisecond}, bus.Handle(
+		o := bus.EndpointOptions{Ordered: order, Drain: 20 * time.Millisecond}
+		key := []bus.HandleOption[note]{bus.KeyedBy(func(m note) string { return m.Order })}
+		if order == bus.Unordered {
+			o.Concurrency, key = 1, nil
+		}
+		s.on("notes", o, bus.Handle(
 			func(ctx *bus.Context, m note) error {
 				mu.Lock()
 				got = append(got, m.Text)
 				first := len(got) == 1
 				mu.Unlock()
+				if ctx.Info().Attempt != 1 {
+					t.Errorf("attempt %d of %s", ctx.Info().Attempt, m.Text)
+				}
 				if first {
 					close(begun)
 					<-ctx.Done()
-					return context.Cause(ctx)
+					return end(context.Cause(ctx))
 				}
 				return nil
-			}, bus.KeyedBy(func(m note) string { return m.Order })))
+			}, key...))
 		stop := s.run()
 		s.send(note{"7", "A"})
 		<-begun
 		s.send(note{"7", "B"})
 		s.send(note{"7", "C"})
-		s.await("those behind it", func() bool { return !s.isReady() })
+		if order != bus.Unordered {
+			s.await("those behind it", func() bool { return !s.isReady() })
+		}
 		if err := stop(); !errors.Is(err, bus.ErrDrain) {
 			t.Errorf("Run returned %v, want ErrDrain", err)
 		}
@@ -142,6 +164,37 @@ func TestDrainKeepsTheOrderOfAKey(t *testing.T) {
 		defer mu.Unlock()
 		if want := "A A B C"; strings.Join(got, " ") != want {
 			t.Errorf("handled %v, want %s", got, want)
+		}
+	})
+}
+
+// A state of a newer program waits for that, which costs no attempt; one that cannot be read is a failure.
+func TestStatesOfOtherPrograms(t *testing.T) {
+	inBoth(t, func(t *testing.T, s *scene) {
+		starts := func(*order, *saga.Context, place7) error { return nil }
+		handles := func(*order, *saga.Context, note) error { return nil }
+		keyed := func(m note) string { return m.Order }
+		s.on("newer", bus.EndpointOptions{}, bus.Saga(saga.Define("order", saga.Options{StateVersion: 2},
+			saga.Upcast(1, func(o order) (order, error) { return o, nil }),
+			saga.StartedBy(byOrder, func(o *order, _ *saga.Context, _ place7) error { o.Paid = true; return nil }))))
+		direct := bus.EndpointOptions{DirectOnly: true, Policy: func(recoverability.Failure) recoverability.Decision {
+			return recoverability.DeadLetter()
+		}}
+		s.on("older", direct, bus.Saga(saga.Define("order", saga.Options{},
+			saga.StartedBy(byOrder, starts), saga.Handles(keyed, handles))))
+		s.on("other", direct, bus.Saga(saga.Define("order", saga.Options{StateVersion: 2},
+			saga.Upcast(1, func(struct{}) (struct{ Paid string }, error) { return struct{ Paid string }{}, nil }),
+			saga.StartedBy(byOrder, func(*struct{ Paid string }, *saga.Context, place7) error { return nil }),
+			saga.Handles(keyed, func(*struct{ Paid string }, *saga.Context, note) error { return nil }))))
+		s.stopped(s.run())
+		s.send(place7{"7"})
+		s.await("the start", func() bool { return s.has("newer: handled place by order/7") })
+		s.send(note{"7", ""}, saga.To("other"))
+		s.await("the letter", func() bool { return len(s.lettersOf()) == 1 })
+		s.send(note{"7", ""}, saga.To("older"))
+		s.await("its wait", func() bool { return s.says("older: retried note after 1 in ") })
+		if l := s.lettersOf()[0]; len(s.lettersOf()) != 1 || l.Endpoint != "other" || !strings.Contains(l.Error, "Paid") {
+			t.Errorf("%+v", l)
 		}
 	})
 }
@@ -503,7 +556,8 @@ func TestHandlerOfARunThatIsOverIsCancelled(t *testing.T) {
 	inBoth(t, func(t *testing.T, s *scene) {
 		s.manifests(scheduler.Manifest{Name: "m", When: scheduler.OnDemand(), Message: note{"1", ""}})
 		begun, cause := make(chan struct{}), make(chan error, 1)
-		s.on("notes", bus.EndpointOptions{Lease: time.Second}, bus.Handle(func(ctx *bus.Context, _ note) error {
+		o := bus.EndpointOptions{Lease: time.Second, Drain: time.Second}
+		s.on("notes", o, bus.Handle(func(ctx *bus.Context, _ note) error {
 			close(begun)
 			<-ctx.Done()
 			cause <- context.Cause(ctx)
@@ -515,8 +569,13 @@ func TestHandlerOfARunThatIsOverIsCancelled(t *testing.T) {
 		if err := s.runs.Cancel(t.Context(), id, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-cause; !errors.Is(err, bus.ErrCancelled) {
-			t.Errorf("the handler was cancelled by %v", err)
+		select {
+		case err := <-cause:
+			if !errors.Is(err, bus.ErrCancelled) {
+				t.Errorf("the handler was cancelled by %v", err)
+			}
+		case <-time.After(pgdev.Patience(20 * time.Second)):
+			t.Fatal("the handler was not cancelled")
 		}
 		s.await("its end", func() bool { return s.has("notes: discarded note: its run is over") })
 	})

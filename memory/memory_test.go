@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/memory"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -389,7 +390,12 @@ func TestSingleReplicaTakesNoLease(t *testing.T) {
 		t.Error("there are two of one name")
 	}
 	start(t, b)
-	term := <-terms
+	var term scheduler.Term
+	select {
+	case term = <-terms:
+	case <-time.After(pgdev.Patience(10 * time.Second)):
+		t.Fatal("the singleton does not begin")
+	}
 	if err := term.Guard(term, nil); term.Epoch() != 1 || err == nil {
 		t.Errorf("the term has epoch %d, and guards a transaction of no database: %v", term.Epoch(), err)
 	}
@@ -511,6 +517,51 @@ func TestCancelledTimeoutLeavesItsQueueInMemory(t *testing.T) {
 	if got := b.Queues()[0]; got != (memory.Queue{Endpoint: "orders"}) {
 		t.Errorf("after the end: %+v", got)
 	}
+	if n := b.Timers("orders"); n != 0 {
+		t.Errorf("%d timeouts are remembered that nothing waits for", n)
+	}
+}
+
+// A message that its handler leaves is taken again after a Poll, for which the clock stops, and not before.
+func TestLeftMessageWaitsForThePollInMemory(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, nil)
+	var calls atomic.Int32
+	on(t, b, "raw", bus.EndpointOptions{Poll: time.Hour}, bus.HandleRaw(func(*bus.Context, *saga.Delivery) error {
+		if calls.Add(1) < 3 {
+			return bus.ErrLeave
+		}
+		return nil
+	}, "note"))
+	start(t, b)
+	send(t, b, note{})
+	for after, want := range []int32{1, 2, 3, 3} {
+		if after > 0 {
+			advance(t, b, 59*time.Minute)
+		}
+		advance(t, b, time.Minute*time.Duration(min(after, 1)))
+		if got := calls.Load(); got != want {
+			t.Errorf("after %d hours it was called %d times, want %d", after, got, want)
+		}
+	}
+}
+
+// Ids that are too old to be known are forgotten, and those of seven days are not.
+func TestOldIDsAreForgottenInMemory(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, nil)
+	for n := range 20_001 {
+		if n == 10_000 {
+			advance(t, b, 7*24*time.Hour+time.Microsecond)
+		}
+		id := saga.ID{0: 1, 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)}
+		if _, err := b.Publish(t.Context(), question{}, saga.WithID(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := b.Given(); n != 10_001 {
+		t.Errorf("%d ids are known, want those of the last 7 days, which are 10001", n)
+	}
 }
 
 // The id that a step gave to a message which was not sent after all is free.
@@ -536,7 +587,12 @@ func TestIDOfAFailedStepIsFreeInMemory(t *testing.T) {
 	if err != nil || sent.Duplicate {
 		t.Errorf("the id of an event that nobody wanted: %+v (%v)", sent, err)
 	}
-	advance(t, b, 8*24*time.Hour)
+	advance(t, b, 7*24*time.Hour)
+	again, err := b.Send(t.Context(), question{"another"}, saga.WithID(saga.ID{15: 1}))
+	if err != nil || !again.Duplicate {
+		t.Errorf("an id of seven days ago: %+v (%v)", again, err)
+	}
+	advance(t, b, 24*time.Hour)
 	if sent, err := b.Send(t.Context(), question{"later"}, saga.WithID(saga.ID{15: 1})); err != nil || sent.Duplicate {
 		t.Errorf("an id of last week: %+v (%v)", sent, err)
 	}
@@ -664,7 +720,16 @@ func TestStartReturnsWhatFails(t *testing.T) {
 func TestErrorsAndLoggersMayCallTheBus(t *testing.T) {
 	t.Parallel()
 	var b *memory.Bus
-	logger := slog.New(calls{slog.DiscardHandler, func() { b.Now() }})
+	call := func() {
+		answered := make(chan struct{})
+		go func() { b.Now(); close(answered) }()
+		select {
+		case <-answered:
+		case <-time.After(pgdev.Patience(5 * time.Second)):
+			t.Error("the bus does not answer an error or a logger")
+		}
+	}
+	logger := slog.New(calls{slog.DiscardHandler, call})
 	b, err := memory.New(memory.Options{Start: noon, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
@@ -674,7 +739,7 @@ func TestErrorsAndLoggersMayCallTheBus(t *testing.T) {
 		t.Fatal(err)
 	}
 	on(t, b, "notes", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, note) error {
-		return saga.Permanent(asking{func() { b.Now() }})
+		return saga.Permanent(asking{call})
 	}))
 	start(t, b)
 	send(t, b, note{})

@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/memory"
 	"github.com/edda-go/edda/operate"
@@ -148,7 +149,11 @@ func (p *onPostgres) waiting(ctx context.Context) (messages int, err error) {
 
 func (p *onPostgres) letters(ctx context.Context) ([]deadletter.Letter, error) {
 	pool := pgtest.Pool(p.t)
-	return p.operator.DeadLetters().List(ctx, pool, deadletter.Filter{})
+	all, err := p.operator.DeadLetters().List(ctx, pool, deadletter.Filter{})
+	for n := 0; n < len(all) && err == nil; n++ {
+		all[n], err = p.operator.DeadLetters().Show(ctx, pool, all[n].Number)
+	}
+	return all, err
 }
 
 func (p *onPostgres) pause(ctx context.Context, endpoint string) error {
@@ -161,8 +166,9 @@ func (p *onPostgres) resume(ctx context.Context, endpoint string) error {
 
 // teller collects what a story is known by: what handlers say, and the fates of messages. Safe for concurrent use.
 type teller struct {
-	mu    sync.Mutex
-	lines []string
+	mu      sync.Mutex
+	lines   []string
+	handled int // messages, less those that events of batches tell of
 }
 
 func (l *teller) say(format string, args ...any) {
@@ -177,6 +183,13 @@ func (l *teller) has(line string) bool {
 	return slices.Contains(l.lines, line)
 }
 
+// says reports whether a line begins so.
+func (l *teller) says(begin string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.lines, func(line string) bool { return strings.HasPrefix(line, begin) })
+}
+
 func (l *teller) sorted() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +200,14 @@ func (l *teller) sorted() string {
 // hear says what became of a message.
 func (l *teller) hear(e bus.Event) {
 	switch e := e.(type) {
+	case bus.BatchDone:
+		l.mu.Lock()
+		l.handled -= e.Handled
+		l.mu.Unlock()
 	case bus.Handled:
+		l.mu.Lock()
+		l.handled++
+		l.mu.Unlock()
 		of := ""
 		if e.Saga != "" {
 			of = " by " + e.Saga + "/" + e.Key
@@ -267,8 +287,20 @@ func (s *scene) play(do func()) string {
 	if err := stop(); err != nil {
 		s.Fatal(err)
 	}
+	if s.handled != 0 {
+		s.Errorf("%d messages were handled that no batch tells of", s.handled)
+	}
 	s.tellInstances()
 	return s.sorted()
+}
+
+func (s *scene) lettersOf() []deadletter.Letter {
+	s.Helper()
+	all, err := s.letters(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	return all
 }
 
 func (s *scene) tellInstances() {
@@ -290,9 +322,9 @@ func (s *scene) tellInstances() {
 
 func (s *scene) await(what string, is func() bool) {
 	s.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); {
+	for deadline := time.Now().Add(pgdev.Patience(20 * time.Second)); !is(); {
 		if err := run.Sleep(s.Context(), 5*time.Millisecond); err != nil || time.Now().After(deadline) {
-			s.Fatalf("%s did not come within a minute (%v); what was told:\n%s", what, err, s.sorted())
+			s.Fatalf("%s did not come (%v); what was told:\n%s", what, err, s.sorted())
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/recoverability"
+	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/google/go-cmp/cmp"
@@ -384,6 +385,7 @@ var stories = []story{
 			s.send(note{"1", "to nobody"})
 			s.send(note{"1", "taken"})
 			s.await("the first", func() bool { return s.has("asked 1") })
+			s.send(note{"1", "taken"}) // the same once more
 			s.send(note{"2", "taken"})
 		},
 		want: `
@@ -394,7 +396,57 @@ var stories = []story{
 		notes: dead note after 1, permanent: send with id 00000000-0000-0000-0000-000000000009: the ` +
 			`message id was used before with another content
 		notes: handled note
+		notes: handled note
 		questions: handled question`},
+	{name: "a handler spoils its copy of the bytes",
+		cast: func(s *scene) {
+			policy := func(f recoverability.Failure) recoverability.Decision {
+				s.say("attempt %d, failed before: %v", f.Info.Attempt, f.First.Before(f.Now))
+				if f.Info.Attempt == 1 {
+					return recoverability.RetryIn(30 * time.Millisecond)
+				}
+				return recoverability.DeadLetter()
+			}
+			s.on("raw", bus.EndpointOptions{Policy: policy}, bus.HandleRaw(
+				func(_ *bus.Context, d *saga.Delivery) error {
+					s.say("got %s", d.Body)
+					clear(d.Body)
+					return errors.New("no")
+				}, "note"))
+		},
+		plot: func(s *scene) {
+			s.send(saga.Raw{Name: "note", Body: []byte("first")})
+			s.await("the letter", func() bool { return len(s.lettersOf()) > 0 })
+			for _, l := range s.lettersOf() {
+				s.say("letter: %s, grouped %v", l.Body, l.Group == deadletter.GroupOf(&l))
+			}
+		},
+		want: `
+		attempt 1, failed before: false
+		attempt 2, failed before: true
+		got first
+		got first
+		letter: first, grouped true
+		raw: dead note after 2, given up by the policy: no
+		raw: retried note after 1 in 30ms: no`},
+	{name: "a step that changes nothing makes no version",
+		cast: func(s *scene) {
+			d := saga.Define("quiet", saga.Options{},
+				saga.StartedBy(byOrder, func(*order, *saga.Context, place7) error { return nil }),
+				saga.Handles(func(m note) string { return m.Order },
+					func(*order, *saga.Context, note) error { return nil }))
+			s.show, s.keys = []*saga.Definition{d}, []string{"7"}
+			s.on("orders", bus.EndpointOptions{}, bus.Saga(d))
+		},
+		plot: func(s *scene) {
+			s.send(place7{"7"})
+			s.await("the start", func() bool { return s.has("orders: handled place by quiet/7") })
+			s.send(note{"7", ""})
+		},
+		want: `
+		orders: handled note by quiet/7
+		orders: handled place by quiet/7
+		quiet/7 is version 1, {"Notes":null,"Paid":false}, and waits for 0 timeouts`},
 	{name: "middleware, headers and conversations",
 		cast: func(s *scene) {
 			s.on("questions", bus.EndpointOptions{}, bus.Use(func(next bus.Handler) bus.Handler {
