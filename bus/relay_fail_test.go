@@ -11,6 +11,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )
@@ -132,7 +133,11 @@ func TestManyPoisonsInASparseQueue(t *testing.T) {
 			o.BatchMax, o.BatchBytes, o.Stuck, o.RetryMost = c.batchMax, c.batchBytes, 3, 2*time.Millisecond
 			w.runRelay(w.relay(w.bus, o, a.forward))
 			left := func() int { return w.count(`SELECT count(*) FROM ` + w.queue("border")) }
+			within := pgdev.Deadline(t)
 			for n := 1; left() > 0; n++ { // a message is given up while others go through
+				if within.Err() != nil {
+					t.Fatalf("%d messages are never given up", left())
+				}
 				w.send(crossed{N: n})
 				w.until("it arrives", func() bool { return len(a.ids()) == n })
 				before := refused.Load()
