@@ -177,9 +177,7 @@ func TestStatesOfOtherPrograms(t *testing.T) {
 		s.on("newer", bus.EndpointOptions{}, bus.Saga(saga.Define("order", saga.Options{StateVersion: 2},
 			saga.Upcast(1, func(o order) (order, error) { return o, nil }),
 			saga.StartedBy(byOrder, func(o *order, _ *saga.Context, _ place7) error { o.Paid = true; return nil }))))
-		direct := bus.EndpointOptions{DirectOnly: true, Policy: func(recoverability.Failure) recoverability.Decision {
-			return recoverability.DeadLetter()
-		}}
+		direct := bus.EndpointOptions{DirectOnly: true, Policy: recoverability.Always(recoverability.DeadLetter())}
 		s.on("older", direct, bus.Saga(saga.Define("order", saga.Options{},
 			saga.StartedBy(byOrder, starts), saga.Handles(keyed, handles))))
 		s.on("other", direct, bus.Saga(saga.Define("order", saga.Options{StateVersion: 2},
@@ -193,8 +191,9 @@ func TestStatesOfOtherPrograms(t *testing.T) {
 		s.await("the letter", func() bool { return len(s.lettersOf()) == 1 })
 		s.send(note{"7", ""}, saga.To("older"))
 		s.await("its wait", func() bool { return s.says("older: retried note after 1 in ") })
-		if l := s.lettersOf()[0]; len(s.lettersOf()) != 1 || l.Endpoint != "other" || !strings.Contains(l.Error, "Paid") {
-			t.Errorf("%+v", l)
+		all := s.lettersOf()
+		if len(all) != 1 || all[0].Endpoint != "other" || !strings.Contains(all[0].Error, "Paid") {
+			t.Errorf("%+v", all)
 		}
 	})
 }

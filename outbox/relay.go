@@ -21,8 +21,8 @@ import (
 //
 // Do not forward a message behind one that failed: return ErrBehind for it. If the order of the two does not matter it
 // may be forwarded, and has a result of its own. saga.Permanent says that no attempt can succeed, saga.Discard that the
-// message is not wanted, saga.RetryAfter how long to wait, RetryMost at most. After any other error the message is tried
-// again, for ever if no other message is accepted either. Forward may keep the deliveries.
+// message is not wanted, saga.RetryAfter how long to wait, RetryMost at most. After any other error the message is
+// tried again, for ever if no other message is accepted either. Forward may keep the deliveries.
 //
 // A call that panics, ends its goroutine or returns another number of errors has failed as a whole, and no message is
 // blamed for it. The relay forwards the same messages again, fewer at a time, until one of them fails alone.
