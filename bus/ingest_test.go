@@ -222,8 +222,8 @@ func TestIngestRefusesWhatNoQueueHolds(t *testing.T) {
 	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE octet_length(body) = 16777216`)
 }
 
-// An event that cannot be a message here is a letter to each of its subscribers: each can retry it. Without a subscriber
-// it is one letter.
+// An event that cannot be a message here is a letter to each of its subscribers, so that each can retry it. Without a
+// subscriber it is one letter.
 func TestIngestedEventThatIsNoMessageIsALetterToEachSubscriber(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	for _, name := range []string{"one", "two", "three"} {
