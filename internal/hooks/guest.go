@@ -91,7 +91,7 @@ func (c *asked[T]) call(f func() T) {
 	err = nil
 }
 
-// Examined is saga.Examined, whatever the methods of the error do.
+// Examined is saga.Examined, whatever the methods of the error do. A permanent error stays one.
 func (g *Guest) Examined(patience time.Duration, err error) error {
 	examined, wrong := Ask(g, patience, func() error { return saga.Examined(err) })
 	if wrong == nil {
@@ -101,5 +101,10 @@ func (g *Guest) Examined(patience time.Duration, err error) error {
 	if unread != nil {
 		text = fmt.Sprintf("an error of type %T", err)
 	}
-	return fmt.Errorf("%s (a method of the error: %w)", text, wrong)
+	wrong = fmt.Errorf("%s: a method of the error: %w", text, wrong)
+	permanent, _ := Ask(g, patience, func() bool { return errors.As(err, new(*saga.PermanentError)) })
+	if permanent {
+		return saga.Permanent(wrong)
+	}
+	return wrong
 }

@@ -143,10 +143,23 @@ func TestAskGoesOnWithoutItsGuest(t *testing.T) {
 		if err := ask(runtime.Goexit); !errors.Is(err, hooks.ErrExited) {
 			t.Error(err)
 		}
+		var permanent *saga.PermanentError
+		if err := g.Examined(time.Second, saga.Permanent(silenced{})); !errors.As(err, &permanent) ||
+			!errors.Is(err, hooks.ErrExited) {
+			t.Errorf("a permanent error without a text became %v", err)
+		}
 		if n, err := hooks.Ask(g, time.Second, func() int { return 7 }); n != 7 || err != nil {
 			t.Error(n, err)
 		}
 	})
+}
+
+// silenced is an error whose text ends the goroutine that asks for it.
+type silenced struct{}
+
+func (silenced) Error() string {
+	runtime.Goexit()
+	return ""
 }
 
 // bad is a handler of logs that fails while it says so.
