@@ -76,6 +76,8 @@ func (b *balance) pass(ctx context.Context) (wait time.Duration, err error) {
 	switch {
 	case ctx.Err() != nil:
 		return 0, nil
+	case b.hopeless(err):
+		return 0, err
 	case pgerr.Incurable(err) || pgerr.ClassOf(err) == pgerr.Unprepared:
 		return 0, pgerr.Explain(err)
 	case err != nil:
@@ -118,7 +120,8 @@ func (b *balance) look(ctx context.Context) (view, error) {
 
 const rankPrefix = "rank/"
 
-// takeRank bids for the lowest rank that is free. A process that loses the bid looks again soon.
+// takeRank bids for the lowest rank that is free. A process that loses the bid looks again soon. A process with another
+// number of partitions must not be counted: the others would leave partitions to it that it does not have.
 func (b *balance) takeRank(ctx context.Context, all []lease.Standing) error {
 	held := map[string]bool{}
 	for _, l := range all {
@@ -133,7 +136,10 @@ func (b *balance) takeRank(ctx context.Context, all []lease.Standing) error {
 	if err != nil || !ok {
 		return err
 	}
-	b.rank = t
+	b.rank = t // which leave gives back
+	if err := b.Group.agree(ctx); err != nil {
+		return err
+	}
 	b.Announce(ctx, lease.WakePrefix+name)
 	return nil
 }

@@ -103,7 +103,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 // begun, and none begins while it is open. So no two processes have batches of one partition open at a time, whatever
 // they believe of their leases.
 func (c *Consumer) work(ctx context.Context, q Queue, t lease.Term) error {
-	err := c.Group.checkNumber(ctx)
+	err := c.Group.agree(ctx)
 	if err == nil {
 		err = q.Run(ctx, t)
 	}
@@ -111,10 +111,15 @@ func (c *Consumer) work(ctx context.Context, q Queue, t lease.Term) error {
 	case errors.Is(err, run.ErrDrain):
 		c.ending.Drained()
 		return nil
-	case err != nil && ctx.Err() == nil && (errors.Is(err, ErrOtherNumber) || c.CannotFix(err)):
+	case err != nil && ctx.Err() == nil && c.hopeless(err):
 		c.ending.GiveUp(err)
 	}
 	return err
+}
+
+// hopeless reports whether time does not cure err.
+func (c *Consumer) hopeless(err error) bool {
+	return errors.Is(err, ErrOtherNumber) || c.CannotFix(err)
 }
 
 // leaseChanged is called when a lease of the endpoint was released, or when its holder was asked to resign; with ""

@@ -116,6 +116,15 @@ func (g *Group) checkNumber(ctx context.Context) error {
 	return nil
 }
 
+// agree is checkNumber for a process that has a lease of the endpoint already: first it waits for a Renumber that may
+// have looked for leases before. The next Renumber sees the lease.
+func (g *Group) agree(ctx context.Context) error {
+	if _, err := g.Pool.Exec(ctx, g.sql.Get("share_number"), g.Endpoint); err != nil {
+		return fmt.Errorf("wait for a change of the number of partitions: %w", pgerr.Explain(err))
+	}
+	return g.checkNumber(ctx)
+}
+
 const (
 	collapseRows  = 1000            // in one transaction
 	collapseEvery = 2 * time.Second // from partitions of a former, larger number
@@ -123,19 +132,27 @@ const (
 
 // Renumber makes the group's number of partitions, which may be 0, that of the endpoint: it creates their queues, moves
 // everything that waits in partitions back to the endpoint's own queue, and stores the number in one transaction with
-// what also does.
+// what also does. A process that starts at the same time either has a lease when Renumber looks, which then returns
+// ErrRunning, or waits in agree and finds the new number.
 func (g *Group) Renumber(ctx context.Context, also func(tx pgx.Tx) error) (messages int, err error) {
 	for n := range g.Partitions {
 		if _, err := g.Routes.Create(ctx, queue.PartitionName(g.Endpoint, n)); err != nil {
 			return 0, err
 		}
 	}
-	if messages, err = g.collapse(ctx); err != nil {
+	if messages, err = g.collapse(ctx, g.Pool); err != nil {
 		return messages, err
 	}
 	return messages, pgx.BeginTxFunc(ctx, g.Pool, pg.ReadCommitted, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, g.sql.Get("forget_partitions"), g.Endpoint); err != nil {
 			return fmt.Errorf("forget the number of partitions: %w", pgerr.Explain(err))
+		}
+		if _, err := tx.Exec(ctx, g.sql.Get("lock_number"), g.Endpoint); err != nil {
+			return fmt.Errorf("lock the number of partitions: %w", pgerr.Explain(err))
+		}
+		late, err := g.collapse(ctx, tx) // of a process that has come and gone since the first look
+		if messages += late; err != nil {
+			return err
 		}
 		if g.Partitions > 0 {
 			if stored, err := g.writeNumber(ctx, tx, g.Partitions); err != nil {
@@ -149,8 +166,8 @@ func (g *Group) Renumber(ctx context.Context, also func(tx pgx.Tx) error) (messa
 }
 
 // collapse moves everything that waits in the partitions back to the endpoint's own queue, while no process runs.
-func (g *Group) collapse(ctx context.Context) (messages int, err error) {
-	if err := g.checkAlone(ctx); err != nil {
+func (g *Group) collapse(ctx context.Context, db lease.DB) (messages int, err error) {
+	if err := g.checkAlone(ctx, db); err != nil {
 		return 0, err
 	}
 	known, err := g.Routes.Reload(ctx, g.Pool)
@@ -159,20 +176,20 @@ func (g *Group) collapse(ctx context.Context) (messages int, err error) {
 	}
 	for _, q := range known.Partitions(g.Endpoint, 0) {
 		for n := collapseRows; n == collapseRows; messages += n {
-			if n, err = collapseSome(ctx, g.Pool, q, known.Endpoints[g.Endpoint]); err != nil {
+			if n, err = collapseSome(ctx, db, q, known.Endpoints[g.Endpoint]); err != nil {
 				return messages, err
 			}
 		}
 	}
-	return messages, g.checkAlone(ctx) // a process that started meanwhile found the old number
+	return messages, nil
 }
 
 // ErrRunning says that a process holds a lease of the endpoint.
 var ErrRunning = errors.New("the endpoint is running")
 
 // checkAlone returns an error while a process runs the endpoint.
-func (g *Group) checkAlone(ctx context.Context) error {
-	all, err := g.Leases.Under(ctx, g.Pool, g.Lease(""))
+func (g *Group) checkAlone(ctx context.Context, db lease.DB) error {
+	all, err := g.Leases.Under(ctx, db, g.Lease(""))
 	if err != nil {
 		return pgerr.Explain(err)
 	}
