@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/edda-go/edda"
@@ -75,6 +76,10 @@ func TestHealthOfAHost(t *testing.T) {
 		h.Runners[0].State != "running" {
 		t.Errorf("%+v", h)
 	}
+	if err := host.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "running already") {
+		t.Errorf("a second Run beside the first: %v", err)
+	}
+	wantProbes(t, host, "after a second Run was refused", ok, ok)
 	close(fails)
 	for host.Health(t.Context()).State == edda.Running {
 	}

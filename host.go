@@ -176,10 +176,14 @@ func (d *demand) check(ctx context.Context, pool *pgxpool.Pool) error {
 // continue.
 //
 // It returns nil after a clean end, the faults of Check, or the error of the runner that failed first, which is
-// bus.ErrDrain if handlers had to be cancelled.
+// bus.ErrDrain if handlers had to be cancelled. A call while Run runs returns an error at once, and changes neither the
+// runners nor Health. After its end Run may be called again.
 func (h *Host) Run(ctx context.Context) error {
-	h.life.turn(Checking)
-	defer h.life.turn(Ended)
+	ended, err := h.life.begin()
+	if err != nil {
+		return err
+	}
+	defer ended()
 	if err := h.Check(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil

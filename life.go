@@ -6,9 +6,13 @@ import (
 	"sync"
 )
 
+// errRunning refuses a second Run beside the first.
+var errRunning = errors.New("run host: it is running already: call Run once, or again when it has returned")
+
 // life is what Host.Run has come to. The zero life is that of a Host that has not run.
 type life struct {
 	mu      sync.Mutex
+	running bool         // between begin and its end; guarded by mu
 	state   State        // guarded by mu; "" is Waiting
 	failed  bool         // Check or a runner has; guarded by mu
 	runners map[int]ends // of those that were started; guarded by mu
@@ -20,16 +24,28 @@ type ends struct {
 	err   error
 }
 
+// begin begins a Run, unless one has not ended, of which it changes nothing.
+func (l *life) begin() (ended func(), err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.running {
+		return nil, errRunning
+	}
+	l.running, l.state, l.failed, l.runners = true, Checking, false, map[int]ends{}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.running, l.state = false, Ended
+	}, nil
+}
+
 func (l *life) turn(to State) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if to == Stopping && l.state != Running {
-		return // it has ended meanwhile
+		return // Run has ended, or a runner has failed
 	}
 	l.state = to
-	if to == Checking {
-		l.failed, l.runners = false, map[int]ends{}
-	}
 }
 
 // fail notes that Check has failed.
