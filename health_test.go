@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // probe asks for live or ready, and returns the status and the health.
@@ -127,6 +129,30 @@ func TestHealthWithoutADatabase(t *testing.T) {
 	}
 	if h := host.Health(t.Context()); h.Live || h.State != edda.Ended || h.Runners[1].Err != nil {
 		t.Errorf("after a clean end: %+v", h)
+	}
+}
+
+// A host is ready while all of its databases answer, whichever of them does not.
+func TestHealthAsksEachDatabase(t *testing.T) {
+	t.Parallel()
+	for away := range 2 {
+		pools := []*pgxpool.Pool{pgdev.Pool(t), pgdev.Pool(t)}
+		var runners []edda.Runner
+		for n, pool := range pools {
+			runners = append(runners, newEndpoint(t, newBus(t, pool, false, bus.Options{}), fmt.Sprint("doors", n), 1,
+				bus.HandleTx(ignore)))
+		}
+		host, err := edda.NewHost(runners...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h := host.Health(t.Context()); h.Database != nil {
+			t.Errorf("both answer: %v", h.Database)
+		}
+		pools[away].Close()
+		if h := host.Health(t.Context()); h.Database == nil {
+			t.Errorf("database %d of 2 does not answer: %+v", away, h)
+		}
 	}
 }
 

@@ -358,11 +358,50 @@ func TestLoggerComesFromTheGraph(t *testing.T) {
 func TestStopTimeoutFollowsDrain(t *testing.T) {
 	t.Parallel()
 	for drain, want := range map[time.Duration]time.Duration{0: 35 * time.Second, 2 * time.Minute: 125 * time.Second} {
-		app := build(pgdev.Pool(t), eddafx.Module(bus.Options{}),
-			eddafx.Endpoint("orders", bus.EndpointOptions{Concurrency: 1, Drain: drain}, bus.Saga(orders)))
-		if app.StopTimeout() != want {
-			t.Errorf("with a Drain of %v the app gives the stop %v, want %v", drain, app.StopTimeout(), want)
+		o := bus.EndpointOptions{Concurrency: 1, Drain: drain}
+		for kind, endpoint := range map[string]fx.Option{
+			"an endpoint": eddafx.Endpoint("orders", o, bus.Saga(orders)),
+			"a partitioned endpoint": eddafx.Partitioned("orders", bus.PartitionOptions{Partitions: 2,
+				Endpoint: bus.EndpointOptions{Drain: drain}}, bus.Saga(orders)),
+		} {
+			app := build(pgdev.Pool(t), eddafx.Module(bus.Options{}), endpoint)
+			if app.Err() != nil || app.StopTimeout() != want {
+				t.Errorf("with a Drain of %v of %s the app gives the stop %v, want %v (%v)", drain, kind,
+					app.StopTimeout(), want, app.Err())
+			}
 		}
+	}
+}
+
+// shouting is a codec that no other reads.
+type shouting struct{ saga.Codec }
+
+func (c shouting) Encode(m saga.Message) ([]byte, error) {
+	text, err := c.Codec.Encode(m)
+	return bytes.ToUpper(text), err
+}
+
+// The messages of manifests are written with the codec of the bus, unless the scheduler has one.
+func TestSchedulerHasTheCodecOfTheBus(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgdev.Pool(t), pgdev.Schema(t)
+	app := build(pool, eddafx.Module(bus.Options{Schema: schema, Codec: shouting{saga.JSON},
+		Logger: slog.New(slog.DiscardHandler)}), eddafx.Migrate(),
+		eddafx.Endpoint("orders", bus.EndpointOptions{Concurrency: 1}, bus.Saga(orders)),
+		eddafx.Scheduler(scheduler.Options{Owner: "shop"},
+			scheduler.Manifest{Name: "first", When: scheduler.OnDemand(), Message: placeOrder{ID: "manifest"}}))
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	body := ""
+	for body == "" {
+		_ = pool.QueryRow(t.Context(), `SELECT convert_from(body, 'UTF8') FROM "`+schema+`".manifest`).Scan(&body)
+	}
+	if err := app.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if body != `{"ID":"MANIFEST"}` {
+		t.Errorf("the body of the manifest is %s", body)
 	}
 }
 

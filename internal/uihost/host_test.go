@@ -243,11 +243,14 @@ func TestBasicAuthentication(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := uihost.Options{Listen: "127.0.0.1:0", Auth: "basic:" + file}
-	if _, err := uihost.New(o); err == nil || !strings.Contains(err.Error(), "chmod 600") {
-		t.Errorf("a file that others may read is %v", err)
-	}
-	if err := os.Chmod(file, 0o600); err != nil {
-		t.Fatal(err)
+	for _, mode := range []os.FileMode{0o644, 0o640, 0o604, 0o620, 0o600} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := uihost.New(o)
+		if refused := err != nil && strings.Contains(err.Error(), "chmod 600"); refused != (mode != 0o600) {
+			t.Errorf("a file with the rights %o is %v", mode, err)
+		}
 	}
 	url, _ := start(t, o)
 	for name, c := range map[string]struct {
