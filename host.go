@@ -6,8 +6,10 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -192,12 +194,31 @@ func (h *Host) Run(ctx context.Context) error {
 		return err
 	}
 	h.life.turn(Running)
-	defer context.AfterFunc(ctx, func() { h.life.turn(Stopping) })()
+	over, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	defer context.AfterFunc(ctx, func() { h.stopping(over) })()
 	group := run.NewGroup(ctx)
 	for i, r := range h.runners {
 		group.Go(h.life.note(i, r.Run))
 	}
 	return group.Wait()
+}
+
+const sayAfter = time.Second // a Run that ends sooner does not announce its end
+
+// stopping logs which runners Run waits for, until over ends. Endpoints log their handlers themselves.
+func (h *Host) stopping(over context.Context) {
+	h.life.turn(Stopping)
+	if run.Sleep(over, sayAfter) != nil {
+		return
+	}
+	var names []string
+	for i, r := range h.runners {
+		if h.life.of(i, "").State == Running {
+			names = append(names, nameOf(r, i))
+		}
+	}
+	slog.Default().Info("edda: the host waits for its runners", "runners", names)
 }
 
 func nameOf(r Runner, i int) string {

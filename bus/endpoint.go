@@ -119,6 +119,7 @@ type Endpoint struct {
 	counts   *batch.Counts
 
 	recipient *delivery.Recipient // of Run
+	held      held                // by Run
 }
 
 // NewEndpoint makes an endpoint called name. It checks everything that needs no database, and reports every fault at
@@ -161,6 +162,7 @@ func (b *Bus) newEndpoint(name string, o EndpointOptions, h *handlers.Table) *En
 	return &Endpoint{
 		bus: b, name: name, options: o, handlers: h, strategy: batch.Handling{}, memory: recall.New(),
 		counts:  batch.NewCounts(),
+		held:    held{calls: &run.Calls{}},
 		permits: permits{changed: run.NewNudge()},
 	}
 }
@@ -206,22 +208,29 @@ func (o EndpointOptions) withDefaults(h *handlers.Table, poolSize int) (Endpoint
 func (e *Endpoint) Name() string { return e.name }
 
 // Run consumes the queue until ctx ends. Then it takes no more messages, lets handlers finish for Drain, and cancels
-// those that have not ended. It returns nil after a clean drain, ErrDrain if it had to cancel, and another error if it
-// could not start or cannot continue: migrations.ErrNotMigrated, migrations.ErrTooNew, ErrNotInstalled, ErrRunning
-// (there is one Run at a time), or an error of a database that is away at the start. If the database goes away later,
-// Run waits for it. Run may be called again after it has returned.
+// those that have not ended. It does not wait for a handler that has not returned two seconds later: it rolls its
+// transaction back, and names its message in the error. It returns nil after a clean drain, ErrDrain if it had to
+// cancel, and another error if it could not start or cannot continue: migrations.ErrNotMigrated, migrations.ErrTooNew,
+// ErrNotInstalled, ErrRunning (there is one Run at a time), or an error of a database that is away at the start. If the
+// database goes away later, Run waits for it. Run may be called again after it has returned.
 func (e *Endpoint) Run(ctx context.Context) error {
 	if !e.running.TryLock() {
 		return fmt.Errorf("run endpoint %s: %w", e.name, ErrRunning)
 	}
-	defer e.running.Unlock()
-	if err := e.run(ctx); err != nil {
-		return fmt.Errorf("run endpoint %s: %w", e.name, err)
+	ends := run.Ends{Name: e.name, Drain: e.options.Drain, Log: e.bus.log, Calls: e.held.calls, Leave: e.held.giveUp}
+	return named("run endpoint "+e.name, ends.Run(ctx, e.runToEnd))
+}
+
+func named(what string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
 }
 
-func (e *Endpoint) run(ctx context.Context) error {
+// runToEnd is Run, which it outlives when a handler does not return. Then another Run is refused.
+func (e *Endpoint) runToEnd(ctx context.Context) error {
+	defer e.running.Unlock()
 	found, err := e.check(ctx)
 	if err != nil {
 		return run.UnlessOver(ctx, err)
@@ -242,7 +251,7 @@ func (e *Endpoint) run(ctx context.Context) error {
 	if err != nil {
 		return run.UnlessOver(ctx, err)
 	}
-	defer leave()
+	defer e.held.session(leave)()
 	e.bus.log.Info("edda: endpoint started", "endpoint", e.name, "concurrency", e.settings.count(e.settings.Now()))
 	err = e.consume(ctx, pool)
 	e.bus.log.Info("edda: endpoint stopped", "endpoint", e.name, "error", err)
@@ -262,6 +271,7 @@ func newRecipient(e *Endpoint) *delivery.Recipient {
 	return &delivery.Recipient{
 		Name: e.name, Queue: e.queue, Handlers: e.handlers, Memory: e.memory, Handled: &e.breaker.Handled,
 		Options: delivery.Options{
+			Calls:     e.held.calls,
 			BatchTime: o.BatchTime, StepTimeout: o.StepTimeout, Decoding: decoding,
 			UnknownKindTimeout: o.UnknownKindTimeout, Policy: o.Policy,
 			ConflictPolicy: o.ConflictPolicy, Judges: delivery.NewJudges(),

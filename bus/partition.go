@@ -32,8 +32,10 @@ type Partitioned struct {
 	group       *partition.Group
 	consumer    *partition.Consumer
 	distributor *Endpoint
+	partitions  []*Endpoint
 
 	running sync.Mutex // held by Run
+	held    held       // by Run
 }
 
 // NewPartitioned makes a partitioned endpoint called name. It checks everything that needs no database, and reports
@@ -52,7 +54,7 @@ func NewPartitioned(b *Bus, name string, o PartitionOptions, parts ...Part) (*Pa
 	if err = errors.Join(nameErr, err, checkPartitioned(h), optionErr); err != nil {
 		return nil, fmt.Errorf("partitioned endpoint %.80q: %w", name, err)
 	}
-	p := &Partitioned{bus: b, name: name}
+	p := &Partitioned{bus: b, name: name, held: held{calls: &run.Calls{}}}
 	p.group = partition.NewGroup(partition.GroupOptions{
 		Endpoint: name, Partitions: o.Partitions, Pool: b.pool, Schema: b.schema, Routes: b.routes,
 		Leases: b.tables.leases,
@@ -69,7 +71,8 @@ func (p *Partitioned) makeQueues(o PartitionOptions, h *handlers.Table) (err err
 	queues := make([]partition.Queue, o.Partitions)
 	for n := range names {
 		names[n] = queue.PartitionName(p.name, n)
-		queues[n] = underLease(p.bus.newEndpoint(names[n], o.Endpoint, h.Unsubscribed()))
+		p.partitions = append(p.partitions, p.bus.newEndpoint(names[n], o.Endpoint, h.Unsubscribed()))
+		queues[n] = underLease(p.partitions[n])
 	}
 	distributing := *h
 	if o.Endpoint.DirectOnly {
@@ -79,6 +82,9 @@ func (p *Partitioned) makeQueues(o PartitionOptions, h *handlers.Table) (err err
 	distributor := o.Endpoint
 	distributor.BatchMax = standardRows
 	p.distributor = p.bus.newEndpoint(p.name, distributor, &distributing)
+	for _, e := range append(p.partitions, p.distributor) {
+		e.held.calls = p.held.calls
+	}
 	p.distributor.strategy = batch.NewTargets(names, partition.Of)
 	p.consumer, err = partition.NewConsumer(partition.ConsumerOptions{
 		Group: p.group, Partitions: queues, Distributor: underLease(p.distributor), Lease: o.Lease,
@@ -92,8 +98,11 @@ func (p *Partitioned) makeQueues(o PartitionOptions, h *handlers.Table) (err err
 // underLease is an endpoint as a queue whose batches check the term of a lease.
 func underLease(e *Endpoint) partition.Queue {
 	return partition.Queue{Endpoint: e.name, Run: func(ctx context.Context, t lease.Term) error {
+		if !e.running.TryLock() {
+			return ErrRunning
+		}
 		e.fence = func(b *pgx.Batch) { e.bus.tables.leases.QueueGuard(b, t) }
-		return e.Run(ctx)
+		return e.runToEnd(ctx)
 	}}
 }
 
@@ -169,17 +178,23 @@ func (p *Partitioned) Run(ctx context.Context) error {
 	if !p.running.TryLock() {
 		return fmt.Errorf("run partitioned endpoint %s: %w", p.name, ErrRunning)
 	}
-	defer p.running.Unlock()
-	err := p.run(ctx)
-	if err != nil {
-		return fmt.Errorf("run partitioned endpoint %s: %w", p.name, err)
-	}
-	return nil
+	ends := run.Ends{Name: p.name, Drain: p.distributor.options.Drain, Log: p.bus.log, Calls: p.held.calls,
+		Leave: p.giveUp}
+	return named("run partitioned endpoint "+p.name, ends.Run(ctx, p.runToEnd))
 }
 
-// run joins the session for as long as this process shares the work, even without a partition: the connection that
-// listens locks the session, and a process on standby listens too.
-func (p *Partitioned) run(ctx context.Context) error {
+// giveUp is that of all endpoints.
+func (p *Partitioned) giveUp() {
+	for _, e := range append(p.partitions, p.distributor) {
+		e.held.giveUp()
+	}
+	p.held.giveUp()
+}
+
+// runToEnd joins the session for as long as this process shares the work, even without a partition: the connection that
+// listens locks the session, and a process on standby listens too. It outlives Run when a handler does not return.
+func (p *Partitioned) runToEnd(ctx context.Context) error {
+	defer p.running.Unlock()
 	found, err := p.check(ctx)
 	if err != nil {
 		return run.UnlessOver(ctx, err)
@@ -188,7 +203,7 @@ func (p *Partitioned) run(ctx context.Context) error {
 	if err != nil {
 		return run.UnlessOver(ctx, err)
 	}
-	defer leave()
+	defer p.held.session(leave)()
 	p.bus.log.Info("edda: partitioned endpoint started", "endpoint", p.name, "partitions", p.group.Partitions)
 	err = p.consumer.Run(ctx)
 	p.bus.log.Info("edda: partitioned endpoint stopped", "endpoint", p.name, "error", err)

@@ -68,7 +68,11 @@ func (b *Bus) look(ctx context.Context, config *pgxpool.Config) (planner [6]stri
 // openPool makes the workers' own pool: a handler that uses the user's pool must not wait for the workers that have
 // taken its connections.
 func (e *Endpoint) openPool(ctx context.Context) (*pg.Pool, error) {
-	return openPool(ctx, e.workerConfig())
+	config := e.workerConfig()
+	if !e.handlers.Leased {
+		e.held.connections(config)
+	}
+	return openPool(ctx, config)
 }
 
 func openPool(ctx context.Context, config *pgxpool.Config) (*pg.Pool, error) {

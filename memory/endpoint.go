@@ -26,6 +26,7 @@ type Endpoint struct {
 	running   sync.Mutex // held by Run
 	taking    chan struct{}
 	handled   atomic.Int64
+	calls     run.Calls
 	recipient *delivery.Recipient
 	box       *box // set by Check
 }
@@ -51,9 +52,11 @@ func NewEndpoint(b *Bus, name string, o bus.EndpointOptions, parts ...bus.Part) 
 	}
 	e := &Endpoint{bus: b, name: name, options: o, handlers: table, taking: make(chan struct{}, 1)}
 	e.recipient = &delivery.Recipient{
-		Name: name, Handlers: table, Memory: recall.New(), Handled: &e.handled, Codec: b.codec, NewID: newID,
-		Log: b.log, Calm: b.log, Routes: b.router, Hooks: b.hooks.Hooks,
+		Name: name, Handlers: table, Memory: recall.New(), Codec: b.codec, NewID: newID,
+		Handled: &e.handled,
+		Log:     b.log, Calm: b.log, Routes: b.router, Hooks: b.hooks.Hooks,
 		Options: delivery.Options{
+			Calls:     &e.calls,
 			BatchTime: o.BatchTime, StepTimeout: o.StepTimeout, Decoding: min(mostDecoding, o.StepTimeout),
 			UnknownKindTimeout: o.UnknownKindTimeout, Policy: o.Policy, ConflictPolicy: o.ConflictPolicy,
 			Judges: delivery.NewJudges(),
@@ -96,12 +99,23 @@ func (e *Endpoint) Check(ctx context.Context) error {
 }
 
 // Run consumes the queue until ctx ends. Then it takes no more messages, lets handlers finish for Drain, and cancels
-// those that have not ended. It returns nil after a clean drain, bus.ErrDrain if it had to cancel, and bus.ErrRunning
-// during another Run. Run may be called again after it has returned.
+// those that have not ended, without waiting for longer than two seconds. It returns nil after a clean drain,
+// bus.ErrDrain if it had to cancel, and bus.ErrRunning during another Run. Run may be called again after it has
+// returned.
 func (e *Endpoint) Run(ctx context.Context) error {
 	if !e.running.TryLock() {
 		return fmt.Errorf("run endpoint %s: %w", e.name, bus.ErrRunning)
 	}
+	ends := run.Ends{Name: e.name, Drain: e.options.Drain, Log: e.bus.log, Calls: &e.calls}
+	err := ends.Run(ctx, e.runToEnd)
+	if errors.Is(err, bus.ErrDrain) {
+		err = fmt.Errorf("run endpoint %s: %w", e.name, err)
+	}
+	return err
+}
+
+// runToEnd is Run, which it outlives when a handler does not return. Then another Run is refused.
+func (e *Endpoint) runToEnd(ctx context.Context) error {
 	defer e.running.Unlock()
 	if err := e.Check(ctx); err != nil {
 		return run.UnlessOver(ctx, err)
@@ -120,7 +134,7 @@ func (e *Endpoint) Run(ctx context.Context) error {
 	}
 	err := workers.Wait()
 	if errors.Is(context.Cause(work), bus.ErrDrain) {
-		err = fmt.Errorf("run endpoint %s: %w", e.name, bus.ErrDrain)
+		err = bus.ErrDrain
 	}
 	cancel(nil)
 	e.bus.log.Info("edda: endpoint stopped", "endpoint", e.name, "error", err)

@@ -22,6 +22,7 @@ type Singleton struct {
 	name    string
 	run     func(scheduler.Term) error
 	running sync.Mutex // held by Run
+	calls   run.Calls  // of run
 }
 
 // NewSingleton makes a Singleton of the function of a scheduler.NewSingleton. When the function has returned, has
@@ -43,13 +44,22 @@ func (s *Singleton) Name() string { return s.name }
 
 func (s *Singleton) begun() bool { return true }
 
-const nextTerm = time.Second
+const (
+	nextTerm = time.Second
+	stop     = 30 * time.Second // as scheduler.SingletonOptions.Stop
+)
 
-// Run calls the function until ctx ends, and returns nil then. scheduler.ErrRunning during another Run.
+// Run calls the function until ctx ends, and returns nil when it has returned, or bus.ErrDrain when it does not return
+// within 32 seconds. scheduler.ErrRunning during another Run.
 func (s *Singleton) Run(ctx context.Context) error {
 	if !s.running.TryLock() {
 		return fmt.Errorf("run %s: %w", s.name, scheduler.ErrRunning)
 	}
+	return run.Ends{Name: s.name, Drain: stop, Log: s.bus.log, Calls: &s.calls}.Run(ctx, s.runToEnd)
+}
+
+// runToEnd is Run, which it outlives when the function does not return. Then another Run is refused.
+func (s *Singleton) runToEnd(ctx context.Context) error {
 	defer s.running.Unlock()
 	for epoch := int64(1); ctx.Err() == nil; epoch++ {
 		err := handlers.ErrExited
@@ -64,6 +74,8 @@ func (s *Singleton) Run(ctx context.Context) error {
 
 func (s *Singleton) call(t term) (err error) {
 	defer handlers.Recovered(&err)
+	s.calls.Enter(s, "the function of "+s.name, [16]byte{}, time.Now())
+	defer s.calls.Leave(s)
 	return saga.Examined(s.run(t))
 }
 

@@ -167,6 +167,8 @@ func (w *work) step(ctx context.Context) {
 	limited, end := context.WithTimeout(work, w.of.options.StepTimeout)
 	defer end()
 	begun := time.Now()
+	w.of.calls.Enter(w, m.Kind, m.ID, begun)
+	defer w.of.calls.Leave(w)
 	out := w.call(limited)
 	m.Step.Took = time.Since(begun)
 	switch {

@@ -215,6 +215,8 @@ func (c *carrier) call(ctx context.Context, deliveries []*saga.Delivery) (errs [
 	defer recovered(&wrong)
 	silent := time.AfterFunc(c.relay.options.Drain, func() { c.log.silence(ctx, len(deliveries)) })
 	defer silent.Stop()
+	c.relay.calls.Enter(c, "forward", [16]byte{}, time.Now())
+	defer c.relay.calls.Leave(c)
 	return c.relay.forward(ctx, deliveries), nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/edda-go/edda/internal/lease"
@@ -47,6 +48,8 @@ type Relay struct {
 
 	running sync.Mutex // held by Run
 	ending  run.Ending
+	calls   run.Calls              // of forward
+	held    atomic.Pointer[func()] // ends the session of Run
 }
 
 // NewRelay is bus.NewRelay, for the bus that made b.
@@ -134,14 +137,23 @@ func (r *Relay) Run(ctx context.Context) error {
 	if !r.running.TryLock() {
 		return fmt.Errorf("run relay %s: %w", r.name, ErrRunning)
 	}
-	defer r.running.Unlock()
-	if err := r.run(ctx); err != nil {
+	ends := run.Ends{Name: r.name, Drain: r.options.Drain, Log: r.options.Logger, Calls: &r.calls, Leave: r.leave}
+	if err := ends.Run(ctx, r.runToEnd); err != nil {
 		return fmt.Errorf("run relay %s: %w", r.name, err)
 	}
 	return nil
 }
 
-func (r *Relay) run(ctx context.Context) error {
+func (r *Relay) leave() {
+	if end := r.held.Load(); end != nil {
+		(*end)()
+	}
+}
+
+// runToEnd is Run, which it outlives when forward does not return. Then this process renews the lease no longer, and
+// another Run is refused.
+func (r *Relay) runToEnd(ctx context.Context) error {
+	defer r.running.Unlock()
 	found, err := r.check(ctx)
 	if err != nil {
 		return run.UnlessOver(ctx, err)
@@ -151,6 +163,8 @@ func (r *Relay) run(ctx context.Context) error {
 	if err != nil {
 		return run.UnlessOver(ctx, err)
 	}
+	leave = sync.OnceFunc(leave)
+	r.held.Store(&leave)
 	defer leave()
 	defer r.ending.Begin(ctx)()
 	defer r.border.Hub.Listen(lease.WakePrefix+r.leaseName(), func(string) { r.keeper.Wake() })()

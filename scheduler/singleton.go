@@ -34,6 +34,7 @@ type Singleton struct {
 	name    string // of the lease
 	run     func(Term) error
 	options SingletonOptions
+	calls   run.Calls // of run
 	swept   atomic.Pointer[Swept]
 }
 
@@ -69,6 +70,7 @@ const singletonLease = 30 * time.Second
 func (o SingletonOptions) withDefaults() SingletonOptions {
 	option.Default(&o.Lease, singletonLease)
 	option.Default(&o.Renew, min(10*time.Second, o.Lease/3))
+	option.Default(&o.Stop, 30*time.Second)
 	o.Logger = hooks.Logger(o.Logger)
 	return o
 }
@@ -140,7 +142,8 @@ func (s *Singleton) Check(ctx context.Context) error {
 }
 
 // Run bids for the lease, and calls run while this replica has it, until ctx ends. Then it ends the term, waits until
-// run has returned, releases the lease, and returns nil. It returns an error of Check, or one that waiting cannot cure,
+// run has returned, releases the lease, and returns nil. It does not wait for longer than Stop and two seconds: then it
+// returns bus.ErrDrain, and the lease ends by itself. It returns an error of Check, or one that waiting cannot cure,
 // such as a missing right. If the database is away, Run waits for it.
 func (s *Singleton) Run(ctx context.Context) error {
 	if err := s.Check(ctx); err != nil {
@@ -162,7 +165,8 @@ func (s *Singleton) Run(ctx context.Context) error {
 // bid is Run without a listener of its own: the caller listens, and calls heard.
 func (s *Singleton) bid(ctx context.Context) error {
 	s.options.Logger.Info("edda: singleton stands by", "lease", s.name, "self", s.keeper.Health().Self)
-	if err := s.keeper.Run(ctx); err != nil {
+	ends := run.Ends{Name: s.name, Drain: s.options.Stop, Log: s.options.Logger, Calls: &s.calls}
+	if err := ends.Run(ctx, s.keeper.Run); err != nil {
 		return fmt.Errorf("run singleton %s: %w", s.name, err)
 	}
 	return nil
@@ -193,6 +197,8 @@ func (s *Singleton) call(t Term) (err error) {
 			err = &saga.PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
+	s.calls.Enter(s, "the function of "+s.name, [16]byte{}, time.Now())
+	defer s.calls.Leave(s)
 	return saga.Examined(s.run(t))
 }
 

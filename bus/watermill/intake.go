@@ -57,6 +57,7 @@ type Intake struct {
 	subscriber message.Subscriber
 	options    IntakeOptions
 	running    atomic.Bool
+	calls      run.Calls // of functions of the user
 }
 
 // NewIntake makes an Intake. It does no I/O. It fails when b or subscriber is nil, the topic is empty, or an option is
@@ -143,6 +144,11 @@ func (i *Intake) Run(ctx context.Context) error {
 	if !i.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("%s: %w", i.Name(), bus.ErrRunning)
 	}
+	return run.Ends{Name: i.Name(), Drain: i.options.Drain, Log: i.options.Logger, Calls: &i.calls}.Run(ctx, i.runToEnd)
+}
+
+// runToEnd is Run, which it outlives when a function of the user does not return. Then another Run is refused.
+func (i *Intake) runToEnd(ctx context.Context) error {
 	defer i.running.Store(false)
 	if err := i.Check(ctx); errors.Is(err, bus.ErrNotInstalled) {
 		return err

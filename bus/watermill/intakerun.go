@@ -53,6 +53,9 @@ func (r *intakeRun) subscribe(ctx context.Context) error {
 // failed.
 func (r *intakeRun) open(ctx context.Context) (channel <-chan *message.Message, err error) {
 	err = fmt.Errorf("Subscribe: %w", errExited)
+	who := new(byte)
+	r.calls.Enter(who, "Subscribe", [16]byte{}, time.Now())
+	defer r.calls.Leave(who)
 	run.Call(func() {
 		defer recovered("Subscribe: ", &err)
 		channel, err = r.subscriber.Subscribe(ctx, r.topic)
@@ -168,6 +171,8 @@ func nack(messages []*message.Message) {
 
 func (r *intakeRun) arrivals(batch []*message.Message) []bus.IngestMessage {
 	arrivals, asked := make([]bus.IngestMessage, len(batch)), ""
+	r.calls.Enter(r, "IntakeOptions.ID or Kind", [16]byte{}, time.Now())
+	defer r.calls.Leave(r)
 	run.Each(len(batch), func(n int) { arrivals[n] = r.arrival(batch[n], &asked) }, func(n int) {
 		arrivals[n] = standard(r.topic, batch[n])
 		arrivals[n].Fault = fmt.Errorf("IntakeOptions.%s: %w", asked, errExited)

@@ -74,7 +74,7 @@ func main() {
 	postgres := flag.Bool("postgres", false, "run on a database")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	err := error(nil)
 	if *postgres {
 		err = runOnPostgres(ctx)

@@ -46,7 +46,7 @@ func start(args []string) int {
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	do := replay
 	if s.verify {
 		do = verify

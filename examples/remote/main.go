@@ -26,7 +26,7 @@ func main() {
 	lasting := flag.Duration("for", 10*time.Second, "how long the schedule runs")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	cache, err := os.UserCacheDir()
 	if err == nil {
 		err = run(ctx, filepath.Join(cache, "edda-remote"), *lasting, os.Stdout)

@@ -23,7 +23,7 @@ func main() {
 	requests := flag.Int("requests", 1000, "how `many` requests one run sends")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := run(ctx, *requests, os.Stdout); err != nil {
 		log.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func main() {
 	night := flag.Duration("night", 10*time.Second, "how often it is night: whole seconds that divide a minute")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := run(ctx, *night); err != nil {
 		log.Fatal(err)
 	}

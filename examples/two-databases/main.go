@@ -26,7 +26,7 @@ func main() {
 	count := flag.Int("orders", 20, "how many are placed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	cache, err := os.UserCacheDir()
 	if err == nil {
 		err = run(ctx, filepath.Join(cache, "edda-two-databases"), *count, os.Stdout)

@@ -18,7 +18,7 @@ func main() {
 	rooms := flag.Int("rooms", 100, "how many rooms are booked")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := run(ctx, *rooms, os.Stdout); err != nil {
 		log.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func main() {
 	pause := flag.Duration("pause", 2*time.Second, "how long the bank and the warehouse take, about")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", *address)
 	if err == nil {

@@ -111,6 +111,8 @@ func (s *stepper) ready(m *delivery.Message) bool {
 // handle runs one handler, which begins now. The error is the batch's.
 func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Time) error {
 	s.in.InHand = m
+	s.in.To.Options.Calls.Enter(s.in, m.Kind, m.ID, begun)
+	defer s.in.To.Options.Calls.Leave(s.in)
 	retried := m.RetryNow()
 	if retried {
 		s.in.Retried = append(s.in.Retried, delivery.FailedAttempt{Of: m, Info: m.Delivery.Info, Err: m.Err,

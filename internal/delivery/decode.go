@@ -47,6 +47,7 @@ func (d *Decoder) Reset(conn *pgx.Conn) {
 // transaction: see DecodeClaimed.
 func (d *Decoder) Decode(ctx context.Context) {
 	d.prepareRuntime(ctx)
+	defer d.To.Options.Calls.Leave(d)
 	now := time.Now()
 	deadline := now.Add(min(d.To.Options.BatchTime, d.To.Options.StepTimeout))
 	for n, m := range d.Messages {
@@ -54,7 +55,7 @@ func (d *Decoder) Decode(ctx context.Context) {
 			d.Messages, d.Cut = d.Messages[:n], true
 			return
 		}
-		d.read(m)
+		d.read(m, now)
 		now = d.ReadBy(m, now)
 	}
 }
@@ -69,9 +70,10 @@ func NewDecoder(to *Recipient, begun time.Time) *Decoder {
 // a function of the user's that ends its goroutine.
 func (d *Decoder) DecodeClaimed(work context.Context) {
 	d.prepareRuntime(work)
+	defer d.To.Options.Calls.Leave(d)
 	run.Each(len(d.Messages), func(n int) {
 		begun := time.Now()
-		d.read(d.Messages[n])
+		d.read(d.Messages[n], begun)
 		d.ReadBy(d.Messages[n], begun)
 	}, func(n int) { d.Fail(d.Messages[n], saga.Permanent(fmt.Errorf("decoding it: %w", run.ErrExited))) })
 }
@@ -92,8 +94,9 @@ func (d *Decoder) ReadBy(m *Message, begun time.Time) time.Time {
 }
 
 // read reads the header of a message, and what follows from it.
-func (d *Decoder) read(m *Message) {
+func (d *Decoder) read(m *Message, begun time.Time) {
 	d.InHand = m
+	d.To.Options.Calls.Enter(d, m.Kind, m.ID, begun)
 	// a sender has written that, or the clock went back: what waits for a time would wait for ever
 	if m.FirstFailed.After(d.Now) {
 		m.FirstFailed = d.Now

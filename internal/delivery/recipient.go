@@ -15,6 +15,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/recall"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/settings"
 	"github.com/edda-go/edda/internal/trouble"
@@ -58,7 +59,8 @@ type Options struct {
 	UnknownKindTimeout time.Duration
 	Policy             recoverability.Policy
 	ConflictPolicy     recoverability.Policy
-	Judges             *Judges // call both, and the methods of errors
+	Judges             *Judges    // call both, and the methods of errors
+	Calls              *run.Calls // notes the functions of the user that run for single messages; may be nil
 }
 
 // patience is how long a policy, or a method of an error, may take.

@@ -23,7 +23,7 @@ type Program struct {
 // Start runs the program, and returns the exit code.
 func (p Program) Start(args []string, out, complaints io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	switch err := p.read(args, out); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0

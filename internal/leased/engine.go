@@ -108,7 +108,13 @@ func (l *Engine) runLoops(ctx, work context.Context, cancel context.CancelCauseF
 	})
 	loops.Go(func(context.Context) error { l.extender.run(unfinished); return nil })
 	loops.Go(func(context.Context) error { l.claims.distrust(unfinished); return nil })
-	loops.Go(func(taking context.Context) error { run.Drain(taking, work, l.Options.Drain, cancel); return nil })
+	loops.Go(func(taking context.Context) error {
+		run.Drain(taking, work, l.Options.Drain, cancel)
+		if errors.Is(context.Cause(work), run.ErrDrain) && run.Sleep(unfinished, run.Grace) == nil {
+			finished() // Run may return before a handler: its claim is not extended, and ends for another process
+		}
+		return nil
+	})
 	return loops.Wait()
 }
 

@@ -116,8 +116,10 @@ func (r *runner) handle(ctx context.Context, m *claimed) {
 		return
 	}
 	m.begun = time.Now()
+	r.To.Options.Calls.Enter(m, m.msg.Kind, m.msg.ID, m.begun)
 	returned := false
 	defer func() {
+		r.To.Options.Calls.Leave(m)
 		if !returned { // the handler has ended this goroutine, and another one takes its place
 			r.judge(ctx, m, saga.Outcome{Err: handlers.ErrExited})
 			r.handlers.Go(func(work context.Context) error { r.handleAll(work, r.next()); return nil })

@@ -125,7 +125,7 @@ func found(_ *bus.Context, _ pgx.Tx, m Quote) error {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := search(ctx); err != nil {
 		log.Print(err)
 		os.Exit(1)

@@ -97,7 +97,7 @@ func payOut(ctx *bus.Context, tx pgx.Tx, m PayOut) error {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := open(ctx, os.Getenv("DATABASE_URL")); err != nil {
 		log.Print(err)
 		os.Exit(1)

@@ -125,7 +125,7 @@ func answer(w http.ResponseWriter, err error) {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := serve(ctx); err != nil {
 		log.Print(err)
 		os.Exit(1)

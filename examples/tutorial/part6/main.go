@@ -19,7 +19,7 @@ var errNoDatabase = errors.New("DATABASE_URL is not set: it names the database, 
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	if err := run(ctx, strings.Join(os.Args[1:], " ")); err != nil {
 		log.Fatal(err)
 	}

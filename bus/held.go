@@ -1,0 +1,64 @@
+package bus
+
+import (
+	"context"
+	"sync"
+
+	"github.com/edda-go/edda/internal/run"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// held is what a Run gives up when it returns before its handlers. The zero value is ready. Safe for concurrent use.
+type held struct {
+	calls *run.Calls
+
+	mu    sync.Mutex // guards all below
+	conns map[*pgx.Conn]struct{}
+	leave func() // nil: no session
+}
+
+// session keeps leave for giveUp, and returns it for an end in order. It is called once, by the first of the two.
+func (h *held) session(leave func()) func() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leave = sync.OnceFunc(leave)
+	return h.leave
+}
+
+// connections keeps the connections of a pool that will be made of config, those of batches.
+func (h *held) connections(config *pgxpool.Config) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.conns = map[*pgx.Conn]struct{}{}
+	opened, closing := config.AfterConnect, config.BeforeClose
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		h.mu.Lock()
+		h.conns[conn] = struct{}{}
+		h.mu.Unlock()
+		return opened(ctx, conn)
+	}
+	config.BeforeClose = func(conn *pgx.Conn) {
+		h.mu.Lock()
+		delete(h.conns, conn)
+		h.mu.Unlock()
+		if closing != nil {
+			closing(conn)
+		}
+	}
+}
+
+// giveUp ends the session of the process, and the transactions of the batches: Postgres rolls them back when their
+// connections are closed, so that other processes take the messages.
+func (h *held) giveUp() {
+	h.mu.Lock()
+	conns, leave := h.conns, h.leave
+	h.conns, h.leave = map[*pgx.Conn]struct{}{}, nil
+	h.mu.Unlock()
+	for conn := range conns {
+		_ = conn.PgConn().Conn().Close() // a handler may be using conn, so conn.Close may not be called
+	}
+	if leave != nil {
+		leave()
+	}
+}

@@ -1,0 +1,88 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// Grace is how long a function of the user may take to return after its context has been cancelled.
+const Grace = 2 * time.Second
+
+const (
+	sayAfter  = 500 * time.Millisecond // a Run that ends sooner does not announce its end
+	lookEvery = 50 * time.Millisecond
+	settling  = 30 * time.Second // the work after such a function, a commit above all, has time limits of its own
+)
+
+// Ends is how a Run ends that calls functions of the user, which may never return.
+type Ends struct {
+	Name  string        // of the Run, in the log
+	Drain time.Duration // how long the functions may run on when the context of the Run has ended
+	Log   *slog.Logger
+	Calls *Calls
+	Leave func() // called when the Run returns before its work; may be nil
+}
+
+var errGone = errors.New("a function of the program has ended the goroutine of Run")
+
+// Run calls work and returns its error. If a function of the user still runs Drain and Grace after the end of ctx, Run
+// returns ErrDrain with the names of these calls, and work outlives it. The log says in time what Run waits for.
+func (e Ends) Run(ctx context.Context, work func(ctx context.Context) error) error {
+	ended := make(chan error, 1)
+	go func() {
+		err := errGone
+		defer func() { ended <- err }()
+		err = work(ctx)
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	until := time.Now().Add(e.Drain + Grace)
+	if err, is := within(ended, sayAfter); is {
+		return err
+	}
+	if busy := e.Calls.Busy(); len(busy) > 0 {
+		e.Log.Info("edda: waiting for handlers before the end", "name", e.Name, "handlers", busy, "until", until.UTC())
+	}
+	if err, is := within(ended, time.Until(until)); is {
+		return err
+	}
+	return e.leave(ended, until)
+}
+
+// leave waits for work as long as no function of the user runs: it commits, and will end.
+func (e Ends) leave(ended <-chan error, until time.Time) error {
+	for {
+		busy := e.Calls.Busy()
+		if len(busy) == 0 && time.Since(until) > settling {
+			busy = []string{"a hook of the program"}
+		}
+		if len(busy) > 0 {
+			e.Log.Warn("edda: ended while handlers run", "name", e.Name, "handlers", busy)
+			if e.Leave != nil {
+				e.Leave()
+			}
+			return fmt.Errorf("%w; still running, and not waited for: %s", ErrDrain, strings.Join(busy, ", "))
+		}
+		if err, is := within(ended, lookEvery); is {
+			return err
+		}
+	}
+}
+
+func within(ended <-chan error, d time.Duration) (err error, is bool) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case err := <-ended:
+		return err, true
+	case <-timer.C:
+		return nil, false
+	}
+}
