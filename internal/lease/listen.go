@@ -52,6 +52,8 @@ func (l Listener) listen(ctx context.Context, connected func()) error {
 		if err != nil {
 			return fmt.Errorf("wait for a notification: %w", err)
 		}
-		l.Heard(n.Payload)
+		if n != nil {
+			l.Heard(n.Payload)
+		}
 	}
 }

@@ -19,19 +19,18 @@ var hearing = sync.OnceValue(func() Statements { return Load(hearStatements, Sch
 // quiet is how long a listener believes in silence, and how long it then waits for an answer.
 const quiet = 5 * time.Second
 
-// Hear waits for a notification on a connection that listens. A server that went away without a word, as in a failover
-// of its machine, leaves a connection on which nothing comes any more, and no error either. So after each quiet without
-// a notification it asks, and its error says that no answer came.
+// Hear waits for a notification on a connection that listens, or returns nil when none came for five seconds. A server
+// that went away without a word, as in a failover of its machine, leaves a connection on which nothing comes any more,
+// and no error either. So then Hear asks first, and its error says that no answer came.
 func Hear(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
-	for {
-		n, err := hearFor(ctx, conn, quiet)
-		if n != nil || ctx.Err() != nil || conn.IsClosed() {
-			return n, err
-		}
-		if err := ask(ctx, conn, hearing().Get("still_there")); err != nil {
-			return nil, fmt.Errorf("ask whether the server is still there: %w", err)
-		}
+	n, err := hearFor(ctx, conn, quiet)
+	if n != nil || ctx.Err() != nil || conn.IsClosed() {
+		return n, err
 	}
+	if err := ask(ctx, conn, hearing().Get("still_there")); err != nil {
+		return nil, fmt.Errorf("ask whether the server is still there: %w", err)
+	}
+	return nil, nil
 }
 
 // hearFor returns nothing, and an error, when its time is over.

@@ -2,6 +2,7 @@ package presence
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -34,23 +35,70 @@ func (s *Session) listenOnce(ctx context.Context, connected func()) error {
 		return err
 	}
 	defer pg.HangUp(ctx, conn)
-	if err := s.lock(ctx, conn); err != nil {
-		return err
-	}
 	if _, err := conn.Exec(ctx, "listen "+pgx.Identifier{s.options.Schema.Channel()}.Sanitize()); err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	defer s.unlock(ctx)
-	if err := s.locked(ctx); err != nil {
-		return err
-	}
 	connected()
 	s.options.Hub.Missed() // what was announced while this process did not listen
-	for {
+	defer s.unlock(ctx)
+	for holds := false; ; {
+		if !holds {
+			if holds, err = s.lock(ctx, conn); err != nil {
+				return err
+			}
+		}
 		n, err := pg.Hear(ctx, conn)
 		if err != nil {
 			return err
 		}
-		s.options.Hub.Hear(n.Payload)
+		if n != nil {
+			s.options.Hub.Hear(n.Payload)
+		}
 	}
+}
+
+// lockEvery is how long a process waits for its own earlier connection before it looks again.
+const lockEvery = time.Second
+
+// lock makes conn the one that holds the lock of the session. It does not wait while an earlier connection of this
+// process holds the lock, which the server has not missed yet: it ends that connection, and if it may not, lock is
+// called again. Until then the process listens, and others see its death only when the session expires.
+func (s *Session) lock(ctx context.Context, conn *pgx.Conn) (holds bool, err error) {
+	if time.Since(s.tried) < lockEvery {
+		return false, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	var earlier int
+	err = conn.QueryRow(limited, s.SQL.Get("lock_session"), s.ID).Scan(&holds, &earlier)
+	s.tried = time.Now()
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return false, errors.New("lock the session: its row is not there")
+	case err != nil:
+		return false, fmt.Errorf("lock the session: %w", err)
+	case holds:
+		s.tried = time.Time{}
+		return true, s.locked(ctx)
+	}
+	return false, s.endEarlier(ctx, conn, earlier)
+}
+
+// endEarlier ends the connection that holds the lock. The row must say before that the lock tells nothing: others would
+// see a death.
+func (s *Session) endEarlier(ctx context.Context, conn *pgx.Conn, earlier int) error {
+	if err := s.renew(ctx, renewal{within: renewTimeout}); err != nil {
+		return fmt.Errorf("record that the session is not locked: %w", err)
+	}
+	limited, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	_, err := conn.Exec(limited, s.SQL.Get("end_earlier"), earlier)
+	s.options.Log.Warn("edda: an earlier connection of this process holds the lock of its session and was ended",
+		"session", s.ID.String(), "backend", earlier, "error", err)
+	if err == nil {
+		s.tried = time.Time{}
+	} else if conn.IsClosed() {
+		return fmt.Errorf("end an earlier connection: %w", err)
+	}
+	return nil
 }

@@ -15,8 +15,18 @@ ON CONFLICT ON CONSTRAINT session_pkey DO UPDATE SET queues = excluded.queues, l
 UPDATE :schema.session SET ended = clock_timestamp(), died = false, locked = false WHERE id = $1;
 
 -- name: lock_session
--- Held by a connection as long as the process lives. Who tries it holds it for a moment only.
-SELECT pg_advisory_lock(hashtextextended(s.id::text, s.tableoid::bigint)) FROM :schema.session s WHERE s.id = $1;
+-- Held by a connection as long as the process lives. Others who try it hold it for a moment only, and share it. If the
+-- lock is taken, the answer is the server process that has it alone, 0 when there is none any more.
+SELECT pg_try_advisory_lock(k.key), coalesce((
+    SELECT l.pid FROM pg_locks l
+    WHERE l.locktype = 'advisory'
+        AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+        AND l.objsubid = 1 AND l.classid::bigint << 32 | l.objid::bigint = k.key
+        AND l.granted AND l.mode = 'ExclusiveLock' AND l.pid <> pg_backend_pid() LIMIT 1), 0)
+FROM (SELECT hashtextextended(s.id::text, s.tableoid::bigint) AS key FROM :schema.session s WHERE s.id = $1 OFFSET 0) k;
+
+-- name: end_earlier
+SELECT pg_terminate_backend($1::int);
 
 -- name: bury_sessions
 -- A session died when its time is over, or when it said that it holds its lock, and the lock is free. One of those who

@@ -3,7 +3,6 @@ package presence
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -38,6 +37,7 @@ type Session struct {
 	ID      saga.ID
 	Host    string
 	loops   *run.Shared // that renew, and listen
+	tried   time.Time   // when the lock was asked for in vain; belongs to the loop that listens
 
 	quarantined atomic.Pointer[map[int]struct{}] // queues in quarantine; nil as long as there are none
 	gate        sync.RWMutex                     // batches of a process in quarantine share it, a suspect has it alone
@@ -314,18 +314,6 @@ func (s *Session) doubtFor(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doubt = time.Now().Add(d)
-}
-
-// lock takes the session's lock on conn. Other processes look at it only later.
-func (s *Session) lock(ctx context.Context, conn *pgx.Conn) error {
-	tag, err := conn.Exec(ctx, s.SQL.Get("lock_session"), s.ID)
-	if err == nil && tag.RowsAffected() == 0 {
-		err = errors.New("its row is not there")
-	}
-	if err != nil {
-		return fmt.Errorf("lock the session: %w", err)
-	}
-	return nil
 }
 
 // locked says in the row that the lock is held: from now on others see at once when this process dies.

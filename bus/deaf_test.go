@@ -1,0 +1,61 @@
+package bus_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// A process whose listening connection is gone hears again, though Postgres still takes the earlier connection for
+// alive, which holds the lock of the session. It ends that connection and takes the lock; if it may not, it listens
+// without the lock, and the log says so.
+func TestAProcessHearsWhileAnEarlierConnectionHasItsLock(t *testing.T) {
+	for name, role := range map[string]func(testing.TB, *pgxpool.Pool, string) string{
+		"it may end the connection":     func(testing.TB, *pgxpool.Pool, string) string { return "" },
+		"it may not end the connection": pgtest.Runtime,
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := &kept{}
+			w := newWorldOf(t, bus.Options{Logger: log.logger()}, role)
+			heard := make(chan string, 1)
+			w.start("notes", bus.EndpointOptions{Poll: time.Hour}, bus.HandleTx(
+				func(_ *bus.Context, _ pgx.Tx, m turn) error { heard <- m.Key; return nil }))
+			locked := func() bool { return w.count(`SELECT count(*) FROM edda.session WHERE locked`) == 1 }
+			w.until("the session is locked", locked)
+			earlier, err := pgx.Connect(t.Context(), w.dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = earlier.Close(context.WithoutCancel(t.Context())) }()
+			took := make(chan error, 1)
+			go func() {
+				_, err := earlier.Exec(t.Context(), w.sql(`SELECT pg_advisory_lock(hashtextextended(s.id::text,
+					s.tableoid::bigint)) FROM edda.session s`))
+				took <- err
+			}()
+			pgtest.AwaitBlocked(t, w.owner, earlier)
+			w.exec(`SELECT pg_terminate_backend(p) FROM unnest(pg_blocking_pids($1)) p`, int32(earlier.PgConn().PID()))
+			if err := await(w, "the earlier connection has the lock", took); err != nil {
+				t.Fatal(err)
+			}
+			w.untilWithin(pgdev.Patience(5*time.Second), "the log says so", func() bool {
+				return strings.Contains(log.String(), "edda: an earlier connection of this process holds the lock")
+			})
+			w.send(turn{Key: "a"})
+			await(w, "the message is heard of", heard)
+			if name == "it may end the connection" {
+				w.untilWithin(pgdev.Patience(5*time.Second), "the session is locked again", func() bool {
+					return locked() && earlier.Ping(t.Context()) != nil
+				})
+			}
+			w.want(0, `SELECT count(*) FROM edda.session WHERE died`)
+		})
+	}
+}
