@@ -13,7 +13,15 @@ import (
 // ReadCommitted are the options of a transaction of Edda's own. Its statements wait for a lock and then read what the
 // transaction before them has written. At another level they would read what was there before they waited, or fail with
 // a serialization failure.
-var ReadCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
+//
+// Where no idle_in_transaction_session_timeout is set, such a transaction has one of a minute: none of them waits for
+// anything but its own next statement, and the session of a machine that has vanished must not keep its locks for hours.
+var ReadCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, BeginQuery: beginBounded}
+
+// the access mode stays as it is, too
+const beginBounded = "begin isolation level read committed;\n" +
+	"select set_config('idle_in_transaction_session_timeout', '1min', true)\n" +
+	"where current_setting('idle_in_transaction_session_timeout') = '0'"
 
 // What is sent around a statement or a batch that is a transaction by itself. The access mode stays as it is: a role
 // that may only read may no more. They have names, so that a test that breaks a connection at the commit of a batch of

@@ -144,3 +144,30 @@ func TestAStatementByItselfCommitsOrHasNoEffect(t *testing.T) {
 		}
 	})
 }
+
+// A transaction of Edda's own may not be idle for ever, unless somebody has set for how long.
+func TestTransactionsMayBeIdleForAMinute(t *testing.T) {
+	t.Parallel()
+	for set, want := range map[string]string{"0": "1min", "5s": "5s"} {
+		config, err := pgxpool.ParseConfig(pgdev.DSN(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = set
+		pool, err := pgxpool.NewWithConfig(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		in, behind := "", ""
+		err = pgx.BeginTxFunc(t.Context(), pg.Committed(pool), pg.ReadCommitted, func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), "SHOW idle_in_transaction_session_timeout").Scan(&in)
+		})
+		if err == nil {
+			err = pool.QueryRow(t.Context(), "SHOW idle_in_transaction_session_timeout").Scan(&behind)
+		}
+		if err != nil || in != want || behind != set {
+			t.Errorf("where %s is set, a transaction has %s, and the session %s behind it, %v", set, in, behind, err)
+		}
+	}
+}
