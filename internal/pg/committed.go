@@ -14,8 +14,8 @@ import (
 // transaction before them has written. At another level they would read what was there before they waited, or fail with
 // a serialization failure.
 //
-// Where no idle_in_transaction_session_timeout is set, such a transaction has one of a minute: none of them waits for
-// anything but its own next statement, and the session of a machine that has vanished must not keep its locks for hours.
+// Where no idle_in_transaction_session_timeout is set, such a transaction has one of a minute. It waits for nothing but
+// its own next statement, and the session of a machine that has vanished must not keep its locks for hours.
 var ReadCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, BeginQuery: beginBounded}
 
 // the access mode stays as it is, too
@@ -35,13 +35,74 @@ const (
 // the role or the session. A statement or a batch outside of a transaction is one by itself: Exec, Row and SendBatch
 // send it with BEGIN and COMMIT around it, in the same round trip.
 //
-// Four methods are those of the pool inside, as they are. Query and QueryRow are for statements that only read, of
-// which a single one reads the same at every level. BeginTx takes the level from its caller, and Acquire gives a
-// connection out: use it through Conn.
-type Pool struct{ *pgxpool.Pool }
+// Four methods are those of the pool inside. Query and QueryRow are for statements that only read, of which a single
+// one reads the same at every level. BeginTx takes the level from its caller, and Acquire gives a connection out: use
+// it through Conn.
+//
+// While the database is away all methods share one attempt to connect with the other pools of the process, see reach.
+type Pool struct{ paced }
 
-// Committed wraps a pool.
-func Committed(pool *pgxpool.Pool) *Pool { return &Pool{pool} }
+// paced is the pool inside, with the methods that may connect.
+type paced struct {
+	*pgxpool.Pool
+	reach *reach
+}
+
+// Committed wraps a pool. One of nil may not be used.
+func Committed(pool *pgxpool.Pool) *Pool {
+	if pool == nil {
+		return &Pool{}
+	}
+	return &Pool{paced{pool, reachOf(pool.Config())}}
+}
+
+// await waits for an attempt to connect if the last one has failed.
+func (p paced) await(ctx context.Context) error {
+	return p.reach.await(ctx, func(ctx context.Context) error {
+		conn, err := p.Pool.Acquire(ctx)
+		if err == nil {
+			conn.Release()
+		}
+		return err
+	})
+}
+
+// Acquire gives a connection out.
+func (p paced) Acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	if err := p.await(ctx); err != nil {
+		return nil, err
+	}
+	conn, err := p.Pool.Acquire(ctx)
+	return conn, p.reach.note(err)
+}
+
+// BeginTx begins a transaction.
+func (p paced) BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error) {
+	if err := p.await(ctx); err != nil {
+		return nil, err
+	}
+	tx, err := p.Pool.BeginTx(ctx, o)
+	return tx, p.reach.note(err)
+}
+
+// Query runs a statement that only reads.
+func (p paced) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if err := p.await(ctx); err != nil {
+		return nil, err
+	}
+	rows, err := p.Pool.Query(ctx, sql, args...)
+	return rows, p.reach.note(err)
+}
+
+// QueryRow runs a statement that only reads when the row is scanned.
+func (p paced) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return rowFunc(func(dest ...any) error {
+		if err := p.await(ctx); err != nil {
+			return err
+		}
+		return p.reach.note(p.Pool.QueryRow(ctx, sql, args...).Scan(dest...))
+	})
+}
 
 // Begin begins a READ COMMITTED transaction.
 func (p *Pool) Begin(ctx context.Context) (pgx.Tx, error) { return p.BeginTx(ctx, ReadCommitted) }

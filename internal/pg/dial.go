@@ -37,7 +37,21 @@ func Dial(ctx context.Context, config *pgxpool.Config) (*pgx.Conn, error) {
 	return conn, nil
 }
 
+// connect shares attempts with the pools while the database is away, see reach.
 func connect(ctx context.Context, config *pgxpool.Config) (*pgx.Conn, error) {
+	r := reachOf(config)
+	var conn *pgx.Conn
+	if err := r.await(ctx, func(ctx context.Context) (err error) {
+		conn, err = connectNow(ctx, config)
+		return err
+	}); err != nil || conn != nil {
+		return conn, err
+	}
+	conn, err := connectNow(ctx, config)
+	return conn, r.note(err)
+}
+
+func connectNow(ctx context.Context, config *pgxpool.Config) (*pgx.Conn, error) {
 	to := config.ConnConfig.Copy()
 	if config.BeforeConnect != nil {
 		if err := config.BeforeConnect(ctx, to); err != nil {

@@ -1,0 +1,124 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	firstPause = 100 * time.Millisecond
+	mostPause  = time.Second
+)
+
+// reach paces the attempts of all loops of a process to connect to one database while none succeeds: one attempt is on
+// its way at a time, after a pause that grows to a second, and every caller has its outcome. Safe for concurrent use.
+type reach struct {
+	away atomic.Bool
+
+	mu    sync.Mutex // guards all below
+	since time.Time
+	last  time.Time // attempt
+	pause time.Duration
+	err   error    // of the last attempt
+	next  *attempt // that callers wait for; nil: none does
+}
+
+type attempt struct {
+	done chan struct{} // closed when err is set
+	err  error
+}
+
+var reaches sync.Map // of *reach, by where they connect to
+
+// reachOf returns the reach of the database that config connects to.
+func reachOf(config *pgxpool.Config) *reach {
+	c := config.ConnConfig
+	known, _ := reaches.LoadOrStore(fmt.Sprint(c.Host, " ", c.Port, " ", c.Database, " ", c.User), &reach{})
+	return known.(*reach)
+}
+
+// note takes over what a caller met: an attempt to connect that failed makes the following callers wait.
+func (r *reach) note(err error) error {
+	var failed *pgconn.ConnectError
+	if err == nil || !errors.As(err, &failed) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.away.Load() {
+		r.away.Store(true)
+		r.since, r.pause = time.Now(), firstPause
+	}
+	r.last, r.err = time.Now(), err
+	return err
+}
+
+// await returns at once unless the last attempt to connect has failed. Then it returns nil after an attempt that
+// succeeded, and the error of one that failed. One of the callers makes the attempt, with probe.
+func (r *reach) await(ctx context.Context, probe func(ctx context.Context) error) error {
+	if !r.away.Load() {
+		return nil
+	}
+	r.mu.Lock()
+	a, mine := r.next, r.next == nil
+	if mine {
+		a = &attempt{done: make(chan struct{})}
+		r.next = a
+	}
+	wait := time.Until(r.last.Add(r.pause/2 + rand.N(r.pause/2+1)))
+	r.mu.Unlock()
+	if !mine {
+		select {
+		case <-a.done:
+			return a.err
+		case <-ctx.Done():
+			return r.told(context.Cause(ctx))
+		}
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return r.tried(ctx, a, probe(ctx))
+	case <-ctx.Done():
+		return r.tried(ctx, a, context.Cause(ctx))
+	}
+}
+
+// tried ends an attempt. One that its caller gave up has no outcome, and the others have that of the one before.
+func (r *reach) tried(ctx context.Context, a *attempt, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer close(a.done)
+	r.next = nil
+	switch {
+	case err == nil:
+		r.away.Store(false)
+	case ctx.Err() == nil:
+		r.last, r.err, r.pause = time.Now(), err, min(2*r.pause, mostPause)
+		fallthrough
+	default:
+		a.err = r.say(r.err)
+		return r.say(err)
+	}
+	return nil
+}
+
+func (r *reach) told(err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.say(errors.Join(err, r.err))
+}
+
+// say is for a caller that holds mu.
+func (r *reach) say(err error) error {
+	return fmt.Errorf("the database is away since %s: %w", r.since.UTC().Format(time.RFC3339), err)
+}
