@@ -15,7 +15,7 @@ import (
 // ServeHTTP serves a page, its JSON, its stream, or one of the files that pages need. A panic of a function of the
 // program is logged, and answered by 500.
 func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer func() {
+	defer func() { //nolint:contextcheck // the request has it
 		v := recover()
 		if err, ok := v.(error); v == nil || ok && errors.Is(err, http.ErrAbortHandler) {
 			if v != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -80,8 +81,8 @@ func runRelease() error {
 			if m.Of == "dies" {
 				return saga.Permanent(fmt.Errorf("it dies"))
 			}
-			fmt.Println(m.Of, c.Info().Fire.Run)
-			return nil
+			_, err := fmt.Fprintln(os.Stdout, m.Of, c.Info().Fire.Run)
+			return err
 		}))
 	if err != nil {
 		return err
@@ -121,7 +122,7 @@ func (w *rollout) pod(newer bool) *procs.Process {
 	if err != nil {
 		w.Fatal(err)
 	}
-	go func() { <-p.Ended(); into.Close() }()
+	go func() { <-p.Ended(); _ = into.Close() }()
 	go func() {
 		for s := bufio.NewScanner(lines); s.Scan(); {
 			name, run, _ := strings.Cut(s.Text(), " ")

@@ -49,7 +49,6 @@ func (k *Keeper) hold(ctx context.Context, t Term, since time.Time) {
 	group := run.NewGroup(context.WithoutCancel(ctx))
 	group.Go(func(context.Context) error {
 		err := run.ErrExited
-		//nolint:contextcheck // its context ends with the term, the group's never
 		run.Call(func() { err = k.job.Run(h.life, t) })
 		h.returned <- err
 		return nil

@@ -51,8 +51,8 @@ type cases struct {
 }
 
 type itself struct {
-	*itself
-	PIN int `edda:"secret"`
+	*itself     //nolint:unused // json reads it
+	PIN     int `edda:"secret"`
 }
 
 type state struct {

@@ -218,6 +218,7 @@ func (l *loop) load(ctx context.Context, p *open) {
 	fragments, err := got.fragments, got.err
 	if wrong != nil {
 		l.hub.faults.Log(wrong, l.hub.o.Log, "edda: ui: a page failed", "page", l.kind)
+		//nolint:revive // a sentence of the page
 		err = errors.New("This page failed. The log of the program says where.")
 	}
 	took := time.Since(began)
