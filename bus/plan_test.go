@@ -11,6 +11,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/queue"
 )
 
 // statementFiles are those whose statements name queues, and what goes around them.
@@ -28,6 +29,20 @@ func (w *world) statements(endpoint string) pg.Statements {
 		maps.Copy(all, w.statementsOf(file, endpoint))
 	}
 	return all
+}
+
+// engineQueue is the queue of one endpoint as the engine has it.
+func (w *world) engineQueue(endpoint string) *queue.Queue {
+	w.t.Helper()
+	schema, err := pg.ParseSchema(w.schema)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	routes, err := queue.NewRouter(pg.Committed(w.owner), schema, nil).Get(w.t.Context(), w.owner)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return routes.Endpoints[endpoint]
 }
 
 // A statement with a misspelt column is found at the first message of its kind, and one that nobody uses never.
@@ -69,12 +84,25 @@ func TestStatementsPrepareAndAreUsed(t *testing.T) {
 
 // A connection plans its statements in the first minute of an installation, on empty tables, and keeps the plans: a
 // take of 300,000 rows read them all and sorted them, 112 ms in place of 0.06.
+// So does every other connection on a queue that vacuum has found empty, which is the everyday state of most: there the
+// planner counts with no row, so that reading the whole index seems as cheap as a look for each key.
 func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
+	for name, vacuumed := range map[string]bool{"never vacuumed": false, "vacuumed": true} {
+		t.Run(name, func(t *testing.T) { plansMadeOnAnEmptyQueue(t, vacuumed) })
+	}
+}
+
+func plansMadeOnAnEmptyQueue(t *testing.T, vacuumed bool) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
 	table := w.sql(w.queue("listener"))
+	if vacuumed { // the table keeps its pages, so that no row in them is what the planner counts with
+		w.do(w.session("vacuum"), `INSERT INTO `+table+` (due, id, kind, header, body)
+			SELECT now(), gen_random_uuid(), 'k', '{}', '{}' FROM generate_series(1, 1000)`,
+			`DELETE FROM `+table, `VACUUM `+table)
+	}
 	tx := w.begin()
-	statements := w.statements("listener")
+	listener := w.engineQueue("listener")
 	due := `{2026-01-01 00:00:07+00}`
 	ids := `{00000000-0000-0000-0000-000000000007,00000000-0000-0000-0000-000000000008}`
 	dues := `{2026-01-01 00:00:07+00,2026-01-01 00:00:08+00}`
@@ -97,8 +125,8 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 			full: []string{"{1}", "{" + nobody + "}", "{now}", "{NULL}", "{1}", "{1}", "{k}", `{"{}"}`, `{"{}"}`,
 				"{no}"},
 			most: 1},
-		"delete":          {empty: []string{"{}", "0", ""}, full: []string{`{"(0,1)","(0,2)"}`, "2", ""}, most: 2},
-		"move":            {empty: []string{"{}", "0"}, full: []string{`{"(0,1)","(0,2)"}`, "2"}, most: 2},
+		"delete":          {empty: []string{"{}", "0", ""}, full: []string{"", "2", ""}, most: 2},
+		"move":            {empty: []string{"{}", "0"}, full: []string{"", "2"}, most: 2},
 		"collapse":        {empty: []string{"10"}, full: []string{"10"}, most: 10},
 		"delete_timeouts": {empty: []string{dues, ids}, full: []string{dues, ids}, most: 2},
 		"retime": {empty: []string{"now", nobody, "now"},
@@ -117,6 +145,8 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 			full: []string{"{" + nobody + "}", `{now}`, "1000", nobody, "true"}, most: 2},
 		"release": {empty: []string{dues, ids, "{1,1}", "{0,1}", nobody},
 			full: []string{dues, ids, "{1,1}", "{0,1}", nobody}, most: 2},
+		"relay_delete": {empty: []string{`{"(0,1)","(0,2)"}`, dues, ids},
+			full: []string{"", dues, ids}, most: 2},
 	}
 	explain := func(state string, anew bool) {
 		for name, e := range explained {
@@ -141,13 +171,13 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 			}
 		}
 	}
-	w.execTx(tx, statements.Get("open"))
+	w.execTx(tx, queue.Open())
 	if _, err := tx.Exec(t.Context(), `SET LOCAL edda.permit = '1'`); err != nil {
 		t.Fatal(err)
 	}
 	w.execTx(tx, `SET LOCAL plan_cache_mode = force_generic_plan`)
 	for name := range explained {
-		if _, err := tx.Prepare(t.Context(), name, statements.Get(name)); err != nil {
+		if _, err := tx.Prepare(t.Context(), name, listener.To(listener, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -159,6 +189,14 @@ func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 		       ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 'k', '{}', '{}'
 		FROM generate_series(1, 10000) n`); err != nil {
 		t.Fatal(err)
+	}
+	var places string
+	if err := tx.QueryRow(t.Context(), `SELECT array_agg(ctid ORDER BY due)::text FROM `+table+`
+		WHERE due = ANY ($1::timestamptz[])`, dues).Scan(&places); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"delete", "move", "relay_delete"} {
+		explained[name].full[0] = places
 	}
 	explain("full", false)
 	w.execTx(tx, `SET LOCAL plan_cache_mode = force_custom_plan`)

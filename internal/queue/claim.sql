@@ -1,5 +1,9 @@
 -- Claims of leased endpoints. A statement that returns messages returns the columns of Row first, with the turn as due;
 -- then due, claim, cancelled, the owner before, deaths, deaths alone, how many were found, how a process fell.
+--
+-- "q.due = ANY (ARRAY[u.due])" is "q.due = u.due" in words with which the planner can not merge. On a queue that vacuum
+-- has found empty it counts with no row. With a plain = there it read the whole index, in the order of the keys, and
+-- compared each entry with them. OFFSET 0 prevents the same where the queue is not the target.
 
 -- name: claim
 -- A claim moves due to the end of the lease, so that the row leaves the head of the queue and comes back by itself.
@@ -37,27 +41,27 @@ WITH found AS MATERIALIZED (
         SELECT m.due, m.id FROM :queue m
         WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $5::uuid FOR UPDATE SKIP LOCKED) x)
 UPDATE :queue q SET due = $6::timestamptz + f.place * interval '1 microsecond'
-FROM found f WHERE q.due = f.due AND q.id = f.id
+FROM found f WHERE q.due = ANY (ARRAY[f.due]) AND q.id = f.id
 RETURNING f.place, q.cancelled, now();
 
 -- name: held
 SELECT u.place FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
 CROSS JOIN LATERAL (
-    SELECT FROM :queue m WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $5::uuid) x;
+    SELECT FROM :queue m WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $5::uuid OFFSET 0) x;
 
 -- name: finish
 -- Exactly the messages whose claim still stands: another claim has moved the row or taken its number. A cancel that
 -- commits while this waits for the row moves it, too, and takes nothing: hence no ctid, which would be looked for where
 -- the row was.
 DELETE FROM :queue q USING unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
-WHERE q.due = u.due AND q.id = u.id AND q.claim = u.claim AND q.owner = $5::uuid
+WHERE q.due = ANY (ARRAY[u.due]) AND q.id = u.id AND q.claim = u.claim AND q.owner = $5::uuid
 RETURNING u.place, now(), q.cancelled;
 
 -- name: release
 -- What was not begun goes back to where it was. See finish.
 UPDATE :queue q SET due = q.was_due, was_due = NULL, claim = NULL, owner = NULL
 FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
-WHERE q.due = u.due AND q.id = u.id AND q.claim = u.claim AND q.owner = $5::uuid
+WHERE q.due = ANY (ARRAY[u.due]) AND q.id = u.id AND q.claim = u.claim AND q.owner = $5::uuid
 RETURNING u.place, now(), q.cancelled;
 
 -- name: mark_alone
@@ -78,7 +82,7 @@ FROM (SELECT u.session, u.since, u.session <> $4::uuid AND :schema.session_died(
       FROM unnest($1::uuid[], $2::timestamptz[]) u(session, since) OFFSET 0) d
 CROSS JOIN LATERAL (
     SELECT x.* FROM :queue x WHERE x.due >= d.since AND x.due <= now() + 2 * $3::bigint * interval '1 microsecond'
-        AND x.owner = d.session) q;
+        AND x.owner = d.session OFFSET 0) q;
 
 -- name: lock_claims
 -- Claims of an ordered endpoint go one after another in the whole cluster: the first one sees the head first.

@@ -36,7 +36,7 @@ RETURNING key;
 WITH gone AS (
     DELETE FROM :queue q USING unnest($2::timestamptz[], $3::uuid[], $4::int[], $5::text[], $8::int[],
         $9::int[]) u(due, id, claim, key, deaths, deaths_alone)
-    WHERE q.due = u.due AND q.id = u.id AND q.claim = u.claim AND q.owner = $6::uuid
+    WHERE q.due = ANY (ARRAY[u.due]) AND q.id = u.id AND q.claim = u.claim AND q.owner = $6::uuid
     RETURNING u.key, q.was_due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body,
         q.cancelled,
               nullif(u.deaths, 0) AS deaths, nullif(u.deaths_alone, 0) AS deaths_alone, q.last_error),
