@@ -126,7 +126,7 @@ func TestIngestSurvivesHostileMessages(t *testing.T) {
 			}
 		}
 	}
-	for _, body := range [][]byte{nil, make([]byte, 1<<20+1), make([]byte, 40<<20)} {
+	for _, body := range [][]byte{nil, make([]byte, 1<<20+1)} {
 		if _, err := w.bus.Ingest(t.Context(), bus.IngestOptions{From: "hostile", Endpoint: "notes"},
 			bus.IngestMessage{ID: newID(t).String(), Kind: "order.shipped", Body: body}); err != nil {
 			t.Fatalf("%d bytes: %v", len(body), err)

@@ -111,11 +111,12 @@ func (p *pump) begin(behind queue.Position) order {
 
 // taken is called after a take, with nothing when that failed. A full one moves the cursor and asks for help.
 func (p *pump) taken(o order, got int, last queue.Position) {
-	if o.alone {
-		return // it says nothing about the queue
-	}
 	p.mu.Lock()
 	p.endTaking()
+	if o.alone {
+		p.mu.Unlock()
+		return // the take of a single message says nothing about the queue
+	}
 	full := got >= o.limit
 	if full {
 		p.cursor, p.cursorAt = last, time.Now()

@@ -218,6 +218,7 @@ func TestAHaltedPumpBeginsNothingAndTellsWhenItIsQuiet(t *testing.T) {
 		}
 		p.halt(false)
 		first, second := p.begin(queue.Position{}), p.begin(queue.Position{})
+		first.alone = true
 		quiet := p.halt(true)
 		p.taken(first, 1, queue.Position{})
 		select {
@@ -226,7 +227,11 @@ func TestAHaltedPumpBeginsNothingAndTellsWhenItIsQuiet(t *testing.T) {
 		default:
 		}
 		p.taken(second, 0, queue.Position{})
-		<-quiet
+		select {
+		case <-quiet:
+		default:
+			t.Error("both takes have ended, the one of a single suspect too, and it is not quiet")
+		}
 	})
 }
 
