@@ -107,6 +107,17 @@ func TestAFullTakeCallsForHelpAndAUselessHelperEndsThat(t *testing.T) {
 	})
 }
 
+func TestOneHelperAtATimeLooksFurtherBehind(t *testing.T) {
+	t.Parallel()
+	p := newPump(wake.NewAlarm(time.Hour), 500)
+	for round := range 2 {
+		if first, second := p.noHelpFor(0), p.noHelpFor(0); !first || second {
+			t.Errorf("round %d: of two helpers the first may look: %v, the second: %v", round, first, second)
+		}
+		p.backedOff()
+	}
+}
+
 func TestTroubleHalvesTheBatchAndSuccessGrowsIt(t *testing.T) {
 	bubble(t, time.Second, 100, func(_ context.Context, p *pump) {
 		take := func() int {

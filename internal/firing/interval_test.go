@@ -7,8 +7,10 @@ import (
 	"maps"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/edda-go/edda/internal/run"
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 )
@@ -232,4 +234,21 @@ func TestServerRunsAllItsLoops(t *testing.T) {
 	for _, loop := range []string{"evaluate", "dispatch", "reconcile", "clean up"} {
 		w.await(loop+" has looked", func() bool { return looks(p)[loop] > 0 })
 	}
+}
+
+func TestAManifestIsPassedOverForAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var b backoff
+		b.add(7)
+		_ = run.Sleep(t.Context(), 59*time.Second)
+		b.add(8)
+		if list := b.list(); len(list) != 2 {
+			t.Errorf("after 59 s %v are passed over, want 7 and 8", list)
+		}
+		_ = run.Sleep(t.Context(), 2*time.Second)
+		if list := b.list(); len(list) != 1 || list[0] != 8 {
+			t.Errorf("after 61 s %v are passed over, want 8", list)
+		}
+	})
 }
