@@ -24,7 +24,7 @@ type ends struct {
 	err   error
 }
 
-// begin begins a Run, unless one has not ended, of which it changes nothing.
+// begin begins a Run. If one has not ended, begin returns an error and changes nothing.
 func (l *life) begin() (ended func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -26,7 +26,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// needed are the rights of which each action wants one. They are written out, and not read from the actions: an action
+// needed lists, for each right, the actions that need it. It is written out, and not read from the actions: an action
 // that works with another right than it did is a fault, until this list is changed on purpose.
 var needed = map[eddaui.May]string{
 	eddaui.Retry:   "dead.retry dead.retry.many dead.undo outbox.replay run.retry",
@@ -49,7 +49,7 @@ var rightNames = map[eddaui.May]string{
 	eddaui.Schedule: "Schedule", eddaui.Send: "Send", eddaui.Repair: "Repair", eddaui.Admin: "Admin",
 }
 
-// rightsFor are the rights of which an action wants one.
+// rightsFor returns the rights each of which is enough for an action.
 func rightsFor(t *testing.T, action string) eddaui.May {
 	t.Helper()
 	for may, names := range needed {

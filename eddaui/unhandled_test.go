@@ -44,8 +44,8 @@ func TestPagesSayThatNobodyHandlesAKind(t *testing.T) {
 	}
 }
 
-// What happened to schedules that nobody asked for is on the first page, with what to do, and releases that run side by
-// side are on the page of the schedules.
+// The first page names the schedules whose runs timed out, were lost, died or were skipped, with a remedy. The page of
+// the schedules lists releases that run side by side.
 func TestPagesSayWhatHappenedToSchedules(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)

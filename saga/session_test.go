@@ -353,7 +353,8 @@ type keeping struct{ text []byte }
 func (k keeping) MarshalJSON() ([]byte, error)  { return json.Marshal(len(k.text)) }
 func (k *keeping) UnmarshalJSON(b []byte) error { k.text = b; return nil }
 
-// TestFieldsThatTheStateDoesNotHave are in the outcome of the first step on a stored state, whatever becomes of it.
+// The outcome of the first step on a stored state names the fields that the type does not have, also if the step
+// fails.
 func TestFieldsThatTheStateDoesNotHave(t *testing.T) {
 	t.Parallel()
 	type line struct{ Price int }
@@ -391,7 +392,7 @@ func TestFieldsThatTheStateDoesNotHave(t *testing.T) {
 	}
 }
 
-// TestDecodersShareNoBytes between two states, if one of them keeps what it was given.
+// Two states share no bytes, even if one of them keeps the bytes that its UnmarshalJSON was given.
 func TestDecodersShareNoBytes(t *testing.T) {
 	t.Parallel()
 	type state struct{ Kept *keeping }

@@ -133,7 +133,7 @@ func TestStateOfAnotherTypeFailsTheTest(t *testing.T) {
 	sagatest.State[pickup](run, "1")
 }
 
-// heard is a test that keeps what it is told, and ends by a panic.
+// heard is a test that keeps its failure text, and ends by a panic.
 type heard struct {
 	testing.TB
 	text string

@@ -22,7 +22,7 @@ type comparison struct {
 	insert, update       []toWrite
 	orphans              []int64
 	ids                  []int64 // of all manifests that change
-	faults               error   // of the declaration, beside what is stored
+	faults               error   // of the declaration, compared with the stored manifests
 }
 
 // standing is a manifest as it is in the table, with a digest of its message.

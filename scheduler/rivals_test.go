@@ -29,8 +29,9 @@ func (s *shelf) leave(d declaration) {
 	s.exec(s.sql.Get("leave_program"), d.by.id)
 }
 
-// Of two releases that run the newer decides, however often the older starts, and each keeps what it alone declares.
-// When the last program of the newer has gone, the older decides; what it leaves out is an orphan after the grace.
+// While two releases run, the newer decides, however often the older starts, and each keeps the manifests that it alone
+// declares. The older decides after the last program of the newer has gone; a manifest that the older does not declare
+// becomes an orphan after the grace.
 func TestNewerReleaseDecidesWhileItRuns(t *testing.T) {
 	s := newShelf(t)
 	both := every("both")

@@ -151,8 +151,8 @@ func (s *Scheduler) declareOnce(ctx context.Context, d declaration) error {
 	return nil
 }
 
-// keepDeclared renews the row of this program, and declares again what it declares: when another release of the owner
-// has come or gone, and from time to time in any case. At the end it deletes the row.
+// keepDeclared renews the row of this program, and declares the manifests again when a release of the owner has come or
+// gone, and every Reconcile. At the end it deletes the row.
 func (s *Scheduler) keepDeclared(ctx context.Context, d declaration) error {
 	defer s.leave(ctx, d)
 	d.by.runs = true

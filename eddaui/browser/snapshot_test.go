@@ -23,7 +23,7 @@ import (
 const soon = 30 * time.Second
 
 // A snapshot that keeps the dead rows of a queue is named on the first page and on that of the database, which are open
-// all the time: within 30 seconds from when the queue has so many dead rows that takes are slow, although the snapshot
+// all the time: within 30 seconds after the dead rows of the queue have made takes slow, although the snapshot
 // was not old then.
 func TestSnapshotsAreNamedSoon(t *testing.T) {
 	server, err := pgdev.Start(t.Context(), pgdev.Options{

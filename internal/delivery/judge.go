@@ -163,7 +163,7 @@ func (t *Tally) examined(err error) error {
 	return t.To.Options.Judges.Examined(t.To.Options.patience(), err)
 }
 
-// judged is a verdict, with what is asked about an error whose methods are the user's.
+// judged is a verdict on an error, with the answers of the error's own methods, which are the user's code.
 type judged struct {
 	recoverability.Verdict
 	permanent, conflict, hopeless bool

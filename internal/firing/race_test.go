@@ -109,8 +109,8 @@ func TestUniqueIndexesAloneKeepServersApart(t *testing.T) {
 	}
 }
 
-// What an evaluator decided is older than what another has done meanwhile. Each index keeps it from making a second
-// run: one of the same due time, or one beside a run that is not dispatched yet.
+// An evaluator decides by rows that a second evaluator has changed since. Each unique index keeps it from making a
+// second run: of the same due time, or beside a run that is not dispatched yet.
 func TestEachUniqueIndexKeepsASecondRunOut(t *testing.T) {
 	for name, meanwhile := range map[string]func(w *loopsWorld, other *Engine){
 		"the due time is dispatched": func(w *loopsWorld, other *Engine) { w.cycle(other); w.drain(other) },

@@ -127,8 +127,7 @@ func TestCycleCallsNothingOfTheUser(t *testing.T) {
 //go:embed *.go
 var sources embed.FS
 
-// A cycle reaches nothing outside of the process but its database: what it is made of imports neither files nor the
-// network.
+// A cycle reaches nothing outside of the process but its database: its files import neither os nor net.
 func TestCycleReachesNoFilesAndNoNetwork(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"core.go", "evaluate.go", "queue.go", "reconcile.go", "signal.go", "backoff.go"} {

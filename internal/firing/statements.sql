@@ -232,15 +232,15 @@ WITH page AS MATERIALIZED (
 SELECT (SELECT count(*) FROM told), count(*), coalesce(max(page.id), 0) FROM page;
 
 -- name: forgotten_before
--- Orphans of before this moment are forgotten: those that are older than what is kept, and if there are too many the
--- oldest, but none within the grace.
+-- Returns the moment before which orphans are deleted: the retention ago, or later if more orphans exist than are kept,
+-- but never within the grace.
 SELECT greatest(clock_timestamp() - $1::bigint * interval '1 microsecond', (
     SELECT least(o.orphaned_at, clock_timestamp() - $2::bigint * interval '1 microsecond') FROM :schema.manifest o
     WHERE o.orphaned_at IS NOT NULL ORDER BY o.orphaned_at DESC OFFSET $3 LIMIT 1));
 
 -- name: empty_orphan
--- The runs of a manifest that is forgotten go first, so many at a time. Whoever has declared it again in the meantime
--- keeps it, and what is not over stays.
+-- Deletes runs of orphans that are to be deleted, a bounded number at a time. A manifest that was declared again keeps
+-- its runs, and a run that is not over stays.
 WITH alone AS MATERIALIZED (
     SELECT m.id FROM :schema.manifest m WHERE m.orphaned_at <= $1::timestamptz
     ORDER BY m.orphaned_at, m.id FOR NO KEY UPDATE SKIP LOCKED
@@ -317,8 +317,8 @@ WHERE ($1 = '' OR r.owner = $1) AND (r.seen > clock_timestamp() - interval '1 ho
 ORDER BY r.owner, r.number DESC LIMIT 200;
 
 -- name: troubles
--- What has happened to schedules within a day that nobody asked for, and dead runs, of whatever age: for each kind the
--- manifests, those of the last time first, how often, and since when. Each part reads the head of an index.
+-- Counts, per kind and manifest, the runs of the last day that timed out, were lost or were skipped, and all dead runs,
+-- the latest first. Each part reads the head of an index.
 WITH all_of AS (
     SELECT 'dead' AS kind, m.name, x.n, x.first, x.last FROM (
         SELECT d.manifest_id, count(*) AS n, min(d.queued) AS first, max(d.queued) AS last

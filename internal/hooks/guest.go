@@ -65,7 +65,7 @@ func Ask[T any](g *Guest, patience time.Duration, f func() T) (result T, err err
 	}
 }
 
-// asked is one call. Who sets over first decides: the call, which then has a result, or its caller, who has left.
+// asked is one call. The first to set over decides: the call, which then has a result, or the caller, which has left.
 type asked[T any] struct {
 	of     *Guest
 	over   atomic.Bool

@@ -23,7 +23,7 @@ type (
 
 var silent = slog.New(slog.DiscardHandler)
 
-// Whatever the hook does, the transaction is run once, and its caller goes on.
+// The transaction is run once, and its caller continues, whatever the hook does.
 func TestAroundRunsOnce(t *testing.T) {
 	for name, f := range map[string]around{
 		"as it should":  func(ctx context.Context, _ *event.Transaction, run work) { run(ctx) },

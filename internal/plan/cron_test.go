@@ -91,7 +91,7 @@ func TestExclusionOverMidnight(t *testing.T) {
 	}
 }
 
-// A list names each of its values: what is empty in it would fire at a time that nobody wrote.
+// A list with an empty element is refused: it would fire at a time that the expression does not name.
 func TestListsOfCronHaveNoEmptyElement(t *testing.T) {
 	t.Parallel()
 	for _, expr := range []string{", * * * *", "1, * * * *", ",1 * * * *", "1,,2 * * * *", "0 , * * *", ", 0 * * * *",

@@ -20,7 +20,7 @@ type Memory struct {
 	waiting   map[Handle]struct{}   // instances that one worker of this process waits for
 	newer     time.Time             // when it was last said that a message waits for a newer program
 	unknown   map[string]struct{}   // kinds of which it was said that their messages wait
-	losing    map[string]struct{}   // fields of which it was said that states lose them
+	losing    map[string]struct{}   // fields that states lose, and that the log has named
 }
 
 // Handle names an instance before and after it is loaded: by key or by id.

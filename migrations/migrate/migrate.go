@@ -134,7 +134,7 @@ func preparation(statements pg.Statements) string {
 
 func native(statements pg.Statements) string { return statements.Get("search_path") }
 
-// migrationSettings returns what is set in the transaction of a migration.
+// migrationSettings returns the SET LOCAL statements of a migration's transaction.
 func migrationSettings(statements pg.Statements) string {
 	return native(statements) + ";\n" + statements.Get("lock_timeout")
 }

@@ -49,7 +49,8 @@ SELECT version, name, breaking, applied FROM :schema.migration ORDER BY version 
 -- name: versions
 SELECT version FROM :schema.migration ORDER BY version DESC;
 
--- The oldest transaction with a lock on a table of the schema. What Postgres hides from the role is left out.
+-- The oldest transaction with a lock on a table of the schema. Postgres hides the sessions of other roles from a role
+-- without pg_read_all_stats.
 -- name: holder
 SELECT format('session %s of %s (%s) has had a lock on table %s%s', a.pid, coalesce(a.usename, 'an unknown role'),
     coalesce(nullif(a.application_name, ''), 'no application_name'), c.relname,

@@ -19,7 +19,7 @@ func TestStatements(t *testing.T) {
 	pgtest.Statements(t, pool, schema, "migrate.sql")
 }
 
-// psql runs a script as a DBA does, and returns what it says. Without a psql in PATH, pgx runs it.
+// psql runs a script as a DBA does, and returns its output. Without a psql in PATH, pgx runs it.
 func psql(t *testing.T, script string) (string, error) {
 	t.Helper()
 	binary, err := exec.LookPath("psql")

@@ -71,7 +71,8 @@ func (s *shop) rows() (all []map[string]any) {
 	return all
 }
 
-// What waits untouched is a dead letter again, as it was in each column; the rest stays where it is.
+// An undo makes each message that still waits untouched a dead letter again, equal in every column, and leaves the
+// others where they are.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, numbered(120, "orders", "stock")...)

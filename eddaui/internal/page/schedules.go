@@ -24,7 +24,7 @@ type schedulesPage struct {
 	After     string
 	Counts    scheduler.RunCounts
 	Groups    []groupRow
-	Releases  []firing.Release // of owners of which several run
+	Releases  []firing.Release // of each owner with several running releases
 
 	shown view.Object
 }
@@ -80,7 +80,7 @@ func (s *Source) Schedules(ctx context.Context, a Ask) (Page, error) {
 	return p, err
 }
 
-// releasesBeside are the releases of owners of which several run at this moment.
+// releasesBeside returns the releases of each owner that has several running releases.
 func releasesBeside(ctx context.Context, s *Source) ([]firing.Release, error) {
 	all, err := firing.Releases(ctx, s.Pool, s.Schema, "")
 	running := map[string]int{}
