@@ -78,7 +78,7 @@ func keepUp(ctx context.Context, s *pgdev.Server) error {
 			return err
 		}
 		servers.mu.Lock()
-		servers.all = append(servers.all, next)
+		servers.all = append(slices.DeleteFunc(servers.all, func(old *pgdev.Server) bool { return old == s }), next)
 		servers.mu.Unlock()
 		s = next
 	}

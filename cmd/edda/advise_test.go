@@ -144,7 +144,7 @@ func TestAdviseNamesWhatKeepsDeadRows(t *testing.T) {
 	_ = work.Close(t.Context()) // which hands its statistics in
 	work = connect("")
 	do(work,
-		`DO $$ BEGIN WHILE pg_stat_get_dead_tuples('edda.queue_1'::regclass) < 2000 LOOP COMMIT; END LOOP; END $$`)
+		`DO $$ BEGIN WHILE pg_stat_get_dead_tuples('edda.queue_1'::regclass) < 10000 LOOP COMMIT; END LOOP; END $$`)
 	if out := edda("advise"); strings.Contains(out, "dead rows") {
 		t.Errorf("a transaction of this moment is told of: %s", out)
 	}
@@ -158,7 +158,7 @@ func TestAdviseNamesWhatKeepsDeadRows(t *testing.T) {
 	out := runWith(t.Context(), "--database", looker, "advise").out
 	says(t, out, fmt.Sprintf("session %d (application \"report\", role \"edda\", database \"edda\") keeps dead "+
 		"rows from being removed (for 100", report.PgConn().PID()),
-		"Most are in the queue of endpoint orders: 2000.", "GRANT pg_read_all_stats TO \"looker\"")
+		"Most are in the queue of endpoint orders: 10000.", "GRANT pg_read_all_stats TO \"looker\"")
 	says(t, runWith(t.Context(), "--database", looker, "advise", "--json").out, `"holder": "session `,
 		`"endpoint": "orders"`)
 }
