@@ -61,7 +61,7 @@ func TestRelayFindsTheMessageAtWhichForwardFails(t *testing.T) {
 		do   func() []error
 		says string
 	}{
-		"a panic": {func() []error { panic("oh no") }, "panic: oh no"},
+		"a panic": {func() []error { panic("oh no") }, "panic: oh no%"},
 		"an answer that is malformed": {func() []error { return make([]error, 777) },
 			"forward returned 777 errors for 1 messages%"},
 		"the end of the goroutine": {func() []error { runtime.Goexit(); return nil },

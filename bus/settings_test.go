@@ -130,7 +130,7 @@ func TestPauseHoldsForAllProcesses(t *testing.T) {
 func (w *world) untilListening(n int) {
 	w.t.Helper()
 	w.until("they listen", func() bool {
-		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE query = $1`, `listen "`+w.channel()+`"`) >= n
+		return w.count(`SELECT count(*) FROM edda.session WHERE locked AND ended IS NULL`) >= n // it locks after LISTEN
 	})
 }
 

@@ -130,10 +130,7 @@ func TestEveryWayToSendWakesAWorker(t *testing.T) {
 				}
 				// The worker is idle, and listens, when it has handled one message of the other process.
 				other := w.process(pgdev.DSN(t), bus.Options{})
-				w.until("the worker listens", func() bool {
-					return w.count(`SELECT count(*) FROM pg_stat_activity WHERE state = 'idle'
-						AND query = 'listen "' || $1 || '"'`, w.channel()) == 1
-				})
+				w.untilListening(1)
 				if _, err := other.Send(t.Context(), told{}); err != nil {
 					t.Fatal(err)
 				}
@@ -146,15 +143,6 @@ func TestEveryWayToSendWakesAWorker(t *testing.T) {
 			})
 		}
 	}
-}
-
-func (w *world) channel() string {
-	w.t.Helper()
-	schema, err := pg.ParseSchema(w.schema)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return schema.Channel()
 }
 
 // Workers begin behind what their process took last. A transaction that commits later, with an earlier due, is
