@@ -305,8 +305,8 @@ func fits(schema pg.Schema) func(context.Context, pg.Queryer) error {
 		if !ok {
 			return nil
 		}
-		if err := migrations.Check(ctx, of, schema); pgerr.ClassOf(err) != pgerr.Denied {
-			return err
+		if err := migrations.Check(ctx, of, schema); err != nil && pgerr.ClassOf(err) != pgerr.Denied {
+			return pgerr.Explain(err)
 		}
 		return nil
 	}

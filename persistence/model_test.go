@@ -56,8 +56,9 @@ type life struct {
 	State   string
 }
 
-// actor is one transaction after the other. holds are the instances whose rows it has locked; touched are the
-// keys that it started, changed or completed, for whose fate other starts wait.
+// actor is one transaction after the other. holds are the instances whose rows it has locked, shares those that it has
+// checked, as others may too; touched are the keys that it started, changed or completed, for whose fate other starts
+// wait.
 type actor struct {
 	*world
 	name    string
@@ -65,6 +66,7 @@ type actor struct {
 	found   map[string]persistence.Found
 	saved   bool
 	holds   map[saga.ID]bool
+	shares  map[saga.ID]bool
 	touched map[string]bool
 	writes  []persistence.Write // the ones that won
 }
@@ -104,22 +106,25 @@ func (a *actor) end(err error) {
 	*a = actor{world: a.world, name: a.name}
 }
 
-// held reports whether another actor holds the row of an instance.
-func (a *actor) held(id saga.ID) bool {
-	return slices.ContainsFunc(a.actors[:], func(b *actor) bool { return b != a && b.holds[id] })
+// held reports whether another actor holds the row of an instance, or shares it, and a shared row can be checked.
+func (a *actor) held(id saga.ID, check bool) bool {
+	return slices.ContainsFunc(a.actors[:], func(b *actor) bool {
+		return b != a && (b.holds[id] || b.shares[id] && !check)
+	})
 }
 
 func (a *actor) load() {
 	var refs []persistence.Ref
 	var want []persistence.Status
-	a.holds, a.touched, a.found = map[saga.ID]bool{}, map[string]bool{}, map[string]persistence.Found{}
+	a.holds, a.shares = map[saga.ID]bool{}, map[saga.ID]bool{}
+	a.touched, a.found = map[string]bool{}, map[string]persistence.Found{}
 	for _, k := range []string{"a", "b", "c", "d"} {
 		if a.draw(3) == 0 {
 			continue
 		}
 		ref, status := persistence.Ref{Saga: "order", Key: k, Lock: a.draw(2) == 0}, persistence.Absent
 		if i, ok := a.alive[k]; ok {
-			if status = persistence.Loaded; ref.Lock && a.held(i.ID) {
+			if status = persistence.Loaded; ref.Lock && a.held(i.ID, false) {
 				status = persistence.Busy
 			}
 			if a.draw(2) == 0 {
@@ -186,7 +191,11 @@ func (a *actor) save() {
 	for n, w := range writes {
 		if won[n] {
 			a.writes = append(a.writes, w)
-			a.holds[w.Instance.ID] = true
+			if w.Op == persistence.Check {
+				a.shares[w.Instance.ID] = true
+			} else {
+				a.holds[w.Instance.ID] = true
+			}
 			a.touched[w.Instance.Key] = a.touched[w.Instance.Key] || w.Op != persistence.Check
 		}
 	}
@@ -236,7 +245,7 @@ func (a *actor) predict(w persistence.Write) bool {
 	if w.Op >= persistence.Start {
 		return !alive
 	}
-	return alive && now.ID == i.ID && now.Version == i.Version && !a.held(i.ID)
+	return alive && now.ID == i.ID && now.Version == i.Version && !a.held(i.ID, w.Op == persistence.Check)
 }
 
 // commit makes the twin do the batch, which must be possible one write after the other.

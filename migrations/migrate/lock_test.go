@@ -120,7 +120,7 @@ func hostileSchema(t *testing.T, admin *pgxpool.Pool) pg.Schema {
 			CASE provolatile WHEN 'i' THEN 'IMMUTABLE' WHEN 's' THEN 'STABLE' ELSE 'VOLATILE' END,
 			(SELECT string_agg('$' || n, ', ') FROM generate_series(1, pronargs) n))
 		FROM pg_proc p WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind = 'f' AND NOT proretset
-			AND provariadic = 0 AND $1 ~ ('\m' || proname || '\(') AND NOT EXISTS (SELECT FROM pg_type y
+			AND provariadic = 0 AND $1 ~ ('[[:<:]]' || proname || '[(]') AND NOT EXISTS (SELECT FROM pg_type y
 				WHERE y.typtype = 'p' AND (y.oid = ANY (proargtypes) OR y.oid = prorettype))`, files.String())
 	if err != nil {
 		t.Fatal(err)
