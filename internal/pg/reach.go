@@ -41,7 +41,9 @@ var reaches sync.Map // of *reach, by where they connect to
 // reachOf returns the reach of the database that config connects to.
 func reachOf(config *pgxpool.Config) *reach {
 	c := config.ConnConfig
-	known, _ := reaches.LoadOrStore(fmt.Sprint(c.Host, " ", c.Port, " ", c.Database, " ", c.User), &reach{})
+	// A pool with a wrong password must not make those with the right one wait.
+	where := fmt.Sprintf("%q %d %q %q %q", c.Host, c.Port, c.Database, c.User, c.Password)
+	known, _ := reaches.LoadOrStore(where, &reach{})
 	return known.(*reach)
 }
 
@@ -83,13 +85,24 @@ func (r *reach) await(ctx context.Context, probe func(ctx context.Context) error
 			return r.told(context.Cause(ctx))
 		}
 	}
+	return r.try(ctx, a, wait, probe)
+}
+
+var errProbe = errors.New("the attempt to connect ended its goroutine")
+
+// try makes an attempt, which ends also if a hook of the pool panics in it: the others wait for its end.
+func (r *reach) try(
+	ctx context.Context, a *attempt, wait time.Duration, probe func(context.Context) error,
+) (err error) {
+	err = errProbe
+	defer func() { err = r.tried(ctx, a, err) }()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return r.tried(ctx, a, probe(ctx))
+		return probe(ctx)
 	case <-ctx.Done():
-		return r.tried(ctx, a, context.Cause(ctx))
+		return context.Cause(ctx)
 	}
 }
 

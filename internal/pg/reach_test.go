@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,6 +72,38 @@ func TestLoopsShareTheAttemptsToConnect(t *testing.T) {
 		if _, err := pools[0].Exec(soon, "SELECT 1"); err == nil ||
 			!strings.Contains(err.Error(), "the database is away since 2000-01-01T00:00:00Z: ") {
 			t.Errorf("%v", err)
+		}
+	})
+}
+
+// Two passwords do not share their attempts, and an attempt that ends its goroutine keeps no others waiting.
+func TestAttemptsThatAreNotShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dial := func(password string, hook func()) error {
+			config, err := pgxpool.ParseConfig("postgres://somebody:" + password + "@127.0.0.1:9/apart?sslmode=disable")
+			if err != nil {
+				t.Fatal(err)
+			}
+			config.ConnConfig.DialFunc = func(context.Context, string, string) (net.Conn, error) {
+				hook()
+				return nil, errors.New("it is away")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err = pg.Dial(ctx, config)
+			return err
+		}
+		nothing := func() {}
+		_ = dial("wrong", nothing)
+		if err := dial("right", nothing); err == nil || strings.Contains(err.Error(), "is away since") {
+			t.Errorf("the first attempt with a password of its own: %v", err)
+		}
+		var ends sync.WaitGroup
+		ends.Go(func() { _ = dial("right", runtime.Goexit) })
+		ends.Wait()
+		if err := dial("right", nothing); errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("an attempt after one that ended its goroutine: %v", err)
 		}
 	})
 }
