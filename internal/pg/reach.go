@@ -16,10 +16,13 @@ import (
 const (
 	firstPause = 100 * time.Millisecond
 	mostPause  = time.Second
+	mostWait   = 2 * time.Second // for the attempt of another caller
 )
 
 // reach paces the attempts of all loops of a process to connect to one database while none succeeds: one attempt is on
-// its way at a time, after a pause that grows to a second, and every caller has its outcome. Safe for concurrent use.
+// its way at a time, after a pause that grows to a second, and every caller has its outcome. An attempt that takes
+// longer than two seconds, such as one on a connection of the pool that a vanished server never answers, keeps nobody
+// waiting: the other callers then connect by themselves. Safe for concurrent use.
 type reach struct {
 	away atomic.Bool
 
@@ -47,10 +50,17 @@ func reachOf(config *pgxpool.Config) *reach {
 	return known.(*reach)
 }
 
-// note takes over what a caller met: an attempt to connect that failed makes the following callers wait.
+// note takes over what a caller met: an attempt to connect that failed makes the following callers wait, and one that
+// succeeded ends that.
 func (r *reach) note(err error) error {
 	var failed *pgconn.ConnectError
-	if err == nil || !errors.As(err, &failed) || errors.Is(err, context.Canceled) {
+	if err == nil {
+		if r.away.Load() {
+			r.away.Store(false)
+		}
+		return nil
+	}
+	if !errors.As(err, &failed) || errors.Is(err, context.Canceled) {
 		return err
 	}
 	r.mu.Lock()
@@ -64,7 +74,8 @@ func (r *reach) note(err error) error {
 }
 
 // await returns at once unless the last attempt to connect has failed. Then it returns nil after an attempt that
-// succeeded, and the error of one that failed. One of the callers makes the attempt, with probe.
+// succeeded, the error of one that failed, and nil when an attempt takes too long. One of the callers makes the attempt,
+// with probe.
 func (r *reach) await(ctx context.Context, probe func(ctx context.Context) error) error {
 	if !r.away.Load() {
 		return nil
@@ -77,15 +88,19 @@ func (r *reach) await(ctx context.Context, probe func(ctx context.Context) error
 	}
 	wait := time.Until(r.last.Add(r.pause/2 + rand.N(r.pause/2+1)))
 	r.mu.Unlock()
-	if !mine {
-		select {
-		case <-a.done:
-			return a.err
-		case <-ctx.Done():
-			return r.told(context.Cause(ctx))
-		}
+	if mine {
+		return r.try(ctx, a, wait, probe)
 	}
-	return r.try(ctx, a, wait, probe)
+	enough := time.NewTimer(mostWait)
+	defer enough.Stop()
+	select {
+	case <-a.done:
+		return a.err
+	case <-enough.C:
+		return nil
+	case <-ctx.Done():
+		return r.told(context.Cause(ctx))
+	}
 }
 
 var errProbe = errors.New("the attempt to connect ended its goroutine")

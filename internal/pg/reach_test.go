@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -102,8 +103,55 @@ func TestAttemptsThatAreNotShared(t *testing.T) {
 		var ends sync.WaitGroup
 		ends.Go(func() { _ = dial("right", runtime.Goexit) })
 		ends.Wait()
-		if err := dial("right", nothing); errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("an attempt after one that ended its goroutine: %v", err)
+		began := time.Now()
+		if err := dial("right", nothing); err == nil || time.Since(began) >= time.Second {
+			t.Errorf("an attempt after one that ended its goroutine took %v: %v", time.Since(began), err)
 		}
 	})
+}
+
+// An attempt that the server never answers keeps the other callers waiting for a moment, and the first of them that
+// connects ends the outage.
+func TestAnAttemptWithoutAnAnswerKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
+	dial := func(ctx context.Context, by dialer) error {
+		config, err := pgxpool.ParseConfig(pgdev.DSN(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.ConnConfig.Password = "silent" // so that no other test shares the attempts
+		config.ConnConfig.DialFunc = by
+		conn, err := pg.Dial(ctx, config)
+		if err == nil {
+			pg.HangUp(ctx, conn)
+		}
+		return err
+	}
+	err := dial(t.Context(), func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("no") })
+	if err == nil {
+		t.Fatal("the first attempt has succeeded")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	begun, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = dial(ctx, func(ctx context.Context, _, _ string) (net.Conn, error) {
+			close(begun)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+	}()
+	<-begun
+	open := (&net.Dialer{}).DialContext
+	if err := dial(pgdev.Deadline(t), open); err != nil {
+		t.Errorf("beside an attempt without an answer: %v", err)
+	}
+	over, end := context.WithCancel(t.Context())
+	end()
+	if err := dial(over, open); err == nil || strings.Contains(err.Error(), "is away since") {
+		t.Errorf("after a caller has connected: %v", err)
+	}
+	cancel()
+	<-ended
 }
