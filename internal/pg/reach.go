@@ -74,8 +74,7 @@ func (r *reach) note(err error) error {
 }
 
 // await returns at once unless the last attempt to connect has failed. Then it returns nil after an attempt that
-// succeeded, the error of one that failed, and nil when an attempt takes too long. One of the callers makes the attempt,
-// with probe.
+// succeeded or takes too long, and the error of one that failed. One of the callers makes the attempt, with probe.
 func (r *reach) await(ctx context.Context, probe func(ctx context.Context) error) error {
 	if !r.away.Load() {
 		return nil
