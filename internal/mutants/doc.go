@@ -12,8 +12,8 @@
 // It exits with 0 only if every mutant was killed: the tests that the mutant names pass on the engine as it is, and
 // fail on the engine without the guard. Its last line is "mutants=N killed=N unfinished=N": of the killed, so many
 // ended the process of their test. It writes nothing into the work tree but the page and the
-// record: the changed files lie in a temporary directory, and the go command is told to read them in the place of the
-// real ones.
+// record: the changed files lie in a temporary directory, and the go command reads them in the place of the real ones.
+// An interrupted run keeps the results that it has in the record, and the next run tries the other mutants.
 //
 // # A mutant
 //
@@ -31,6 +31,18 @@
 // with it, and the run says which. A mutant may change several files, and name several tests of one package, each of
 // which has to fail. "rows S0-7 S1-7" says which rows of docs/internals/conformance.md it breaks. "tags bouncer" gives
 // the go command the build tags that the tests need.
+//
+// # Trials
+//
+// Most mutants change only bodies of functions, and files embedded in a variable. The command compiles the tests once
+// with all of these mutants in the engine: a changed function begins with a condition for each of its mutants, and the
+// variable EDDA_MUTANT in the environment of a process names the mutant that is on. A trial then runs only the tests
+// that its mutant names. The tests first pass in the same programs while no mutant is on.
+//
+// Other mutants are compiled alone, which takes 20 seconds of processor time: a mutant that changes a constant, a
+// declaration, or a function that calls recover itself; a mutant that does not compile; and a mutant whose tests read
+// the code. A mutant that was not killed is tried a second time, compiled alone, and the second trial counts: a test
+// may have started a program that does not get the variable.
 //
 // # States
 //

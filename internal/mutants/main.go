@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/internal/run"
 )
 
 // settings are the flags.
@@ -69,6 +68,7 @@ func mutants(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
+	l.out = s.out
 	return errors.Join(l.tryAll(ctx, s, chosen), clean())
 }
 
@@ -107,7 +107,7 @@ func openLaboratory(ctx context.Context) (l laboratory, clean func() error, err 
 }
 
 // tryAll tries the chosen mutants, except those that the record says were killed by the same tests on the same code.
-func (l laboratory) tryAll(ctx context.Context, s settings, chosen []mutant) error {
+func (l *laboratory) tryAll(ctx context.Context, s settings, chosen []mutant) error {
 	for _, m := range chosen {
 		if _, err := m.files(l.root); err != nil {
 			return err
@@ -118,13 +118,18 @@ func (l laboratory) tryAll(ctx context.Context, s settings, chosen []mutant) err
 		return err
 	}
 	left := slices.DeleteFunc(slices.Clone(chosen), func(m mutant) bool { return r.killed(m.name) })
-	begin := time.Now()
-	if err := l.control(ctx, left); err != nil {
+	t := &tally{settings: s, record: r, begin: time.Now(), left: len(left)}
+	if err := l.prepare(ctx, t, left); err != nil {
 		return errors.Join(err, r.close())
 	}
-	_, _ = fmt.Fprintf(s.out, "%-9s %-40s %6.1fs\n", "passed", "the engine as it is", time.Since(begin).Seconds())
-	t := &tally{settings: s, record: r}
-	err = errors.Join(l.tryTogether(ctx, left, t), r.close())
+	err = errors.Join(each(ctx, s.jobs, left, func(ctx context.Context, m mutant) error {
+		begin := time.Now()
+		v, output, err := l.try(ctx, m)
+		if err != nil {
+			return err
+		}
+		return t.add(m, v, output, time.Since(begin))
+	}), r.close())
 	dead := len(chosen) - len(left) + t.killed
 	_, _ = fmt.Fprintf(s.out, "mutants=%d killed=%d unfinished=%d\n", len(chosen), dead, t.unfinished)
 	if s.page != "" && err == nil {
@@ -139,42 +144,35 @@ func (l laboratory) tryAll(ctx context.Context, s settings, chosen []mutant) err
 	return nil
 }
 
-// tryTogether tries mutants, some at the same time.
-func (l laboratory) tryTogether(ctx context.Context, left []mutant, t *tally) error {
-	queue := make(chan mutant, len(left))
-	for _, m := range left {
-		queue <- m
-	}
-	close(queue)
-	group := run.NewGroup(ctx)
-	for range max(1, t.jobs) {
-		group.Go(func(ctx context.Context) error {
-			for m := range queue {
-				begin := time.Now()
-				v, output, err := l.try(ctx, m)
-				if err != nil {
-					return err
-				}
-				if err := t.add(m, v, output, time.Since(begin)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
+// prepare compiles the tests with all mutants in them, and sees that they pass while no mutant is on.
+func (l *laboratory) prepare(ctx context.Context, t *tally, left []mutant) error {
+	if err := l.compile(ctx, left); err != nil {
 		return err
 	}
-	return ctx.Err()
+	t.step("compiled", fmt.Sprintf("%d mutants together, %d to compile alone", len(l.woven), len(left)-len(l.woven)))
+	if err := l.control(ctx, t.jobs, left); err != nil {
+		return err
+	}
+	t.step("passed", "the engine as it is")
+	return nil
 }
 
 // tally reports trials as they end. It is safe for concurrent use.
 type tally struct {
 	settings
 	record *record
+	begin  time.Time // of the current step
 
 	mu                 sync.Mutex
+	left               int // mutants to try
+	tried              int
 	killed, unfinished int // of the killed, those whose process died
+}
+
+// step reports the end of a step, and begins the next one.
+func (t *tally) step(how, what string) {
+	_, _ = fmt.Fprintf(t.out, "%-9s %-40s %6.1fs\n", how, what, time.Since(t.begin).Seconds())
+	t.begin = time.Now()
 }
 
 func (t *tally) add(m mutant, v verdict, output string, took time.Duration) error {
@@ -190,7 +188,10 @@ func (t *tally) add(m mutant, v verdict, output string, took time.Duration) erro
 		t.unfinished++
 		how = unfinished
 	}
-	_, _ = fmt.Fprintf(t.out, "%-9s %-40s %6.1fs\n", v, m.name, took.Seconds())
+	t.tried++
+	rest := time.Since(t.begin) / time.Duration(t.tried) * time.Duration(t.left-t.tried)
+	_, _ = fmt.Fprintf(t.out, "%-9s %-40s %6.1fs  %d of %d, %v left\n", v, m.name, took.Seconds(), t.tried, t.left,
+		rest.Round(time.Second))
 	if v != killed {
 		_, _ = fmt.Fprintf(t.out, "    %s\n    want failures of %v in %s, got %v\n", m.guards, m.target.tests,
 			m.target.pkg, m.target.failed(output))

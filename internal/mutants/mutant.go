@@ -79,13 +79,9 @@ func (m mutant) files(root string) (map[string]string, error) {
 	return changed, nil
 }
 
-// overlay writes the changed files into dir, with the list that tells the go command to read them in the place of
-// the real ones. It returns the path of that list.
-func (m mutant) overlay(root, dir string) (string, error) {
-	files, err := m.files(root)
-	if err != nil {
-		return "", err
-	}
+// overlay writes files into dir, with the list that tells the go command to read them in the place of the real ones. It
+// returns the path of that list.
+func overlay(root, dir string, files map[string]string) (string, error) {
 	replace := map[string]string{}
 	for path, text := range files {
 		path = filepath.FromSlash(path)

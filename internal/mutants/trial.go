@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/run"
 )
 
 // verdict is how a trial ended, see the package comment.
@@ -32,33 +37,72 @@ const (
 // laboratory is what trials need.
 type laboratory struct {
 	root string // of the module
-	dir  string // for the changed files
+	dir  string // for the changed files, and for the programs
 	dsn  string // of one Postgres for all
+	out  io.Writer
+
+	programs map[string]string // of the tests of packages, with all woven mutants, by place
+	woven    map[string]bool   // the mutants that are in them and can be tried there, by name
 }
 
-// try runs a mutant's tests without its guard.
+// place is where the tests of a target are compiled, as a name.
+func (t target) place() string { return t.tags + " " + path.Clean(t.pkg) }
+
+// try runs a mutant's tests without its guard. A woven mutant counts as killed by the tests of the woven engine. If it
+// lives there, it has another trial, compiled by itself: a test may start a program that is not told of it, or read the
+// text of the code.
 func (l laboratory) try(ctx context.Context, m mutant) (verdict, string, error) {
+	if l.woven[m.name] && l.programs[m.target.place()] != "" {
+		output, failure := l.start(ctx, m.target, testTime, onVariable+"="+m.name)
+		v := judge(m.target, output, failure)
+		if v == killed || ctx.Err() != nil {
+			return v, output, ctx.Err()
+		}
+		_, _ = fmt.Fprintf(l.out, "%-9s %-40s is compiled alone and tried again\n", v, m.name)
+	}
 	dir, err := os.MkdirTemp(l.dir, m.name+"-")
 	if err != nil {
 		return "", "", err
 	}
-	list, err := m.overlay(l.root, dir)
+	texts, err := m.files(l.root)
+	if err != nil {
+		return "", "", err
+	}
+	list, err := overlay(l.root, dir, texts)
 	if err != nil {
 		return "", "", err
 	}
 	output, failure := l.test(ctx, m.target, testTime, "-overlay", list)
-	return judge(m.target, output, failure), output, ctx.Err()
+	return judge(m.target, output, failure), output, errors.Join(ctx.Err(), os.RemoveAll(dir))
 }
 
-// test runs tests, and returns what they wrote.
+// test compiles and runs tests, and returns what they wrote.
 func (l laboratory) test(ctx context.Context, t target, patience time.Duration, flags ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience+compileTime)
+	args := slices.Concat([]string{"go", "test", "-count=1", "-vet=off", "-ldflags=-w", "-v", "-tags", t.tags,
+		"-timeout", patience.String()}, flags, []string{"-run", t.pattern(), t.pkg})
+	return l.command(ctx, l.root, patience+compileTime, args)
+}
+
+// start runs tests of the woven engine as the go command does, and returns what they wrote.
+func (l laboratory) start(ctx context.Context, t target, patience time.Duration, env ...string) (string, error) {
+	program := l.programs[t.place()]
+	if program == "" {
+		return l.test(ctx, t, patience)
+	}
+	return l.command(ctx, filepath.Join(l.root, t.pkg), patience+time.Minute, []string{program, "-test.paniconexit0",
+		"-test.v=true", "-test.timeout=" + patience.String(), "-test.run=" + t.pattern()}, env...)
+}
+
+// command runs a program in a directory, and returns what it wrote.
+func (l laboratory) command(ctx context.Context, dir string, limit time.Duration, args []string, env ...string) (string,
+	error,
+) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	args := slices.Concat([]string{"test", "-count=1", "-vet=off", "-ldflags=-w", "-v", "-tags", t.tags, "-timeout",
-		patience.String()}, flags, []string{"-run", t.pattern(), t.pkg})
-	command := exec.CommandContext(ctx, "go", args...)
-	command.Dir, command.WaitDelay = l.root, 5*time.Second
-	command.Env = append(os.Environ(), "DATABASE_URL="+l.dsn, pgdev.PatienceVariable+"=1")
+	command := exec.CommandContext(ctx, args[0], args[1:]...)
+	command.Dir, command.WaitDelay = dir, 5*time.Second
+	command.Env = append(os.Environ(), "PWD="+dir, "DATABASE_URL="+l.dsn, pgdev.PatienceVariable+"=1")
+	command.Env = append(command.Env, env...)
 	output, err := command.CombinedOutput()
 	return string(output), err
 }
@@ -100,30 +144,65 @@ func reports(output, result, test string) bool {
 }
 
 // control runs every named test of the mutants on the engine as it is, each package once. Those that fail beside all
-// the others run again by themselves, as they do with a mutant.
-func (l laboratory) control(ctx context.Context, mutants []mutant) error {
+// the others run again by themselves, as they do with a mutant. The mutants of those that fail only in the woven
+// engine, because they read its code, are compiled alone.
+func (l laboratory) control(ctx context.Context, jobs int, mutants []mutant) error {
+	var mu sync.Mutex
 	var faults []error
-	for _, t := range targets(mutants) {
-		output, failure := l.pass(ctx, t)
+	err := each(ctx, jobs, targets(mutants), func(ctx context.Context, t target) error {
+		patience, begin := testTime*time.Duration(1+len(t.tests)/10), time.Now()
+		output, failure := l.start(ctx, t, patience)
 		if missing := t.missing(output); len(missing) > 0 && ctx.Err() == nil {
 			var again string
-			again, failure = l.pass(ctx, target{pkg: t.pkg, tags: t.tags, tests: missing})
+			again, failure = l.start(ctx, target{pkg: t.pkg, tags: t.tags, tests: missing}, patience)
 			output += again
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
+		missing := t.missing(output)
+		if len(missing) > 0 && ctx.Err() == nil && l.programs[t.place()] != "" {
+			var alone string
+			alone, failure = l.test(ctx, target{pkg: t.pkg, tags: t.tags, tests: missing}, patience)
+			output += alone
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		for _, m := range mutants {
+			theirs := func(name string) bool { return slices.Contains(missing, name) }
+			if m.target.place() == t.place() && slices.ContainsFunc(m.target.tests, theirs) {
+				delete(l.woven, m.name)
+			}
 		}
 		if missing := t.missing(output); failure != nil || len(missing) > 0 {
 			faults = append(faults, fmt.Errorf("without any mutant, %v of %s did not pass: %w\n%s", missing, t.pkg,
 				failure, tail(about(output, missing))))
 		}
+		_, _ = fmt.Fprintf(l.out, "tested    %-40s %6.1fs\n", t.pkg, time.Since(begin).Seconds())
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
 	}
 	return errors.Join(faults...)
 }
 
-// pass runs tests without a mutant, with time for as many as they are.
-func (l laboratory) pass(ctx context.Context, t target) (string, error) {
-	return l.test(ctx, t, testTime*time.Duration(1+len(t.tests)/10))
+// each calls f for all items, for some at the same time, until one fails.
+func each[T any](ctx context.Context, jobs int, items []T, f func(context.Context, T) error) error {
+	queue := make(chan T, len(items))
+	for _, item := range items {
+		queue <- item
+	}
+	close(queue)
+	group := run.NewGroup(ctx)
+	for range max(1, jobs) {
+		group.Go(func(ctx context.Context) error {
+			for item := range queue {
+				if err := f(ctx, item); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return errors.Join(group.Wait(), ctx.Err())
 }
 
 // targets are the tests that mutants name, by package and build tags.
