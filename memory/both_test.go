@@ -334,6 +334,33 @@ func TestStateThatLosesAFieldIsLogged(t *testing.T) {
 	}
 }
 
+// A reply finds no instance for a saga that is not the one which has asked.
+func TestReplyIsForTheSagaThatHasAsked(t *testing.T) {
+	inBoth(t, func(t *testing.T, s *scene) {
+		asks := saga.Define("asks", saga.Options{}, saga.StartedBy(byOrder,
+			func(o *order, ctx *saga.Context, _ place7) error { ctx.Send(question{"x"}); return nil }))
+		answered := saga.Define("answered", saga.Options{},
+			saga.StartedBy(func(m note) string { return m.Order },
+				func(*order, *saga.Context, note) error { return nil }),
+			saga.OnReply(func(o *order, _ *saga.Context, _ answer) error { o.Paid = true; return nil }))
+		s.show, s.keys = []*saga.Definition{asks, answered}, []string{"7"}
+		s.on("orders", bus.EndpointOptions{}, bus.Saga(asks), bus.Saga(answered))
+		s.on("questions", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, _ question) error {
+			ctx.Reply(answer{"x"})
+			return nil
+		}))
+		got := s.play(func() { s.send(place7{"7"}) })
+		want := `answered/7 is not there
+asks/7 is version 1, {"Notes":null,"Paid":false}, and waits for 0 timeouts
+orders: discarded answer: no instance
+orders: handled place by asks/7
+questions: handled question`
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 // lines is a log. Safe for concurrent use.
 type lines struct {
 	mu  sync.Mutex

@@ -3,7 +3,12 @@ package memory_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +17,7 @@ import (
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/memory"
 	"github.com/edda-go/edda/recoverability"
+	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/google/go-cmp/cmp"
 )
@@ -97,5 +103,160 @@ func TestRunInMemoryEndsWithoutAHandlerThatNeverReturns(t *testing.T) {
 	}
 	close(returns)
 	for errors.Is(e.Run(ctx), bus.ErrRunning) {
+	}
+}
+
+// Many firings that were missed all come, in more steps than one change of the bus takes.
+func TestManyMissedFirings(t *testing.T) {
+	t.Parallel()
+	const missed = 2500
+	b := newBus(t, nil)
+	_, err := memory.NewScheduler(b, scheduler.Manifest{Name: "m", When: scheduler.Every(time.Second),
+		Message: note{}, Overlap: true, Misfire: scheduler.MisfireAll, MisfireUp: missed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var handled atomic.Int64
+	on(t, b, "notes", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, _ note) error {
+		ctx.LeaveRun() // its end would be another change
+		handled.Add(1)
+		return nil
+	}))
+	advance(t, b, 3000*time.Second) // nothing runs
+	start(t, b)
+	advance(t, b, 0)
+	if got := handled.Load(); got != missed {
+		t.Errorf("%d firings came, want %d", got, missed)
+	}
+}
+
+// A timeout that is cancelled leaves its queue, and those before and behind it stay.
+func TestCancelledTimeoutIsTheOneThatLeaves(t *testing.T) {
+	t.Parallel()
+	var came []string
+	b := newBus(t, nil)
+	on(t, b, "orders", bus.EndpointOptions{}, bus.Saga(saga.Define("order", saga.Options{},
+		saga.StartedBy(byOrder, func(_ *order, ctx *saga.Context, _ place7) error {
+			for n, name := range []string{"third", "second", "first"} {
+				ctx.Timeout(time.Duration(3-n)*time.Hour, overdue{name}, saga.Named(name))
+			}
+			return nil
+		}),
+		saga.Handles(func(m note) string { return m.Order }, func(_ *order, ctx *saga.Context, m note) error {
+			ctx.CancelTimeout(m.Text)
+			return nil
+		}),
+		saga.OnTimeout(func(_ *order, _ *saga.Context, m overdue) error { came = append(came, m.Why); return nil }))))
+	start(t, b)
+	send(t, b, place7{"7"})
+	advance(t, b, 0)
+	send(t, b, note{"7", "third"})
+	advance(t, b, 4*time.Hour)
+	if want := []string{"first", "second"}; !slices.Equal(came, want) {
+		t.Errorf("the timeouts %v have come, want %v", came, want)
+	}
+}
+
+// An endpoint runs as many handlers at a time as the smaller of its two limits allows.
+func TestSmallerLimitOfHandlersHolds(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]bus.EndpointOptions{
+		"Concurrency":        {Concurrency: 2, ClusterConcurrency: 5},
+		"ClusterConcurrency": {Concurrency: 5, ClusterConcurrency: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBus(t, nil)
+			begun, finish := make(chan struct{}), make(chan struct{})
+			on(t, b, "notes", o, bus.Handle(func(*bus.Context, note) error {
+				select {
+				case begun <- struct{}{}:
+					<-finish
+				case <-finish:
+				}
+				return nil
+			}))
+			start(t, b)
+			for range 5 {
+				send(t, b, note{})
+			}
+			<-begun
+			<-begun
+			select {
+			case <-begun:
+				t.Error("a third handler runs beside two")
+			case <-time.After(pgdev.Patience(100 * time.Millisecond)):
+			}
+			close(finish)
+			advance(t, b, 0)
+		})
+	}
+}
+
+// When the first endpoint begins, messages may be sent to all.
+func TestAllEndpointsAreKnownBeforeOneBegins(t *testing.T) {
+	t.Parallel()
+	const endpoints = 20
+	var b *memory.Bus
+	first := sync.OnceFunc(func() {
+		if n := len(b.Queues()); n != endpoints {
+			t.Errorf("when the first endpoint begins %d are known, want %d", n, endpoints)
+		}
+	})
+	b, err := memory.New(memory.Options{Start: noon, Logger: slog.New(calls{slog.DiscardHandler, first})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range endpoints {
+		on(t, b, fmt.Sprint("notes-", n), bus.EndpointOptions{}, bus.Handle(
+			func(*bus.Context, note) error { return nil }))
+	}
+	start(t, b)
+}
+
+// meddling is a codec that does something to the bytes that it has decoded.
+type meddling struct {
+	saga.Codec
+	after func([]byte)
+}
+
+func (m meddling) Decode(body []byte, into any) error {
+	defer m.after(body)
+	return m.Codec.Decode(body, into)
+}
+
+// A codec may spoil the bytes that it is given, and be too slow once: the next attempt reads what was sent.
+func TestNextAttemptReadsTheMessageAnew(t *testing.T) {
+	t.Parallel()
+	most := pgdev.Patience(100 * time.Millisecond)
+	slow := sync.OnceFunc(func() { <-time.After(2 * most) })
+	for name, after := range map[string]func([]byte){
+		"spoils":      func(body []byte) { clear(body) },
+		"is too slow": func([]byte) { slow() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			told := &teller{}
+			b, err := memory.New(memory.Options{Start: noon, Logger: slog.New(slog.DiscardHandler), Events: told.hear,
+				Codec: meddling{saga.JSON, after}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			on(t, b, "notes", bus.EndpointOptions{StepTimeout: most, Policy: twice}, bus.Saga(saga.Define("order",
+				saga.Options{}, saga.StartedBy(func(m note) string { return m.Order },
+					func(_ *order, ctx *saga.Context, m note) error {
+						if ctx.Info().Attempt == 1 {
+							return errors.New("not yet")
+						}
+						told.say("handled %s", m.Text)
+						return nil
+					}))))
+			start(t, b)
+			send(t, b, note{"7", "x"})
+			advance(t, b, time.Hour)
+			if !told.has("handled x") {
+				t.Error(told.sorted())
+			}
+		})
 	}
 }
