@@ -88,6 +88,10 @@ func TestEditRefusesWhatASendWould(t *testing.T) {
 	for n := range 65 {
 		many[fmt.Sprint("h", n)] = "x"
 	}
+	large := map[string]string{}
+	for n := range 8 {
+		large[fmt.Sprint("h", n)] = strings.Repeat("x", 8192)
+	}
 	for want, e := range map[string]deadletter.Edit{
 		"the limit is 1048576":       {Body: bytes.Repeat([]byte("x"), 1<<20+1)},
 		"the body is not JSON":       {Body: []byte("{"), JSON: true},
@@ -97,6 +101,7 @@ func TestEditRefusesWhatASendWould(t *testing.T) {
 		"more than 8192 bytes":       {Set: map[string]string{"a": strings.Repeat("x", 8193)}},
 		"not UTF-8 text without NUL": {Set: map[string]string{"a": "\x00"}},
 		"65 headers":                 {Set: many},
+		"8 headers with 65568 bytes": {Set: large},
 	} {
 		if err := o.store.Edit(t.Context(), o.pool, o.resend, 1, e); err == nil ||
 			!strings.Contains(err.Error(), want) {

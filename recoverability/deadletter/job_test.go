@@ -131,6 +131,9 @@ func TestJobKeepsWhatItCannotRetry(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	o.want(125, 125, 0)
+	if j := o.run(o.job(deadletter.Job{Action: deadletter.ActionRetry})); j.Ended != 0 || j.Kept != 125 {
+		t.Errorf("of what no queue takes it says %+v", j)
+	}
 }
 
 // A letter from outside that is larger than a queue takes keeps no other letter from being retried, and is not lost.
@@ -304,6 +307,13 @@ func TestJobIsCancelled(t *testing.T) {
 	}
 	if n, err := o.store.PruneJobs(t.Context(), o.pool, 0, 10); err != nil || n != 2 {
 		t.Errorf("%d rows were pruned, %v; want the job that has ended, and the letter that it sent", n, err)
+	}
+	paused := o.schema.Render("UPDATE :schema.dead_letter_job SET state = 'paused'")
+	if _, err := pgtest.Pool(t).Exec(t.Context(), paused); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.store.CancelJob(t.Context(), o.pool, number); err != nil {
+		t.Errorf("a job that has paused itself: %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package deadletter_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -9,14 +10,21 @@ import (
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // replacing is a patcher that replaces text in place of a library.
 type replacing struct{ *operate.Operator }
 
 func (replacing) Patch(body, _ []byte) ([]byte, error) {
-	if bytes.Contains(body, []byte("stubborn")) {
+	switch string(body) {
+	case `"stubborn"`:
 		return nil, errors.New("no")
+	case `"large"`:
+		return []byte(`"` + strings.Repeat("x", deadletter.MaxBody) + `"`), nil
+	case `"broken"`:
+		return []byte(`{`), nil
 	}
 	return bytes.ReplaceAll(body, []byte("old"), []byte("new")), nil
 }
@@ -29,12 +37,17 @@ func TestJobPatchesMany(t *testing.T) {
 		letters[n].Body = []byte(`"old"`)
 	}
 	letters[3].Body, letters[5].Body = []byte(`old`), []byte(`"stubborn"`)
+	letters[7].Body, letters[9].Body = []byte(`"large"`), []byte(`"broken"`)
 	s := newShop(t, letters...)
-	f := deadletter.Filter{Endpoint: "orders", Limit: 6}
+	f := deadletter.Filter{Endpoint: "orders", Limit: 10}
 	shown, err := s.store.Preview(t.Context(), s.pool, replacing{s.op}, f, []byte(`{}`))
-	if err != nil || len(shown) != 6 || string(shown[0].Body) != `"new"` || string(shown[0].Letter.Body) != `"old"` ||
-		shown[3].Err == nil || shown[5].Err == nil {
-		t.Errorf("%+v, %v", shown, err)
+	if err != nil || len(shown) != 10 || string(shown[0].Body) != `"new"` || string(shown[0].Letter.Body) != `"old"` {
+		t.Fatalf("%d previews, %+v, %v", len(shown), shown, err)
+	}
+	for n, want := range map[int]string{3: "not JSON", 5: "changed: no", 7: "the limit is 1048576", 9: "not JSON"} {
+		if err := shown[n].Err; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the preview of letter %d: %v, want %q", n+1, err, want)
+		}
 	}
 	number := s.job(deadletter.Job{Action: deadletter.ActionRetry, Patch: []byte(`{"a":1}`), Reason: "renamed"})
 	if _, err := s.store.RunJob(t.Context(), s.pool, s.op, number, nil); err == nil ||
@@ -42,22 +55,46 @@ func TestJobPatchesMany(t *testing.T) {
 		t.Errorf("without a patcher: %v", err)
 	}
 	j, err := s.store.RunJob(t.Context(), s.pool, replacing{s.op}, number, nil)
-	if err != nil || j.Ended != 118 || j.Kept != 2 || j.State != deadletter.JobDone || string(j.Patch) != `{"a":1}` ||
+	if err != nil || j.Ended != 116 || j.Kept != 4 || j.State != deadletter.JobDone || string(j.Patch) != `{"a":1}` ||
 		!strings.Contains(j.Error, "cannot be changed") {
 		t.Errorf("%+v, %v", j, err)
 	}
-	if n := s.count(`SELECT count(*) FROM :schema.queue_1 WHERE body = '"new"'`); n != 118 {
-		t.Errorf("%d new bodies wait, want 118", n)
+	if n := s.count(`SELECT count(*) FROM :schema.queue_1 WHERE body = '"new"'`); n != 116 {
+		t.Errorf("%d new bodies wait, want 116", n)
 	}
 	if n := s.count(`SELECT count(*) FROM :schema.dead_letter_edit WHERE body = '"old"' AND reason = 'renamed'
-		AND message_id = sent_as`); n != 118 {
-		t.Errorf("%d old bodies are kept, want 118", n)
+		AND message_id = sent_as`); n != 116 {
+		t.Errorf("%d old bodies are kept, want 116", n)
 	}
-	if left := s.letters(); len(left) != 2 || left[0].MessageID != (saga.ID{0, 3, 1}) {
+	if left := s.letters(); len(left) != 4 || left[0].MessageID != (saga.ID{0, 3, 1}) {
 		t.Errorf("%+v", left)
 	}
 	if _, err := s.store.UndoJob(t.Context(), s.pool, number); err == nil ||
 		!strings.Contains(err.Error(), "has changed") {
 		t.Errorf("undone: %v", err)
+	}
+}
+
+// losing is a pool that loses the first letter before it is asked for by its number.
+type losing struct {
+	*pgxpool.Pool
+	lose func()
+}
+
+func (l losing) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	if len(args) == 2 && args[1] == int64(1) { // and how it is planned
+		l.lose()
+	}
+	return l.Pool.Query(ctx, sql, args...)
+}
+
+// A letter that somebody ends while a preview is made is left out of it.
+func TestPreviewLeavesOutWhatIsGone(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, numbered(3, "orders")...)
+	pool := losing{s.pool, func() { s.exec("DELETE FROM :schema.dead_letter WHERE id = 1") }}
+	shown, err := s.store.Preview(t.Context(), pool, replacing{s.op}, deadletter.Filter{}, []byte(`{}`))
+	if err != nil || len(shown) != 2 || shown[0].Letter.Number != 2 {
+		t.Errorf("%+v, %v", shown, err)
 	}
 }
