@@ -60,7 +60,12 @@ func TestIngestTakesEachIDOnce(t *testing.T) {
 		arrival("", "4"))); got != "repeated accepted accepted" {
 		t.Error(got)
 	}
-	w.want(5, `SELECT count(*) FROM `+w.queue("notes"))
+	m := arrival("no uuid either", "5")
+	m.Header = map[string]string{"who": "me"}
+	if got := states(w.arrive("notes", m)); got != "accepted" || len(m.Header) != 1 {
+		t.Errorf("%s, and the caller's headers are %v", got, m.Header)
+	}
+	w.want(6, `SELECT count(*) FROM `+w.queue("notes"))
 	w.want(1, `SELECT count(*) FROM `+w.queue("notes")+` WHERE id = '`+first+`' AND body = '1'`)
 	w.want(1, `SELECT count(*) FROM `+w.queue("notes")+
 		` WHERE convert_from(header, 'UTF8')::json ->> 'watermill-uuid' = 'no uuid'`)

@@ -343,36 +343,47 @@ func TestRelayDrains(t *testing.T) {
 	}
 }
 
-// A lease that is lost while a shutdown waits for forward ends that long before Drain: others may be relaying.
-func TestRelayThatIsLostInItsDrain(t *testing.T) {
-	w := newWorld(t, bus.Options{})
-	w.installRelay()
-	stand, cause := newGate(t), make(chan error, 1)
-	o := soonRelayed()
-	o.Drain = time.Hour
-	r := w.relay(w.bus, o, func(ctx context.Context, m []*saga.Delivery) []error {
-		stand.pass()
-		<-ctx.Done()
-		cause <- context.Cause(ctx)
-		return slices.Repeat([]error{context.Cause(ctx)}, len(m))
-	})
-	w.sendCrossed(2)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	await(w, "forward runs", stand.came)
-	cancel()
-	stand.open()
-	w.exec(`UPDATE edda.lease SET epoch = epoch + 1, holder = 'another', expires = clock_timestamp() + interval '1 h'
-		WHERE name = 'relay/border'`)
-	if err := await(w, "forward is cancelled", cause); !errors.Is(err, lease.ErrLost) {
-		t.Errorf("the cause is %v, want %v", err, lease.ErrLost)
+// A lease that is lost ends forward long before Drain: at once, or, while a shutdown waits for forward, when the lease
+// is not trusted any more. Others may be relaying.
+func TestRelayThatIsLostCancelsForward(t *testing.T) {
+	for name, c := range map[string]struct {
+		lease    time.Duration
+		shutdown bool
+	}{"at work": {time.Hour, false}, "in its drain": {2 * time.Second, true}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.installRelay()
+			stand, cause := newGate(t), make(chan error, 1)
+			o := soonRelayed()
+			o.Lease, o.Drain = c.lease, time.Hour
+			r := w.relay(w.bus, o, func(ctx context.Context, m []*saga.Delivery) []error {
+				stand.pass()
+				<-ctx.Done()
+				cause <- context.Cause(ctx)
+				return slices.Repeat([]error{context.Cause(ctx)}, len(m))
+			})
+			w.sendCrossed(2)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { ended <- r.Run(ctx) }()
+			await(w, "forward runs", stand.came)
+			if c.shutdown {
+				cancel()
+			}
+			stand.open()
+			w.exec(`UPDATE edda.lease SET epoch = epoch + 1, holder = 'another',
+				expires = clock_timestamp() + interval '1 h' WHERE name = 'relay/border'`)
+			if err := await(w, "forward is cancelled", cause); !errors.Is(err, lease.ErrLost) {
+				t.Errorf("the cause is %v, want %v", err, lease.ErrLost)
+			}
+			cancel()
+			if err := await(w, "Run returns", ended); err != nil {
+				t.Errorf("Run returned %v", err)
+			}
+			w.want(2, `SELECT count(*) FROM `+w.queue("border"))
+		})
 	}
-	if err := await(w, "Run returns", ended); err != nil {
-		t.Errorf("Run returned %v", err)
-	}
-	w.want(2, `SELECT count(*) FROM `+w.queue("border"))
 }
 
 // The message of a manifest's run ends the run when it is relayed, and a run that is over is not relayed.

@@ -42,8 +42,11 @@ func TestRelayObeysRetryAfter(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			w.installRelay()
 			var tried []time.Time
-			a := &abroad{refuse: func(*saga.Delivery) error {
-				if tried = append(tried, time.Now()); len(tried) > 1 {
+			a := &abroad{refuse: func(d *saga.Delivery) error {
+				if tried = append(tried, time.Now()); d.Info.Attempt != len(tried) {
+					t.Errorf("attempt %d is called attempt %d", len(tried), d.Info.Attempt)
+				}
+				if len(tried) > 1 {
 					return nil
 				}
 				return saga.RetryAfter(c.after, errNo)
