@@ -3,7 +3,9 @@ package eddaui_test
 import (
 	"fmt"
 	"html"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"time"
@@ -130,7 +132,20 @@ func longFile(st *stage) {
 	if got := st.post(path, agreed); got.status != http.StatusOK || strings.Count(got.body, "\n") != 2 {
 		st.t.Errorf("a file is %d: %s", got.status, got.body)
 	}
+	defer func() {
+		if v := recover(); v != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
+			st.t.Errorf("a file that a browser does not take ends with %v", v)
+		}
+	}()
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(agreed.Encode())).WithContext(st.t.Context())
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	st.ui.ServeHTTP(deafBrowser{httptest.NewRecorder()}, r)
 }
+
+// deafBrowser takes nothing of an answer.
+type deafBrowser struct{ *httptest.ResponseRecorder }
+
+func (deafBrowser) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func free(st *stage, lock pgx.Tx) {
 	st.t.Helper()

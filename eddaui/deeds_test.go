@@ -3,7 +3,6 @@ package eddaui_test
 import (
 	"fmt"
 	"net/url"
-	"time"
 
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
@@ -229,7 +228,6 @@ func (st *stage) deedsOfInstances() map[string]func() deed {
 				is: "SELECT coalesce((SELECT " + is + " FROM :schema.saga WHERE key = '" + key + "'), true)"}
 		}
 	}
-	at := time.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339)
 	const due = "(timeouts->0->>'due')::timestamptz"
 	return map[string]func() deed{
 		"saga.send": func() deed {
@@ -246,8 +244,8 @@ func (st *stage) deedsOfInstances() map[string]func() deed {
 		"saga.end": instance("end", "2026-0014", "1", "saga.end", "false", "version", ""),
 		"timeout.fire": instance("timeout/fire", "2026-0015", "1", "timeout.fire", due+" <= now()", "name",
 			"payment"),
-		"timeout.move": instance("timeout/move", "2026-0016", "", "timeout.move", due+" = '"+at+"'", "name",
-			"payment", "at", at),
+		"timeout.move": instance("timeout/move", "2026-0016", "", "timeout.move",
+			due+" - now() BETWEEN interval '47 hours' AND interval '48 hours'", "name", "payment", "at", "48h"),
 		"timeout.cancel": instance("timeout/cancel", "2026-0011", "1", "timeout.cancel",
 			"timeouts IS NULL OR jsonb_array_length(timeouts::jsonb) = 0", "name", "payment"),
 	}

@@ -50,6 +50,7 @@ func TestPagesOfAShop(t *testing.T) {
 	t.Run("are graphs for Mermaid", func(t *testing.T) { asMermaid(t, all, shop) })
 	t.Run("find what there is", func(t *testing.T) { finds(t, all, shop) })
 	t.Run("need the rights of a reader", func(t *testing.T) { asReader(t, pool, schema) })
+	t.Run("show a life under its own key", func(t *testing.T) { ownLives(t, all) })
 	t.Run("follow what happens", func(t *testing.T) { follows(t, all, shop) })
 }
 
@@ -223,6 +224,20 @@ func finds(t *testing.T, s *site, shop *world.Shop) {
 		a := s.with(t).do(http.MethodGet, "/find?q="+url.QueryEscape(query))
 		if got := strings.TrimPrefix(a.url.RequestURI(), prefix); a.status != http.StatusOK || got != want {
 			t.Errorf("finding %q leads to %s with %d, want %s", query, got, a.status, want)
+		}
+	}
+}
+
+// The id of a life leads nowhere under another key.
+func ownLives(t *testing.T, s *site) {
+	var id string
+	if err := s.pool.QueryRow(t.Context(), "SELECT iid::text FROM "+s.schema+".saga WHERE key = '2026-0012'").Scan(
+		&id); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]int{"2026-0012": http.StatusOK, "2026-0013": http.StatusNotFound} {
+		if a := s.with(t).do(http.MethodGet, "/sagas/order/"+key+"?life="+id); a.status != want {
+			t.Errorf("the life of 2026-0012 under %s is %d, want %d", key, a.status, want)
 		}
 	}
 }

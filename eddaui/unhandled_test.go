@@ -26,6 +26,8 @@ func TestPagesSayThatNobodyHandlesAKind(t *testing.T) {
 			SELECT now() + interval '30 seconds', gen_random_uuid(), $2, '{}', '{}', now(), $3
 			FROM generate_series(1, $1)`, n, kind, kind+": "+bus.ErrUnknownKind.Error())
 	}
+	pgtest.Exec(t, pool, `INSERT INTO `+schema+`.session (id, host, pid, queues, expires, locked, ended, died)
+		VALUES (gen_random_uuid(), 'a host', 7, '{1}', now(), false, now(), true)`)
 	s := serve(t, pool, schema, eddaui.Options{})
 	for _, c := range []struct {
 		n          int
@@ -36,8 +38,9 @@ func TestPagesSayThatNobodyHandlesAKind(t *testing.T) {
 	} {
 		put(c.n, c.kind)
 		for _, path := range []string{"/", "/endpoints/bricks"} {
-			if body := s.get(path); !strings.Contains(body, c.want) || strings.Contains(body, "Nothing is wrong") ||
-				strings.Contains(body, "Nothing needs you") {
+			if body := s.get(path); !strings.Contains(body, c.want) ||
+				!strings.Contains(body, "no process runs it, and ") ||
+				strings.Contains(body, "Nothing is wrong") || strings.Contains(body, "Nothing needs you") {
 				t.Errorf("%s does not say %q:\n%s", path, c.want, mainOf(body))
 			}
 		}

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 )
@@ -129,3 +131,16 @@ type start struct {
 }
 
 func (start) Kind() string { return "order.start" }
+
+func TestNextTimeoutIsTheEarliest(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	var pending []saga.Pending
+	for _, hours := range []int{2, 1, 3} {
+		pending = append(pending, saga.Pending{Due: now.Add(time.Duration(hours) * time.Hour)})
+	}
+	rows := instanceRows([]persistence.Listed{{Instance: saga.Instance{Pending: pending}}})
+	if got := rows[0].Next; !got.Equal(pending[1].Due) || rows[0].Timeouts != 3 {
+		t.Errorf("of %d timeouts the next is in %v, want in an hour", rows[0].Timeouts, got.Sub(now))
+	}
+}
