@@ -42,6 +42,14 @@ func TestAProcessHearsWhileAnEarlierConnectionHasItsLock(t *testing.T) {
 				took <- err
 			}()
 			pgtest.AwaitBlocked(t, w.owner, earlier)
+			w.exec(`CREATE SEQUENCE edda.written; CREATE TABLE edda.unlocked (); GRANT ALL ON SEQUENCE edda.written
+				TO PUBLIC; GRANT ALL ON edda.unlocked TO PUBLIC`)
+			w.exec(`CREATE FUNCTION edda.unlock() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
+				IF OLD.locked AND NOT NEW.locked THEN
+					IF nextval('edda.written') <= 2 THEN RAISE EXCEPTION 'not now'; END IF;
+					INSERT INTO edda.unlocked DEFAULT VALUES;
+				END IF; RETURN NULL; END$$`)
+			w.exec(`CREATE TRIGGER unlock AFTER UPDATE ON edda.session FOR EACH ROW EXECUTE FUNCTION edda.unlock()`)
 			w.exec(`SELECT pg_terminate_backend(p) FROM unnest(pg_blocking_pids($1)) p`, int32(earlier.PgConn().PID()))
 			if err := await(w, "the earlier connection has the lock", took); err != nil {
 				t.Fatal(err)
@@ -49,6 +57,7 @@ func TestAProcessHearsWhileAnEarlierConnectionHasItsLock(t *testing.T) {
 			w.untilWithin(pgdev.Patience(5*time.Second), "the log says so", func() bool {
 				return strings.Contains(log.String(), "edda: an earlier connection of this process holds the lock")
 			})
+			w.want(1, `SELECT count(*) FROM edda.unlocked`) // before that connection ended: else the process looks dead
 			if _, err := elsewhere.Send(t.Context(), turn{Key: "a"}); err != nil {
 				t.Fatal(err)
 			}

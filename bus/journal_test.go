@@ -70,7 +70,7 @@ func TestBatchOfALivingServerProcessIsNoDeath(t *testing.T) {
 			w.suspected(1)
 			w.died("1 second")
 			w.exec(`INSERT INTO edda.suspect (queue, due, id, deaths, alone)
-				SELECT q.id, m.due, m.id, 1, 1 FROM edda.queue q, ` + w.queue("poisoned") +
+				SELECT q.id, m.due, m.id, 3, 1 FROM edda.queue q, ` + w.queue("poisoned") +
 				` m WHERE q.endpoint = 'poisoned'`)
 			conn, err := pgx.Connect(t.Context(), pgdev.DSN(t))
 			if err != nil {
@@ -96,7 +96,7 @@ func TestBatchOfALivingServerProcessIsNoDeath(t *testing.T) {
 			} else {
 				defer conn.Close(t.Context())
 			}
-			w.takes(bus.EndpointOptions{MaxCrashes: 3})
+			w.takes(bus.EndpointOptions{})
 			w.untilEmpty("poisoned")
 			if dead := w.deadOfProcess() == 1; dead != gone {
 				t.Errorf("the message is blamed: %v", dead)

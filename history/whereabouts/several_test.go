@@ -58,8 +58,8 @@ func TestProcessesAreThoseThatRunEndpoints(t *testing.T) {
 	}
 	runs := func() bool { return p.Lives && slices.Equal(p.Endpoints, []string{"cards"}) }
 	w.until("the process runs cards", is(runs))
-	if host, _ := os.Hostname(); p.Host != host || p.PID != os.Getpid() || p.Started.IsZero() || p.Renewed.IsZero() ||
-		!p.Ended.IsZero() || p.Died {
+	if host, _ := os.Hostname(); p.Host != host || p.PID != os.Getpid() || p.Started.IsZero() ||
+		p.Renewed.Before(p.Started) || !p.Ended.IsZero() || p.Died {
 		t.Errorf("the process is %+v", p)
 	}
 	stop()
