@@ -258,8 +258,6 @@ WHERE m.id = ANY (ARRAY(
         WHERE o.orphaned_at <= $1::timestamptz
           AND NOT EXISTS (SELECT FROM :schema.run r WHERE r.manifest_id = o.id)
         ORDER BY o.orphaned_at, o.id LIMIT $2 FOR UPDATE SKIP LOCKED))
-  AND m.orphaned_at <= $1::timestamptz
-  AND NOT EXISTS (SELECT FROM :schema.run r WHERE r.manifest_id = m.id)
 RETURNING m.name;
 
 -- name: bury_programs
