@@ -123,6 +123,41 @@ func TestWhatCannotBeSentGoesAloneAndDies(t *testing.T) {
 }
 
 // A Sender that breaks the transaction: the others are sent again, each once.
+// A dispatch sets the count of refusals to 0: the Sender may refuse each attempt equally often.
+func TestRefusalsAreCountedInARow(t *testing.T) {
+	w := loopsOpen(t)
+	w.hourlies(1)
+	w.exec("UPDATE :schema.manifest SET retries = 1, retry_delay = '0'")
+	refuses := true
+	w.sender.before = func(context.Context, saga.Message, saga.Fire) error {
+		if refuses {
+			return errRefused
+		}
+		return nil
+	}
+	s := w.scheduler(func(o *Options) { o.MaxDispatchAttempts = 2 })
+	w.cycle(s)
+	refused := func(want string) {
+		t.Helper()
+		refuses = true
+		w.await("the Sender has refused it", func() bool {
+			if _, err := s.dispatcher.pass(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return w.text("SELECT (error <> '')::text FROM :schema.run") == "true"
+		})
+		if got := w.text("SELECT state || ' ' || attempt || ' ' || refused FROM :schema.run"); got != want {
+			t.Errorf("the run is %s, want %s", got, want)
+		}
+	}
+	refused("waiting 0 1")
+	refuses = false
+	w.drain(s)
+	w.end("m1", "failed")
+	w.exec("UPDATE :schema.run SET error = ''")
+	refused("waiting 1 1")
+}
+
 func TestBrokenTransactionIsNobodyElsesTrouble(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(5)
@@ -509,6 +544,16 @@ func TestRunsThatCannotBeEndedStopNoManifest(t *testing.T) {
 	}
 	if !book.has("runs that took too long were not ended") || !book.has("no run ends here") {
 		t.Error("nothing is said of it at Warn")
+	}
+	// A reconciliation says which of its steps failed, and takes the later ones.
+	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, live, orphaned_at)
+		VALUES ('orphan', '{}', 'ping', '', false, now() - interval '31 days')`)
+	if err := s.sweeper.sweep(t.Context(), w.term(s, "a")); err == nil ||
+		!strings.HasPrefix(err.Error(), "end runs that took too long: ") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("the reconciliation returned %v, want the fault of one step", err)
+	}
+	if n := w.count("SELECT count(*) FROM :schema.manifest WHERE name = 'orphan'"); n > 0 {
+		t.Error("the orphan is still there: a later step was not taken")
 	}
 	w.exec("DROP TRIGGER refuse ON :schema.run")
 	if c := w.cycle(s); c.reaped != 1 {

@@ -236,6 +236,20 @@ func TestServerRunsAllItsLoops(t *testing.T) {
 	}
 }
 
+// Each dispatcher has a connection, and the other loops share one more.
+func TestPoolHasAConnectionToSpare(t *testing.T) {
+	w := loopsOpen(t)
+	config := w.pool.Config()
+	config.MaxConns = 3
+	pool := w.poolOf(config)
+	for dispatchers, fits := range map[int]bool{2: true, 3: false} {
+		s := w.schedulerOver(pool, func(o *Options) { o.MaxConcurrentDispatch, o.PollOnly = dispatchers, true })
+		if err := s.Check(t.Context()); (err == nil) != fits {
+			t.Errorf("%d dispatchers and a pool of 3 connections: %v", dispatchers, err)
+		}
+	}
+}
+
 func TestAManifestIsPassedOverForAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

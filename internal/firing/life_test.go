@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -266,6 +267,11 @@ func TestReleasesAreForgotten(t *testing.T) {
 	}
 	if n := w.count("SELECT count(*) FROM :schema.manifest_program"); n != 1 {
 		t.Errorf("%d programs are left, want the one that runs", n)
+	}
+	all, err := Releases(t.Context(), w.owner, w.schema, "shop")
+	decides := slices.IndexFunc(all, func(r Release) bool { return r.Decides })
+	if err != nil || decides < 1 || len(all[decides].Programs) != 1 {
+		t.Errorf("%d of %d releases decides (%v), want r2, which alone has a program", decides, len(all), err)
 	}
 }
 

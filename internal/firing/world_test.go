@@ -177,12 +177,16 @@ func (w *loopsWorld) cycle(s *Engine) cycle {
 // drain dispatches until there is nothing queued or waiting that is ready.
 func (w *loopsWorld) drain(s *Engine) {
 	w.t.Helper()
-	for w.count("SELECT count(*) FROM :schema.run WHERE state = 'queued' OR state = 'waiting' AND ready <= "+
-		"clock_timestamp()") > 0 {
+	w.await("every run is dispatched", func() bool {
+		if w.count("SELECT count(*) FROM :schema.run WHERE state = 'queued' OR state = 'waiting' AND ready <= "+
+			"clock_timestamp()") == 0 {
+			return true
+		}
 		if _, err := s.dispatcher.pass(w.t.Context()); err != nil {
 			w.t.Fatal(err)
 		}
-	}
+		return false
+	})
 }
 
 // end is what the bus does when a handler has ended.

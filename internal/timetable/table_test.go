@@ -1,11 +1,13 @@
 package timetable_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/runs"
 	"github.com/edda-go/edda/internal/timetable"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -32,5 +34,34 @@ func TestEndsThatNobodyAskedForAreTold(t *testing.T) {
 		"edda: due times of a manifest passed without a run[manifest slow]"}
 	if !slices.Equal(told, want) {
 		t.Errorf("%q, want %q", told, want)
+	}
+}
+
+// A message that is sent sets the count of refusals to 0, as on a server.
+func TestRefusalsAreCountedInARow(t *testing.T) {
+	t.Parallel()
+	table, err := timetable.New(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), scheduler.Manifest{Name: "m",
+		When: scheduler.OnDemand(), Message: saga.Raw{Name: "m"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusals, attempts := 0, []int(nil)
+	table.Send = func(f timetable.Firing) (saga.ID, error) {
+		if refusals++; refusals <= 4 {
+			return saga.ID{}, errors.New("refused")
+		}
+		refusals, attempts = 0, append(attempts, f.Attempt)
+		table.End(&f.Fire, runs.Failed, "no")
+		return saga.ID{1}, nil
+	}
+	if _, err := table.Trigger("m", nil, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	for range 120 {
+		table.Cycle()
+		table.Now = table.Now.Add(time.Minute)
+	}
+	if !slices.Equal(attempts, []int{1, 2, 3, 4}) {
+		t.Errorf("attempts %v were sent, want the first and three retries", attempts)
 	}
 }
