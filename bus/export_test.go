@@ -73,3 +73,19 @@ func QueueSQL(b *Bus, kind, endpoint, name string) (string, error) {
 	}
 	return q.SQL(name), nil
 }
+
+// SlotsAfterMissed reports whether an endpoint that runs looks for a free slot of its limit after notifications may
+// have been lost.
+func SlotsAfterMissed(e *Endpoint) bool {
+	looks := func() bool {
+		select {
+		case <-e.permits.changed:
+			return true
+		default:
+			return false
+		}
+	}
+	looks()
+	e.bus.hub.Missed()
+	return looks()
+}

@@ -308,6 +308,7 @@ func TestManyCommandsAtOnce(t *testing.T) {
 				{Message: told{Sum: 2}, Options: []saga.SendOption{saga.Delay(time.Hour)}},
 				{Message: told{Sum: 3}, Options: []saga.SendOption{saga.WithID(id)}},
 				{Message: told{Sum: 4}, Options: []saga.SendOption{saga.WithHeader("who", "me")}},
+				{Message: told{Sum: 5}, Options: []saga.SendOption{saga.At(time.Now().Add(2 * time.Hour))}},
 				{Message: told{Sum: 3}, Options: []saga.SendOption{saga.WithID(id)}},
 			}
 			tx := w.begin()
@@ -322,8 +323,8 @@ func TestManyCommandsAtOnce(t *testing.T) {
 				}
 			}
 			w.want(1, `SELECT count(*) FROM `+w.queue("one")+` WHERE id = $1::text::uuid`, sent[0].ID.String())
-			// what needs a statement of its own comes behind, and the delayed one last
-			for n, at := range []int{1, 4, 3, 2} {
+			// what needs a statement of its own comes behind, and what is due later last
+			for n, at := range []int{1, 4, 3, 2, 5} {
 				w.want(1, `SELECT count(*) FROM (SELECT id FROM `+w.queue("listener")+` ORDER BY due LIMIT 1 OFFSET `+
 					fmt.Sprint(n)+`) q WHERE q.id = $1::text::uuid`, sent[at].ID.String())
 			}
@@ -338,7 +339,7 @@ func TestManyCommandsAtOnce(t *testing.T) {
 				}
 				_ = tx.Rollback(t.Context())
 			}
-			w.want(4, `SELECT count(*) FROM `+w.queue("listener"))
+			w.want(5, `SELECT count(*) FROM `+w.queue("listener"))
 			if sent, err := w.bus.SendAllTx(t.Context(), nil, nil); err != nil || sent != nil {
 				t.Errorf("of nothing: %v %v", sent, err)
 			}
