@@ -131,6 +131,22 @@ func TestMessagesOfAnInstanceMeetInItsPartition(t *testing.T) {
 	}
 }
 
+// The distributor wakes the partition that it moves a message to. Workers poll once an hour.
+func TestMovedMessageWakesItsPartition(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	o := soon(1)
+	o.Endpoint.Poll = time.Hour
+	done := make(chan int, 10)
+	part := bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m turn) error { done <- m.N; return nil },
+		bus.KeyedBy(func(m turn) string { return m.Key }))
+	w.installPartitioned("turns", o, part)
+	w.runPartitioned(w.partitioned(w.bus, "turns", o, part))
+	for n := range 5 { // the first look of each may find the first ones
+		w.send(turn{Key: "k", N: n})
+		await(w, "the handler", done)
+	}
+}
+
 // Sagas that were started in a plain endpoint go on in partitions; then the number of partitions changes, and timeouts
 // that wait meanwhile fire in the partition that their key has by then.
 func TestNumberOfPartitionsChanges(t *testing.T) {

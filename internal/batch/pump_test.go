@@ -229,9 +229,11 @@ func TestAHaltedPumpBeginsNothingAndTellsWhenItIsQuiet(t *testing.T) {
 		}
 		p.halt(false)
 		first, second := p.begin(queue.Position{}), p.begin(queue.Position{})
+		p.begin(queue.Position{})
 		first.alone = true
 		quiet := p.halt(true)
 		p.taken(first, 1, queue.Position{})
+		p.refused() // the third had no permit
 		select {
 		case <-quiet:
 			t.Error("quiet while another is taking")
@@ -241,7 +243,7 @@ func TestAHaltedPumpBeginsNothingAndTellsWhenItIsQuiet(t *testing.T) {
 		select {
 		case <-quiet:
 		default:
-			t.Error("both takes have ended, the one of a single suspect too, and it is not quiet")
+			t.Error("all takes have ended, that of one suspect and the one without a permit too, and it is not quiet")
 		}
 	})
 }
