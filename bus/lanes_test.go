@@ -305,3 +305,23 @@ func TestAFinishOfUnknownOutcomeDoesNotLeaveItsLane(t *testing.T) {
 	w.send(turn{Key: "k", N: 2})
 	w.wantTurns(s, 1, 3, true)
 }
+
+// A dead process had also claimed a message whose key cannot be read, so that it has no lane. The revival of a lane
+// does not touch that message.
+func TestRevivalParksNothingOfOtherLanes(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	s := newTurns()
+	e, queue := w.preparedTurns(s, bus.EndpointOptions{Ordered: bus.Strict, Lease: time.Hour}, 1, 3)
+	w.raw("turn.take", `{`, `{}`, "turns")
+	w.deadHands(queue, "key-0", 3, `clock_timestamp()`)
+	w.exec(`UPDATE ` + w.queue("turns") + ` SET was_due = due, due = clock_timestamp() + interval '1 hour', claim = 1,
+		owner = (SELECT session FROM edda.lane) WHERE body = '{'`)
+	w.run(e)
+	w.until("the turns are taken", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.seen["key-0"]) == 3
+	})
+	w.want(1, `SELECT count(*) FROM `+w.queue("turns")+` WHERE owner IS NOT NULL AND body = '{'`)
+	w.want(0, `SELECT count(*) FROM edda.parked WHERE key = ''`)
+}

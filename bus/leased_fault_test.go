@@ -126,3 +126,26 @@ func TestExtensionOfUnknownOutcome(t *testing.T) {
 		})
 	}
 }
+
+// The reply to the COMMIT of a finish is lost. The next try finds no message, and reports no lost claim.
+func TestFinishOfUnknownOutcomeLosesNoClaim(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	keep(w)
+	g := newGate(t)
+	process, proxy := w.proxied()
+	stop := w.startOn(process, "callers", bus.EndpointOptions{Lease: time.Minute, Poll: time.Minute},
+		bus.Handle(func(ctx *bus.Context, m call) error {
+			g.pass()
+			ctx.Send(called(m))
+			return nil
+		}))
+	w.send(call{})
+	await(w, "the handler", g.came)
+	proxy.Set(faultproxy.Fault{Statement: "commit", N: 1, Do: faultproxy.DropReply})
+	g.open()
+	w.wantKeptOnce(1)
+	stop()
+	if lost := eventsOf[bus.ClaimLost](w); len(lost) != 0 || len(proxy.Fired()) != 1 {
+		t.Errorf("%d claims were lost, after %v", len(lost), proxy.Fired())
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -203,6 +204,32 @@ func TestLanesOfTheDeadAreTakenOver(t *testing.T) {
 	w.wantTurns(s, 1, 4, true)
 }
 
+// A process that stops gives back the messages that wait in its lanes. Their leases end in an hour.
+func TestStopGivesBackWhatWaitsInLanes(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	s, g := newTurns(), newGate(t)
+	o := bus.EndpointOptions{Ordered: bus.Strict, Lease: time.Hour, Poll: 20 * time.Millisecond}
+	e, _ := w.preparedTurns(s, o, 1, 5)
+	stopping := w.endpoint("turns", o, bus.Handle(func(ctx *bus.Context, m turn) error {
+		g.pass()
+		return s.handle(ctx, m)
+	}, bus.KeyedBy(func(m turn) string { return m.Key })))
+	stop := w.run(stopping)
+	await(w, "the first turn", g.came)
+	w.until("all are claimed", func() bool {
+		return w.count("SELECT count(*) FROM "+w.queue("turns")+" WHERE owner IS NOT NULL") == 5
+	})
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); stop() }()
+	w.until("the others are given back or parked", func() bool {
+		return w.count("SELECT count(*) FROM "+w.queue("turns")+" WHERE owner IS NOT NULL") == 1
+	})
+	g.open()
+	<-stopped
+	w.run(e)
+	w.wantTurns(s, 1, 5, true)
+}
+
 func TestParkedAloneAreNotForgotten(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
@@ -245,7 +272,10 @@ func TestOrderIsCheckedAtOnce(t *testing.T) {
 		t.Error("a limit of an ordered endpoint was accepted")
 	}
 	w.start("turns", bus.EndpointOptions{Ordered: bus.Strict}, bus.Handle(handler, key))
-	w.send(turn{Key: ""})
+	for _, bytes := range []int{0, 512, 513} {
+		w.send(turn{Key: strings.Repeat("k", bytes)})
+	}
 	w.untilEmpty("turns")
-	w.want(1, "SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent' AND error LIKE '%key has 0 bytes%'")
+	w.wantText("0, 513", "SELECT string_agg(substring(error FROM 'key has (.*) bytes'), ', ' ORDER BY length(body)) "+
+		"FROM edda.dead_letter WHERE reason = 'permanent'")
 }

@@ -149,6 +149,21 @@ func TestSlotOfAnotherEndsNothing(t *testing.T) {
 	}
 }
 
+// A claim is lost, and its handler had a slot. The slot is free when the process stops, not when the lease ends.
+func TestRunGivesBackTheSlotsOfLostClaims(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	g := newGate(t)
+	stop := w.start("callers", bus.EndpointOptions{ClusterConcurrency: 1, Lease: time.Hour},
+		bus.Handle(func(*bus.Context, call) error { g.pass(); return nil }))
+	w.send(call{})
+	await(w, "the handler", g.came)
+	w.exec("UPDATE " + w.queue("callers") + " SET claim = claim + 1")
+	g.open()
+	untilTold[bus.ClaimLost](w, 1)
+	stop()
+	w.want(0, "SELECT count(*) FROM edda.slot WHERE holder IS NOT NULL")
+}
+
 func TestSlotIsKeptWhileTheHandlerRuns(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
