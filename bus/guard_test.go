@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -172,6 +174,37 @@ func TestInstanceThatLostIsLocked(t *testing.T) {
 
 // A step failed, was repeated at once, and then lost its instance. The failure was of a step that did not count, and
 // cost the message an attempt all the same.
+// A policy pauses the endpoint because of a failed step. When the save of that step is lost, the endpoint is not
+// paused.
+func TestFailureOfALostStepPausesNothing(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state)
+		VALUES (gen_random_uuid(), 'tally', 'a', 1, 1, '{"Sum":0}')`)
+	calls := 0 // of a, all of one worker
+	unlucky := bus.Use(func(next bus.Handler) bus.Handler {
+		return func(ctx context.Context, d *saga.Delivery) error {
+			if bytes.Contains(d.Body, []byte(`"b"`)) {
+				return next(ctx, d)
+			}
+			if calls++; calls > 1 {
+				return next(ctx, d)
+			}
+			_, err := w.pool.Exec(ctx, w.sql(`UPDATE edda.saga SET version = version + 1 WHERE key = 'a'`))
+			return errors.Join(errNo, err)
+		}
+	})
+	def := bus.Saga(tallies(saga.Optimistic, nil))
+	w.install("tallies", def)
+	w.send(add{Key: "b", N: 2})
+	w.send(add{Key: "a", N: 1})
+	w.start("tallies", bus.EndpointOptions{Concurrency: 1,
+		Policy: recoverability.Always(recoverability.PauseEndpoint("a step failed"))}, def, unlucky)
+	w.untilEmpty("tallies")
+	w.want(3, `SELECT sum((state ->> 'Sum')::int) FROM edda.saga`)
+	w.want(0, `SELECT count(*) FROM edda.endpoint_setting WHERE paused_at IS NOT NULL`)
+}
+
 func TestFailureOfALostStepIsNoAttempt(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()

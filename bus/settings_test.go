@@ -378,7 +378,7 @@ func TestConflictPolicyDecidesWhenTheBudgetIsSpent(t *testing.T) {
 				}
 				return test.decide
 			}
-			w.conflicting("tallies", bus.EndpointOptions{Policy: once, ConflictPolicy: policy})
+			w.conflicting("tallies", bus.EndpointOptions{Policy: once, ConflictPolicy: policy}, "a")
 			w.until("it has ended", func() bool { return w.count(test.ends) == 1 })
 			if name != "dead letter" && name != "counts as failure" && name != "decides nothing" {
 				w.want(0, `SELECT count(*) FROM edda.dead_letter`)
@@ -387,15 +387,31 @@ func TestConflictPolicyDecidesWhenTheBudgetIsSpent(t *testing.T) {
 	}
 }
 
-// conflicting runs a saga whose one instance somebody changes during each step, unless it is locked, and sends it a
-// message that has lost ten saves already.
-func (w *world) conflicting(name string, o bus.EndpointOptions) {
+// A message that lost too many saves fails, but such failures in a row slow no endpoint down.
+func TestConflictsDoNotSlowTheEndpointDown(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.listener()
+	stop := w.conflicting("tallies", bus.EndpointOptions{Policy: once, Concurrency: 1, BatchMax: 1, BreakerFailures: 1,
+		BreakerPause: time.Nanosecond}, "a", "b", "c")
+	w.untilEmpty("tallies")
+	stop()
+	w.want(3, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'conflicts'`)
+	if slowed := eventsOf[bus.Slowed](w); len(slowed) > 0 {
+		t.Errorf("it slowed down: %+v", slowed)
+	}
+}
+
+// conflicting runs a saga whose instances are changed during each step, unless they are locked. It sends a message that
+// has lost ten saves already to the instance of each key.
+func (w *world) conflicting(name string, o bus.EndpointOptions, keys ...string) (stop func()) {
 	w.t.Helper()
 	def := tallies(saga.Optimistic, nil)
-	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state) VALUES (gen_random_uuid(), 'tally',
-		'a', 1, 1, '{"Sum":0}')`)
 	w.install(name, bus.Saga(def))
-	w.send(add{Key: "a", N: 1})
+	for _, key := range keys {
+		w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state)
+			VALUES (gen_random_uuid(), 'tally', $1, 1, 1, '{"Sum":0}')`, key)
+		w.send(add{Key: key, N: 1})
+	}
 	w.exec(`UPDATE ` + w.queue(name) + ` SET conflict = 10`)
 	changing := bus.Use(func(next bus.Handler) bus.Handler {
 		return func(ctx context.Context, d *saga.Delivery) error {
@@ -406,5 +422,5 @@ func (w *world) conflicting(name string, o bus.EndpointOptions) {
 			return next(ctx, d)
 		}
 	})
-	w.start(name, o, bus.Saga(def), changing)
+	return w.start(name, o, bus.Saga(def), changing)
 }

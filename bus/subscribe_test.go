@@ -9,6 +9,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -126,6 +127,37 @@ func TestOldSnapshotDoesNotPublishPastASubscriber(t *testing.T) {
 }
 
 // A batch met a list of subscribers that a neighbour had thrown away, and the process died.
+// A second process installs an endpoint. A step of the first process that sends to it reads the routes again.
+func TestStepSendsToAnEndpointThatWasInstalledSince(t *testing.T) {
+	t.Parallel()
+	for name, part := range map[string]bus.Part{
+		"in a transaction": bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m add) error {
+			ctx.Send(told{Sum: m.N}, saga.To(m.Key))
+			return nil
+		}),
+		"leased": bus.Handle(func(ctx *bus.Context, m add) error {
+			ctx.Send(told{Sum: m.N}, saga.To(m.Key))
+			return nil
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			w.listener()
+			w.start("asks", bus.EndpointOptions{Policy: once}, part)
+			w.send(add{Key: "listener", N: 1})
+			w.until("it has sent", func() bool { return w.rows("listener") == 1 })
+			late, err := bus.NewEndpoint(w.process(pgdev.DSN(t), bus.Options{}), "late", bus.EndpointOptions{},
+				bus.HandleTx(hears))
+			w.must(err)
+			w.makeQueue("late")
+			w.must(late.Install(t.Context()))
+			w.send(add{Key: "late", N: 2})
+			w.untilEmpty("asks")
+			w.want(1, `SELECT count(*) FROM `+w.queue("late"))
+		})
+	}
+}
+
 func TestForgottenRoutesAreReadAgain(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("relay", bus.EndpointOptions{}, relay())

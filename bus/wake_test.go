@@ -45,6 +45,34 @@ func (w *world) listen() (heard func() []uint32) {
 	}
 }
 
+// A step sends two messages to one queue, the later one first. Workers poll once an hour.
+func TestQueueIsWokenForTheFirstOfItsMessages(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	done := make(chan int, 2)
+	w.start("hears", seldom, bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m told) error { done <- m.Sum; return nil }))
+	w.start("sends", seldom, bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, _ add) error {
+		ctx.Send(told{Sum: 2}, saga.Delay(time.Hour))
+		ctx.Send(told{Sum: 1}, saga.Delay(time.Second))
+		return nil
+	}))
+	w.send(told{})
+	await(w, "a first message", done) // after its first look the endpoint is idle
+	w.send(add{})
+	if n := await(w, "the message that is due in a second", done); n != 1 {
+		t.Errorf("message %d, want 1", n)
+	}
+}
+
+// An endpoint that finds no message due reads when the next one is due. Workers poll once an hour.
+func TestDelayedMessageOfBeforeTheStartSetsATimer(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	part := bus.HandleTx(func(*bus.Context, pgx.Tx, told) error { return nil })
+	w.install("hears", part)
+	w.send(told{}, saga.Delay(3*time.Second))
+	w.start("hears", seldom, part)
+	w.untilEmpty("hears")
+}
+
 // A NOTIFY in the caller's transaction makes Postgres commit all such transactions one after another.
 func TestSendTxDoesNotNotifyInTheCallersTransaction(t *testing.T) {
 	t.Parallel()
