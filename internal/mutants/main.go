@@ -36,7 +36,7 @@ func main() {
 	defer stop()
 	s := settings{out: os.Stdout}
 	flag.StringVar(&s.run, "run", "", "try only the mutants whose names match this regular expression")
-	flag.IntVar(&s.jobs, "jobs", runtime.NumCPU(), "try so many mutants at the same time")
+	flag.IntVar(&s.jobs, "jobs", 2*runtime.NumCPU(), "try this many mutants at the same time: most trials wait")
 	flag.StringVar(&s.record, "record", "", "write how each mutant ended into this file, and pass over those that "+
 		"it says were killed by the same tests on the same code")
 	flag.StringVar(&s.page, "page", "", "write the result into this file, as a page; with -record, and without -run")

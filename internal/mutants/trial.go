@@ -152,21 +152,20 @@ func (l laboratory) control(ctx context.Context, jobs int, mutants []mutant) err
 	err := each(ctx, jobs, targets(mutants), func(ctx context.Context, t target) error {
 		patience, begin := testTime*time.Duration(1+len(t.tests)/10), time.Now()
 		output, failure := l.start(ctx, t, patience)
-		if missing := t.missing(output); len(missing) > 0 && ctx.Err() == nil {
-			var again string
-			again, failure = l.start(ctx, target{pkg: t.pkg, tags: t.tags, tests: missing}, patience)
-			output += again
-		}
-		missing := t.missing(output)
-		if len(missing) > 0 && ctx.Err() == nil && l.programs[t.place()] != "" {
-			var alone string
-			alone, failure = l.test(ctx, target{pkg: t.pkg, tags: t.tags, tests: missing}, patience)
-			output += alone
+		var missing []string
+		type attempt = func(context.Context, target, time.Duration, ...string) (string, error)
+		for _, again := range []attempt{l.start, l.test} {
+			if missing = t.missing(output); len(missing) == 0 || ctx.Err() != nil {
+				break
+			}
+			var more string
+			more, failure = again(ctx, target{pkg: t.pkg, tags: t.tags, tests: missing}, patience)
+			output += more
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		theirs := func(name string) bool { return slices.Contains(missing, name) }
 		for _, m := range mutants {
-			theirs := func(name string) bool { return slices.Contains(missing, name) }
 			if m.target.place() == t.place() && slices.ContainsFunc(m.target.tests, theirs) {
 				delete(l.woven, m.name)
 			}

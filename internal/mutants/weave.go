@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -22,20 +21,19 @@ const onVariable = "EDDA_MUTANT"
 // initialised with the text of the mutant that is on.
 type woven struct {
 	root    string
-	files   map[string]*goFile // by path, those that change
-	added   map[string]*added  // by directory: the file that comes to a package
-	mutants map[string]bool    // by name, those that are in it
+	files   map[string]*goFile // those that were read, by path
+	added   map[string]*added  // what comes to packages, by directory
+	mutants map[string]bool    // those that are in it, by name
 }
 
-// goFile is a file of Go and its changes.
+// goFile is a file of Go, and the texts that are inserted into it.
 type goFile struct {
 	path, text string
 	file       *ast.File
 	functions  []bodied        // those that stand in no other
 	rest       string          // the text without bodies and imports
-	imports    []string        // the specifications
 	qualifiers map[string]bool // the names that stand before a dot
-	edits      []edit
+	inserted   map[int]string  // by offset
 }
 
 // bodied is a function with a body.
@@ -44,21 +42,15 @@ type bodied struct {
 	body *ast.BlockStmt
 }
 
-// edit replaces a part of a text.
-type edit struct {
-	from, to int
-	now      string
-}
-
 // added is what a package needs in addition.
 type added struct {
 	pkg       string
 	variables map[string]string // the values of those with embedded files, by name
-	texts     strings.Builder   // cases, one for each mutant of an embedded file
+	texts     string            // cases, one for each mutant of an embedded file
 }
 
-// weave puts mutants into the engine. It leaves those out whose change is not one of bodies of functions, of imports,
-// or of embedded files.
+// weave puts mutants into the engine, except those that change more than bodies of functions, imports and embedded
+// files.
 func weave(root string, mutants []mutant) (*woven, error) {
 	w := &woven{root: root, files: map[string]*goFile{}, added: map[string]*added{}, mutants: map[string]bool{}}
 	for _, m := range mutants {
@@ -66,32 +58,24 @@ func weave(root string, mutants []mutant) (*woven, error) {
 		if err != nil {
 			return nil, err
 		}
-		var changes []func()
+		all := true
 		for name, text := range texts {
-			var change func()
-			if path.Ext(name) == ".go" {
-				change, err = w.code(m.name, name, text)
-			} else {
-				change, err = w.embedded(m, name)
+			put := w.code
+			if path.Ext(name) != ".go" {
+				put = w.embedded
 			}
+			in, err := put(m, name, text)
 			if err != nil {
-				break
+				return nil, err
 			}
-			changes = append(changes, change)
+			all = all && in
 		}
-		if err != nil {
-			continue
+		if all {
+			w.mutants[m.name] = true
 		}
-		for _, change := range changes {
-			change()
-		}
-		w.mutants[m.name] = true
 	}
 	return w, nil
 }
-
-// errAlone is why a mutant is not woven.
-var errAlone = errors.New("it has to be compiled by itself")
 
 func (w *woven) open(name string) (*goFile, error) {
 	if f := w.files[name]; f != nil {
@@ -102,9 +86,7 @@ func (w *woven) open(name string) (*goFile, error) {
 		return nil, err
 	}
 	f, err := parseGo(name, string(text))
-	if err == nil {
-		w.files[name] = f
-	}
+	w.files[name] = f
 	return f, err
 }
 
@@ -121,126 +103,105 @@ func parseGo(name, text string) (*goFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &goFile{path: name, text: text, file: file, qualifiers: map[string]bool{}}
-	var rest strings.Builder
-	end := 0
+	f := &goFile{path: name, text: text, file: file, qualifiers: map[string]bool{}, inserted: map[int]string{}}
+	rest, end := "", 0
 	leave := func(n ast.Node) {
-		rest.WriteString(text[end:f.at(n.Pos())])
+		rest += text[end:f.at(n.Pos())]
 		end = f.at(n.End())
 	}
-	add := func(head *ast.FuncType, body *ast.BlockStmt) {
-		f.functions = append(f.functions, bodied{head, body})
-		leave(body)
-	}
+	within := token.NoPos // the end of a function
 	ast.Inspect(file, func(n ast.Node) bool {
+		var found bodied
 		switch n := n.(type) {
 		case *ast.GenDecl:
 			if n.Tok == token.IMPORT {
 				leave(n)
 			}
 		case *ast.FuncDecl:
-			if n.Body != nil {
-				add(n.Type, n.Body)
-			}
-			return false
+			found = bodied{n.Type, n.Body}
 		case *ast.FuncLit:
-			add(n.Type, n.Body)
-			return false
-		}
-		return true
-	})
-	f.rest = strings.Join(strings.Fields(rest.String()+text[end:]), " ")
-	for _, spec := range file.Imports {
-		f.imports = append(f.imports, f.of(spec))
-	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		if selector, ok := n.(*ast.SelectorExpr); ok {
-			if name, ok := selector.X.(*ast.Ident); ok {
+			found = bodied{n.Type, n.Body}
+		case *ast.SelectorExpr:
+			if name, ok := n.X.(*ast.Ident); ok {
 				f.qualifiers[name.Name] = true
 			}
 		}
+		if found.body != nil && found.body.Pos() > within {
+			f.functions, within = append(f.functions, found), found.body.End()
+			leave(found.body)
+		}
 		return true
 	})
+	f.rest = strings.Join(strings.Fields(rest+text[end:]), " ")
 	return f, nil
 }
 
 func (f *goFile) at(pos token.Pos) int { return int(pos - f.file.FileStart) }
+
 func (f *goFile) of(n ast.Node) string { return f.text[f.at(n.Pos()):f.at(n.End())] }
 
-// code returns how to put the bodies into the file that a mutant changes.
-func (w *woven) code(mutant, name, text string) (func(), error) {
+func (f *goFile) imports(spec string) bool {
+	return slices.ContainsFunc(f.file.Imports, func(s *ast.ImportSpec) bool { return f.of(s) == spec })
+}
+
+// code puts the bodies that a mutant changes into their functions. It reports false when the mutant changes more.
+func (w *woven) code(m mutant, name, text string) (bool, error) {
 	f, err := w.open(name)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	now, err := parseGo(name, text)
-	if err != nil || strings.HasSuffix(name, "_test.go") || f.rest != now.rest || now.importsUnused(f) {
-		return nil, errAlone
+	if err != nil || strings.HasSuffix(name, "_test.go") || f.rest != now.rest || now.recovers(f) {
+		return false, nil
 	}
-	var edits []edit
+	for _, spec := range now.file.Imports {
+		in, known := packageName(spec), f.imports(now.of(spec))
+		if !now.qualifiers[in] && (f.qualifiers[in] || !known) {
+			return false, nil // the mutant alone imports something that it does not use
+		}
+		at, also := f.at(f.file.Name.End()), "; import "+now.of(spec)
+		if !known && !strings.Contains(f.inserted[at]+";", also+";") {
+			f.inserted[at] += also
+		}
+	}
+	w.addedTo(f)
 	for n, changed := range now.functions {
-		body := f.functions[n].body
-		if now.of(changed.body) == f.of(body) {
+		if body := f.functions[n].body; now.of(changed.body) != f.of(body) {
+			f.inserted[f.at(body.Lbrace)+1] += now.branch(m.name, changed)
+		}
+	}
+	return true, nil
+}
+
+// recovers reports whether a function that changes calls recover itself, which works only in a deferred function.
+func (f *goFile) recovers(original *goFile) (found bool) {
+	for n, changed := range f.functions {
+		if f.of(changed.body) == original.of(original.functions[n].body) {
 			continue
 		}
-		if recovers(changed.body) {
-			return nil, errAlone
-		}
-		at := f.at(body.Lbrace) + 1
-		edits = append(edits, edit{at, at, now.branch(mutant, changed)})
+		ast.Inspect(changed.body, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			found = found || ok && f.of(call.Fun) == "recover"
+			_, inner := n.(*ast.FuncLit)
+			return !inner
+		})
 	}
-	for n, spec := range now.imports {
-		if !slices.Contains(f.imports, spec) && !slices.Contains(now.imports[:n], spec) {
-			at := f.at(f.file.Name.End())
-			edits = append(edits, edit{at, at, "; import " + spec})
-		}
-	}
-	return func() {
-		w.addedTo(f)
-		for _, e := range edits {
-			if !slices.Contains(f.edits, e) { // an import that several mutants need
-				f.edits = append(f.edits, e)
-			}
-		}
-	}, nil
-}
-
-// imports of a package that the mutant alone does not use would keep it from being compiled.
-func (f *goFile) importsUnused(original *goFile) bool {
-	return slices.ContainsFunc(f.file.Imports, func(spec *ast.ImportSpec) bool {
-		name := packageName(spec)
-		return !f.qualifiers[name] && (original.qualifiers[name] || !slices.Contains(original.imports, f.of(spec)))
-	})
-}
-
-// recovers reports whether a function calls recover itself, which works only in a function that is deferred.
-func recovers(body *ast.BlockStmt) (found bool) {
-	ast.Inspect(body, func(n ast.Node) bool {
-		if call, ok := n.(*ast.CallExpr); ok {
-			name, ok := call.Fun.(*ast.Ident)
-			found = found || ok && name.Name == "recover"
-		}
-		_, inner := n.(*ast.FuncLit)
-		return !inner
-	})
 	return found
 }
 
-// branch is the statement that runs the body of a mutant. The body is one of a function in it, so that its names and
-// labels are its own, and what the compiler asks of a function it asks of it. The compiler reports faults in it at a
-// place below lineRoot, named after the mutant.
+// branch is the statement that runs the body of a mutant. It is the body of a function in the function, so that it has
+// names and labels of its own, and the compiler asks the same of it as of a function.
 func (f *goFile) branch(mutant string, changed bodied) string {
 	var parameters, arguments []string
 	for _, field := range changed.head.Params.List {
+		dots := ""
+		if _, variadic := field.Type.(*ast.Ellipsis); variadic {
+			dots = "..."
+		}
 		for _, name := range field.Names {
-			if name.Name == "_" {
-				continue
-			}
-			parameters = append(parameters, name.Name+" "+f.of(field.Type))
-			if _, variadic := field.Type.(*ast.Ellipsis); variadic {
-				arguments = append(arguments, name.Name+"...")
-			} else {
-				arguments = append(arguments, name.Name)
+			if name.Name != "_" {
+				parameters = append(parameters, name.Name+" "+f.of(field.Type))
+				arguments = append(arguments, name.Name+dots)
 			}
 		}
 	}
@@ -249,38 +210,40 @@ func (f *goFile) branch(mutant string, changed bodied) string {
 		results, before, after = f.of(changed.head.Results), "return ", ""
 	}
 	return fmt.Sprintf(" if eddaMutant == %q { %sfunc(%s) %s %s%s(%s)%s }; ", mutant, before,
-		strings.Join(parameters, ", "), results, f.line(lineRoot+mutant, changed.body.Lbrace), f.of(changed.body),
+		strings.Join(parameters, ", "), results, f.line(lineRoot+mutant, f.at(changed.body.Lbrace)), f.of(changed.body),
 		strings.Join(arguments, ", "), after)
 }
 
-// lineRoot begins the path that the compiler gives of a line in the body of a mutant.
+// lineRoot begins the path that the compiler reports of a line in the body of a mutant. The mutant's name follows.
 const lineRoot = "/edda-mutant/"
 
-// line makes the compiler take the text that follows for the text at a position, of the file below a directory.
-func (f *goFile) line(below string, pos token.Pos) string {
-	before := f.text[:f.at(pos)]
+// line makes the compiler count the text that follows as the text at an offset, in the file below a directory.
+func (f *goFile) line(below string, at int) string {
+	before := f.text[:at]
 	return fmt.Sprintf("/*line %s:%d:%d*/", path.Join(below, f.path), 1+strings.Count(before, "\n"),
-		len(before)-strings.LastIndex(before, "\n"))
+		at-strings.LastIndex(before, "\n"))
 }
 
-// embedded returns how to make the text of a file that is embedded in a package the one of a mutant.
-func (w *woven) embedded(m mutant, name string) (func(), error) {
+// embedded makes the text of a file that is embedded in a package the one of a mutant. It reports false for a file that
+// is not the only one of a variable's pattern, or in no package above it.
+func (w *woven) embedded(m mutant, name, _ string) (bool, error) {
 	for dir := path.Dir(name); ; dir = path.Dir(dir) {
 		files, err := filepath.Glob(filepath.Join(w.root, dir, "*.go"))
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		for _, place := range files {
 			f, err := w.open(path.Join(dir, filepath.Base(place)))
 			if err != nil {
-				return nil, err
+				return false, err
 			}
 			if variable := f.embeds(strings.TrimPrefix(name, dir+"/")); variable != nil {
-				return func() { w.embed(f, variable, m, name) }, nil
+				w.embed(f, variable, m, name)
+				return true, nil
 			}
 		}
 		if dir == "." {
-			return nil, errAlone
+			return false, nil
 		}
 	}
 }
@@ -303,20 +266,16 @@ func (f *goFile) embeds(name string) *ast.ValueSpec {
 }
 
 func (w *woven) embed(f *goFile, variable *ast.ValueSpec, m mutant, name string) {
-	a := w.addedTo(f)
-	original := variable.Names[0]
-	if a.variables[original.Name] == "" {
-		a.variables[original.Name] = fmt.Sprintf("eddaText(%q, %sEddaEmbedded)", path.Base(name), original.Name)
-		if f.of(variable.Type) == "embed.FS" {
-			a.variables[original.Name] = "eddaFiles{" + original.Name + "EddaEmbedded}"
-		}
-		f.edits = append(f.edits, edit{f.at(original.End()), f.at(original.End()), "EddaEmbedded"})
+	a, original := w.addedTo(f), variable.Names[0].Name
+	a.variables[original] = fmt.Sprintf("eddaText(%q, %sEddaEmbedded)", path.Base(name), original)
+	if f.of(variable.Type) == "embed.FS" {
+		a.variables[original] = "eddaFiles{" + original + "EddaEmbedded}"
 	}
-	_, _ = fmt.Fprintf(&a.texts, "\tcase %q:\n", m.name+" "+path.Base(name))
+	f.inserted[f.at(variable.Names[0].End())] = "EddaEmbedded"
+	a.texts += fmt.Sprintf("\tcase %q:\n", m.name+" "+path.Base(name))
 	for _, h := range m.hunks {
 		if h.file == name {
-			_, _ = fmt.Fprintf(&a.texts, "\ttext = strings.Replace(\"\\n\"+text, %q, %q, 1)[1:]\n", "\n"+h.old,
-				"\n"+h.now)
+			a.texts += fmt.Sprintf("\t\ttext = eddaReplaced(text, %q, %q)\n", h.old, h.now)
 		}
 	}
 }
@@ -325,44 +284,51 @@ func (w *woven) embed(f *goFile, variable *ast.ValueSpec, m mutant, name string)
 func (w *woven) overlay() map[string]string {
 	texts := map[string]string{}
 	for name, f := range w.files {
-		if len(f.edits) > 0 {
-			texts[name] = f.edited(w.root)
+		text, end := "", 0
+		for _, at := range slices.Sorted(maps.Keys(f.inserted)) {
+			text += f.text[end:at] + f.inserted[at] + f.line(w.root, at)
+			end = at
+		}
+		if end > 0 {
+			texts[name] = text + f.text[end:]
 		}
 	}
 	for dir, a := range w.added {
-		texts[path.Join(dir, "edda_mutants.go")] = a.file()
+		text := fmt.Sprintf(addition, a.pkg, onVariable, a.texts)
+		for _, name := range slices.Sorted(maps.Keys(a.variables)) {
+			text += "\nvar " + name + " = " + a.variables[name] + "\n"
+		}
+		texts[path.Join(dir, "edda_mutants.go")] = text
 	}
 	return texts
 }
 
-// edited returns the text with all edits. Between those of a function, lines count as in the original.
-func (f *goFile) edited(root string) string {
-	slices.SortStableFunc(f.edits, func(a, b edit) int { return a.from - b.from })
-	var b strings.Builder
-	end := 0
-	for n, e := range f.edits {
-		b.WriteString(f.text[end:e.from] + e.now)
-		end = e.to
-		if n+1 == len(f.edits) || f.edits[n+1].from > e.from {
-			b.WriteString(f.line(root, f.file.FileStart+token.Pos(e.to)))
-		}
-	}
-	return b.String() + f.text[end:]
+// addition is the file that comes to a package.
+const addition = `package %s
+
+import (
+	"embed"
+	"os"
+	"path"
+	"strings"
+)
+
+var eddaMutant = os.Getenv(%q)
+
+type eddaFiles struct{ embed.FS }
+
+func (f eddaFiles) ReadFile(name string) ([]byte, error) {
+	text, err := f.FS.ReadFile(name)
+	return []byte(eddaText(path.Base(name), string(text))), err
 }
 
-// file returns the text of the file that comes to a package.
-func (a *added) file() string {
-	var b strings.Builder
-	_, _ = fmt.Fprintf(&b, "package %s\n\nimport \"os\"\n\nvar eddaMutant = os.Getenv(%q)\n", a.pkg, onVariable)
-	if len(a.variables) == 0 {
-		return b.String()
-	}
-	text := strings.Replace(b.String(), "\"os\"", "(\n\"embed\"\n\"os\"\n\"path\"\n\"strings\"\n)", 1)
-	text += "\ntype eddaFiles struct{ embed.FS }\n\nfunc (f eddaFiles) ReadFile(name string) ([]byte, error) {\n" +
-		"\ttext, err := f.FS.ReadFile(name)\n\treturn []byte(eddaText(path.Base(name), string(text))), err\n}\n"
-	for _, name := range slices.Sorted(maps.Keys(a.variables)) {
-		text += "\nvar " + name + " = " + a.variables[name] + "\n"
-	}
-	return text + "\nfunc eddaText(name, text string) string {\n\tswitch eddaMutant + \" \" + name {\n" +
-		a.texts.String() + "\t}\n\treturn text\n}\n"
+func eddaReplaced(text, old, now string) string {
+	return strings.Replace("\n"+text, "\n"+old, "\n"+now, 1)[1:]
 }
+
+func eddaText(name, text string) string {
+	switch eddaMutant + " " + name {
+%s	}
+	return text
+}
+`
