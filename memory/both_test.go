@@ -547,6 +547,9 @@ func TestRunsAreChangedAlike(t *testing.T) {
 		s.say("retry of an active run: ended %v, refused %v", errors.Is(err, scheduler.ErrEnded), err != nil)
 		s.say("end: %v, again %v", s.end(left, 1, nil), s.end(left, 1, nil))
 		s.say("another end: not current %v", errors.Is(s.end(left, 1, errors.New("no")), scheduler.ErrNotCurrent))
+		left = s.trigger("left", scheduler.TriggerOptions{})
+		<-fires
+		s.say("end for good: %v, %s", s.end(left, 1, saga.Permanent(errors.New("no"))), s.runOf(left).State)
 		begun := time.Now().Truncate(time.Microsecond) // as a due time has it
 		s.trigger("plain", scheduler.TriggerOptions{Delay: time.Second})
 		s.say("due with its delay: %v", !(<-fires).Due.Before(begun.Add(time.Second)))
@@ -561,6 +564,7 @@ retry beside another: taken true
 retry of an active run: ended false, refused true
 end: <nil>, again <nil>
 another end: not current true
+end for good: <nil>, dead
 due with its delay: true
 priority 99: refused true`
 		s.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -246,6 +247,7 @@ func TestNextAttemptReadsTheMessageAnew(t *testing.T) {
 				saga.Options{}, saga.StartedBy(func(m note) string { return m.Order },
 					func(_ *order, ctx *saga.Context, m note) error {
 						if ctx.Info().Attempt == 1 {
+							told.say("first")
 							return errors.New("not yet")
 						}
 						told.say("handled %s", m.Text)
@@ -254,9 +256,142 @@ func TestNextAttemptReadsTheMessageAnew(t *testing.T) {
 			start(t, b)
 			send(t, b, note{"7", "x"})
 			advance(t, b, time.Hour)
-			if !told.has("handled x") {
+			if !told.has("handled x") || told.has("first") != (name == "spoils") {
 				t.Error(told.sorted())
 			}
 		})
+	}
+}
+
+// Of the messages that had no effect the newest ten thousand are shown, and twice as many are kept at most.
+func TestDiscardedMessagesHaveABound(t *testing.T) {
+	t.Parallel()
+	const shown = 10_000
+	b := newBus(t, nil)
+	on(t, b, "notes", bus.EndpointOptions{Concurrency: 1}, bus.Handle(
+		func(*bus.Context, note) error { return saga.Discard("") }))
+	start(t, b)
+	for range 2*shown + 1 {
+		send(t, b, note{})
+	}
+	advance(t, b, 0)
+	all := b.Discarded()
+	if kept := b.Kept(); len(all) != shown || all[0].Number != shown+2 || kept != shown {
+		t.Errorf("of %d messages %d are kept, and %d shown, the first of them %d", 2*shown+1, kept, len(all),
+			all[0].Number)
+	}
+	send(t, b, note{})
+	advance(t, b, 0)
+	if all, kept := b.Discarded(), b.Kept(); len(all) != shown || all[0].Number != shown+3 || kept != shown+1 {
+		t.Errorf("of one more %d are kept, and %d shown, the first of them %d", kept, len(all), all[0].Number)
+	}
+}
+
+// A second pause, and a second resume, change nothing, and are not told.
+func TestPauseIsToldOnce(t *testing.T) {
+	t.Parallel()
+	var told []string
+	b := newBus(t, func(e bus.Event) {
+		switch e := e.(type) {
+		case bus.Paused:
+			told = append(told, "paused: "+e.Reason)
+		case bus.Resumed:
+			told = append(told, "resumed")
+		}
+	})
+	on(t, b, "notes", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, note) error { return nil }))
+	start(t, b)
+	for _, do := range []func() error{
+		func() error { return b.Pause("notes", "first") }, func() error { return b.Pause("notes", "second") },
+		func() error { return b.Resume("notes") }, func() error { return b.Resume("notes") },
+	} {
+		if err := do(); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := []string{"paused: first", "resumed"}; !slices.Equal(told, want) {
+		t.Errorf("told was %q, want %q", told, want)
+	}
+}
+
+// A handler that outlives its attempt takes nothing from the handler of the next one: that is cancelled with the run.
+func TestNextAttemptOfARunIsCancelledToo(t *testing.T) {
+	t.Parallel()
+	b := newBus(t, nil)
+	manifests := []scheduler.Manifest{{Name: "m", When: scheduler.OnDemand(), Message: note{}}}
+	s, err := memory.NewScheduler(b, manifests...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, same := manifests[0].Message.(note); !same {
+		t.Errorf("the message of the caller's manifest is now %v", manifests[0].Message)
+	}
+	begun, finish := make(chan int, 2), make(chan struct{})
+	first, causes := make(chan struct{}), make(chan error, 2)
+	on(t, b, "notes", bus.EndpointOptions{Concurrency: 2}, bus.Handle(func(ctx *bus.Context, _ note) error {
+		attempt := ctx.Info().Fire.Attempt
+		begun <- attempt
+		if attempt == 1 {
+			<-first
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-finish:
+		}
+		causes <- context.Cause(ctx)
+		return nil
+	}))
+	start(t, b)
+	id, err := s.Trigger(t.Context(), "m", nil, scheduler.TriggerOptions{})
+	if err == nil {
+		<-begun
+		err = errors.Join(s.Cancel(t.Context(), id, ""), s.Retry(t.Context(), id, ""))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	close(first)
+	for b.Queues()[0].InHand > 1 {
+		runtime.Gosched()
+	}
+	if err := s.Cancel(t.Context(), id, ""); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(pgdev.Patience(5*time.Second), func() { close(finish) })
+	if err := <-causes; !errors.Is(err, bus.ErrCancelled) {
+		t.Errorf("the second handler ends by %v", err)
+	}
+	advance(t, b, 0)
+}
+
+// A message that was woken for an instance, and has expired, lets the next one come.
+func TestWokenMessageThatExpiresLetsOthersCome(t *testing.T) {
+	t.Parallel()
+	told := &teller{}
+	b := newBus(t, told.hear)
+	begun, finish := make(chan struct{}), make(chan struct{})
+	on(t, b, "orders", bus.EndpointOptions{Concurrency: 2}, bus.Saga(saga.Define("order", saga.Options{},
+		saga.StartedBy(byOrder, func(*order, *saga.Context, place7) error {
+			close(begun)
+			<-finish
+			return nil
+		}),
+		saga.Handles(func(m note) string { return m.Order }, func(*order, *saga.Context, note) error { return nil }))))
+	on(t, b, "other", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, question) error { return nil }))
+	start(t, b)
+	send(t, b, place7{"7"})
+	<-begun
+	send(t, b, note{"7", "expires"}, saga.Expire(time.Minute))
+	send(t, b, note{"7", "stays"})
+	for b.Queues()[0].Ready > 0 {
+		runtime.Gosched()
+	}
+	b.Jump(time.Hour)
+	close(finish)
+	advance(t, b, 0)
+	if !told.has("orders: discarded note: expired") || !told.has("orders: handled note by order/7") {
+		t.Error(told.sorted())
 	}
 }

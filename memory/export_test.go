@@ -14,6 +14,12 @@ func (b *Bus) Given() (n int) {
 	return n
 }
 
+// Kept returns how many records of discarded messages the bus has.
+func (b *Bus) Kept() (n int) {
+	b.locked(func() { n = len(b.discarded.records) })
+	return n
+}
+
 // Jump moves the clock of a bus that is not idle.
 func (b *Bus) Jump(d time.Duration) {
 	b.locked(func() { b.clock = b.clock.Add(d); b.change() })

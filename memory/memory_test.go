@@ -207,6 +207,19 @@ func TestEndpointIsRefusedWithASentence(t *testing.T) {
 			return own.Advance(t.Context(), 0)
 		},
 		"time does not go back": func() error { return b.Advance(t.Context(), -1) },
+		"send note: context canceled": func() error {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err := b.Send(ctx, note{})
+			return err
+		},
+		"Delay is -1ns": func() error {
+			s, err := memory.NewScheduler(b)
+			if err == nil {
+				_, err = s.Trigger(t.Context(), "lost", nil, scheduler.TriggerOptions{Delay: -1})
+			}
+			return err
+		},
 		"route of": func() error {
 			_, err := memory.New(memory.Options{Routes: []bus.Routing{{Kind: "a b", Endpoint: "c"}}})
 			return err
@@ -554,6 +567,11 @@ func TestLeftMessageWaitsForThePollInMemory(t *testing.T) {
 	if n := batches.Load(); n != 1 {
 		t.Errorf("%d batches are done, want that in which the message was handled", n)
 	}
+	calls.Store(0)
+	send(t, b, note{})
+	if advance(t, b, 2*time.Hour); calls.Load() != 3 {
+		t.Errorf("in two hours at once it was called %d times, want 3", calls.Load())
+	}
 }
 
 // Ids that are too old to be known are forgotten, and those of seven days are not.
@@ -855,36 +873,6 @@ func TestRetriedLetterHasNotExpired(t *testing.T) {
 	}
 	advance(t, b, 0)
 	if !told.has("notes: handled note") {
-		t.Error(told.sorted())
-	}
-}
-
-// A message that was woken for an instance, and has expired, lets the next one come.
-func TestWokenMessageThatExpiresLetsOthersCome(t *testing.T) {
-	t.Parallel()
-	told := &teller{}
-	b := newBus(t, told.hear)
-	begun, finish := make(chan struct{}), make(chan struct{})
-	on(t, b, "orders", bus.EndpointOptions{Concurrency: 2}, bus.Saga(saga.Define("order", saga.Options{},
-		saga.StartedBy(byOrder, func(*order, *saga.Context, place7) error {
-			close(begun)
-			<-finish
-			return nil
-		}),
-		saga.Handles(func(m note) string { return m.Order }, func(*order, *saga.Context, note) error { return nil }))))
-	on(t, b, "other", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, question) error { return nil }))
-	start(t, b)
-	send(t, b, place7{"7"})
-	<-begun
-	send(t, b, note{"7", "expires"}, saga.Expire(time.Minute))
-	send(t, b, note{"7", "stays"})
-	for b.Queues()[0].Ready > 0 {
-		runtime.Gosched()
-	}
-	b.Jump(time.Hour)
-	close(finish)
-	advance(t, b, 0)
-	if !told.has("orders: discarded note: expired") || !told.has("orders: handled note by order/7") {
 		t.Error(told.sorted())
 	}
 }

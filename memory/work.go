@@ -41,7 +41,6 @@ func (e *Endpoint) prepare(ctx context.Context, r *row) *work {
 	b := e.bus
 	w := &work{of: e, row: r, m: delivery.Message{Row: r.Row}}
 	w.m.Body = bytes.Clone(r.Body) // a codec may keep it
-	w.m.Taken.Attempt, w.m.Taken.FirstFailed = r.Attempt, r.FirstFailed
 	w.d = delivery.NewDecoder(e.recipient, b.begun())
 	w.d.Now = b.Now()
 	w.d.Messages = []*delivery.Message{&w.m}

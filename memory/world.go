@@ -203,7 +203,7 @@ func (w *world) deliver(out *saga.Outgoing, to []*queue.Queue) {
 	header := wire.AppendHeader(nil, &out.Info)
 	for _, q := range to {
 		r := &row{Row: queue.Row{
-			Due: due, ID: out.Info.ID, Sent: now, Kind: out.Info.Kind, Header: header, Body: bytes.Clone(out.Body),
+			Due: due, ID: out.Info.ID, Sent: now, Kind: out.Info.Kind, Header: header, Body: out.Body,
 		}}
 		if out.Info.Intent == saga.Timer {
 			w.queues[q.Endpoint].timers[r.ID] = r
