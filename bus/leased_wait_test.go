@@ -317,6 +317,7 @@ func TestProcessThatStandsStillKeepsNobodyWaiting(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			h := newHands()
 			end, thaw := ended(t)
+			defer thaw() // before the frozen process is waited for
 			stands := make(chan struct{})
 			frozen, proxy := w.proxied()
 			proxy.Set(faultproxy.Fault{Statement: c.statement, N: c.n, When: faultproxy.After,
@@ -345,9 +346,8 @@ func TestProcessThatStandsStillKeepsNobodyWaiting(t *testing.T) {
 			await(w, "the process to stand still", stands)
 			w.start("turns", o, part("b"))
 			w.send(turn{Key: "k", N: 3})
-			w.until("another process has handled it all", func() bool {
-				return h.has("b2") && h.has("b3") &&
-					w.rows("turns") == 0
+			w.untilWithin(pgdev.Patience(o.Lease), "another process has handled it all", func() bool {
+				return h.has("b2") && h.has("b3") && w.rows("turns") == 0
 			})
 			h.want(t)
 			thaw()
