@@ -43,7 +43,7 @@ type EndpointOptions struct {
 	BatchBytes int
 	BatchTime  time.Duration // how long a batch starts steps; 0 is 50 ms, at most 5 s
 	// of one handler's context; 0 is 5 s, at most 5 min; in a leased endpoint 0 is 10 min, at most 7 days
-	StepTimeout time.Duration
+	StepTimeout time.Duration // a handler that does not return 5 s later has failed, and keeps no worker
 	// of a leased endpoint: whether the messages of one key come one after another, see KeyedBy
 	Ordered Ordering
 	// of a leased endpoint: how long a message is claimed at a time; 0 is the default lease, 1 s to 1 h
@@ -217,7 +217,8 @@ func (e *Endpoint) Run(ctx context.Context) error {
 	if !e.running.TryLock() {
 		return fmt.Errorf("run endpoint %s: %w", e.name, ErrRunning)
 	}
-	ends := run.Ends{Name: e.name, Drain: e.options.Drain, Log: e.bus.log, Calls: e.held.calls, Leave: e.held.giveUp}
+	ends := run.Ends{Name: e.name, Drain: e.options.Drain, Log: e.bus.log, Calls: e.held.calls, Leave: e.held.giveUp,
+		Within: e.options.StepTimeout + run.Patience}
 	return named("run endpoint "+e.name, ends.Run(ctx, e.runToEnd))
 }
 

@@ -56,9 +56,20 @@ func (h *held) giveUp() {
 	h.conns, h.leave = map[*pgx.Conn]struct{}{}, nil
 	h.mu.Unlock()
 	for conn := range conns {
-		_ = conn.PgConn().Conn().Close() // a handler may be using conn, so conn.Close may not be called
+		hangUp(conn)
 	}
 	if leave != nil {
 		leave()
 	}
 }
+
+// hang is giveUp for the transaction of one batch.
+func (h *held) hang(conn *pgx.Conn) {
+	h.mu.Lock()
+	delete(h.conns, conn)
+	h.mu.Unlock()
+	hangUp(conn)
+}
+
+// hangUp closes the socket: a handler may be using conn, so conn.Close may not be called.
+func hangUp(conn *pgx.Conn) { _ = conn.PgConn().Conn().Close() }

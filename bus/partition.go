@@ -179,7 +179,7 @@ func (p *Partitioned) Run(ctx context.Context) error {
 		return fmt.Errorf("run partitioned endpoint %s: %w", p.name, ErrRunning)
 	}
 	ends := run.Ends{Name: p.name, Drain: p.distributor.options.Drain, Log: p.bus.log, Calls: p.held.calls,
-		Leave: p.giveUp}
+		Leave: p.giveUp, Within: p.distributor.options.StepTimeout + run.Patience}
 	return named("run partitioned endpoint "+p.name, ends.Run(ctx, p.runToEnd))
 }
 

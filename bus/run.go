@@ -72,7 +72,7 @@ func (e *Endpoint) batchNeeds(pool *pg.Pool) batch.Needs {
 		Settings: e.settings.Follower, Workers: e.settings.workers,
 		Options: batch.Options{
 			BatchMax: o.BatchMax, BatchBytes: o.BatchBytes, MaxConflicts: o.MaxConflicts, MaxCrashes: o.MaxCrashes,
-			Poll: o.Poll, Drain: o.Drain,
+			Poll: o.Poll, Drain: o.Drain, Hang: e.held.hang,
 		},
 	}
 }

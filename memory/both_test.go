@@ -433,7 +433,7 @@ func TestKeyThatExitsInBoth(t *testing.T) {
 			s.send(note{"7", "exit"})
 			s.send(note{"7", "stay"})
 		})
-		want := "notes: dead note after 1, permanent: key of note: it ended its goroutine (runtime.Goexit, " +
+		want := "notes: dead note after 1, permanent: decoding it: it ended its goroutine (runtime.Goexit, " +
 			"or FailNow of package testing)\nnotes: handled note"
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)

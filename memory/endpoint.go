@@ -106,7 +106,8 @@ func (e *Endpoint) Run(ctx context.Context) error {
 	if !e.running.TryLock() {
 		return fmt.Errorf("run endpoint %s: %w", e.name, bus.ErrRunning)
 	}
-	ends := run.Ends{Name: e.name, Drain: e.options.Drain, Log: e.bus.log, Calls: &e.calls}
+	ends := run.Ends{Name: e.name, Drain: e.options.Drain, Log: e.bus.log, Calls: &e.calls,
+		Within: e.options.StepTimeout + run.Patience}
 	err := ends.Run(ctx, e.runToEnd)
 	if errors.Is(err, bus.ErrDrain) {
 		err = fmt.Errorf("run endpoint %s: %w", e.name, err)

@@ -74,8 +74,7 @@ func (s *Singleton) runToEnd(ctx context.Context) error {
 
 func (s *Singleton) call(t term) (err error) {
 	defer handlers.Recovered(&err)
-	s.calls.Enter(s, "the function of "+s.name, [16]byte{}, time.Now())
-	defer s.calls.Leave(s)
+	defer s.calls.Enter("the function of "+s.name, [16]byte{}, time.Now())()
 	return saga.Examined(s.run(t))
 }
 

@@ -44,11 +44,8 @@ func (e *Endpoint) prepare(ctx context.Context, r *row) *work {
 	w.d = delivery.NewDecoder(e.recipient, b.begun())
 	w.d.Now = b.Now()
 	w.d.Messages = []*delivery.Message{&w.m}
-	w.d.DecodeClaimed(ctx)
+	w.d.DecodeClaimed(ctx, func(int) { w.assign(); w.readKey() })
 	w.d.Runtime.Admit = w.admit
-	if !run.Call(func() { w.assign(); w.readKey() }) {
-		w.d.Fail(&w.m, saga.Permanent(fmt.Errorf("key of %s: %w", w.m.Kind, run.ErrExited)))
-	}
 	if b.enter(w) {
 		return w
 	}
@@ -104,12 +101,9 @@ func (w *work) readKey() {
 	if w.of.options.Ordered == bus.Unordered || m.Fate != delivery.FateLeft || m.Consumer == nil {
 		return
 	}
-	key, err := m.KeyOf(w.d.To.Codec)
-	if err != nil {
-		w.d.Fail(m, saga.Permanent(fmt.Errorf("key of %s: %w", m.Kind, err)))
-		return
+	if key := w.d.KeyOf(m); m.Fate == delivery.FateLeft {
+		w.lane = key
 	}
-	w.lane = key
 }
 
 // around handles the message, with the hook of the user's around it.
@@ -141,10 +135,13 @@ func (w *work) settled() []event.Settled {
 
 // process handles the message, and makes its fate visible.
 func (w *work) process(ctx context.Context) {
+	ended := w.of.calls.Do(func(h *run.Hand) { w.d.Hand = h; w.step(ctx) })
 	switch {
-	case run.Call(func() { w.step(ctx) }) || w.m.Fate != delivery.FateLeft:
+	case ended == nil || w.m.Fate != delivery.FateLeft:
 	case ctx.Err() != nil:
 		w.released = true
+	case errors.Is(ended, run.ErrLeft):
+		w.d.Fail(&w.m, handlers.ErrLeft)
 	default:
 		w.d.Fail(&w.m, handlers.ErrExited)
 	}
@@ -166,8 +163,8 @@ func (w *work) step(ctx context.Context) {
 	limited, end := context.WithTimeout(work, w.of.options.StepTimeout)
 	defer end()
 	begun := time.Now()
-	w.of.calls.Enter(w, m.Kind, m.ID, begun)
-	defer w.of.calls.Leave(w)
+	w.d.Enter(m, begun)
+	defer w.d.Hand.Leave()
 	out := w.call(limited)
 	m.Step.Took = time.Since(begun)
 	switch {
@@ -215,7 +212,9 @@ func (w *work) stepSaga(ctx context.Context) *saga.Outcome {
 		}
 		stored = saga.Instance{ID: newID(), New: true, Saga: def.Name(), Key: m.Call.Key()}
 	}
+	w.d.Enter(m, time.Now())
 	session, err := def.Open(stored)
+	w.d.Hand.Return()
 	switch {
 	case errors.Is(err, saga.ErrNewerState):
 		w.d.AwaitNewerProgram(m, err)
@@ -226,6 +225,7 @@ func (w *work) stepSaga(ctx context.Context) *saga.Outcome {
 	}
 	i := m.Instance
 	i.Status, i.Session, i.ID, i.Version, i.Stepped = delivery.Ours, session, stored.ID, stored.Version, true
+	w.d.Enter(m, time.Now())
 	out := step.Saga(ctx, w.d, m)
 	if out.Missing {
 		step.SettleMissing(ctx, w.d, m, "instance has completed")

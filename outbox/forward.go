@@ -186,8 +186,17 @@ func (c *carrier) give(ctx context.Context, messages []*message) (errs []error, 
 	for n, m := range messages {
 		deliveries[n] = &m.delivery
 	}
-	wrong = errForwardExited
-	run.Call(func() { errs, wrong = c.call(ctx, deliveries) })
+	limited, cancel := context.WithTimeout(ctx, c.relay.options.forwardMost())
+	defer cancel()
+	var given forwarded // of this call: one that was left behind may still return
+	switch ended := c.relay.calls.Do(func(h *run.Hand) { c.call(limited, h, deliveries, &given) }); {
+	case errors.Is(ended, run.ErrLeft):
+		most := c.relay.options.forwardMost() + run.Patience
+		return nil, fmt.Errorf("forward did not return within %v: %w", most, ended)
+	case ended != nil:
+		return nil, errForwardExited
+	}
+	errs, wrong = given.errs, given.wrong
 	switch {
 	case wrong != nil:
 		return nil, wrong
@@ -209,15 +218,24 @@ func recovered(err *error) {
 	}
 }
 
-// call is one call of the user's function, which may panic or never return. If it does not return, this process keeps
-// the lease and relays nothing, and the log says why.
-func (c *carrier) call(ctx context.Context, deliveries []*saga.Delivery) (errs []error, wrong error) {
-	defer recovered(&wrong)
-	silent := time.AfterFunc(c.relay.options.Drain, func() { c.log.silence(ctx, len(deliveries)) })
-	defer silent.Stop()
-	c.relay.calls.Enter(c, "forward", [16]byte{}, time.Now())
-	defer c.relay.calls.Leave(c)
-	return c.relay.forward(ctx, deliveries), nil
+// call is one call of the user's function, which may panic or never return.
+func (c *carrier) call(ctx context.Context, h *run.Hand, deliveries []*saga.Delivery, result *forwarded) {
+	var given forwarded
+	func() {
+		defer recovered(&given.wrong)
+		silent := time.AfterFunc(c.relay.options.Drain, func() { c.log.silence(ctx, len(deliveries)) })
+		defer silent.Stop()
+		h.Enter("forward", [16]byte{}, time.Now())
+		given.errs = c.relay.forward(ctx, deliveries)
+	}()
+	h.Return()
+	*result = given
+}
+
+// forwarded is the result of one call.
+type forwarded struct {
+	errs  []error
+	wrong error // of the call
 }
 
 // judged is what an error of forward says.

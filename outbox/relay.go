@@ -26,7 +26,9 @@ import (
 // tried again, for ever if no other message is accepted either. Forward may keep the deliveries.
 //
 // A call that panics, ends its goroutine or returns another number of errors has failed as a whole, and no message is
-// blamed for it. The relay forwards the same messages again, fewer at a time, until one of them fails alone.
+// blamed for it. The relay forwards the same messages again, fewer at a time, until one of them fails alone. The
+// context of a call ends after ten times Drain. A call that has not returned 5 s later has failed too: its messages may
+// reach the other side late and out of order.
 type Forward func(ctx context.Context, messages []*saga.Delivery) []error
 
 // Relay carries the messages of a queue over the border of this database, in order, each at least once and with its id.
@@ -137,7 +139,8 @@ func (r *Relay) Run(ctx context.Context) error {
 	if !r.running.TryLock() {
 		return fmt.Errorf("run relay %s: %w", r.name, ErrRunning)
 	}
-	ends := run.Ends{Name: r.name, Drain: r.options.Drain, Log: r.options.Logger, Calls: &r.calls, Leave: r.leave}
+	ends := run.Ends{Name: r.name, Drain: r.options.Drain, Log: r.options.Logger, Calls: &r.calls, Leave: r.leave,
+		Within: r.options.forwardMost() + run.Patience}
 	if err := ends.Run(ctx, r.runToEnd); err != nil {
 		return fmt.Errorf("run relay %s: %w", r.name, err)
 	}

@@ -18,8 +18,10 @@ type RelayOptions struct {
 	Poll       time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
 	// how long a crashed process keeps the relay; 0 is the default lease, 2 s to 1 h
 	Lease  time.Duration
-	Holder string        // the name of this process in the table lease, for operators; "" is the host's name
-	Drain  time.Duration // how long Run lets forward finish after its context ended; 0 is 30 s
+	Holder string // the name of this process in the table lease, for operators; "" is the host's name
+	// how long Run lets forward finish after its context ended; 0 is 30 s. The context of each call of forward ends
+	// after ten times as long
+	Drain time.Duration
 
 	// Keep is how long copies of relayed messages are kept at least, to be listed and replayed: "edda outbox". 0 keeps
 	// none. All relays of a database keep copies for the longest Keep among them.
@@ -70,7 +72,12 @@ func (o RelayOptions) withDefaults(log *slog.Logger) (RelayOptions, error) {
 	return o, f.Err()
 }
 
+// forwardMost is how long a call of forward may take before its context ends.
+func (o *RelayOptions) forwardMost() time.Duration { return forwardDrains * o.Drain }
+
 const (
+	forwardDrains = 10
+
 	mostBatch = 5000
 	mostBytes = 256 << 20 // Postgres takes no parameter of a gigabyte
 )

@@ -197,8 +197,7 @@ func (s *Singleton) call(t Term) (err error) {
 			err = &saga.PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	s.calls.Enter(s, "the function of "+s.name, [16]byte{}, time.Now())
-	defer s.calls.Leave(s)
+	defer s.calls.Enter("the function of "+s.name, [16]byte{}, time.Now())()
 	return saga.Examined(s.run(t))
 }
 

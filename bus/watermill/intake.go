@@ -144,7 +144,9 @@ func (i *Intake) Run(ctx context.Context) error {
 	if !i.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("%s: %w", i.Name(), bus.ErrRunning)
 	}
-	return run.Ends{Name: i.Name(), Drain: i.options.Drain, Log: i.options.Logger, Calls: &i.calls}.Run(ctx, i.runToEnd)
+	ends := run.Ends{Name: i.Name(), Drain: i.options.Drain, Log: i.options.Logger, Calls: &i.calls,
+		Within: run.Patience}
+	return ends.Run(ctx, i.runToEnd)
 }
 
 // runToEnd is Run, which it outlives when a function of the user does not return. Then another Run is refused.

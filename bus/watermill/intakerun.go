@@ -53,9 +53,7 @@ func (r *intakeRun) subscribe(ctx context.Context) error {
 // failed.
 func (r *intakeRun) open(ctx context.Context) (channel <-chan *message.Message, err error) {
 	err = fmt.Errorf("Subscribe: %w", errExited)
-	who := new(byte)
-	r.calls.Enter(who, "Subscribe", [16]byte{}, time.Now())
-	defer r.calls.Leave(who)
+	defer r.calls.Enter("Subscribe", [16]byte{}, time.Now())()
 	run.Call(func() {
 		defer recovered("Subscribe: ", &err)
 		channel, err = r.subscriber.Subscribe(ctx, r.topic)
@@ -171,12 +169,11 @@ func nack(messages []*message.Message) {
 
 func (r *intakeRun) arrivals(batch []*message.Message) []bus.IngestMessage {
 	arrivals, asked := make([]bus.IngestMessage, len(batch)), ""
-	r.calls.Enter(r, "IntakeOptions.ID or Kind", [16]byte{}, time.Now())
-	defer r.calls.Leave(r)
-	run.Each(len(batch), func(n int) { arrivals[n] = r.arrival(batch[n], &asked) }, func(n int) {
-		arrivals[n] = standard(r.topic, batch[n])
-		arrivals[n].Fault = fmt.Errorf("IntakeOptions.%s: %w", asked, errExited)
-	})
+	r.calls.Each(len(batch), func(h *run.Hand, n int) { arrivals[n] = r.arrival(h, batch[n], &asked) },
+		func(n int, err error) {
+			arrivals[n] = standard(r.topic, batch[n])
+			arrivals[n].Fault = fmt.Errorf("IntakeOptions.%s: %w", asked, err)
+		})
 	return arrivals
 }
 
@@ -188,9 +185,10 @@ func standard(topic string, m *message.Message) bus.IngestMessage {
 // arrival is what m says of itself. Where a function of the user's panics it is a dead letter, under what the standard
 // functions make of it: a message that does that each time would hold up all behind it, and after a retry of the letter
 // it has a kind.
-func (r *intakeRun) arrival(m *message.Message, asked *string) bus.IngestMessage {
+func (r *intakeRun) arrival(h *run.Hand, m *message.Message, asked *string) bus.IngestMessage {
 	a := standard(r.topic, m)
-	id, kind, err := r.ask(m, asked)
+	id, kind, err := r.ask(h, m, asked)
+	h.Return()
 	if err != nil {
 		a.Fault = err
 		return a
@@ -205,15 +203,18 @@ func (r *intakeRun) arrival(m *message.Message, asked *string) bus.IngestMessage
 }
 
 // ask calls the user's functions. asked names the one that was called last, also when it does not return.
-func (r *intakeRun) ask(m *message.Message, asked *string) (id, kind string, err error) {
+func (r *intakeRun) ask(h *run.Hand, m *message.Message, asked *string) (id, kind string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("IntakeOptions.%s: %w", *asked, &saga.PanicError{Value: v, Stack: debug.Stack()})
 		}
 	}()
 	*asked = "ID"
+	h.Enter("IntakeOptions.ID", [16]byte{}, time.Now())
 	id = r.options.ID(m)
+	h.Return()
 	*asked = "Kind"
+	h.Enter("IntakeOptions.Kind", [16]byte{}, time.Now())
 	return id, r.options.Kind(r.topic, m), nil
 }
 

@@ -25,7 +25,9 @@ func Log(ctx context.Context, of *delivery.Effects) {
 	for _, m := range e.In.Messages {
 		switch m.Fate {
 		case delivery.FateDead:
-			m.Delivery.Info.Attempt = m.Attempt // as the letter has it: a message that was not run had no attempt
+			if m.Delivery.Info.Attempt != m.Attempt { // as the letter has it: a message that was not run had no attempt
+				m.Delivery.Info.Attempt = m.Attempt
+			}
 			if m.Firing.Run != nil {
 				e.logMessage(ctx, slog.LevelWarn, "edda: run failed", m, "final", m.Hopeless(), "reason", m.Reason,
 					"error", m.Err)

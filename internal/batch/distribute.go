@@ -10,7 +10,6 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/persistence"
-	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -65,13 +64,10 @@ func (t *targets) distribute(ctx context.Context, b *batch) error {
 			b.in.Messages, b.in.Cut = b.in.Messages[:n], true
 			break
 		}
-		key, err := t.keyFor(b, m)
-		if now = b.in.ReadBy(m, now); m.Fate != delivery.FateLeft {
-			continue
-		}
+		key := t.keyFor(b, m)
+		now = time.Now()
 		switch {
-		case err != nil:
-			b.in.Fail(m, saga.Permanent(fmt.Errorf("key of %s: %w", m.Kind, err)))
+		case m.Fate != delivery.FateLeft:
 		case key == "":
 			byID = append(byID, m)
 		default:
@@ -82,14 +78,14 @@ func (t *targets) distribute(ctx context.Context, b *batch) error {
 }
 
 // keyFor is the key of a message, or "" when it names an instance.
-func (t *targets) keyFor(b *batch, m *delivery.Message) (string, error) {
+func (t *targets) keyFor(b *batch, m *delivery.Message) string {
 	switch {
 	case m.Undecided():
-		return "", nil
+		return ""
 	case m.Call == nil:
-		return m.KeyOf(b.engine.To.Codec)
+		return b.in.KeyOf(m)
 	}
-	return m.Call.Key(), nil
+	return m.Call.Key()
 }
 
 func (t *targets) moveTo(m *delivery.Message, key string) {

@@ -49,6 +49,8 @@ type Needs struct {
 type Options struct {
 	BatchMax, BatchBytes, MaxConflicts, MaxCrashes int
 	Poll, Drain                                    time.Duration
+
+	Hang func(*pgx.Conn) // hangs up a connection of Pool that a handler may still use
 }
 
 // Engine is what the workers of one Run share.
@@ -77,7 +79,7 @@ func (e *Engine) Halt() { e.pump.halt(true) }
 func (e *Engine) Run(ctx, work context.Context, cancel context.CancelCauseFunc) error {
 	workers, drain := run.NewGroup(ctx), run.NewGroup(work)
 	group := &workerGroup{settings: e.Settings, workers: e.Workers, group: workers, pump: e.pump,
-		work: func(taking context.Context) error { return newWorker(e).run(taking, work) }}
+		work: func(taking context.Context) error { return e.work(taking, work) }}
 	workers.Go(group.run)
 	drain.Go(func(context.Context) error { run.Drain(ctx, work, e.Options.Drain, cancel); return nil })
 	err := workers.Wait()

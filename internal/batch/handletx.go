@@ -36,6 +36,7 @@ func (s *stepper) handleTx(ctx context.Context, m *delivery.Message) (*saga.Outc
 	tx := &stepTx{shared: s.shared}
 	sent, err := m.Consumer.Tx(ctx, handlers.Call{Runtime: &s.in.Runtime, Delivery: &m.Delivery, Tx: tx,
 		Handlers: s.in.To.Handlers})
+	s.in.Hand.Return()
 	tx.leave()
 	switch {
 	case tx.unready != nil && ctx.Err() == nil: // what a step before it has set may be the reason

@@ -159,12 +159,12 @@ func (j *journal) leave(ctx context.Context) {
 	if j.entered.IsZero() {
 		return
 	}
-	left := j.entered
-	j.entered = saga.ID{}
 	if j.in.Conn.IsClosed() {
-		j.engine.Session.LeaveLater(left)
+		j.leaveLater()
 		return
 	}
+	left := j.entered
+	j.entered = saga.ID{}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	pipeline := &pgx.Batch{} // without a BEGIN it is one transaction
@@ -174,6 +174,14 @@ func (j *journal) leave(ctx context.Context) {
 	if err := j.in.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		j.engine.To.Log.Debug("edda: the in-flight journal was not cleared", "endpoint", j.engine.To.Name, "error", err)
 		j.engine.Session.LeaveLater(left)
+	}
+}
+
+// leaveLater is leave without the connection.
+func (j *journal) leaveLater() {
+	if !j.entered.IsZero() {
+		j.engine.Session.LeaveLater(j.entered)
+		j.entered = saga.ID{}
 	}
 }
 

@@ -201,8 +201,9 @@ func (l *loader) open(i *delivery.Instance, f persistence.Found) {
 		i.Status, i.Fault = delivery.Faulty, saga.Permanent(f.Faulty)
 		return
 	}
-	l.in.InHand = i.First // its saga's Upcast, or its state, may end the goroutine
+	l.in.Enter(i.First, time.Now()) // its saga's Upcast, or its state, may end the goroutine, or not return
 	session, err := i.Def.Open(f.Instance)
+	l.in.Hand.Return()
 	switch {
 	case isNewerState(err):
 		i.Status, i.Fault = delivery.Newer, err

@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/aftercommit"
@@ -11,7 +12,9 @@ import (
 	"github.com/edda-go/edda/internal/historian"
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/recall"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/trouble"
+	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -108,13 +111,29 @@ func (b *batch) around(ctx context.Context, o order) (r report, away bool, err e
 // is judged when it is taken again.
 func (b *batch) exited(ctx context.Context) report {
 	b.abandon(ctx)
+	return b.lost(handlers.ErrExited)
+}
+
+// left is the end of a batch in which a function of the user does not return. The goroutine that called it may still
+// use the connection, so only the socket is closed, and Postgres ends the transaction.
+func (b *batch) left() report {
+	b.journal.leaveLater()
+	b.engine.To.Memory.Release(&b.loader.holds)
+	if b.stepper.begun {
+		return b.lost(handlers.ErrLeft)
+	}
+	return b.lost(saga.Permanent(fmt.Errorf("decoding it, or the state of its instance: %w", run.ErrLeft)))
+}
+
+// lost notes that a batch was lost to err of the message in hand.
+func (b *batch) lost(err error) report {
 	b.blame.trouble = true
 	if b.in.InHand != nil {
-		b.engine.To.Memory.FailNext(b.in.InHand.ID, handlers.ErrExited)
+		b.engine.To.Memory.FailNext(b.in.InHand.ID, err)
 	}
-	b.engine.Emit(event.BatchFailed{Endpoint: b.engine.To.Name, Taken: len(b.in.Messages), Err: handlers.ErrExited})
-	b.engine.Counts.add(b, handlers.ErrExited)
-	return b.report(handlers.ErrExited)
+	b.engine.Emit(event.BatchFailed{Endpoint: b.engine.To.Name, Taken: len(b.in.Messages), Err: err})
+	b.engine.Counts.add(b, err)
+	return b.report(err)
 }
 
 func (b *batch) run(ctx context.Context, o order) error {

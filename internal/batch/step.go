@@ -19,6 +19,7 @@ type stepper struct {
 	shared *sharedTx
 	blame  *blame
 
+	begun    bool            // all is decoded
 	slow     bool            // one message at a time: none is tried twice in this batch
 	ctx      context.Context // of the steps that run now, see stepContext
 	end      context.CancelFunc
@@ -26,12 +27,13 @@ type stepper struct {
 	lentBody []byte // a copy of the body in hand, for a raw handler
 }
 
-func (s *stepper) reset(slow bool) { s.slow = slow }
+func (s *stepper) reset(slow bool) { s.slow, s.begun = slow, false }
 
 // step handles each message in order, in memory. A message that failed and is to be tried at once comes again
 // at the end, if the batch's time allows. The error is the batch's: the connection is gone.
 func (s *stepper) step(ctx context.Context) error {
 	defer s.endStepContext()
+	s.begun = true
 	deadline := time.Now().Add(s.engine.To.Options.BatchTime)
 	queue := s.in.Messages
 	var again []*delivery.Message
@@ -110,9 +112,8 @@ func (s *stepper) ready(m *delivery.Message) bool {
 
 // handle runs one handler, which begins now. The error is the batch's.
 func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Time) error {
-	s.in.InHand = m
-	s.in.To.Options.Calls.Enter(s.in, m.Kind, m.ID, begun)
-	defer s.in.To.Options.Calls.Leave(s.in)
+	s.in.Enter(m, begun)
+	defer s.in.Hand.Leave()
 	retried := m.RetryNow()
 	if retried {
 		s.in.Retried = append(s.in.Retried, delivery.FailedAttempt{Of: m, Info: m.Delivery.Info, Err: m.Err,

@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/internal/trouble"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // worker processes one batch after another. It has a connection only while it works.
@@ -19,6 +20,11 @@ type worker struct {
 	engine *Engine
 	retry  trouble.Patience
 	last   *batch // the last one: its memory serves the next
+	hand   *run.Hand
+
+	conn    *pgxpool.Conn // of the batch that runs, as is what follows
+	order   order
+	release func() // leaves the session's gate
 
 	idling   time.Duration  // how long it waited after the last such take
 	behind   queue.Position // where to go on, after a take that was all for instances of other workers
@@ -34,25 +40,52 @@ func newWorker(e *Engine) *worker {
 	return &worker{engine: e, portion: quarantineFirst, retry: trouble.NewPatience(), last: newBatch(e)}
 }
 
-// run takes until taking ends; a batch that has begun may go on until work does. A handler may end the goroutine: then
-// another goes on.
-func (w *worker) run(taking, work context.Context) (err error) {
-	exited := false
-	for !run.Call(func() { err = w.takeAll(taking, work, exited) }) {
-		exited = true
+// work takes until taking ends; a batch that has begun may go on until work does. A function of the user may end the
+// goroutine, or not return: then another one, with a worker of its own if need be, goes on.
+func (e *Engine) work(taking, work context.Context) error {
+	w, failed := newWorker(e), error(nil)
+	for {
+		err, ended := w.run(taking, work, failed)
+		switch failed = handlers.ErrExited; {
+		case ended == nil:
+			return err
+		case errors.Is(ended, run.ErrLeft):
+			w, failed = w.replaced(taking), handlers.ErrLeft
+		}
 	}
-	return err
 }
 
-// takeAll is run, in one goroutine. exited tells that a handler has ended the one before.
-func (w *worker) takeAll(taking, work context.Context, exited bool) error {
-	if exited {
-		if goesOn, err := w.rolledBack(taking, work, handlers.ErrExited); !goesOn {
+// run is takeAll in a goroutine of its own. ended is how the goroutine has ended, if takeAll has not returned.
+func (w *worker) run(taking, work context.Context, failed error) (err, ended error) {
+	ended = w.engine.To.Options.Calls.Do(func(h *run.Hand) {
+		w.hand = h
+		err = w.takeAll(taking, work, failed)
+	})
+	return err, ended
+}
+
+// replaced returns the successor of a worker that is in a function of the user which does not return, and gives up what
+// that worker holds. Its goroutine touches nothing of it any more.
+func (w *worker) replaced(taking context.Context) *worker {
+	w.engine.Options.Hang(w.conn.Hijack())
+	w.ended(w.last, w.order, w.last.left(), w.release)
+	next := newWorker(w.engine)
+	next.suspects, next.portion, next.poisoned = w.suspects, w.portion, w.poisoned
+	if w.tries {
+		w.engine.Breaker.Release(taking, true)
+	}
+	return next
+}
+
+// takeAll is what a goroutine of the worker does. failed is how the one before has ended, if there was one.
+func (w *worker) takeAll(taking, work context.Context, failed error) error {
+	if failed != nil {
+		if goesOn, err := w.rolledBack(taking, work, failed); !goesOn {
 			return err
 		}
 	}
-	for exited || w.engine.pump.Await(taking) {
-		exited = false
+	for failed != nil || w.engine.pump.Await(taking) {
+		failed = nil
 		for taking.Err() == nil {
 			more, err := w.admitted(taking, work)
 			if err == nil && !more {
@@ -98,7 +131,11 @@ func (w *worker) admitted(taking, work context.Context) (more bool, err error) {
 	}
 	w.tries, w.failed = tries, false
 	if tries {
-		defer func() { w.engine.Breaker.Release(taking, w.failed) }()
+		defer func() {
+			if !w.hand.Leave() {
+				w.engine.Breaker.Release(taking, w.failed)
+			}
+		}()
 	}
 	return w.pass(taking, work)
 }
@@ -110,7 +147,11 @@ func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("connect: %w", err)
 	}
-	defer conn.Release()
+	defer func() {
+		if !w.hand.Leave() {
+			conn.Release()
+		}
+	}()
 	release := w.engine.Session.Enter(len(w.suspects) > 0)
 	o := w.engine.pump.begin(w.behind)
 	if o.limit == 0 {
@@ -124,12 +165,13 @@ func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 	}
 	b := w.last
 	b.begin(conn.Conn(), w.tries)
+	b.in.Hand, w.conn, w.order, w.release = w.hand, conn, o, release
 	returned := false
 	defer func() {
 		if v := recover(); v != nil {
 			panic(v)
 		}
-		if !returned { // a handler ends this goroutine
+		if !returned && !w.hand.Leave() { // a handler ends this goroutine
 			w.ended(b, o, b.exited(work), release)
 		}
 	}()

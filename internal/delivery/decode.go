@@ -26,6 +26,7 @@ type Decoder struct {
 	Found     int                         // rows that the statement has found, also those for which there was no memory
 	Runtime   saga.Runtime                // what steps run with
 	Reclaim   func(context.Context) error // takes a handler's settings back before the routes are read; may be nil
+	Hand      *run.Hand                   // calls the functions of the user; nil while a claim is in other hands
 	InHand    *Message                    // that a function of the user is called for
 	Cut       bool                        // the last messages were left before any step began
 	Fired     bool                        // messages have runs, see messageruns.go
@@ -47,7 +48,7 @@ func (d *Decoder) Reset(conn *pgx.Conn) {
 // transaction: see DecodeClaimed.
 func (d *Decoder) Decode(ctx context.Context) {
 	d.prepareRuntime(ctx)
-	defer d.To.Options.Calls.Leave(d)
+	defer d.Hand.Leave()
 	now := time.Now()
 	deadline := now.Add(min(d.To.Options.BatchTime, d.To.Options.StepTimeout))
 	for n, m := range d.Messages {
@@ -56,7 +57,7 @@ func (d *Decoder) Decode(ctx context.Context) {
 			return
 		}
 		d.read(m, now)
-		now = d.ReadBy(m, now)
+		now = d.readBy(m, now)
 	}
 }
 
@@ -67,21 +68,49 @@ func NewDecoder(to *Recipient, begun time.Time) *Decoder {
 }
 
 // DecodeClaimed is Decode for a leased endpoint. All of a claim is decoded, and the loop that claims does not end with
-// a function of the user's that ends its goroutine.
-func (d *Decoder) DecodeClaimed(work context.Context) {
+// a function of the user's that ends its goroutine, or does not wait for one that does not return.
+// also, if it is not nil, is called for the place of each message behind its decoding, and a part of it.
+func (d *Decoder) DecodeClaimed(work context.Context, also func(n int)) {
 	d.prepareRuntime(work)
-	defer d.To.Options.Calls.Leave(d)
-	run.Each(len(d.Messages), func(n int) {
+	d.To.Options.Calls.Each(len(d.Messages), func(h *run.Hand, n int) {
+		d.Hand, h.Within = h, d.To.Options.Decoding
 		begun := time.Now()
 		d.read(d.Messages[n], begun)
-		d.ReadBy(d.Messages[n], begun)
-	}, func(n int) { d.Fail(d.Messages[n], saga.Permanent(fmt.Errorf("decoding it: %w", run.ErrExited))) })
+		d.readBy(d.Messages[n], begun)
+		if also != nil {
+			also(n)
+		}
+	}, func(n int, err error) {
+		m := d.Messages[n]
+		if d.Fail(m, saga.Permanent(fmt.Errorf("decoding it: %w", err))); errors.Is(err, run.ErrLeft) {
+			d.To.Memory.FailNext(m.ID, m.Err) // should this not be written, it is not decoded once more
+		}
+	})
+	d.Hand = nil
 }
 
-// ReadBy makes a failure of a message that took too long to decode, and returns the time. The server may have ended the
+// Enter notes that functions of the user are about to be called for m.
+func (d *Decoder) Enter(m *Message, begun time.Time) {
+	d.InHand = m
+	d.Hand.Enter(m.Kind, m.ID, begun)
+}
+
+// KeyOf calls the user's function for the key of m. It makes a failure of m if that has an error, or takes too long.
+func (d *Decoder) KeyOf(m *Message) (key string) {
+	hand, begun := d.Hand, time.Now()
+	d.Enter(m, begun)
+	key, err := m.keyOf(d.To.Codec)
+	hand.Return()
+	if d.readBy(m, begun); err != nil && m.Fate == FateLeft {
+		d.Fail(m, saga.Permanent(fmt.Errorf("key of %s: %w", m.Kind, err)))
+	}
+	return key
+}
+
+// readBy makes a failure of a message that took too long to decode, and returns the time. The server may have ended the
 // transaction meanwhile; so the failure is also remembered for when the message is taken again, and then it is not
 // decoded.
-func (d *Decoder) ReadBy(m *Message, begun time.Time) time.Time {
+func (d *Decoder) readBy(m *Message, begun time.Time) time.Time {
 	now := time.Now()
 	if took := now.Sub(begun); took > d.To.Options.Decoding {
 		if m.Fate == FateLeft {
@@ -95,8 +124,7 @@ func (d *Decoder) ReadBy(m *Message, begun time.Time) time.Time {
 
 // read reads the header of a message, and what follows from it.
 func (d *Decoder) read(m *Message, begun time.Time) {
-	d.InHand = m
-	d.To.Options.Calls.Enter(d, m.Kind, m.ID, begun)
+	d.Enter(m, begun)
 	// a sender has written that, or the clock went back: what waits for a time would wait for ever
 	if m.FirstFailed.After(d.Now) {
 		m.FirstFailed = d.Now
@@ -161,7 +189,10 @@ func (d *Decoder) prepare(m *Message) {
 
 // PrepareCall decodes a message for its saga, and reads its key.
 func (d *Decoder) PrepareCall(m *Message) {
+	hand := d.Hand
+	d.Enter(m, time.Now())
 	call, err := m.Consumer.Definition.Prepare(m.Delivery, d.To.Codec)
+	hand.Return()
 	if err != nil {
 		m.unread = true
 		d.Fail(m, err)
@@ -172,6 +203,7 @@ func (d *Decoder) PrepareCall(m *Message) {
 
 // convert runs the function of an Accept, which is a user's and may panic.
 func (d *Decoder) convert(c *handlers.Consumer, old []byte) (body []byte, err error) {
+	defer d.Hand.Return()
 	defer handlers.Recovered(&err)
 	return c.Accept(old, d.To.Codec)
 }

@@ -109,7 +109,9 @@ func (t *Tally) Fail(m *Message, err error) {
 	if m.FirstFailed.IsZero() {
 		m.FirstFailed = t.Clock()
 	}
-	m.Delivery.Info.Attempt = m.Attempt + 1
+	if now := m.Attempt + 1; m.Delivery.Info.Attempt != now { // a function that was left may read it at this moment
+		m.Delivery.Info.Attempt = now
+	}
 	err = t.examined(err)
 	j := t.judge(recoverability.Resolve, t.To.Options.Policy, t.failureOf(m, err))
 	m.Attempt = min(m.Attempt+1, math.MaxInt32) // the column is an int4

@@ -187,8 +187,8 @@ func (m *Message) Since() time.Time {
 
 const mostKey = 512 // bytes
 
-// KeyOf calls the user's function, which may panic.
-func (m *Message) KeyOf(codec saga.Codec) (key string, err error) {
+// keyOf calls the user's function, which may panic.
+func (m *Message) keyOf(codec saga.Codec) (key string, err error) {
 	defer handlers.Recovered(&err)
 	key, err = m.Consumer.Key(m.Delivery.Body, codec)
 	switch {

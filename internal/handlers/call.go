@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -134,6 +135,9 @@ func Recovered(err *error) {
 		*err = &saga.PanicError{Value: v, Stack: debug.Stack()}
 	}
 }
+
+// ErrLeft is the failure of a handler that did not return.
+var ErrLeft = fmt.Errorf("the handler did not return within StepTimeout and %v: %w", run.Patience, run.ErrLeft)
 
 // ErrExited is the failure of a handler that ended its goroutine.
 var ErrExited = errors.New("the handler ended its goroutine (runtime.Goexit, or FailNow of package testing)")

@@ -174,7 +174,7 @@ func gotOf(d *delivery.Decoder, all []*claimed, want int) got {
 func (c *claimer) beginAll(b *delivery.Decoder, all []*claimed, want int) got {
 	c.claims.clock.note(b.Now, b.Begun)
 	c.claims.hold(all)
-	b.DecodeClaimed(c.runner.work)
+	b.DecodeClaimed(c.runner.work, nil)
 	c.runner.dispatch(c.quarantine.setAside(all))
 	return gotOf(b, all, want)
 }

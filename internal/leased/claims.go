@@ -335,6 +335,8 @@ type claimed struct {
 	death death       // of the processes that had it in hand before
 
 	cancel  context.CancelCauseFunc // of its handler, while that runs; guarded by mu
+	life    context.Context         // of its handler, which stop ends
+	stop    context.CancelCauseFunc
 	begun   time.Time
 	beats   bool          // its handler runs and sends heartbeats for its run; guarded by mu
 	release bool          // it goes back as it was

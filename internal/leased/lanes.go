@@ -12,7 +12,6 @@ import (
 	"github.com/edda-go/edda/internal/delivery"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -131,28 +130,14 @@ func (l *lanes) queueClaimsLock(pipeline *pgx.Batch) {
 // decode decodes messages, reads their keys and sorts them. What cannot be read has no key, and is finished out of
 // order.
 func (l *lanes) decode(b *delivery.Decoder, all []*claimed) {
-	b.DecodeClaimed(l.runner.work)
-	run.Each(len(all), func(n int) { l.readKey(b, all[n]) }, func(n int) {
-		b.Fail(&all[n].msg, saga.Permanent(fmt.Errorf("key of %s: %w", all[n].msg.Kind, run.ErrExited)))
+	b.DecodeClaimed(l.runner.work, func(n int) {
+		if m := all[n]; m.msg.Fate == delivery.FateLeft && m.msg.Consumer != nil {
+			if key := b.KeyOf(&m.msg); m.msg.Fate == delivery.FateLeft {
+				m.key = key
+			}
+		}
 	})
 	slices.SortFunc(all, inOrder)
-}
-
-// readKey reads the key of a message that is to be handled.
-func (l *lanes) readKey(b *delivery.Decoder, m *claimed) {
-	if m.msg.Fate != delivery.FateLeft || m.msg.Consumer == nil {
-		return
-	}
-	begun := time.Now()
-	key, err := m.msg.KeyOf(l.To.Codec)
-	if b.ReadBy(&m.msg, begun); m.msg.Fate != delivery.FateLeft {
-		return
-	}
-	if err != nil {
-		b.Fail(&m.msg, saga.Permanent(fmt.Errorf("key of %s: %w", m.msg.Kind, err)))
-		return
-	}
-	m.key = key
 }
 
 // entered is what enter has found out.
@@ -284,7 +269,7 @@ func (l *lanes) adopt(a *adoption) []*claimed {
 	if len(a.claims) == 0 {
 		return nil
 	}
-	a.decoder.DecodeClaimed(l.runner.work)
+	a.decoder.DecodeClaimed(l.runner.work, nil)
 	return a.claims
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/delivery"
+	"github.com/edda-go/edda/internal/run"
 )
 
 // A process that stood still between a claim and its handler has nothing that it may run. It did not run it, nor did it
@@ -19,7 +20,7 @@ func TestClaimThatIsNotTrustedIsGivenUp(t *testing.T) {
 	c := &claims{terms: terms, held: map[*claimed]struct{}{}, room: make(chan struct{}, 1)}
 	m := &claimed{renewed: time.Now().Add(-950 * time.Millisecond)}
 	c.held[m] = struct{}{}
-	(&runner{Terms: terms, claims: c}).handle(t.Context(), m)
+	(&runner{Terms: terms, claims: c}).handle(t.Context(), &run.Hand{}, m)
 	(&Engine{Terms: terms, claims: c, emit: func(e ...event.Event) { emitted = append(emitted, e...) }}).logLost()
 	if len(c.held) != 0 || len(emitted) != 1 {
 		t.Errorf("%d claims are held, and %v was emitted", len(c.held), emitted)

@@ -67,10 +67,26 @@ func (r *runner) start(all []*claimed) {
 	}
 }
 
-// handleAll handles m, and then one message after another until none waits.
+// handleAll handles m, and then one message after another until none waits. When a handler ends its goroutine or does
+// not return, its message has failed, and another goroutine goes on.
 func (r *runner) handleAll(work context.Context, m *claimed) {
-	for ; m != nil; m = r.next() {
-		r.handle(work, m)
+	for m != nil {
+		at := m // of the goroutine
+		ended := r.To.Options.Calls.Do(func(hand *run.Hand) {
+			for ; at != nil; at = r.next() {
+				r.handle(work, hand, at)
+			}
+		})
+		switch m = at; {
+		case ended == nil:
+			return
+		case errors.Is(ended, run.ErrLeft):
+			r.judge(m, saga.Outcome{Err: handlers.ErrLeft})
+		default:
+			r.judge(m, saga.Outcome{Err: handlers.ErrExited})
+		}
+		m.stop(nil)
+		m = r.next()
 	}
 }
 
@@ -103,32 +119,28 @@ func (r *runner) stop() {
 }
 
 // handle runs the handler of one message, and decides what becomes of the message.
-func (r *runner) handle(ctx context.Context, m *claimed) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	if !r.claims.begin(m, cancel) {
+func (r *runner) handle(ctx context.Context, hand *run.Hand, m *claimed) {
+	m.life, m.stop = context.WithCancelCause(ctx)
+	if r.claims.begin(m, m.stop) {
+		limited, end := context.WithTimeout(m.life, r.Options.StepTimeout)
+		defer end()
+		r.handleIn(limited, hand, m)
+	} else {
 		r.claims.lose(m) // else the next extension would find the row as it was, and keep it for ever
-		return
 	}
-	limited, end := context.WithTimeout(ctx, r.Options.StepTimeout)
-	defer end()
+	m.stop(nil)
+}
+
+func (r *runner) handleIn(limited context.Context, hand *run.Hand, m *claimed) {
 	if m.msg.Firing.Emitted && !r.beginRun(limited, m) {
 		return
 	}
 	m.begun = time.Now()
-	r.To.Options.Calls.Enter(m, m.msg.Kind, m.msg.ID, m.begun)
-	returned := false
-	defer func() {
-		r.To.Options.Calls.Leave(m)
-		if !returned { // the handler has ended this goroutine, and another one takes its place
-			r.judge(ctx, m, saga.Outcome{Err: handlers.ErrExited})
-			r.handlers.Go(func(work context.Context) error { r.handleAll(work, r.next()); return nil })
-		}
-	}()
+	hand.Enter(m.msg.Kind, m.msg.ID, m.begun)
 	out := m.call(limited)
-	returned = true
+	hand.Return()
 	m.msg.Step.Took = time.Since(m.begun)
-	r.judge(ctx, m, out)
+	r.judge(m, out)
 }
 
 // call runs the handler. Others of the same claim run at the same time.
@@ -139,8 +151,8 @@ func (m *claimed) call(ctx context.Context) saga.Outcome {
 }
 
 // judge turns an outcome into a fate. What cancelled the handler from outside counts before what the handler returned.
-func (r *runner) judge(ctx context.Context, m *claimed, out saga.Outcome) {
-	cause := context.Cause(ctx)
+func (r *runner) judge(m *claimed, out saga.Outcome) {
+	cause := context.Cause(m.life)
 	switch {
 	case errors.Is(cause, ErrClaimLost):
 		r.claims.lose(m)
@@ -184,7 +196,7 @@ func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
 		m.msg.FinishRun((*answers)[0])
 		r.claims.end(m)
 	case context.Cause(ctx) != nil:
-		r.judge(ctx, m, saga.Outcome{Err: err})
+		r.judge(m, saga.Outcome{Err: err})
 	default: // the database is away, or another transaction has the run locked: this says nothing about the message
 		r.To.Calm.Warn("edda: a batch was rolled back", "endpoint", r.To.Name,
 			"error", fmt.Errorf("check a run: %w", pgerr.Explain(err)))

@@ -24,7 +24,9 @@ type Ends struct {
 	Drain time.Duration // how long the functions may run on when the context of the Run has ended
 	Log   *slog.Logger
 	Calls *Calls
-	Leave func() // called when the Run returns before its work; may be nil
+	// how long a function may run that Calls.Do may leave, see there; 0 is without end
+	Within time.Duration
+	Leave  func() // called when the Run returns before its work; may be nil
 }
 
 var errGone = errors.New("a function of the program has ended the goroutine of Run")
@@ -32,6 +34,11 @@ var errGone = errors.New("a function of the program has ended the goroutine of R
 // Run calls work and returns its error. If a function of the user still runs Drain and Grace after the end of ctx, Run
 // returns ErrDrain with the names of these calls, and work outlives it. The log says in time what Run waits for.
 func (e Ends) Run(ctx context.Context, work func(ctx context.Context) error) error {
+	if e.Within > 0 {
+		watch := NewGroup(context.WithoutCancel(ctx))
+		watch.Go(e.watch)
+		defer func() { watch.Stop(); _ = watch.Wait() }() // its member has no errors
+	}
 	ended := make(chan error, 1)
 	go func() {
 		err := errGone
@@ -85,4 +92,27 @@ func within(ended <-chan error, d time.Duration) (err error, is bool) {
 	case <-timer.C:
 		return nil, false
 	}
+}
+
+// Patience is how long a function of the user may run on after the end of its context before Calls.Do leaves it.
+const Patience = 5 * time.Second
+
+const (
+	watchEvery = time.Second
+	mostLeft   = 100 // goroutines of one Run that have been left and still run
+)
+
+// watch leaves functions of the user that do not return, until ctx ends.
+func (e Ends) watch(ctx context.Context) error {
+	for said := false; Sleep(ctx, watchEvery) == nil; {
+		left, stuck := e.Calls.leaveLate(e.Within, watchEvery, mostLeft)
+		for _, one := range left {
+			e.Log.Warn("edda: a handler does not return and was left", "name", e.Name, "handler", one)
+		}
+		if len(stuck) > 0 && !said {
+			e.Log.Error("edda: too many handlers do not return", "name", e.Name, "left", mostLeft, "handlers", stuck)
+		}
+		said = len(stuck) > 0
+	}
+	return nil
 }

@@ -71,21 +71,6 @@ func Call(f func()) (returned bool) {
 	return returned
 }
 
-// Each calls f for 0 to n-1, one after another, in a goroutine that is not the caller's. When a function of a user ends
-// that goroutine, exited is told at which, in the caller's, and the rest goes on in another.
-func Each(n int, f, exited func(at int)) {
-	at := 0
-	for ; at < n; at++ {
-		if !Call(func() {
-			for ; at < n; at++ {
-				f(at)
-			}
-		}) {
-			exited(at)
-		}
-	}
-}
-
 // Beside starts f, which its caller may leave: it calls a function that may never return.
 func Beside(f func()) { go f() }
 

@@ -3,8 +3,6 @@ package run_test
 import (
 	"context"
 	"errors"
-	"runtime"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,27 +182,4 @@ func TestDetachedOutlivesItsCaller(t *testing.T) {
 			t.Errorf("the courtesy ended with %v", err)
 		}
 	})
-}
-
-// Each goes on behind a call that ended its goroutine, and each is called once.
-func TestEachGoesOnWhereAGoroutineEnds(t *testing.T) {
-	for _, n := range []int{0, 1, 7} {
-		for _, bad := range [][]int{nil, {0}, {n - 1}, {0, 1, 2}, {3}} {
-			var called, exited, want []int
-			run.Each(n, func(at int) {
-				called = append(called, at)
-				if slices.Contains(bad, at) {
-					runtime.Goexit()
-				}
-			}, func(at int) { exited = append(exited, at) })
-			for at := range n {
-				if slices.Contains(bad, at) {
-					want = append(want, at)
-				}
-			}
-			if len(called) != n || !slices.IsSorted(called) || !slices.Equal(exited, want) {
-				t.Errorf("of %d: called %v, exited %v, want %v", n, called, exited, want)
-			}
-		}
-	}
 }

@@ -27,6 +27,7 @@ func Call(
 ) (saga.Outcome, error) {
 	of.Handlers = d.To.Handlers
 	sent, err := handler(ctx, of)
+	d.Hand.Return()
 	out := sent.Outcome(err)
 	if out.Err == nil {
 		out.Err = d.Route(ctx, out.Out)
@@ -50,6 +51,7 @@ func Saga(ctx context.Context, d *delivery.Decoder, m *delivery.Message) saga.Ou
 		}
 	}
 	out := m.Instance.Session.Step(ctx, rt, m.Call)
+	d.Hand.Return()
 	for _, field := range out.Unknown {
 		warnOfField(d, m, field)
 	}
@@ -93,7 +95,9 @@ func Missing(ctx context.Context, d *delivery.Decoder, m *delivery.Message) {
 
 // SettleMissing decides about a message for which there is no instance any more.
 func SettleMissing(ctx context.Context, d *delivery.Decoder, m *delivery.Message, reason string) {
-	if out, ok := m.Call.StepMissing(ctx, d.RuntimeOf(m)); ok {
+	d.Enter(m, time.Now())
+	out, ok := m.Call.StepMissing(ctx, d.RuntimeOf(m))
+	if d.Hand.Return(); ok {
 		d.Decide(m, out)
 		return
 	}

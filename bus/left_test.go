@@ -1,0 +1,100 @@
+package bus_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// A function of the user that never returns costs its message an attempt, and no worker: the next message is handled
+// by the same process, which has one worker, while the function still runs.
+func TestAFunctionThatNeverReturnsIsLeft(t *testing.T) {
+	keyed := func(stand *gate) bus.HandleOption[turn] {
+		return bus.KeyedBy(func(m turn) string { stand.pass(); return m.Key })
+	}
+	for name, c := range map[string]struct {
+		options bus.EndpointOptions
+		part    func(stand *gate, called func() error) bus.Part
+		dead    string // in the error of the dead letter
+	}{
+		"a handler in a batch": {part: func(stand *gate, called func() error) bus.Part {
+			return bus.HandleTx(func(_ *bus.Context, tx pgx.Tx, _ turn) error {
+				stand.pass()
+				if _, err := tx.Exec(context.Background(), "SELECT 1"); err != nil {
+					return err
+				}
+				return called()
+			})
+		}, dead: "the handler did not return within StepTimeout"},
+		"the key of a saga": {part: func(stand *gate, called func() error) bus.Part {
+			return bus.Saga(saga.Define("turns", saga.Options{}, saga.StartedBy(
+				func(m turn) string { stand.pass(); return m.Key },
+				func(*struct{}, *saga.Context, turn) error { return called() })))
+		}, dead: "decoding it, or the state of its instance: a function of the program has not returned"},
+		"a leased handler": {part: func(stand *gate, called func() error) bus.Part {
+			return bus.Handle(func(*bus.Context, turn) error { stand.pass(); return called() })
+		}, dead: "the handler did not return within StepTimeout"},
+		"a key in the loop that claims": {options: bus.EndpointOptions{Ordered: bus.Strict,
+			Lease: 2 * time.Second, StepTimeout: time.Hour}, part: func(stand *gate, called func() error) bus.Part {
+			return bus.Handle(func(*bus.Context, turn) error { return called() }, keyed(stand))
+		}, dead: "decoding it: a function of the program has not returned"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			w := newWorld(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			stand, calls := newGate(t), atomic.Int64{}
+			part := c.part(stand, func() error { calls.Add(1); return nil })
+			o := c.options
+			o.StepTimeout = cmp.Or(o.StepTimeout, 100*time.Millisecond)
+			o.Concurrency, o.BatchMax, o.Policy = 1, 1, once
+			stop := w.start("turns", o, part)
+			w.send(turn{Key: "a"})
+			await(w, "the function runs", stand.came)
+			w.send(turn{Key: "b"})
+			w.untilWithin(pgdev.Patience(10*time.Second), "the next message is handled, and the first is dead",
+				func() bool { return w.rows("turns") == 0 })
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE position($1 IN error) > 0`, c.dead)
+			if n := calls.Load(); n != 1 {
+				t.Errorf("%d messages were handled while the function ran, want 1", n)
+			}
+			stand.open()
+			stop()
+			if n := strings.Count(log.String(), "edda: a handler does not return and was left"); n != 1 {
+				t.Errorf("the log has it %d times\n%s", n, &log)
+			}
+		})
+	}
+}
+
+// The messages of a call of a relay that never returns are forwarded once more, and those behind them too.
+func TestAForwardThatNeverReturnsIsLeft(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	w.installRelay()
+	w.sendCrossed(3)
+	a, stand, told := &abroad{}, newGate(t), make(chan error, 1)
+	o := soonRelayed()
+	o.Drain = 20 * time.Millisecond
+	w.runRelay(w.relay(w.bus, o, func(ctx context.Context, all []*saga.Delivery) []error {
+		if stand.pass(); ctx.Err() != nil {
+			told <- context.Cause(ctx)
+		}
+		return a.forward(ctx, all)
+	}))
+	await(w, "forward runs", stand.came)
+	w.untilWithin(pgdev.Patience(10*time.Second), "all are relayed", func() bool { return w.rows("border") == 0 })
+	stand.open()
+	if err := await(w, "the end of the first call", told); err != context.DeadlineExceeded {
+		t.Errorf("its context ended with %v", err)
+	}
+	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+}

@@ -1,0 +1,54 @@
+package memory_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/saga"
+)
+
+// A function that never returns costs its message an attempt and no worker, and Advance goes on.
+func TestAFunctionInMemoryThatNeverReturnsIsLeft(t *testing.T) {
+	t.Parallel()
+	returns := make(chan struct{})
+	for name, part := range map[string]func(hang func()) bus.Part{
+		"the handler did not return": func(hang func()) bus.Part {
+			return bus.Handle(func(*bus.Context, note) error { hang(); return nil })
+		},
+		"decoding it: a function of the program has not returned": func(hang func()) bus.Part {
+			return bus.Saga(saga.Define("notes", saga.Options{}, saga.StartedBy(
+				func(note) string { hang(); return "k" },
+				func(*struct{}, *saga.Context, note) error { return nil })))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBus(t, nil)
+			var calls atomic.Int64
+			on(t, b, "notes", bus.EndpointOptions{StepTimeout: 20 * time.Millisecond, Policy: once, Concurrency: 1},
+				part(func() {
+					if calls.Add(1) == 1 {
+						<-returns
+					}
+				}))
+			start(t, b)
+			send(t, b, note{})
+			send(t, b, note{})
+			within, cancel := context.WithTimeout(t.Context(), pgdev.Patience(10*time.Second))
+			defer cancel()
+			if err := b.Advance(within, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			letters := b.DeadLetters()
+			if len(letters) != 1 || !strings.Contains(letters[0].Error, name) || calls.Load() != 2 {
+				t.Errorf("%d calls; %+v", calls.Load(), letters)
+			}
+		})
+	}
+	t.Cleanup(func() { close(returns) })
+}
