@@ -2,14 +2,18 @@ package memory_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/memory"
 	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
 )
 
 // A function that never returns costs its message an attempt and no worker, and Advance goes on.
@@ -51,4 +55,30 @@ func TestAFunctionInMemoryThatNeverReturnsIsLeft(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() { close(returns) })
+}
+
+// A stop does not wait for the function of a singleton that never returns, and the error names it.
+func TestRunInMemoryEndsWithoutASingletonThatNeverReturns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, returns := newBus(t, nil), make(chan struct{})
+		s, err := memory.NewSingleton(b, "sweeper", func(scheduler.Term) error { <-returns; return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Minute, cancel)
+		begun := time.Now()
+		if err := s.Run(ctx); !errors.Is(err, bus.ErrDrain) ||
+			!strings.Contains(err.Error(), "not waited for: the function of singleton/sweeper") {
+			t.Errorf("Run returned %v", err)
+		}
+		if took := time.Since(begun) - time.Minute; took != 32*time.Second {
+			t.Errorf("it returned %v after the end of its context", took)
+		}
+		if err := s.Run(ctx); !errors.Is(err, scheduler.ErrRunning) {
+			t.Errorf("another Run, while the function runs: %v", err)
+		}
+		close(returns)
+	})
 }
