@@ -2,11 +2,13 @@ package watermill_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
@@ -294,3 +296,36 @@ func TestIntakeWhoseAcksAreLostHandlesOnce(t *testing.T) {
 type orderPaid struct{ N int }
 
 func (orderPaid) Kind() string { return "order.paid" }
+
+// silent never comes back from Subscribe.
+type silent struct {
+	message.Subscriber
+	came, back chan struct{}
+}
+
+func (s silent) Subscribe(context.Context, string) (<-chan *message.Message, error) {
+	close(s.came)
+	<-s.back
+	return nil, errors.New("it is over")
+}
+
+// A stop does not wait for a subscriber that never returns, and the error names the call.
+func TestIntakeEndsWithoutASubscriberThatNeverReturns(t *testing.T) {
+	w := newWorld(t)
+	s := silent{came: make(chan struct{}), back: make(chan struct{})}
+	in, err := watermill.NewIntake(w.bus, "paid", s, watermill.IntakeOptions{Drain: 20 * time.Millisecond,
+		Logger: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		err = in.Install(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-s.came; cancel() }()
+	err = in.Run(ctx)
+	if !errors.Is(err, bus.ErrDrain) || !strings.Contains(err.Error(), "not waited for: Subscribe") {
+		t.Errorf("Run returned %v", err)
+	}
+	close(s.back)
+}
