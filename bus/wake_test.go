@@ -51,12 +51,13 @@ func TestQueueIsWokenForTheFirstOfItsMessages(t *testing.T) {
 	done := make(chan int, 2)
 	w.start("hears", seldom, bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m told) error { done <- m.Sum; return nil }))
 	w.start("sends", seldom, bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, _ add) error {
+		<-time.After(200 * time.Millisecond) // until the workers of the other endpoint are idle
 		ctx.Send(told{Sum: 2}, saga.Delay(time.Hour))
 		ctx.Send(told{Sum: 1}, saga.Delay(time.Second))
 		return nil
 	}))
 	w.send(told{})
-	await(w, "a first message", done) // after its first look the endpoint is idle
+	await(w, "a first message", done)
 	w.send(add{})
 	if n := await(w, "the message that is due in a second", done); n != 1 {
 		t.Errorf("message %d, want 1", n)
