@@ -74,6 +74,9 @@ func QueueSQL(b *Bus, kind, endpoint, name string) (string, error) {
 	return q.SQL(name), nil
 }
 
+// Limited reports whether an endpoint observes a limit.
+func Limited(e *Endpoint) bool { return e.permits.limited.Load() }
+
 // SlotsAfterMissed reports whether an endpoint that runs looks for a free slot of its limit after notifications may
 // have been lost.
 func SlotsAfterMissed(e *Endpoint) bool {

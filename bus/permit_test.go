@@ -145,6 +145,9 @@ func TestDeployChangesTheLimitUnlessAnOperatorHas(t *testing.T) {
 		if i := w.limit(); i.Limit != want {
 			t.Errorf("installed with %d: %+v, want %d", n, i, want)
 		}
+		if n > 0 && !bus.Limited(e) {
+			t.Errorf("installed with %d, it observes no limit", n)
+		}
 		w.must(errors.Join(e.Check(t.Context()), e.Check(t.Context())))
 		if i := w.limit(); i.Limit != want {
 			t.Errorf("deployed with %d: %+v, want %d", n, i, want)
