@@ -133,7 +133,7 @@ func longFile(st *stage) {
 		st.t.Errorf("a file is %d: %s", got.status, got.body)
 	}
 	defer func() {
-		if v := recover(); v != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
+		if v := recover(); v != http.ErrAbortHandler {
 			st.t.Errorf("a file that a browser does not take ends with %v", v)
 		}
 	}()

@@ -130,7 +130,7 @@ func TestFunctionsThatDoNotReturnAreLeft(t *testing.T) {
 		var log bytes.Buffer
 		back := make(chan struct{})
 		err := watched(t, &log, func(calls *run.Calls) error {
-			begun, frozen := time.Now(), time.Now().Add(-time.Hour)
+			frozen := time.Now().Add(-time.Hour)
 			after := func(d time.Duration) <-chan struct{} {
 				c := make(chan struct{})
 				time.AfterFunc(d, func() { close(c) })
@@ -146,7 +146,7 @@ func TestFunctionsThatDoNotReturnAreLeft(t *testing.T) {
 			if err := call(frozen, after(1900*time.Millisecond)); err != nil {
 				t.Errorf("of a process that stood still: %v", err)
 			}
-			begun = time.Now()
+			begun := time.Now()
 			if err := call(begun, back); !errors.Is(err, run.ErrLeft) {
 				t.Errorf("%v", err)
 			}
