@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/operate/vitals"
 )
 
@@ -78,11 +79,15 @@ func (w *watched) next(subject string) vitals.Alarm {
 	}
 }
 
+// says waits for the log to have the parts: what is logged about an alarm may follow it.
 func (w *watched) says(parts ...string) {
 	w.t.Helper()
+	within := pgdev.Deadline(w.t)
 	for _, part := range parts {
-		if !strings.Contains(w.log.String(), part) {
-			w.t.Errorf("the log has not %q:\n%s", part, w.log)
+		for !strings.Contains(w.log.String(), part) {
+			if run.Sleep(within, time.Millisecond) != nil {
+				w.t.Fatalf("the log has not %q:\n%s", part, w.log)
+			}
 		}
 	}
 }
