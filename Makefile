@@ -16,7 +16,7 @@ FAKETIME := @command -v dpkg >/dev/null && ! ls /usr/lib/*/faketime/libfaketime.
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles settings sql levels nightly bench chaos crash hostile limits order schedule viewers permits remote border otel collector rabbitmq bouncer failover versions web pages alerts docs mutants kubernetes licences vulnerabilities snapshot lint fmt
+.PHONY: help demo test race roles settings levels nightly bench chaos crash hostile limits order schedule viewers permits remote border otel collector rabbitmq bouncer failover versions web pages alerts docs mutants kubernetes licences vulnerabilities snapshot lint fmt
 
 help: ## print this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 16
@@ -38,14 +38,11 @@ settings: ## run the tests of all that is in SQL as that role, under an ICU coll
 	EDDA_TEST_ROLE=runtime EDDA_TEST_LOCALE=en-US EDDA_TEST_DEFAULTS='default_transaction_isolation=serializable; standard_conforming_strings=off; statement_timeout=5min; search_path=elsewhere' \
 		$(GO) test $(FLAGS) -timeout $(TIMEOUT) $(SQL) ./migrations/...
 
-sql:
-	@echo $(SQL)
-
 levels: ## run the tests of the scheduler, leases and limits under repeatable read
 	EDDA_TEST_DEFAULTS='default_transaction_isolation=repeatable read' $(GO) test $(FLAGS) -timeout $(TIMEOUT) ./scheduler ./internal/firing ./internal/lease ./internal/limit
 
 # A target that fails does not keep the others from running.
-NIGHTLY := lint levels settings race roles versions chaos rabbitmq failover web mutants
+NIGHTLY := lint levels settings race roles versions chaos rabbitmq bouncer failover web mutants
 nightly: ## run what takes too long for .ci/run: every long run but the benchmarks
 	@red=""; for target in $(NIGHTLY); do echo "== $$target"; $(MAKE) $$target || red="$$red $$target"; done; \
 		[ -z "$$red" ] || { echo "failed:$$red"; exit 1; }
