@@ -83,7 +83,7 @@ func TestAForwardThatNeverReturnsIsLeft(t *testing.T) {
 	w.sendCrossed(3)
 	a, stand, told := &abroad{}, newGate(t), make(chan error, 1)
 	o := soonRelayed()
-	o.Drain = 20 * time.Millisecond
+	o.Drain = time.Second
 	w.runRelay(w.relay(w.bus, o, func(ctx context.Context, all []*saga.Delivery) []error {
 		if stand.pass(); ctx.Err() != nil {
 			told <- context.Cause(ctx)

@@ -87,8 +87,8 @@ func (m *moving) now(one *message.Message) error {
 	if !ok {
 		return errors.New("the endpoint gave no transaction")
 	}
-	tag, err := tx.Exec(one.Context(), m.insert+` ON CONFLICT (number) DO UPDATE SET by = 'old' WHERE handled.by = 'old'`,
-		string(one.Payload), "new")
+	const unlessOld = ` ON CONFLICT (number) DO UPDATE SET by = 'old' WHERE handled.by = 'old'`
+	tag, err := tx.Exec(one.Context(), m.insert+unlessOld, string(one.Payload), "new")
 	if err == nil && tag.RowsAffected() == 0 {
 		err = errors.New("the new handler has had it before")
 	}
