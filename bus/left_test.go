@@ -55,7 +55,7 @@ func TestAFunctionThatNeverReturnsIsLeft(t *testing.T) {
 			stand, calls := newGate(t), atomic.Int64{}
 			part := c.part(stand, func() error { calls.Add(1); return nil })
 			o := c.options
-			o.StepTimeout = cmp.Or(o.StepTimeout, 100*time.Millisecond)
+			o.StepTimeout = cmp.Or(o.StepTimeout, time.Second)
 			o.Concurrency, o.BatchMax, o.Policy = 1, 1, once
 			stop := w.start("turns", o, part)
 			w.send(turn{Key: "a"})

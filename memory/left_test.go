@@ -34,7 +34,7 @@ func TestAFunctionInMemoryThatNeverReturnsIsLeft(t *testing.T) {
 			t.Parallel()
 			b := newBus(t, nil)
 			var calls atomic.Int64
-			on(t, b, "notes", bus.EndpointOptions{StepTimeout: 20 * time.Millisecond, Policy: once, Concurrency: 1},
+			on(t, b, "notes", bus.EndpointOptions{StepTimeout: 500 * time.Millisecond, Policy: once, Concurrency: 1},
 				part(func() {
 					if calls.Add(1) == 1 {
 						<-returns
