@@ -323,7 +323,7 @@ func TestManyCommandsAtOnce(t *testing.T) {
 				}
 			}
 			w.want(1, `SELECT count(*) FROM `+w.queue("one")+` WHERE id = $1::text::uuid`, sent[0].ID.String())
-			// what needs a statement of its own comes behind, and what is due later last
+			// commands with a statement of their own come behind the others, and the delayed ones last
 			for n, at := range []int{1, 4, 3, 2, 5} {
 				w.want(1, `SELECT count(*) FROM (SELECT id FROM `+w.queue("listener")+` ORDER BY due LIMIT 1 OFFSET `+
 					fmt.Sprint(n)+`) q WHERE q.id = $1::text::uuid`, sent[at].ID.String())

@@ -41,7 +41,7 @@ func newWorker(e *Engine) *worker {
 }
 
 // work takes until taking ends; a batch that has begun may go on until work does. A function of the user may end the
-// goroutine, or not return: then another one, with a worker of its own if need be, goes on.
+// goroutine, or not return: then a new goroutine takes its place, in the second case with a new worker.
 func (e *Engine) work(taking, work context.Context) error {
 	w, failed := newWorker(e), error(nil)
 	for {

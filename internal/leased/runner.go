@@ -68,7 +68,7 @@ func (r *runner) start(all []*claimed) {
 }
 
 // handleAll handles m, and then one message after another until none waits. When a handler ends its goroutine or does
-// not return, its message has failed, and another goroutine goes on.
+// not return, its message has failed, and a new goroutine takes its place.
 func (r *runner) handleAll(work context.Context, m *claimed) {
 	for m != nil {
 		at := m // of the goroutine

@@ -118,7 +118,7 @@ func (c *Calls) Do(f func(h *Hand)) error {
 }
 
 // Each calls f for 0 to n-1, one after another, in a goroutine that is not the caller's. When that goroutine ends as Do
-// says, failed is called in the caller's, and the rest goes on in another.
+// says, Each calls failed in the caller's goroutine, and f for the rest in a new one.
 func (c *Calls) Each(n int, f func(h *Hand, at int), failed func(at int, err error)) {
 	for next := 0; next < n; next++ {
 		at := next // of this goroutine, which writes it before each call

@@ -65,7 +65,7 @@ func TestARunEndsWithoutAFunctionThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// Each goes on behind a call that ended its goroutine or does not return, and each is called once.
+// A call that ends its goroutine, or does not return, does not keep Each from the calls behind it. Each call runs once.
 func TestEachGoesOnWhereAGoroutineEnds(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 7} {

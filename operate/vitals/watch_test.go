@@ -79,7 +79,7 @@ func (w *watched) next(subject string) vitals.Alarm {
 	}
 }
 
-// says waits for the log to have the parts: what is logged about an alarm may follow it.
+// says waits for the log to have the parts: the line about an alarm may follow the alarm.
 func (w *watched) says(parts ...string) {
 	w.t.Helper()
 	within := pgdev.Deadline(w.t)
