@@ -18,7 +18,7 @@ type Alarm struct {
 	idle  atomic.Int32
 
 	mu   sync.Mutex // guards next
-	next time.Time  // when Tick wakes a waiter unasked
+	next time.Time  // when Tick wakes a waiter unasked; zero until Tick has set the time of the next poll
 }
 
 // NewAlarm returns an Alarm whose first waiter is woken at once.
@@ -41,7 +41,7 @@ func (a *Alarm) Idle() bool { return a.idle.Load() > 0 }
 // WakeAt wakes a waiter at t, or at the next poll if that comes first.
 func (a *Alarm) WakeAt(t time.Time) {
 	a.mu.Lock()
-	sooner := t.Before(a.next)
+	sooner := a.next.IsZero() || t.Before(a.next)
 	if sooner {
 		a.next = t
 	}

@@ -60,6 +60,34 @@ func TestAlarmWakesAtAKnownTime(t *testing.T) {
 	})
 }
 
+// A loop may learn of a time before Tick runs for the first time, and before it waits again after a poll.
+func TestAlarmKeepsATimeThatComesBeforeTickWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		a := wake.NewAlarm(time.Hour)
+		a.WakeAt(time.Now().Add(3 * time.Second))
+		ended, polled := make(chan error, 1), make(chan time.Time)
+		go func() {
+			ended <- a.Tick(ctx, func() (idle bool) {
+				a.WakeAt(time.Now().Add(5 * time.Second))
+				polled <- time.Now()
+				return false
+			})
+		}()
+		begin := time.Now()
+		for _, want := range []time.Duration{3 * time.Second, 8 * time.Second} {
+			if d := (<-polled).Sub(begin); d != want {
+				t.Errorf("woken after %v, want %v", d, want)
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestAlarmKeepsAWakeUp(t *testing.T) {
 	t.Parallel()
 	bubble(t, time.Hour, func(ctx context.Context, a *wake.Alarm) {
