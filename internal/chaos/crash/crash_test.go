@@ -165,8 +165,8 @@ var sabotages = []struct{ name, sql, rule string }{
 		"untold"},
 	{"an instance does not know its last page", `UPDATE edda.saga SET history = NULL WHERE version > 1`, "untold"},
 	{"a page is there twice", `WITH twice AS (INSERT INTO edda.history_range SELECT slot, first, last, id FROM
-		edda.history_range, LATERAL (SELECT '0198c0de-0000-7000-8000-000000000001'::uuid AS id) n RETURNING 1)
-		INSERT INTO edda.history SELECT slot, '0198c0de-0000-7000-8000-000000000001', at, endpoint, messages, page
+		edda.history_range, LATERAL (SELECT 'ffffffff-ffff-7fff-bfff-ffffffffffff'::uuid AS id) n RETURNING 1)
+		INSERT INTO edda.history SELECT slot, 'ffffffff-ffff-7fff-bfff-ffffffffffff', at, endpoint, messages, page
 		FROM edda.history`, "untold"},
 	{"a message stays in its queue", `SELECT edda.send('crash.job', '{}')`, "stuck"},
 }
