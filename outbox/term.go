@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/lease"
@@ -30,7 +29,7 @@ type relayTerm struct {
 	carrier  *carrier
 	finisher *finisher
 	log      *reporter
-	database *backoff.ExponentialBackOff // with this database
+	database run.Pauses // after failures of this database
 }
 
 func newRelayTerm(r *Relay, t lease.Term, pool *pg.Pool) *relayTerm {
@@ -44,8 +43,7 @@ func newRelayTerm(r *Relay, t lease.Term, pool *pg.Pool) *relayTerm {
 		relay: r, alarm: wake.NewAlarm(r.options.Poll), settings: set,
 		size: newPassSize(r.options.BatchMax), reader: reader, carrier: newCarrier(r, reader, failures, log),
 		finisher: finisher, log: log,
-		database: backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
-			backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0)),
+		database: run.Pauses{First: 20 * time.Millisecond, Most: 5 * time.Second},
 	}
 }
 
@@ -54,6 +52,7 @@ func (t *relayTerm) run(life, working context.Context) error {
 	for t.alarm.Await(life) {
 		for life.Err() == nil && t.awaitResume(life) {
 			after, err := t.around(life, working)
+			pause := t.database.After(err)
 			if working.Err() != nil {
 				return nil // cancelled by the drain or a lost lease, which are logged
 			}
@@ -62,9 +61,8 @@ func (t *relayTerm) run(life, working context.Context) error {
 					return err
 				}
 				t.relay.calm.Warn("edda: a relay's pass failed", "endpoint", t.relay.name, "error", err)
-				after = rest{wait: t.database.NextBackOff()}
+				after = rest{wait: pause}
 			} else {
-				t.database.Reset()
 				t.relay.border.Outage.Over()
 			}
 			if after.idle {

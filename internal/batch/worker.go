@@ -80,7 +80,7 @@ func (w *worker) replaced(taking context.Context) *worker {
 // takeAll is what a goroutine of the worker does. failed is how the one before has ended, if there was one.
 func (w *worker) takeAll(taking, work context.Context, failed error) error {
 	if failed != nil {
-		if goesOn, err := w.rolledBack(taking, work, failed); !goesOn {
+		if goesOn, err := w.ranTo(taking, work, failed); !goesOn {
 			return err
 		}
 	}
@@ -88,39 +88,37 @@ func (w *worker) takeAll(taking, work context.Context, failed error) error {
 		failed = nil
 		for taking.Err() == nil {
 			more, err := w.admitted(taking, work)
+			if goesOn, err := w.ranTo(taking, work, err); !goesOn {
+				return err
+			}
 			if err == nil && !more {
 				break
-			}
-			if err == nil {
-				w.retry.Reset()
-				w.engine.Outage.Over()
-				continue
-			}
-			if goesOn, err := w.rolledBack(taking, work, err); !goesOn {
-				return err
 			}
 		}
 	}
 	return nil
 }
 
-// rolledBack waits after a batch that was lost to err. It reports whether the worker goes on; if not, the error is the
-// worker's.
-func (w *worker) rolledBack(taking, work context.Context, err error) (goesOn bool, _ error) {
-	if work.Err() != nil {
+// ranTo notes how a batch has ended, and waits if it was lost to err. It reports whether the worker continues; if not,
+// the error is the worker's.
+func (w *worker) ranTo(taking, work context.Context, err error) (goesOn bool, _ error) {
+	pause := w.retry.After(err)
+	switch {
+	case err == nil:
+		w.engine.Outage.Over()
+		return true, nil
+	case work.Err() != nil:
 		return false, nil // cancelled by the drain, which says so itself
-	}
-	if Fatal(err) {
+	case Fatal(err):
 		return false, err
-	}
-	if errors.Is(err, delivery.ErrRehearsed) {
+	case errors.Is(err, delivery.ErrRehearsed):
 		return true, nil
 	}
 	w.engine.To.Calm.Warn("edda: a batch was rolled back", "endpoint", w.engine.To.Name, "error", err)
 	if w.poisoned {
 		return true, nil // at once: an outage that ends just now must not look like the message's doing
 	}
-	return run.Sleep(taking, w.retry.After(err)) == nil, nil
+	return run.Sleep(taking, pause) == nil, nil
 }
 
 // admitted makes a pass once the breaker lets this worker take.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/run"
 )
 
@@ -21,7 +20,7 @@ type hold struct {
 	alarm   *time.Timer // ends life when trusted is past, whatever the loop is waiting for
 	trusted time.Time
 	next    *time.Timer // when to renew
-	retry   *backoff.ExponentialBackOff
+	retry   run.Pauses
 	lost    bool // the row says so
 	stuck   bool // the function did not return in time
 }
@@ -31,8 +30,7 @@ type hold struct {
 func (k *Keeper) hold(ctx context.Context, t Term, since time.Time) {
 	trusted := since.Add(k.options.Lease - k.options.Margin)
 	h := &hold{Keeper: k, term: t, returned: make(chan error, 1), trusted: trusted}
-	h.retry = backoff.NewExponentialBackOff(backoff.WithInitialInterval(k.options.Renew/50),
-		backoff.WithMaxInterval(k.options.Renew/2), backoff.WithMaxElapsedTime(0))
+	h.retry = run.Pauses{First: k.options.Renew / 50, Most: k.options.Renew / 2}
 	h.life, h.end = context.WithCancelCause(ctx)
 	defer h.end(nil)
 	if !time.Now().Before(h.trusted) { // the answer came so late that nothing of the term is left
@@ -106,9 +104,9 @@ func (h *hold) renew(ctx context.Context) {
 	attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(h.options.Renew, h.trusted.Sub(began)))
 	defer cancel()
 	answer, err := h.register.renew(attempt, h.term)
+	pause := h.retry.After(err)
 	switch {
 	case err != nil:
-		pause := h.retry.NextBackOff()
 		h.log.Debug("edda: the renewal of a lease had no answer", "epoch", h.term.Epoch, "error", err, "again_in",
 			pause)
 		h.next.Reset(pause)
@@ -126,7 +124,6 @@ func (h *hold) renew(ctx context.Context) {
 
 // extend trusts the term anew. An alarm that has gone off cannot be called back: the function's context has ended.
 func (h *hold) extend(began time.Time) {
-	h.retry.Reset()
 	h.next.Reset(time.Until(began.Add(run.Jitter(h.options.Renew * 4 / 5)))) // never later than Renew
 	if !h.alarm.Stop() {
 		return

@@ -198,29 +198,6 @@ func TestOneMissedRenewalIsNotFatal(t *testing.T) {
 	})
 }
 
-// A renewal that succeeds ends the row of failures: the first pause after it is as short as the first one of all.
-func TestPausesBeginAnewAfterARenewal(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const row = 5 // failures, and a success after them
-		var failed time.Time
-		s := &shelf{renews: func(_ context.Context, n int) (Renewal, error) {
-			if pause := time.Since(failed); n%(row+1) == 2 && pause > 150*time.Millisecond {
-				t.Errorf("renewal %d came %v after the first failure, want 150 ms at most", n, pause)
-			}
-			failed = time.Now()
-			if n%(row+1) == 0 {
-				return Renewed, nil
-			}
-			return Lost, errAway
-		}}
-		s.keep(t, Options{}, untilEnd, func(*Keeper) { pass(time.Minute) })
-		if s.nrenew < 3*row {
-			t.Errorf("%d renewals in a minute, want several rows of failures", s.nrenew)
-		}
-	})
-}
-
 // Lost is the row's word: nothing is left to wait for, nor to release.
 func TestLostEndsTheContextAtOnceAndReleasesNothing(t *testing.T) {
 	t.Parallel()

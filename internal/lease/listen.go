@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
@@ -23,29 +22,26 @@ type Listener struct {
 
 // Run listens until ctx ends, and then returns nil. A connection that breaks is opened again.
 func (l Listener) Run(ctx context.Context) error {
-	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
-		backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
-	for ctx.Err() == nil {
-		err := l.listen(ctx, retry.Reset)
-		if ctx.Err() != nil {
-			return nil
-		}
-		l.Logger.Warn("edda: listening was interrupted, polling goes on", "error", err)
-		_ = run.Sleep(ctx, retry.NextBackOff()) // the loop sees the end of ctx
+	line, retry := NewLine(l.Pool), run.Pauses{First: 100 * time.Millisecond, Most: 10 * time.Second}
+	retry.Reopen(ctx, func(ctx context.Context) error { return l.listen(ctx, line) },
+		func(ctx context.Context) error { return l.hear(ctx, line) },
+		func(err error) { l.Logger.Warn("edda: listening was interrupted, polling goes on", "error", err) })
+	return nil
+}
+
+func (l Listener) listen(ctx context.Context, line *Line) error {
+	if err := line.connect(ctx); err != nil {
+		return err
+	}
+	if _, err := line.conn.Exec(ctx, "listen "+pgx.Identifier{l.Channel}.Sanitize()); err != nil {
+		pg.HangUp(ctx, line.conn)
+		return fmt.Errorf("listen: %w", err)
 	}
 	return nil
 }
 
-func (l Listener) listen(ctx context.Context, connected func()) error {
-	line := NewLine(l.Pool)
-	if err := line.connect(ctx); err != nil {
-		return err
-	}
+func (l Listener) hear(ctx context.Context, line *Line) error {
 	defer pg.HangUp(ctx, line.conn)
-	if _, err := line.conn.Exec(ctx, "listen "+pgx.Identifier{l.Channel}.Sanitize()); err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	connected()
 	l.Heard("")
 	for {
 		n, err := pg.Hear(ctx, line.conn)

@@ -38,6 +38,7 @@ func (c *claimer) run(taking context.Context) error {
 	for c.Alarm.Await(taking) {
 		for taking.Err() == nil {
 			more, err := c.once(taking)
+			pause := c.retry.After(err)
 			if err == nil && !more {
 				break
 			}
@@ -48,7 +49,7 @@ func (c *claimer) run(taking context.Context) error {
 				return err
 			}
 			c.To.Calm.Warn("edda: a batch was rolled back", "endpoint", c.To.Name, "error", err)
-			if run.Sleep(taking, c.retry.After(err)) != nil {
+			if run.Sleep(taking, pause) != nil {
 				return nil
 			}
 		}
@@ -70,7 +71,6 @@ func (c *claimer) once(taking context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	c.retry.Reset()
 	c.outage.Over()
 	switch {
 	case !c.quarantine.run(taking):

@@ -59,8 +59,8 @@ func (f *finisher) run(ctx context.Context) error {
 			deadline = time.Now().Add(giveUpAfter)
 		}
 		err := f.around(ctx, claims)
+		pause := retry.After(err)
 		if err == nil {
-			retry.Reset()
 			most = min(2*most, f.Options.BatchMax)
 			continue
 		}
@@ -75,7 +75,7 @@ func (f *finisher) run(ctx context.Context) error {
 		if len(claims) == 1 && claims[0].trouble.success != nil {
 			continue // at once: an outage that ends just now must not look like the message's doing
 		}
-		_ = run.Sleep(ctx, retry.After(err)) // this context never ends
+		_ = run.Sleep(ctx, pause) // this context never ends
 	}
 }
 

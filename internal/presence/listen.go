@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/jackc/pgx/v5"
@@ -14,31 +13,34 @@ import (
 
 // listen wakes workers when other processes ask for it. Its connection holds the lock of the session.
 func (s *Session) listen(ctx context.Context) error {
-	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
-		backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
-	for ctx.Err() == nil {
-		err := s.listenOnce(ctx, retry.Reset)
-		if ctx.Err() != nil {
-			return nil
-		}
+	var conn *pgx.Conn
+	retry := run.Pauses{First: 100 * time.Millisecond, Most: 10 * time.Second}
+	retry.Reopen(ctx, func(ctx context.Context) (err error) {
+		conn, err = s.openListening(ctx)
+		return err
+	}, func(ctx context.Context) error {
+		return s.hear(ctx, conn)
+	}, func(err error) {
 		s.options.Calm.Warn("edda: listening for wake-ups was interrupted, polling goes on", "error", err)
-		if run.Sleep(ctx, retry.NextBackOff()) != nil {
-			return nil
-		}
-	}
+	})
 	return nil
 }
 
-func (s *Session) listenOnce(ctx context.Context, connected func()) error {
+func (s *Session) openListening(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := pg.Dial(ctx, s.options.Pool.Config())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer pg.HangUp(ctx, conn)
 	if _, err := conn.Exec(ctx, "listen "+pgx.Identifier{s.options.Schema.Channel()}.Sanitize()); err != nil {
-		return fmt.Errorf("listen: %w", err)
+		pg.HangUp(ctx, conn)
+		return nil, fmt.Errorf("listen: %w", err)
 	}
-	connected()
+	return conn, nil
+}
+
+// hear passes on what conn hears until it breaks, and makes it hold the lock of the session.
+func (s *Session) hear(ctx context.Context, conn *pgx.Conn) (err error) {
+	defer pg.HangUp(ctx, conn)
 	s.options.Hub.Missed() // what was announced while this process did not listen
 	defer s.unlock(ctx)
 	for holds := false; ; {

@@ -174,22 +174,3 @@ func TestAlwaysOneTriesWhileSlow(t *testing.T) {
 		}
 	})
 }
-
-// A success ends the row of failures: the pause after the next failure is as short as the first one.
-func TestPatienceBeginsAnewAfterASuccess(t *testing.T) {
-	t.Parallel()
-	p, away := NewPatience(), errors.New("the database is away")
-	for round := range 3 {
-		if first := p.After(away); first > 30*time.Millisecond {
-			t.Errorf("round %d: the first pause is %v, want 30 ms at most", round, first)
-		}
-		last := time.Duration(0)
-		for range 30 {
-			last = p.After(away)
-		}
-		if last < 2*time.Second || last > 8*time.Second {
-			t.Errorf("round %d: the pause after 31 failures is %v, want some 5 s", round, last)
-		}
-		p.Reset()
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/persistence"
@@ -24,18 +23,14 @@ const (
 
 // run looks until ctx ends.
 func (s *Set) run(ctx context.Context, signal run.Nudge) error {
-	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
-		backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
+	retry := run.Pauses{First: 20 * time.Millisecond, Most: 5 * time.Second}
 	for ctx.Err() == nil {
 		begun := time.Now()
-		pause := lookGap
-		if err := s.look(ctx, signal); err != nil && ctx.Err() == nil {
+		err := s.look(ctx, signal)
+		if err != nil && ctx.Err() == nil {
 			s.options.Log.Warn("edda: watched instances were not read", "error", err)
-			pause = retry.NextBackOff()
-		} else {
-			retry.Reset()
 		}
-		if run.Sleep(ctx, pause) == nil {
+		if run.Sleep(ctx, max(lookGap, retry.After(err))) == nil {
 			run.Wait(ctx, run.Jitter(lookOften)-time.Since(begun), signal)
 		}
 	}
