@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/batch"
+	"github.com/edda-go/edda/internal/pg"
 )
 
 // CleanNow does at once what endpoints do now and then.
@@ -25,6 +26,9 @@ func LookAroundFor(b *Bus, d time.Duration) { b.session.LookFor = d }
 
 // Session is the id of this process's session.
 func Session(b *Bus) string { return b.session.ID.String() }
+
+// SessionSQL are the statements of this process's session.
+func SessionSQL(b *Bus) pg.Statements { return b.session.SQL }
 
 // Watched is how many instances are looked at.
 func Watched(b *Bus) int { return b.watches.Len() }

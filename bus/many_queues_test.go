@@ -6,10 +6,12 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/operate"
@@ -19,9 +21,15 @@ import (
 
 // statementCounter counts what a pool sends. BEGIN and COMMIT do no work, and mostly go out with what stands between
 // them.
-type statementCounter struct{ sent atomic.Int64 }
+type statementCounter struct {
+	sent  atomic.Int64
+	named sync.Map // the texts of statements, by name
+}
 
 func (c *statementCounter) count(sql string) {
+	if name, _, _ := strings.Cut(sql, "\n"); strings.HasPrefix(name, "-- name: ") {
+		c.named.Store(strings.TrimPrefix(name, "-- name: "), sql)
+	}
 	if first, _, _ := strings.Cut(sql[strings.LastIndexByte(sql, '\n')+1:], " "); first != "begin" &&
 		first != "commit" {
 		c.sent.Add(1)
@@ -42,6 +50,26 @@ func (c *statementCounter) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx
 	c.count(d.SQL)
 }
 func (c *statementCounter) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+// sentByPeek returns the statements that an operator sends to peek at a queue, by name.
+func (w *world) sentByPeek(endpoint string) pg.Statements {
+	w.t.Helper()
+	config, sent, all := w.pool.Config(), &statementCounter{}, pg.Statements{}
+	config.ConnConfig.Tracer = sent
+	pool, err := pgxpool.NewWithConfig(w.t.Context(), config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer pool.Close()
+	if _, err := w.operatorOf(pool).Messages().Peek(w.t.Context(), endpoint, operate.PeekOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	sent.named.Range(func(name, sql any) bool {
+		all[name.(string)] = sql.(string)
+		return true
+	})
+	return all
+}
 
 // in returns how many statements do sends.
 func (c *statementCounter) in(do func()) int64 {

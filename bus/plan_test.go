@@ -1,7 +1,6 @@
 package bus_test
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,31 +13,10 @@ import (
 	"github.com/edda-go/edda/internal/queue"
 )
 
-// statementFiles are those whose statements name queues, and what goes around them.
-var statementFiles = []string{
-	"statements.sql", "../internal/queue/transaction.sql", "../internal/queue/take.sql", "../internal/queue/insert.sql",
-	"../internal/queue/claim.sql", "../internal/queue/lanes.sql", "../internal/queue/look.sql",
-	"../internal/queue/routes.sql",
-}
-
-// statements are those of statementFiles, for this schema and the queue of one endpoint.
-func (w *world) statements(endpoint string) pg.Statements {
-	w.t.Helper()
-	all := pg.Statements{}
-	for _, file := range statementFiles {
-		maps.Copy(all, w.statementsOf(file, endpoint))
-	}
-	return all
-}
-
 // engineQueue is the queue of one endpoint as the engine has it.
 func (w *world) engineQueue(endpoint string) *queue.Queue {
 	w.t.Helper()
-	schema, err := pg.ParseSchema(w.schema)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	routes, err := queue.NewRouter(pg.Committed(w.owner), schema, nil).Get(w.t.Context(), w.owner)
+	routes, err := queue.NewRouter(pg.Committed(w.owner), w.parsed(), nil).Get(w.t.Context(), w.owner)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -69,15 +47,23 @@ func TestStatementsPrepareAndAreUsed(t *testing.T) {
 			used[string(found[1])] = used[string(found[1])] || !strings.HasSuffix(file, "_test.go")
 		}
 	}
-	conn := w.begin().Conn()
-	all := w.statements("listener")
-	maps.Copy(all, w.statementsOf("../operate/operate.sql", "listener"))
-	for name, sql := range all {
-		if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
-			t.Errorf("prepare %s: %v", name, err)
+	conn, table := w.begin().Conn(), strings.Replace(w.queue("listener"), "edda.", ":schema.", 1)
+	for _, file := range []string{"statements.sql", "../internal/queue/transaction.sql", "../internal/queue/take.sql",
+		"../internal/queue/insert.sql", "../internal/queue/claim.sql", "../internal/queue/lanes.sql",
+		"../internal/queue/look.sql", "../internal/queue/routes.sql", "../internal/presence/presence.sql",
+		"../operate/operate.sql"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if !used[name] {
-			t.Errorf("nobody uses %s", name)
+		named := strings.NewReplacer(":queue", table, ":target", table).Replace(string(text))
+		for name, sql := range pg.Load(named, w.parsed()) {
+			if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
+				t.Errorf("prepare %s: %v", name, err)
+			}
+			if !used[name] {
+				t.Errorf("nobody uses %s", name)
+			}
 		}
 	}
 }
@@ -117,6 +103,8 @@ func plansMadeOnAnEmptyQueue(t *testing.T, vacuumed bool) {
 			full: []string{"10", "-infinity", nobody, "1000"}, most: 10},
 		"read_large": {empty: []string{dues, ids}, full: []string{dues, ids}, most: 2},
 		"next_due":   {most: 1},
+		"relay_look": {empty: []string{"10", "2026-01-01 01:00:00+00", nobody, "1000"},
+			full: []string{"10", "2026-01-01 01:00:00+00", nobody, "1000"}, most: 10},
 		"insert": {empty: []string{"{}", "{}", "{}", "{}", "{}"},
 			full: []string{"{NULL}", "{" + nobody + "}", "{k}", `{"{}"}`, `{"{}"}`}, most: 1},
 		"insert_in_order": {empty: []string{"{}", "{}", "{}", "{}"},

@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,7 +11,6 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/jackc/pgx/v5"
@@ -437,55 +433,12 @@ func TestCleanInFlightJournal(t *testing.T) {
 	}
 }
 
-// Every statement of the file is used, and right.
-func TestCrashStatementsPrepareAndAreUsed(t *testing.T) {
-	w := poisoned(t)
-	text, err := os.ReadFile("../internal/presence/presence.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema, err := pg.ParseSchema(w.schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	statements := pg.Load(strings.ReplaceAll(string(text), ":queue",
-		strings.Replace(w.queue("poisoned"), "edda.", ":schema.", 1)), schema)
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := filepath.Glob("../internal/*/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files = append(files, engine...)
-	code := ""
-	for _, file := range files {
-		if text, err := os.ReadFile(file); err == nil && !strings.HasSuffix(file, "_test.go") {
-			code += string(text)
-		}
-	}
-	conn := w.begin().Conn()
-	for name, sql := range statements {
-		if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
-			t.Errorf("prepare %s: %v", name, err)
-		}
-		if !regexp.MustCompile(`(?:Get|sql)\("` + name + `"\)`).MatchString(code) {
-			t.Errorf("nobody uses %s", name)
-		}
-	}
-}
-
 // After a day of crashes there are thousands of sessions, and every process looks every few seconds.
 func TestSessionsAreReachedByIndex(t *testing.T) {
 	w := poisoned(t)
-	schema, err := pg.ParseSchema(w.schema)
-	if err != nil {
-		t.Fatal(err)
-	}
 	some := "00000000-0000-0000-0000-000000000007"
 	pgtest.Probes{
-		File: "../internal/presence/presence.sql",
+		SQL: bus.SessionSQL(w.bus),
 		Statements: map[string][]string{
 			"renew_session":      {some, "h", "1", "{1}", "true", "1"},
 			"end_session":        {some},
@@ -511,5 +464,5 @@ func TestSessionsAreReachedByIndex(t *testing.T) {
 			INSERT INTO :schema.suspect (queue, due, id, deaths, alone) SELECT 1,
 			now() - n * interval '1 minute', gen_random_uuid(), 1, 0 FROM generate_series(1, 5000) n`,
 		MaxRows: 60,
-	}.Check(t, w.owner, schema)
+	}.Check(t, w.owner, w.parsed())
 }

@@ -2,15 +2,12 @@ package bus_test
 
 import (
 	"errors"
-	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/persistence"
@@ -99,8 +96,7 @@ func (w *world) probeTools(state, name string, most int, args ...string) {
 	w.t.Helper()
 	tx := w.begin()
 	defer func() { _ = tx.Rollback(w.t.Context()) }()
-	statements := w.statementsOf("../operate/operate.sql", "listener")
-	maps.Copy(statements, w.statementsOf("../internal/queue/look.sql", "listener"))
+	statements := w.sentByPeek("listener")
 	w.execTx(tx, statements.Get("look"))
 	if _, err := tx.Prepare(w.t.Context(), name, statements.Get(name)); err != nil {
 		w.t.Fatal(err)
@@ -122,7 +118,7 @@ func (w *world) probeCount(state, table string) {
 	w.t.Helper()
 	tx := w.begin()
 	defer func() { _ = tx.Rollback(w.t.Context()) }()
-	w.execTx(tx, w.statementsOf("../operate/operate.sql", "listener").Get("look"))
+	w.execTx(tx, w.sentByPeek("listener").Get("look"))
 	w.execTx(tx, `SELECT FROM edda.queue_depths(ARRAY[1], $1)`, operate.CountLimit)
 	var byTable, byIndex int64
 	err := tx.QueryRow(w.t.Context(), `SELECT pg_stat_get_xact_tuples_returned($1::regclass),
@@ -135,21 +131,6 @@ func (w *world) probeCount(state, table string) {
 		w.t.Errorf("%s: a count reads %d rows of the table and %d of its index, want 0 and at most %d", state, byTable,
 			byIndex, most)
 	}
-}
-
-// statementsOf are those of one file, for this schema and the queue of one endpoint.
-func (w *world) statementsOf(file, endpoint string) pg.Statements {
-	w.t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	schema, err := pg.ParseSchema(w.schema)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	table := strings.Replace(w.queue(endpoint), "edda.", ":schema.", 1)
-	return pg.Load(strings.NewReplacer(":queue", table, ":target", table).Replace(string(text)), schema)
 }
 
 func (w *world) peek(endpoint string, o operate.PeekOptions) []operate.QueuedMessage {

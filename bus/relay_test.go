@@ -11,7 +11,6 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg/pgtest"
-	"github.com/edda-go/edda/internal/queue"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -226,49 +225,6 @@ func TestRelaysAndEndpointsDoNotShareNames(t *testing.T) {
 	for _, i := range infos {
 		if i.Relay != (i.Endpoint == "border") {
 			t.Errorf("%s is shown as a relay: %v", i.Endpoint, i.Relay)
-		}
-	}
-}
-
-// All statements are planned on tables that nobody has analysed, and reach their rows by an index or by their place.
-func TestPlansOfRelays(t *testing.T) {
-	w := newWorld(t, bus.Options{})
-	w.installRelay()
-	statements := w.statementsOf("../outbox/relay.sql", "border")
-	for name, sql := range w.statementsOf("../internal/queue/take.sql", "border") {
-		if strings.HasPrefix(name, "relay_") {
-			statements[name] = sql
-		}
-	}
-	tx := w.begin()
-	w.execTx(tx, queue.Open())
-	const id = "00000000-0000-0000-0000-000000000007"
-	most := map[string]int{"relay_snapshot": 0, "relay_look": 10, "relay_delete": 2, "relay_mark": 1, "relay_marked": 1}
-	args := map[string][]string{
-		"relay_look": {"10", "2026-01-01 01:00:00+00", id, "1000"},
-		"relay_delete": {`{"(0,7)","(0,8)"}`, `{2026-01-01 00:00:07+00,2026-01-01 00:00:08+00}`, "{" + id + "," + id +
-			"}"},
-		"relay_mark": {"border"}, "relay_marked": {"border"},
-	}
-	for name, sql := range statements {
-		if _, known := most[name]; !known {
-			t.Errorf("nobody tests the plan of %s", name)
-		}
-		if _, err := tx.Prepare(t.Context(), name, sql); err != nil {
-			t.Fatal(err)
-		}
-		pgtest.Explain(t, tx, name, args[name]...) // planned while the queue is empty
-	}
-	w.execTx(tx, w.sql(`INSERT INTO `+w.queue("border")+` (due, id, kind, header, body)
-		SELECT '2026-01-01 00:00:00+00'::timestamptz + n * interval '1 second' + CASE
-		WHEN n > 5000 THEN interval '20 years' ELSE interval '0' END,
-		       ('00000000-0000-0000-0000-' || lpad(n::text, 12, '0'))::uuid, 'k', '{}', '{}' FROM generate_series(1,
-		10000) n`))
-	for name := range statements {
-		for _, scan := range pgtest.Explain(t, tx, name, args[name]...) {
-			if scan.Table != "" && (scan.Node == "Seq Scan" || scan.Rows+scan.Removed > most[name]) {
-				t.Errorf("%s: %v", name, scan)
-			}
 		}
 	}
 }

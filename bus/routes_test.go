@@ -20,7 +20,7 @@ import (
 func TestRoutesAreReadWithoutCompilation(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
-	sql := w.statements("listener").Get("routes")
+	sql := w.sentByPeek("listener").Get("routes")
 	var plan string
 	if err := w.pool.QueryRow(t.Context(), "EXPLAIN (ANALYZE, FORMAT JSON) "+sql).Scan(&plan); err != nil {
 		t.Fatal(err)

@@ -92,7 +92,8 @@ func TestPlanOfChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(t.Context()) }()
-	if _, err := tx.Conn().Prepare(t.Context(), "changed", persistence.Statement(db.store, "changed")); err != nil {
+	sql := persistence.Statements(db.store).Get("changed")
+	if _, err := tx.Conn().Prepare(t.Context(), "changed", sql); err != nil {
 		t.Fatal(err)
 	}
 	array := func(one func(n int) string) string {

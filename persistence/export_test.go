@@ -1,4 +1,7 @@
 package persistence
 
-// Statement is one of the package's statements as it is sent, for tests of its plan.
-func Statement(s *Store, name string) string { return s.sql.Get(name) }
+import "github.com/edda-go/edda/internal/pg"
+
+// Statements and ItemStatements are what the package sends, for tests of plans.
+func Statements(s *Store) pg.Statements               { return s.sql }
+func ItemStatements[T any](i *Items[T]) pg.Statements { return i.sql }

@@ -404,11 +404,11 @@ func TestItemsAreReachedByIndex(t *testing.T) {
 	h := newHeap(t)
 	const fill = `INSERT INTO :schema.saga_item (collection, collected_for, item_key, size, item_value)
 		SELECT 'reply', 'of ' || n % 10, n::text, 2, '{}' FROM generate_series(1, 50000) n`
-	pgtest.Probes{File: "items.sql", Fill: fill, MaxRows: 5000, Statements: map[string][]string{
+	pgtest.Probes{SQL: persistence.ItemStatements(h.texts), Fill: fill, MaxRows: 5000, Statements: map[string][]string{
 		"item_count": {"reply", "of 7"},
 		"item_clear": {"reply", "of 7"},
 	}}.Check(t, h.pool, h.schema)
-	pgtest.Probes{File: "items.sql", Fill: fill, MaxRows: 1000, Statements: map[string][]string{
+	pgtest.Probes{SQL: persistence.ItemStatements(h.texts), Fill: fill, MaxRows: 1000, Statements: map[string][]string{
 		"item_page": {"reply", "of 7", "0", "1000", "4194304"},
 	}, PlannedAnew: true}.Check(t, h.pool, h.schema)
 }

@@ -196,7 +196,7 @@ func TestListsReadOnePageOfTheTable(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
 	pgtest.Probes{
-		File: "statements.sql", MaxRows: 50, PlannedAnew: true,
+		SQL: persistence.Statements(persistence.New(schema)), MaxRows: 50, PlannedAnew: true,
 		Statements: map[string][]string{
 			"list": {"order", "5", "order", "70000", "50"},
 			"show": {"order", "7"},

@@ -254,14 +254,14 @@ func TestBatchNeverReadsTheWholeTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pool, schema := pgtest.Database(t)
-			probes(settings).Check(t, pool, schema)
+			probes(persistence.New(schema), settings).Check(t, pool, schema)
 		})
 	}
 }
 
 const probed = 200 // instances in the batch, of 100,000 in the table
 
-func probes(settings []string) pgtest.Probes {
+func probes(store *persistence.Store, settings []string) pgtest.Probes {
 	column := func(each func(n int) string) string {
 		var all []string
 		for n := range probed {
@@ -279,7 +279,7 @@ func probes(settings []string) pgtest.Probes {
 	one, state := constant("1"), constant("1")
 	changes := func(ops string) []string { return []string{tid, iid, one, ops, one, state, constant("NULL"), iid} }
 	return pgtest.Probes{
-		File: "statements.sql", Settings: settings, MaxRows: probed,
+		SQL: persistence.Statements(store), Settings: settings, MaxRows: probed,
 		Statements: map[string][]string{
 			"load_by_key": {number, constant("order"), keys, ops},
 			"load_by_id":  {number, iid, ops},

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -60,7 +61,7 @@ func TestDepthTellsWhatWaits(t *testing.T) {
 func TestDepthReadsOpenRunsAlone(t *testing.T) {
 	pool, schema := pgtest.Database(t)
 	pgtest.Probes{
-		File:       "store.sql",
+		SQL:        pg.Load(storeStatements, schema),
 		Statements: map[string][]string{"depth": {"100000"}},
 		// a table of a few rows is read as a whole, and rightly so
 		Settings: []string{"SET LOCAL enable_seqscan = off"},

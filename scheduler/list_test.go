@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/go-cmp/cmp"
@@ -224,7 +225,7 @@ func TestStoreReachesItsRowsByIndex(t *testing.T) {
 	const group = "SELECT coalesce(max(id), 0)::text FROM :schema.manifest_group WHERE name = 'g500'"
 	low, high := saga.ID{}.String(), strings.Repeat("f", 8)+"-ffff-ffff-ffff-"+strings.Repeat("f", 12)
 	pgtest.Probes{
-		File: "store.sql",
+		SQL: s.Store.sql,
 		Statements: map[string][]string{
 			"manifest_id": {"m/500"}, "group_id": {"g500"}, "pause": {"m/500", "r", "ann"}, "resume": {"m/500"},
 			"pause_group": {"g500", "r", "ann"}, "manifest_state": {"m/500"}, "group_state": {"g500"},
@@ -244,7 +245,7 @@ func TestStoreReachesItsRowsByIndex(t *testing.T) {
 	}.Check(t, s.pool, s.schema)
 	pool, schema := pgtest.Database(t) // anew: the server may have counted what was rolled back in the other
 	pgtest.Probes{
-		File: "store.sql",
+		SQL: pg.Load(storeStatements, schema),
 		Statements: map[string][]string{
 			"list_manifests": {"m/500", "", "m/500", "", "", "", "t", "1"},
 			"list_runs":      {low, high, manifest, "0", "", "2000-01-01", "2100-01-01", "f", "20"},

@@ -21,7 +21,7 @@ func TestStatements(t *testing.T) {
 	pgtest.Statements(t, pool, schema, "counters.sql")
 	add := append([]string{"e7", "s7", "optimistic", "3", "500", "10000000"}, slices.Repeat([]string{"1"}, 24)...)
 	pgtest.Probes{
-		File: "counters.sql", MaxRows: 1000, PlannedAnew: true,
+		SQL: New(schema).sql, MaxRows: 1000, PlannedAnew: true,
 		Statements: map[string][]string{"add_counters": add, "prune_counters": {"1209600", "1000"}},
 		Fill: `INSERT INTO :schema.saga_counter
 			SELECT date_trunc('hour', now(), 'UTC') - h * interval '1 hour', 'e' || s, 's' || s, 'optimistic', 3, 500,

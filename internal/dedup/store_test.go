@@ -82,14 +82,14 @@ func TestClaimNeverReadsTheWholeTable(t *testing.T) {
 	pool, schema := pgtest.Database(t)
 	ids := `{00000000-0000-0000-0000-000000000001,00000000-0000-0000-0000-000000000002}`
 	pgtest.Probes{
-		File: "statements.sql", MaxRows: 2,
+		SQL: dedup.Statements(dedup.New(schema)), MaxRows: 2,
 		Statements: map[string][]string{"claim": {ids, `{"\\x01","\\x02"}`}, "sums": {ids}, "forget": {ids}},
 		Fill: `INSERT INTO :schema.sent_id (id, sum)
 			SELECT lpad(to_hex(n), 32, '0')::uuid, '' FROM generate_series(1, 20000) n`,
 	}.Check(t, pool, schema)
 	pool, schema = pgtest.Database(t) // anew: the server may have counted what was rolled back in the other
 	pgtest.Probes{
-		File: "statements.sql", MaxRows: 2, PlannedAnew: true,
+		SQL: dedup.Statements(dedup.New(schema)), MaxRows: 2, PlannedAnew: true,
 		Statements: map[string][]string{"prune": {"604800", "1000"}},
 		Fill: `INSERT INTO :schema.sent_id (id, sum)
 			SELECT gen_random_uuid(), '' FROM generate_series(1, 20000)`,

@@ -367,7 +367,7 @@ func TestStatementsOfTheLoopsReachTheirRowsByIndex(t *testing.T) {
 	w := loopsOpen(t)
 	const many = 20_000
 	pgtest.Probes{
-		File: "statements.sql",
+		SQL: pg.Load(statements, w.schema),
 		Statements: map[string][]string{
 			"load": {"10", "{}"}, "reap": {"10"}, "next_due": {}, "promote": {"10"}, "next_ready": {}, "active": {"50"},
 			"pick":        {"50"},

@@ -103,7 +103,7 @@ func TestEachStatementIsPreparedAndUsedOnce(t *testing.T) {
 func TestStatementsReachTheirRowsByIndex(t *testing.T) {
 	w := open(t)
 	pgtest.Probes{
-		File: "statements.sql",
+		SQL: lease.Statements(w.store),
 		Statements: map[string][]string{
 			"acquire": {"n7", "b", "1000000", "7", "1"}, "renew": {"n7", "a", "7", "1000000"},
 			"release": {"n7", "a", "7", "c"},

@@ -21,7 +21,7 @@ func TestStatementsReachTheirRowsByIndex(t *testing.T) {
 	w := open(t)
 	slots := []string{"{n7,n8}", "{1,2}", "{h1,h2}", "{1,1}"}
 	pgtest.Probes{
-		File: "statements.sql",
+		SQL: pg.Load(limit.Statements, w.schema),
 		Statements: map[string][]string{
 			"grant": {"n7", "h9", "2", "1000000", "1000000"}, "permit": {"n7"}, "held": slots, "release": slots,
 			"renew": append(slots[:4:4], "1000000"), "withdraw": {"n7", "h1"}, "exists": {"n7"},

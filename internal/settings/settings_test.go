@@ -6,6 +6,7 @@ import (
 
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/settings"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
@@ -25,7 +26,7 @@ func TestSettingsAreProbed(t *testing.T) {
 		RETURNING endpoint)
 		SELECT count(*) FROM q`
 	pgtest.Probes{
-		File:     "settings.sql",
+		SQL:      settings.Statements(settings.New(schema)),
 		Fill:     fill + `; INSERT INTO :schema.endpoint_setting (endpoint) SELECT endpoint FROM :schema.queue`,
 		MaxRows:  2,
 		Settings: []string{"SET LOCAL enable_seqscan = off"},

@@ -27,7 +27,8 @@ func TestListsAndRetriesDoNotReadTheWholeTable(t *testing.T) {
 		FROM generate_series(1, 20000) n`
 	message := "00000000-0000-0000-0000-000000000007"
 	pgtest.Probes{
-		File: "statements.sql", Fill: fill, MaxRows: 200, // the letters of one endpoint, or of one group
+		SQL:  deadletter.Statements(deadletter.New(schema)),
+		Fill: fill, MaxRows: 200, // the letters of one endpoint, or of one group
 		PlannedAnew: true,
 		Statements: map[string][]string{
 			"walk":             {"100", "15000", "100", "10", "", "", always, never},
@@ -45,7 +46,8 @@ func TestListsAndRetriesDoNotReadTheWholeTable(t *testing.T) {
 	}.Check(t, pool, schema)
 	pool, schema = pgtest.Database(t) // anew: the server may have counted what was rolled back in the other
 	pgtest.Probes{
-		File: "statements.sql", Fill: fill, MaxRows: 1,
+		SQL:  deadletter.Statements(deadletter.New(schema)),
+		Fill: fill, MaxRows: 1,
 		Statements: map[string][]string{"show": {"7"}, "take": {"7"}, "discard": {"7", "no longer wanted"}},
 	}.Check(t, pool, schema)
 }

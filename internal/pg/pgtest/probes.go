@@ -1,7 +1,6 @@
 package pgtest
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -14,7 +13,7 @@ import (
 // A connection of the engine plans its statements on empty tables, in the first minute of an
 // installation, and keeps those plans.
 type Probes struct {
-	File       string              // the .sql file
+	SQL        pg.Statements       // those of the package under test, as it sends them
 	Statements map[string][]string // name to arguments, as Explain takes them; a query gives its text, for ctids
 	Settings   []string            // run first, for example "SET LOCAL enable_seqscan = off"
 	Fill       string              // SQL that fills the tables, with :schema; they are never analysed
@@ -33,7 +32,7 @@ func (p Probes) Check(t *testing.T, pool *pgxpool.Pool, schema pg.Schema) {
 	}
 	defer func() { _ = tx.Rollback(t.Context()) }()
 	exec(t, tx, asLiterals)
-	p.prepare(t, tx, schema)
+	p.prepare(t, tx)
 	for _, setting := range append(p.Settings, "SET LOCAL plan_cache_mode = force_generic_plan") {
 		exec(t, tx, setting)
 	}
@@ -51,15 +50,10 @@ func (p Probes) Check(t *testing.T, pool *pgxpool.Pool, schema pg.Schema) {
 	p.explain(t, tx, schema, "planned anew")
 }
 
-func (p Probes) prepare(t *testing.T, tx pgx.Tx, schema pg.Schema) {
+func (p Probes) prepare(t *testing.T, tx pgx.Tx) {
 	t.Helper()
-	text, err := os.ReadFile(p.File)
-	if err != nil {
-		t.Fatal(err)
-	}
-	statements := pg.Load(string(text), schema)
 	for name := range p.Statements {
-		if _, err := tx.Prepare(t.Context(), name, statements.Get(name)); err != nil {
+		if _, err := tx.Prepare(t.Context(), name, p.SQL.Get(name)); err != nil {
 			t.Fatalf("prepare %s: %v", name, err)
 		}
 	}
