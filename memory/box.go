@@ -45,15 +45,21 @@ func (q *box) push(r *row) {
 // put adds a row in its old place.
 func (q *box) put(r *row) { heap.Push(&q.rows, r) }
 
+// due is when the next row may be taken, zero if that is unknown.
+func (q *box) due() (at time.Time) {
+	if q.paused || len(q.rows) == 0 {
+		return time.Time{}
+	}
+	if at = q.rows[0].Due; q.notBefore.After(at) {
+		return q.notBefore
+	}
+	return at
+}
+
 // next returns the row to take now, or the time at which there may be one; zero is unknown.
 func (q *box) next(now time.Time) (r *row, at time.Time) {
-	switch {
-	case q.paused || len(q.rows) == 0:
-		return nil, time.Time{}
-	case q.notBefore.After(now):
-		return nil, q.notBefore
-	case q.rows[0].Due.After(now):
-		return nil, q.rows[0].Due
+	if at = q.due(); at.IsZero() || at.After(now) {
+		return nil, at
 	}
 	r = q.rows.first()
 	heap.Remove(&q.rows, 0)

@@ -34,7 +34,7 @@ func (b *Bus) Advance(ctx context.Context, d time.Duration) error {
 			return err
 		}
 		if b.moveTo(end) {
-			return b.Idle(ctx)
+			return nil
 		}
 	}
 }
@@ -65,14 +65,7 @@ func (w *world) upcoming() (first time.Time) {
 		}
 	}
 	for _, q := range w.queues {
-		if !q.running || q.paused || len(q.rows) == 0 {
-			continue
-		}
-		at := q.rows[0].Due
-		if q.notBefore.After(at) {
-			at = q.notBefore
-		}
-		sooner(at)
+		sooner(q.due())
 	}
 	for _, s := range w.schedules {
 		sooner(s.table.Upcoming())
@@ -105,11 +98,8 @@ func (w *world) idle() bool {
 	}
 	now := w.now()
 	for _, q := range w.queues {
-		if q.inHand > 0 {
-			return false
-		}
-		due := len(q.rows) > 0 && !q.rows[0].Due.After(now) && !q.notBefore.After(now)
-		if q.running && !q.paused && due {
+		at := q.due()
+		if q.inHand > 0 || q.running && !at.IsZero() && !at.After(now) {
 			return false
 		}
 	}

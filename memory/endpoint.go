@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +22,7 @@ type Endpoint struct {
 	options  bus.EndpointOptions
 	handlers *handlers.Table
 
-	running   sync.Mutex // held by Run
+	running   atomic.Bool // set by Run
 	taking    chan struct{}
 	handled   atomic.Int64
 	calls     run.Calls
@@ -103,7 +102,7 @@ func (e *Endpoint) Check(ctx context.Context) error {
 // bus.ErrDrain if it had to cancel, and bus.ErrRunning during another Run. Run may be called again after it has
 // returned.
 func (e *Endpoint) Run(ctx context.Context) error {
-	if !e.running.TryLock() {
+	if !e.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("run endpoint %s: %w", e.name, bus.ErrRunning)
 	}
 	ends := run.Ends{Name: e.name, Drain: e.options.Drain, Log: e.bus.log, Calls: &e.calls,
@@ -117,7 +116,7 @@ func (e *Endpoint) Run(ctx context.Context) error {
 
 // runToEnd is Run, which it outlives when a handler does not return. Then another Run is refused.
 func (e *Endpoint) runToEnd(ctx context.Context) error {
-	defer e.running.Unlock()
+	defer e.running.Store(false)
 	if err := e.Check(ctx); err != nil {
 		return run.UnlessOver(ctx, err)
 	}

@@ -254,8 +254,10 @@ func TestDrainCancelsInMemory(t *testing.T) {
 	go func() { ended <- e.Run(ctx) }()
 	send(t, b, note{})
 	<-begun
-	if err := e.Run(ctx); !errors.Is(err, bus.ErrRunning) {
-		t.Errorf("a second Run returned %v", err)
+	over, stop := context.WithCancel(t.Context())
+	stop()
+	if err := e.Run(over); !errors.Is(err, bus.ErrRunning) {
+		t.Errorf("a second Run returned %v, want ErrRunning", err)
 	}
 	cancel()
 	if err := <-ended; !errors.Is(err, bus.ErrDrain) {
@@ -728,7 +730,8 @@ func TestStartReturnsWhatFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(ctx) }()
-	for errors.Is(err, nil) { // until the first Run has begun, another one does
+	for until := time.Now().Add(pgdev.Patience(10 * time.Second)); err == nil && time.Now().Before(until); {
+		// until the first Run has begun, another one does
 		again, stop := context.WithCancel(t.Context())
 		stop()
 		if err = e.Run(again); err == nil {

@@ -294,11 +294,9 @@ func (b *Bus) commit(w *work, f facts) (again bool, err error) {
 		m.FinishRun(runs.Over)
 		return true, nil
 	}
-	var targets [][]*queue.Queue
-	if m.Fate == delivery.FateDone && !w.released {
-		if targets, err = w.resolve(); err != nil {
-			return true, err
-		}
+	targets, err := w.resolve()
+	if err != nil {
+		return true, err
 	}
 	w.write(targets, f)
 	b.leave(w)
@@ -325,7 +323,7 @@ func (w *work) tell(ctx context.Context) {
 	}
 }
 
-// resolve finds the queues of what the handler sends.
+// resolve finds the queues of what the handler sends, which is nothing unless its message is done.
 func (w *work) resolve() (targets [][]*queue.Queue, err error) {
 	b, m := w.of.bus, &w.m
 	var claimed []saga.ID
