@@ -2,15 +2,24 @@ package eddaui_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"html"
+	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"net/url"
+	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/edda-go/edda/eddaui"
 	"github.com/edda-go/edda/internal/demo/world"
+	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -134,4 +143,112 @@ func TestOtherSitesMayNotRead(t *testing.T) {
 			}
 		}
 	}
+}
+
+// aloud matches parts of the state of 2026-0012 and of a letter that no answer may show.
+var aloud = regexp.MustCompile(`27182812|"?Template"?: ?"x"`)
+
+// Whatever Redact does, each page, stream, JSON, preview and file that would show a body or a state answers in time
+// without it, and says so in its place and in the log. The log has no body either.
+func TestEveryPageOutlivesRedact(t *testing.T) {
+	t.Parallel()
+	st := newStage(t)
+	st.furnish()
+	all := st.withRedact(func(string, json.RawMessage) json.RawMessage { return json.RawMessage(`"WITHHELD"`) },
+		io.Discard)
+	asked, sorts := all.showing("WITHHELD")
+	for _, sort := range []string{"audit", "dead", "instance", "jobs", "manifests", "messages", "runs", "sagas"} {
+		if !sorts[sort] {
+			t.Errorf("no answer of %s shows what Redact has returned, only %v", sort, slices.Sorted(maps.Keys(sorts)))
+		}
+	}
+	for name, c := range map[string]struct {
+		redact func(body json.RawMessage, over chan struct{})
+		logged string
+	}{
+		"panics":        {func(body json.RawMessage, _ chan struct{}) { panic(string(body)) }, "security_test.go"},
+		"exits":         {func(json.RawMessage, chan struct{}) { runtime.Goexit() }, "ended its goroutine"},
+		"never returns": {func(_ json.RawMessage, over chan struct{}) { <-over }, "has not returned within 5s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			log, over := &kept{}, make(chan struct{})
+			t.Cleanup(func() { close(over) })
+			failing := st.withRedact(func(_ string, body json.RawMessage) json.RawMessage {
+				c.redact(body, over)
+				return nil
+			}, log)
+			failing.t = t
+			for _, one := range asked {
+				a := failing.answer(one)
+				if text := html.UnescapeString(a.body); a.status != one.status || aloud.MatchString(text) ||
+					!strings.Contains(text, "not shown: Options.Redact failed") {
+					t.Errorf("%s is %d, want %d without the text: %s", one.path, a.status, one.status, mainOf(a.body))
+				} else if one.path == "/instance/repair" && !strings.Contains(text, "difference is hidden") {
+					t.Errorf("the preview of a repair does not say that a difference is hidden: %s", mainOf(a.body))
+				}
+			}
+			failing.open("/sagas/order/2026-0012?live=1").until("the state", fragment("state", "not shown: Options."))
+			if text := log.String(); !strings.Contains(text, "edda: ui: Options.Redact failed") ||
+				!strings.Contains(text, c.logged) || aloud.MatchString(strings.ReplaceAll(text, `\`, "")) {
+				t.Errorf("the log is\n%s", text)
+			}
+		})
+	}
+}
+
+// withRedact is the stage with pages of its own.
+func (st *stage) withRedact(f func(string, json.RawMessage) json.RawMessage, log io.Writer) *stage {
+	ui := serveWith(st.t, st.pool, st.schema, eddaui.Options{Authorize: allow(everything), Redact: f,
+		Sagas: []*saga.Definition{world.Orders}, Log: slog.New(slog.NewTextHandler(log, nil))})
+	return &stage{site: ui, sql: st.sql}
+}
+
+// asking is a request, with a form or without, and the status of its answer.
+type asking struct {
+	path   string
+	form   url.Values
+	status int
+}
+
+func (st *stage) answer(one asking) answer {
+	st.t.Helper()
+	if one.form == nil {
+		return st.do(http.MethodGet, one.path)
+	}
+	return st.post(one.path, one.form)
+}
+
+// showing returns the requests that a text is in the answers of, and the first parts of their addresses.
+func (st *stage) showing(text string) (all []asking, sorts map[string]bool) {
+	st.t.Helper()
+	number, group := st.letters(3, "not redacted")
+	st.exec(`UPDATE :schema.dead_letter_job SET patch = '{"Template":"x"}' WHERE id = $1`, st.job("paused"))
+	st.exec(`INSERT INTO :schema.audit (actor, origin, reason, verb, target, before)
+		SELECT 'ann', '', '', 'saga.repair', 'order/2026-0012', json_build_object('state', state::json)
+		FROM :schema.saga WHERE key = '2026-0012'`)
+	of := []string{"saga", "order", "key", "2026-0012", "reason", "x"}
+	version := fmt.Sprint(ask[int64](st, "SELECT version FROM :schema.saga WHERE key = '2026-0012'"))
+	path, export := st.agreement(st.post("/sagas/order/export", form()), "")
+	all = []asking{
+		{fmt.Sprintf("/dead/%d/discard", number), form("reason", "x"), http.StatusOK},
+		{"/dead/edit", form("group", group, "way", "canary", "patch", `{"a":1}`), http.StatusOK},
+		{"/instance/end", form(append(of, "version", version)...), http.StatusOK},
+		{"/instance/repair", form(append(of, "version", version, "state", "{}")...), http.StatusOK},
+		{"/instance/patch", form(append(of, "version", "1", "patch", "{}")...), http.StatusConflict},
+		{path, export, http.StatusOK},
+	}
+	sorts = map[string]bool{}
+	for _, one := range all {
+		if a := st.answer(one); a.status != one.status || !strings.Contains(a.body, text) {
+			st.t.Errorf("%s is %d, or does not show %s: %s", one.path, a.status, text, mainOf(a.body))
+		}
+		sorts[strings.Split(one.path, "/")[1]] = true
+	}
+	st.crawl("/", func(path, body string) {
+		if sort := strings.Split(strings.TrimSuffix(path, ".json"), "/")[1]; strings.Contains(body, text) {
+			all, sorts[sort] = append(all, asking{path, nil, http.StatusOK}), true
+		}
+	})
+	return all, sorts
 }

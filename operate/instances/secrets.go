@@ -34,7 +34,8 @@ func (c *change) keeps(ctx context.Context) (keeping, error) {
 	for _, v := range versions {
 		if v.Version > 0 && v.Page == c.row.Row.Page {
 			k.states, k.mask = v.State != nil, secret.Like(v.State)
-			k.known = k.known || k.states
+			// a function that redacts may have left a text of the state, which does not show which fields are secret
+			k.known = k.known || sameKind(v.State, i.State)
 		}
 	}
 	if c.def != nil {
@@ -45,6 +46,9 @@ func (c *change) keeps(ctx context.Context) (keeping, error) {
 	}
 	return k, nil
 }
+
+// sameKind reports whether two JSON values are both objects, or both arrays or texts.
+func sameKind(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && a[0] == b[0] }
 
 // Public reads a living instance with its state as the audit may keep it: without its secrets, and without what
 // Options.Redact takes away. A definition of nil is not known; then the secrets are those that the history has masked.

@@ -51,6 +51,28 @@ func TestStateOfUnknownSecretsIsLeftOut(t *testing.T) {
 	}
 }
 
+// A function that redacts may leave a text of a state in the history that does not show which fields are secret: the
+// function takes all away, or it failed.
+func TestStateIsLeftOutWhereTheLastOneWasRedacted(t *testing.T) {
+	w := newWorld(t, saga.Options{})
+	w.run()
+	began := w.begin()
+	whole, err := instances.New(w.pool, instances.Options{Schema: w.schema,
+		Redact: func(string, []byte) []byte { return []byte(`"not shown"`) }})
+	w.must(err)
+	_, err = whole.Repair(w.Context(), repair(1, `{"N":40,"Card":"4711"}`))
+	w.must(err)
+	if v := w.versions(began.ID); len(v) != 2 || string(v[1].State) != `"not shown"` {
+		t.Fatalf("the history is %+v", v)
+	}
+	if l, err := w.op.Public(w.Context(), "order", "7", nil); err != nil || l.Instance.State != nil {
+		t.Errorf("it shows %s, %v", l.Instance.State, err)
+	}
+	_, err = w.op.Repair(w.Context(), repair(2, `{"N":41,"Card":"4711"}`))
+	w.must(err)
+	w.keepsNone("saga.repair")
+}
+
 // keepsNone checks that the last entry of the audit has no state.
 func (w *world) keepsNone(verb string) {
 	w.Helper()

@@ -2,6 +2,7 @@ package act
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -55,6 +56,15 @@ func newState(in Input, before []byte) ([]byte, error) {
 	return state, nil
 }
 
+// Diff is the difference of two states, by the texts of them that may be shown; "" if the states are the same.
+func Diff(before, after, shownBefore, shownAfter []byte) string {
+	diff := history.Diff(shownBefore, shownAfter)
+	if diff == "" && history.Diff(before, after) != "" {
+		return "the difference is hidden"
+	}
+	return diff
+}
+
 // lookAtState says what a repair would change. A state of another version than the one that was edited is shown.
 func lookAtState(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 	l, err := living(ctx, d, in)
@@ -81,11 +91,8 @@ func lookAtState(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 		fmt.Sprintf("The state of %s %s is replaced at version %d.", i.Saga, i.Key, i.Version))
 	if in.Bodies {
 		before, after := d.o.State(i.Saga, i.State), d.o.State(i.Saga, state)
-		diff := history.Diff(before, after)
-		if diff == "" {
-			diff = "nothing differs"
-		}
-		p.Examples = []Example{{Text: diff, Before: shown(before), After: shown(after)}}
+		p.Examples = []Example{{Text: cmp.Or(Diff(i.State, state, before, after), "nothing differs"),
+			Before: shown(before), After: shown(after)}}
 	}
 	return p, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/edda-go/edda/internal/view"
 
+	"github.com/edda-go/edda/eddaui/internal/act"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/saga"
@@ -161,7 +162,7 @@ func (b *builder) diff(name string, before, after []byte) string {
 		return filled(b.source.State(name, after))
 	}
 	if b.ask.Bodies {
-		return history.Diff(b.source.State(name, before), b.source.State(name, after))
+		return act.Diff(before, after, b.source.State(name, before), b.source.State(name, after))
 	}
 	return fieldsOf(before, after)
 }
