@@ -85,8 +85,8 @@ func (b *Bus) newBorder() *outbox.Border {
 // borderProcess is outbox.Process.
 type borderProcess struct{ bus *Bus }
 
-func (p borderProcess) Join(ctx context.Context, queue int) (leave func(), err error) {
-	return p.bus.join(ctx, queue)
+func (p borderProcess) Join(ctx context.Context, queue int, left func() int) (leave func(), err error) {
+	return p.bus.join(ctx, queue, left)
 }
 
 func (p borderProcess) OpenPool(ctx context.Context, idle time.Duration) (*pg.Pool, error) {

@@ -64,8 +64,8 @@ func (b *Bus) Clean(ctx context.Context) error {
 
 // join announces that this process consumes a queue, and runs what all endpoints and relays of the process share, until
 // leave is called.
-func (b *Bus) join(ctx context.Context, queue int) (leave func(), err error) {
-	end, err := b.session.Join(ctx, queue)
+func (b *Bus) join(ctx context.Context, queue int, left func() int) (leave func(), err error) {
+	end, err := b.session.Join(ctx, queue, left)
 	if err != nil {
 		return nil, err
 	}

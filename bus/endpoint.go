@@ -248,7 +248,11 @@ func (e *Endpoint) runToEnd(ctx context.Context) error {
 	}
 	e.breaker = trouble.NewBreaker(e.options.BreakerFailures, e.options.BreakerPause)
 	e.recipient = newRecipient(e)
-	leave, err := e.bus.join(ctx, e.queue.ID)
+	left := e.held.calls.Left
+	if e.fence != nil {
+		left = func() int { return 0 } // Partitioned counts those of all its queues
+	}
+	leave, err := e.bus.join(ctx, e.queue.ID, left)
 	if err != nil {
 		return run.UnlessOver(ctx, err)
 	}

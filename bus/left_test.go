@@ -67,6 +67,7 @@ func TestAFunctionThatNeverReturnsIsLeft(t *testing.T) {
 			if n := calls.Load(); n != 1 {
 				t.Errorf("%d messages were handled while the function ran, want 1", n)
 			}
+			w.untilLeft("{1}")
 			stand.open()
 			stop()
 			if n := strings.Count(log.String(), "edda: a handler does not return and was left"); n != 1 {
@@ -74,6 +75,14 @@ func TestAFunctionThatNeverReturnsIsLeft(t *testing.T) {
 			}
 		})
 	}
+}
+
+// untilLeft waits until the pages can see how many functions do not return.
+func (w *world) untilLeft(want string) {
+	w.t.Helper()
+	w.until("the session has "+want+" functions that do not return", func() bool {
+		return w.text(`SELECT left_calls::text FROM edda.session WHERE ended IS NULL`) == want
+	})
 }
 
 // The messages of a call of a relay that never returns are forwarded once more, and those behind them too.
@@ -91,7 +100,8 @@ func TestAForwardThatNeverReturnsIsLeft(t *testing.T) {
 		return a.forward(ctx, all)
 	}))
 	await(w, "forward runs", stand.came)
-	w.untilWithin(pgdev.Patience(10*time.Second), "all are relayed", func() bool { return w.rows("border") == 0 })
+	w.untilWithin(pgdev.Patience(40*time.Second), "all are relayed", func() bool { return w.rows("border") == 0 })
+	w.untilLeft("{1}")
 	stand.open()
 	if err := await(w, "the end of the first call", told); err != context.DeadlineExceeded {
 		t.Errorf("its context ended with %v", err)

@@ -199,7 +199,7 @@ func (p *Partitioned) runToEnd(ctx context.Context) error {
 	if err != nil {
 		return run.UnlessOver(ctx, err)
 	}
-	leave, err := p.bus.join(ctx, found.queue.ID)
+	leave, err := p.bus.join(ctx, found.queue.ID, p.held.calls.Left)
 	if err != nil {
 		return run.UnlessOver(ctx, err)
 	}

@@ -440,7 +440,7 @@ func TestSessionsAreReachedByIndex(t *testing.T) {
 	pgtest.Probes{
 		SQL: bus.SessionSQL(w.bus),
 		Statements: map[string][]string{
-			"renew_session":      {some, "h", "1", "{1}", "true", "1"},
+			"renew_session":      {some, "h", "1", "{1}", "true", "1", "{0}"},
 			"end_session":        {some},
 			"lock_session":       {some},
 			"bury_sessions":      {some, "false", "20"},

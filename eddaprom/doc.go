@@ -42,6 +42,7 @@
 //	edda_queue_ready, _delayed        gauge      endpoint                messages that are due now, or later
 //	edda_queue_claimed, _parked       gauge      endpoint                claimed; behind others of their key
 //	edda_queue_oldest_due_seconds     gauge      endpoint                how long the first of them has been due
+//	edda_queue_functions_left         gauge      endpoint                functions of the program that do not return
 //	edda_queue_read_errors_total      counter                            scrapes that could not read the queues
 //
 //	edda_lease_holder                 gauge      lease                   1 while this process holds it

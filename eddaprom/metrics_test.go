@@ -44,6 +44,7 @@ func deliver(ctx *bus.Context, _ pgx.Tx, m parcel) error {
 
 // lab is a bus that is measured, in a schema of its own.
 type lab struct {
+	schema   string
 	operator *operate.Operator
 	bus      *bus.Bus
 	metrics  *eddaprom.Metrics
@@ -53,8 +54,9 @@ type lab struct {
 
 func newLab(t *testing.T, pool *pgxpool.Pool, o eddaprom.Options) lab {
 	t.Helper()
-	l := lab{metrics: eddaprom.New(o), all: prometheus.NewPedanticRegistry(), done: make(chan struct{}, 100)}
 	schema := pgdev.Schema(t)
+	l := lab{schema: schema, metrics: eddaprom.New(o), all: prometheus.NewPedanticRegistry(),
+		done: make(chan struct{}, 100)}
 	pgtest.Migrate(t, pool, schema)
 	b, err := bus.New(pool, bus.Options{Schema: schema, Logger: slog.New(slog.DiscardHandler),
 		Events: func(e bus.Event) {
@@ -103,7 +105,8 @@ func (l lab) expect(t *testing.T, text string, names ...string) {
 
 func TestMetricsFollowTheMessages(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, pgdev.Pool(t), eddaprom.Options{QueueEvery: time.Nanosecond})
+	pool := pgdev.Pool(t)
+	l := newLab(t, pool, eddaprom.Options{QueueEvery: time.Nanosecond})
 	e := l.endpoint(t)
 	for _, fate := range []string{"fine", "fine", "refused", "lost", "late"} {
 		if _, err := l.bus.Send(t.Context(), parcel{Fate: fate}); err != nil {
@@ -113,14 +116,21 @@ func TestMetricsFollowTheMessages(t *testing.T) {
 	if _, err := l.bus.Send(t.Context(), parcel{Fate: "fine"}, saga.Delay(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
+	pgtest.Exec(t, pool, `INSERT INTO `+l.schema+`.session (id, host, pid, queues, locked, left_calls, expires)
+		SELECT gen_random_uuid(), 'h', n, '{1}', false, ARRAY[n], now() + (2 - n) * interval '1 hour'
+		FROM generate_series(0, 2) n`) // the last does not renew its row
 	l.expect(t, `
+# HELP edda_queue_functions_left Functions of the program that do not return, in all processes that run: another `+
+		`worker has taken the place of the worker that called it.
+# TYPE edda_queue_functions_left gauge
+edda_queue_functions_left{endpoint="van"} 1
 # HELP edda_queue_delayed Messages that are due later: delays, timeouts and retries; an estimate beyond 100,000.
 # TYPE edda_queue_delayed gauge
 edda_queue_delayed{endpoint="van"} 1
 # HELP edda_queue_ready Messages that are due, those in the hands of workers included; an estimate beyond 100,000.
 # TYPE edda_queue_ready gauge
 edda_queue_ready{endpoint="van"} 5
-`, "edda_queue_ready", "edda_queue_delayed")
+`, "edda_queue_ready", "edda_queue_delayed", "edda_queue_functions_left")
 
 	ctx, stop := context.WithCancel(t.Context())
 	ran := make(chan error, 1)

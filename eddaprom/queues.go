@@ -13,12 +13,13 @@ import (
 type queues struct {
 	every, timeout         time.Duration
 	ready, delayed, oldest *prometheus.Desc
-	claimed, parked        *prometheus.Desc
+	claimed, parked, left  *prometheus.Desc
 	errors                 prometheus.Counter
 
 	mu       sync.Mutex // guards what follows, also while the queues are read: a second scrape waits for the first
 	operator *operate.Operator
 	found    []operate.QueueInfo
+	lefts    map[string]int // functions that do not return, by endpoint
 	read     time.Time
 }
 
@@ -36,6 +37,8 @@ func newQueues(o Options) *queues {
 		parked: desc("parked", "Messages of an ordered endpoint that wait behind others of their key; counted up "+
 			"to 100,000."),
 		oldest: desc("oldest_due_seconds", "How long the first message that is due has been so; 0 when none is."),
+		left: desc("functions_left", "Functions of the program that do not return, in all processes that run: another "+
+			"worker has taken the place of the worker that called it."),
 		errors: prometheus.NewCounter(prometheus.CounterOpts{Namespace: o.Namespace, Name: "queue_read_errors_total",
 			Help: "Scrapes that could not read the queues."}),
 	}
@@ -54,12 +57,14 @@ func (q *queues) Describe(to chan<- *prometheus.Desc) {
 	to <- q.claimed
 	to <- q.parked
 	to <- q.oldest
+	to <- q.left
 	q.errors.Describe(to)
 }
 
 // Collect is part of prometheus.Collector.
 func (q *queues) Collect(to chan<- prometheus.Metric) {
-	for _, info := range q.now() {
+	found, left := q.now()
+	for _, info := range found {
 		gauge := func(desc *prometheus.Desc, value float64) {
 			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, info.Endpoint)
 		}
@@ -68,26 +73,43 @@ func (q *queues) Collect(to chan<- prometheus.Metric) {
 		gauge(q.claimed, float64(info.Claimed))
 		gauge(q.parked, float64(info.Parked))
 		gauge(q.oldest, info.Lag.Seconds())
+		gauge(q.left, float64(left[info.Endpoint]))
 	}
 	q.errors.Collect(to)
 }
 
 // now reads the queues if the last read is older than QueueEvery. After an error it returns none, because an old number
 // would look like a new one.
-func (q *queues) now() []operate.QueueInfo {
+func (q *queues) now() ([]operate.QueueInfo, map[string]int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.operator == nil || time.Since(q.read) < q.every {
-		return q.found
+		return q.found, q.lefts
 	}
 	//nolint:forbidigo // a scrape has no context to hand on
 	ctx, cancel := context.WithTimeout(context.Background(), q.timeout)
 	defer cancel()
 	found, err := q.operator.Queues().List(ctx)
+	if err == nil {
+		q.lefts, err = lefts(ctx, q.operator)
+	}
 	if err != nil {
 		q.errors.Inc()
 		found = nil
 	}
 	q.found, q.read = found, time.Now()
-	return found
+	return found, q.lefts
+}
+
+func lefts(ctx context.Context, o *operate.Operator) (map[string]int, error) {
+	processes, err := o.History().Processes(ctx)
+	all := map[string]int{}
+	for _, p := range processes {
+		for n, endpoint := range p.Endpoints {
+			if p.Lives {
+				all[endpoint] += p.Left[n]
+			}
+		}
+	}
+	return all, err
 }

@@ -47,6 +47,37 @@ func TestPagesSayThatNobodyHandlesAKind(t *testing.T) {
 	}
 }
 
+// Functions that do not return are on the first page, and on that of their endpoint, with their processes.
+func TestPagesSayWhichProcessesHaveLeftFunctions(t *testing.T) {
+	t.Parallel()
+	pool, schema := newSchema(t)
+	op, err := operate.New(pool, operate.Options{Schema: schema})
+	if err == nil {
+		err = op.Queues().Install(t.Context(), "bricks", "brick.lay")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, pool, schema, eddaui.Options{})
+	for _, c := range []struct{ process, want string }{
+		{`7, '{0,1}', now() - interval '1 s', NULL`, ""}, // one that does not renew its row
+		{`8, '{2,0}', now() + interval '1 h', NULL`, ""}, // of another queue
+		{`9, '{0,1}', now() + interval '1 h', NULL`,
+			"1 function of the program does not return and was left in a host (process 9), whose log names it"},
+		{`6, '{0,2}', now() + interval '1 h', NULL`,
+			"3 functions of the program do not return and were left in a host (process 6) and 1 more, whose log"},
+	} {
+		pgtest.Exec(t, pool, `INSERT INTO `+schema+`.session (id, host, queues, locked, started, pid, left_calls,
+			expires, ended) VALUES (gen_random_uuid(), 'a host', '{0,1}', false, now(), `+c.process+`)`)
+		for _, path := range []string{"/", "/endpoints/bricks"} {
+			body := s.get(path)
+			if says := strings.Contains(body, "not return"); says != (c.want != "") || !strings.Contains(body, c.want) {
+				t.Errorf("%s does not say %q:\n%s", path, c.want, mainOf(body))
+			}
+		}
+	}
+}
+
 // The first page names the schedules whose runs timed out, were lost, died or were skipped, with a remedy. The page of
 // the schedules lists releases that run side by side.
 func TestPagesSayWhatHappenedToSchedules(t *testing.T) {

@@ -58,7 +58,8 @@ type BorderOptions struct {
 // Process is what relays share with everything else that runs in the process.
 type Process interface {
 	// Join announces that this process consumes a queue, and runs the services of the process, until leave is called.
-	Join(ctx context.Context, queue int) (leave func(), err error)
+	// left is how many functions of the program do not return.
+	Join(ctx context.Context, queue int, left func() int) (leave func(), err error)
 	// OpenPool opens a pool like those of endpoints. The server ends a transaction in it that is idle for idle.
 	OpenPool(ctx context.Context, idle time.Duration) (*pg.Pool, error)
 	// CheckPool returns an error if there is a pooler in front of Postgres and PollOnly is not set.

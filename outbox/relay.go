@@ -162,7 +162,7 @@ func (r *Relay) runToEnd(ctx context.Context) error {
 		return run.UnlessOver(ctx, err)
 	}
 	r.queue = found
-	leave, err := r.border.Process.Join(ctx, r.queue.ID)
+	leave, err := r.border.Process.Join(ctx, r.queue.ID, r.calls.Left)
 	if err != nil {
 		return run.UnlessOver(ctx, err)
 	}

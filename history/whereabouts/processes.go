@@ -2,6 +2,7 @@ package whereabouts
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,6 +22,9 @@ type Process struct {
 	Renewed   time.Time // the last sign of life
 	Ended     time.Time // zero while it lives
 	Died      bool      // it ended without saying so: it was killed, or lost the database
+	// Left is how many functions of the program do not return, for each of Endpoints: another worker has taken the
+	// place of the worker that called it.
+	Left []int
 }
 
 // Processes returns the processes that live, the newest first, and behind them those that have ended within an hour,
@@ -40,12 +44,18 @@ func (r *Reader) Processes(ctx context.Context) ([]Process, error) {
 			Session: f.Session, Host: f.Host, PID: f.PID, Lives: f.Lives, Started: f.Started, Renewed: f.Renewed,
 			Ended: f.Ended, Died: f.Died,
 		}
-		for _, number := range f.Queues {
+		left := map[string]int{}
+		for n, number := range f.Queues {
 			if q := known.ByID[number]; q != nil {
-				p.Endpoints = append(p.Endpoints, q.Endpoint)
+				left[q.Endpoint] = 0
+				if n < len(f.Left) {
+					left[q.Endpoint] = f.Left[n]
+				}
 			}
 		}
-		slices.Sort(p.Endpoints)
+		for _, endpoint := range slices.Sorted(maps.Keys(left)) {
+			p.Endpoints, p.Left = append(p.Endpoints, endpoint), append(p.Left, left[endpoint])
+		}
 		all = append(all, p)
 	}
 	return all, nil

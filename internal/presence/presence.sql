@@ -6,9 +6,10 @@ SELECT set_config('synchronous_commit', 'off', true);
 
 -- name: renew_session
 -- One that was taken for dead, and is not, is there again.
-INSERT INTO :schema.session (id, host, pid, queues, locked, expires)
-VALUES ($1, $2, $3, $4::int[], $5, clock_timestamp() + $6::bigint * interval '1 microsecond')
+INSERT INTO :schema.session (id, host, pid, queues, locked, expires, left_calls)
+VALUES ($1, $2, $3, $4::int[], $5, clock_timestamp() + $6::bigint * interval '1 microsecond', $7::int[])
 ON CONFLICT ON CONSTRAINT session_pkey DO UPDATE SET queues = excluded.queues, locked = excluded.locked,
+    left_calls = excluded.left_calls,
     renewed = clock_timestamp(), expires = excluded.expires, ended = NULL, died = false;
 
 -- name: end_session
@@ -154,7 +155,7 @@ LIMIT 10000;
 -- name: sessions
 -- Those that live, and those that ended within an hour, the newest first.
 SELECT s.id, s.host, s.pid, s.queues, s.ended IS NULL AND s.expires > clock_timestamp(), s.started, s.renewed, s.ended,
-    s.died
+    s.died, s.left_calls
 FROM :schema.session s
 WHERE s.ended IS NULL OR s.ended > now() - interval '1 hour'
 ORDER BY s.ended IS NOT NULL, s.started DESC, s.id LIMIT 1000;

@@ -22,6 +22,7 @@ type Process struct {
 	Started, Renewed time.Time
 	Ended            time.Time // zero while it has not
 	Died             bool      // it ended without saying so
+	Left             []int     // functions of the program that do not return, for each of Queues; may be shorter
 }
 
 // Processes returns the living processes that run one of these queues, and those of these sessions, if they are known.
@@ -56,7 +57,7 @@ func All(ctx context.Context, q pg.Queryer, schema pg.Schema) ([]Process, error)
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p Process, err error) {
 		var ended *time.Time
 		err = row.Scan((*[16]byte)(&p.Session), &p.Host, &p.PID, &p.Queues, &p.Lives, &p.Started, &p.Renewed, &ended,
-			&p.Died)
+			&p.Died, &p.Left)
 		if p.Started, p.Renewed = p.Started.UTC(), p.Renewed.UTC(); ended != nil {
 			p.Ended = ended.UTC()
 		}

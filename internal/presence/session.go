@@ -52,12 +52,18 @@ type Session struct {
 	// cross
 	writing chan struct{}
 
-	mu      sync.Mutex    // guards all below
-	running map[int]int   // endpoints that run, by queue
+	mu      sync.Mutex // guards all below
+	running map[*member]struct{}
 	holds   bool          // the lock
 	ready   chan struct{} // closed while the lock is held and known
 	doubt   time.Time     // until then what looks like deaths may be our own lost connection
 	over    []saga.ID     // batches that are over, and still in the journal
+}
+
+// member is an endpoint or a relay that runs.
+type member struct {
+	queue int
+	left  func() int
 }
 
 const (
@@ -95,7 +101,8 @@ func New(o Options) *Session {
 	}
 	s := &Session{
 		options: o, SQL: pg.Load(statements, o.Schema), ID: o.NewID(), Host: host, news: run.NewNudge(),
-		LookFor: deathsTimeout, writing: make(chan struct{}, 1), running: map[int]int{}, ready: make(chan struct{}),
+		LookFor: deathsTimeout, writing: make(chan struct{}, 1), running: map[*member]struct{}{},
+		ready: make(chan struct{}),
 	}
 	if s.loops = run.NewShared(s.keep, s.listen); o.PollOnly {
 		s.loops = run.NewShared(s.keep)
@@ -105,29 +112,29 @@ func New(o Options) *Session {
 }
 
 // Join is called before an endpoint takes its first message, and leave after its last. When join returns, deaths that
-// could be seen are known. Until leave the session is renewed, and this process listens for wake-ups.
-func (s *Session) Join(ctx context.Context, queue int) (leave func(), err error) {
+// could be seen are known. Until leave the session is renewed, and this process listens for wake-ups. left is how many
+// functions of the program do not return, see run.Calls.
+func (s *Session) Join(ctx context.Context, queue int, left func() int) (leave func(), err error) {
+	m := &member{queue, left}
 	s.mu.Lock()
-	s.running[queue]++
+	s.running[m] = struct{}{}
 	s.mu.Unlock()
 	if err := s.renew(ctx, renewal{within: renewTimeout, tryAll: true}); err != nil {
-		s.leave(context.WithoutCancel(ctx), queue)
+		s.leave(context.WithoutCancel(ctx), m)
 		return nil, fmt.Errorf("begin a session: %w", pgerr.Explain(err))
 	}
 	stop := s.loops.Start(ctx)
 	return func() {
 		stop()
-		s.leave(context.WithoutCancel(ctx), queue)
+		s.leave(context.WithoutCancel(ctx), m)
 	}, nil
 }
 
-func (s *Session) leave(ctx context.Context, queue int) {
+func (s *Session) leave(ctx context.Context, m *member) {
 	s.writing <- struct{}{} // a renewal has a deadline
 	defer func() { <-s.writing }()
 	s.mu.Lock()
-	if s.running[queue]--; s.running[queue] == 0 {
-		delete(s.running, queue)
-	}
+	delete(s.running, m)
 	last := len(s.running) == 0
 	s.mu.Unlock()
 	if !last {
@@ -179,7 +186,8 @@ func (s *Session) renew(ctx context.Context, r renewal) error {
 		return fmt.Errorf("wait for another renewal: %w", context.Cause(ctx))
 	}
 	s.mu.Lock()
-	queues, holds, trust := slices.Sorted(maps.Keys(s.running)), s.holds, time.Now().After(s.doubt)
+	queues, left := s.queues()
+	holds, trust := s.holds, time.Now().After(s.doubt)
 	s.mu.Unlock()
 	if len(queues) == 0 {
 		return nil // it has ended, and must not begin again
@@ -188,7 +196,8 @@ func (s *Session) renew(ctx context.Context, r renewal) error {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(queue.Open())
 	pipeline.Queue(sql.Get("lazily"))
-	pipeline.Queue(sql.Get("renew_session"), s.ID, s.Host, os.Getpid(), queues, holds, sessionFor.Microseconds())
+	pipeline.Queue(sql.Get("renew_session"), s.ID, s.Host, os.Getpid(), queues, holds, sessionFor.Microseconds(),
+		left)
 	over := s.queueOver(pipeline)
 	if trust {
 		pipeline.Queue(sql.Get("bury_sessions"), s.ID, r.tryAll, watched).Query(found.readDead)
@@ -204,6 +213,19 @@ func (s *Session) renew(ctx context.Context, r renewal) error {
 	s.mu.Unlock()
 	s.learn(ctx, found)
 	return nil
+}
+
+// queues returns the queues that this process runs, sorted, and for each how many functions of the program do not
+// return. Its caller has mu.
+func (s *Session) queues() (queues, left []int) {
+	of := map[int]int{}
+	for m := range s.running {
+		of[m.queue] += m.left()
+	}
+	for _, queue := range slices.Sorted(maps.Keys(of)) {
+		queues, left = append(queues, queue), append(left, of[queue])
+	}
+	return queues, left
 }
 
 // LeaveLater has the next renewal, which is soon, take a batch that is over out of the journal.

@@ -205,6 +205,13 @@ func (c *Calls) leaveLate(within, every time.Duration, most int) (left, stuck []
 	return left, stuck
 }
 
+// Left is how many goroutines Do has left that have not ended.
+func (c *Calls) Left() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left
+}
+
 const mostNamed = 10
 
 // Busy names the calls that run now, the longest first, without those that Do has left.

@@ -67,6 +67,8 @@ type parts struct {
 	groups    []deadletter.Group
 	processes []whereabouts.Process
 	unhandled []flow.Unhandled
+	left      int      // functions that do not return, of living processes
+	leave     []string // these processes
 }
 
 // CountTo is up to which number the messages of a queue and the letters of a group are counted one by one. Above it the
@@ -163,7 +165,24 @@ func (r *endpointRow) sentences(now time.Time) (all []sentence) {
 		text, since := unhandledKinds(r.of.unhandled)
 		say("unhandled", text, since, there)
 	}
+	if r.of.left > 0 {
+		say("warning", r.saysLeft(), time.Time{}, "processes")
+	}
 	return all
+}
+
+// saysLeft is what is said of functions of the program that do not return.
+func (r *endpointRow) saysLeft() string {
+	says, names := " do not return and were left", "names them; a restart ends them"
+	if r.of.left == 1 {
+		says, names = " does not return and was left", "names it; a restart ends it"
+	}
+	in := r.of.leave[0]
+	if more := len(r.of.leave) - 1; more > 0 {
+		in += fmt.Sprintf(" and %d more", more)
+	}
+	return words.Of(int64(r.of.left), "function") + " of the program" + says + " in " + in + ", whose log " + names +
+		". Give each call of another system a time limit"
 }
 
 // unhandledKinds is what is said of messages that wait because no program knows their kinds, and since when they do.
@@ -277,11 +296,17 @@ func (r *endpointRow) addDead(groups []deadletter.Group) {
 
 func (r *endpointRow) addProcesses(processes []whereabouts.Process) {
 	for _, p := range processes {
-		if !slices.Contains(p.Endpoints, r.Name) {
+		at := slices.Index(p.Endpoints, r.Name)
+		if at < 0 {
 			continue
 		}
-		if r.of.processes = append(r.of.processes, p); p.Lives {
-			r.Processes++
+		if r.of.processes = append(r.of.processes, p); !p.Lives {
+			continue
+		}
+		r.Processes++
+		if n := p.Left[at]; n > 0 {
+			r.of.left += n
+			r.of.leave = append(r.of.leave, fmt.Sprintf("%s (process %d)", view.Shortened(p.Host, 60), p.PID))
 		}
 	}
 }
