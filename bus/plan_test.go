@@ -102,7 +102,7 @@ func plansMadeOnAnEmptyQueue(t *testing.T, vacuumed bool) {
 		"take_permitted": {empty: []string{"10", "-infinity", nobody, "1000"},
 			full: []string{"10", "-infinity", nobody, "1000"}, most: 10},
 		"read_large": {empty: []string{dues, ids}, full: []string{dues, ids}, most: 2},
-		"next_due":   {most: 1},
+		"next_due":   {empty: []string{"now"}, full: []string{"now"}, most: 1},
 		"relay_look": {empty: []string{"10", "2026-01-01 01:00:00+00", nobody, "1000"},
 			full: []string{"10", "2026-01-01 01:00:00+00", nobody, "1000"}, most: 10},
 		"insert": {empty: []string{"{}", "{}", "{}", "{}", "{}"},

@@ -9,7 +9,9 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/pgdev/faultproxy"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -72,6 +74,53 @@ func TestDelayedMessageOfBeforeTheStartSetsATimer(t *testing.T) {
 	w.send(told{}, saga.Delay(3*time.Second))
 	w.start("hears", seldom, part)
 	w.untilEmpty("hears")
+}
+
+// A message becomes due after a look has found nothing, and before the same loop asks when the next one is due. Nothing
+// else wakes the loop within the hour.
+func TestMessageThatBecomesDueBetweenTwoLooksIsHandled(t *testing.T) {
+	t.Parallel()
+	inTx := bus.HandleTx(func(*bus.Context, pgx.Tx, crossed) error { return nil })
+	do := func(*bus.Context, crossed) error { return nil }
+	leased, keyed := bus.Handle(do), bus.Handle(do, bus.KeyedBy(func(m crossed) string { return m.Key }))
+	for name, c := range map[string]struct {
+		part    bus.Part
+		options bus.EndpointOptions
+	}{
+		"batch": {part: inTx}, "leased": {part: leased},
+		"ordered": {part: keyed, options: bus.EndpointOptions{Ordered: bus.Strict}},
+		"limited": {part: leased, options: bus.EndpointOptions{ClusterConcurrency: 1}},
+		"relay":   {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, bus.Options{})
+			c.options.Poll = time.Hour
+			if c.part == nil {
+				w.installRelay()
+			} else {
+				w.makeQueue("border")
+				if err := w.endpoint("border", c.options, c.part).Install(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			table := w.queue("border")
+			w.send(crossed{Key: "k"}, saga.Delay(2*time.Second))
+			proxy, dsn := pgtest.Proxy(t)
+			b := w.process(dsn, bus.Options{Wakeup: bus.PollOnly})
+			proxy.Set(faultproxy.Fault{Statement: "next_due", N: 1, Do: faultproxy.Pause(func() {
+				w.until("the message is due", func() bool {
+					return w.count(`SELECT count(*) FROM `+table+` WHERE due <= clock_timestamp()`) == 1
+				})
+			})})
+			if c.part == nil {
+				w.runRelay(w.relay(b, bus.RelayOptions{Poll: time.Hour}, (&abroad{}).forward))
+			} else {
+				w.startOn(b, "border", c.options, c.part)
+			}
+			w.until("it was looked for in vain", func() bool { return len(proxy.Fired()) > 0 })
+			w.untilEmpty("border")
+		})
+	}
 }
 
 // A NOTIFY in the caller's transaction makes Postgres commit all such transactions one after another.

@@ -38,7 +38,7 @@ func (r *reader) look(ctx context.Context, most int) (*batch, error) {
 	conn := pg.Conn{Conn: pooled.Conn()}
 	found := &batch{read: time.Now()}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(queue.Open())
+	pipeline.Queue(queue.Open()).Query(queue.ReadNow(&found.now))
 	var xmin uint64
 	pipeline.Queue(r.relay.border.sql.Get("relay_snapshot")).Query(snapshot(&xmin, &found.xmax))
 	if err := r.read(ctx, conn, pipeline, found, part{r.head.begin(found.read), most}); err != nil {
@@ -59,7 +59,7 @@ func (r *reader) lookBehind(ctx context.Context, from queue.Position, most int) 
 	defer cancel()
 	found := &batch{read: time.Now()}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(queue.Open())
+	pipeline.Queue(queue.Open()).Query(queue.ReadNow(&found.now))
 	if err := r.read(limited, r.pool, pipeline, found, part{from, most}); err != nil {
 		return nil, fmt.Errorf("look: %w", pgerr.Explain(err))
 	}
@@ -139,18 +139,18 @@ func (b *batch) collect(rows pgx.Rows, most, mostBytes int) (large []*message, e
 			large = append(large, m)
 		}
 		if b.messages == nil {
-			b.messages, b.now = make([]*message, 0, min(slabSize, most)), row.Time(queue.ColumnNow)
+			b.messages = make([]*message, 0, min(slabSize, most))
 		}
 		b.messages = append(b.messages, m)
 	}
 	return large, rows.Err()
 }
 
-// untilNext returns how long it is until the first message that is not due yet, if there is one.
-func (r *reader) untilNext(ctx context.Context) (wait time.Duration, found bool) {
+// untilNext returns how long it is until the first message that was not due yet at the time since, if there is one.
+func (r *reader) untilNext(ctx context.Context, since time.Time) (wait time.Duration, found bool) {
 	ctx, cancel := context.WithTimeout(ctx, nextTimeout)
 	defer cancel()
-	err := r.pool.QueryRow(ctx, r.relay.queue.SQL("next_due")).Scan(&wait)
+	err := r.pool.QueryRow(ctx, r.relay.queue.SQL("next_due"), since).Scan(&wait)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		// the poll finds it
 		r.relay.options.Logger.Debug("edda: the next due message was not looked up", "endpoint", r.relay.name,

@@ -131,7 +131,7 @@ func (t *relayTerm) pass(life, working context.Context) (rest, *batch, error) {
 			t.alarm.WakeAt(time.Now().Add(in))
 			return rest{idle: true}, nil, nil
 		}
-		if wait, found := t.reader.untilNext(working); found {
+		if wait, found := t.reader.untilNext(working, batch.now); found {
 			t.alarm.WakeAt(time.Now().Add(wait))
 		}
 		return rest{idle: true}, nil, nil

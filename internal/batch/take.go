@@ -93,7 +93,7 @@ func (t *taker) takeLarge(ctx context.Context) error {
 func (t *taker) queueTake(pipeline *pgx.Batch, o order) {
 	t.bytes, t.large = 0, nil
 	pipeline.Queue(queue.Begin)
-	pipeline.Queue(queue.Open())
+	pipeline.Queue(queue.Open()).Query(queue.ReadNow(&t.in.Now))
 	if t.engine.Fence != nil {
 		t.engine.Fence(pipeline)
 	}
@@ -128,7 +128,6 @@ func (t *taker) collect(rows pgx.Rows) error {
 		}
 		m.Taken.Attempt, m.Taken.FirstFailed = m.Attempt, m.FirstFailed
 		t.in.Messages = append(t.in.Messages, m)
-		t.in.Now = r.Time(queue.ColumnNow)
 		m.TID, m.Crash.Touched = r.TID(queue.ColumnMore), r.Int(queue.ColumnMore+1) != 0
 		t.touched = t.touched || m.Crash.Touched
 	}

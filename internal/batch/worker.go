@@ -192,7 +192,7 @@ func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 	case r.Taken == 0 && o.after != queue.Position{}:
 		return true, nil // there was nothing behind our own workers; look at the head
 	case r.Taken == 0:
-		w.engine.To.WakeForNext(work, conn.Conn(), w.engine.Alarm)
+		w.engine.To.WakeForNext(work, conn.Conn(), w.engine.Alarm, b.in.Now)
 		return false, nil
 	case o.helper && r.useless():
 		if !w.backOffHelper(taking) || r.Taken < o.limit {

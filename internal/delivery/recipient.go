@@ -66,12 +66,13 @@ type Options struct {
 // patience is how long a policy, or a method of an error, may take.
 func (o *Options) patience() time.Duration { return cmp.Or(o.Decoding, hooks.Patience) }
 
-// WakeForNext sets the timer of a for the first message that is not due yet.
-func (r *Recipient) WakeForNext(ctx context.Context, conn *pgx.Conn, a *wake.Alarm) {
+// WakeForNext sets the timer of a for the first message that was not due yet at the time since, by the database's clock:
+// the begin of the transaction that has found no message.
+func (r *Recipient) WakeForNext(ctx context.Context, conn *pgx.Conn, a *wake.Alarm, since time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, trouble.AnswerTimeout)
 	defer cancel()
 	var wait time.Duration
-	err := conn.QueryRow(ctx, r.Queue.SQL("next_due")).Scan(&wait)
+	err := conn.QueryRow(ctx, r.Queue.SQL("next_due"), since).Scan(&wait)
 	switch {
 	case err == nil:
 		a.WakeAt(time.Now().Add(wait))

@@ -108,11 +108,11 @@ func (c *core) reap(ctx context.Context, tx pgx.Tx) (ended int, all []ending, er
 
 // untilNext asks how long it is until the next moment of a kind. An error does not matter: the poll finds that moment
 // too.
-func (c *core) untilNext(ctx context.Context, sql string) time.Duration {
+func (c *core) untilNext(ctx context.Context, sql string, args ...any) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	var wait *time.Duration
-	if err := c.pool.QueryRow(ctx, sql).Scan(&wait); err != nil || wait == nil {
+	if err := c.pool.QueryRow(ctx, sql, args...).Scan(&wait); err != nil || wait == nil {
 		return longestPoll
 	}
 	return max(0, *wait)

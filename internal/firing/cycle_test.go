@@ -160,3 +160,20 @@ func TestLockOfACycleEndsWithIt(t *testing.T) {
 		})
 	}
 }
+
+// A manifest becomes due after a cycle has loaded what is due, and before it asks when the next one is.
+func TestManifestThatBecomesDueAfterTheLoadIsNotOverlooked(t *testing.T) {
+	w := loopsOpen(t)
+	w.hourlies(1)
+	w.exec("UPDATE :schema.manifest SET due = clock_timestamp() + interval '2 s'")
+	e := w.scheduler().evaluator
+	c, err := e.cycle(t.Context(), noTerm)
+	if err != nil || c.loaded != 0 {
+		t.Fatalf("the cycle loaded %d manifests, and ended with: %v", c.loaded, err)
+	}
+	w.await("the manifest is due",
+		func() bool { return w.count("SELECT count(*) FROM :schema.manifest WHERE due <= clock_timestamp()") == 1 })
+	if wait := e.untilDue(t.Context(), c); wait != 0 {
+		t.Errorf("the next cycle comes in %v, want at once", wait)
+	}
+}

@@ -22,7 +22,8 @@ const (
 
 // cycle is what one evaluation found and did.
 type cycle struct {
-	elsewhere bool // another server is evaluating
+	begun     time.Time // by the database's clock, before the load
+	elsewhere bool      // another server is evaluating
 	loaded    int
 	reaped    int
 	decided   int // manifests that there was something to write about
@@ -77,7 +78,7 @@ func (e *evaluator) run(ctx context.Context, t lease.Term) error {
 func (e *evaluator) cycle(ctx context.Context, t lease.Term) (c cycle, err error) {
 	err = e.inTx(ctx, t, func(tx pgx.Tx) error {
 		alone := false
-		if err := tx.QueryRow(ctx, e.sql.Get("try_lock"), e.lockKey).Scan(&alone); err != nil {
+		if err := tx.QueryRow(ctx, e.sql.Get("try_lock"), e.lockKey).Scan(&alone, &c.begun); err != nil {
 			return fmt.Errorf("try to lock the cycle: %w", err)
 		}
 		if !alone {
@@ -168,5 +169,5 @@ func (e *evaluator) untilDue(ctx context.Context, c cycle) time.Duration {
 	case c.held < c.decided:
 		return lockedPause
 	}
-	return e.untilNext(ctx, e.sql.Get("next_due"))
+	return e.untilNext(ctx, e.sql.Get("next_due"), c.begun)
 }

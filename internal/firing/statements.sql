@@ -9,7 +9,7 @@ SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2,
 
 -- name: try_lock
 -- It belongs to the transaction: no end of it, not even by SIGKILL, leaves the lock behind.
-SELECT pg_try_advisory_xact_lock($1);
+SELECT pg_try_advisory_xact_lock($1), clock_timestamp();
 
 -- name: load
 -- The clock is read once, in front: a condition on a function that changes while it is asked is no condition of an
@@ -83,8 +83,9 @@ SELECT (SELECT count(*) FROM held), ARRAY(SELECT d.manifest_id FROM made d),
     ARRAY(SELECT h.manifest FROM held h WHERE h.missed > 0);
 
 -- name: next_due
+-- $1 is a time before the load of the cycle. A manifest that became due since then counts: its wait is over.
 SELECT (SELECT m.due FROM :schema.manifest m
-        WHERE m.live AND m.run IS NULL AND m.held IS NULL AND m.due > (SELECT clock_timestamp())
+        WHERE m.live AND m.run IS NULL AND m.held IS NULL AND m.due > $1
         ORDER BY m.due, m.id LIMIT 1) - clock_timestamp();
 
 -- name: notify

@@ -141,14 +141,14 @@ func (c *claimer) claim(taking context.Context, want int) (got, error) {
 func (c *claimer) claimFree(ctx context.Context, conn *pgxpool.Conn, want int) (got, error) {
 	b := delivery.NewDecoder(c.To, time.Now())
 	var all []*claimed
-	pipeline := c.open()
+	pipeline := c.openAt(&b.Now)
 	c.queueClaim(pipeline, b, want, &all)
 	pipeline.Queue("commit")
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return got{}, fmt.Errorf("claim: %w", pgerr.Explain(err))
 	}
 	if len(all) == 0 {
-		c.To.WakeForNext(ctx, conn.Conn(), c.Alarm)
+		c.To.WakeForNext(ctx, conn.Conn(), c.Alarm, b.Now)
 		return got{}, nil
 	}
 	return c.beginAll(b, all, want), nil
@@ -195,7 +195,6 @@ func readClaims(b *delivery.Decoder, all *[]*claimed) func(pgx.Rows) error {
 func readClaim(r pg.Row, b *delivery.Decoder, reader *queue.Reader) *claimed {
 	m := &claimed{decoder: b, renewed: b.Begun}
 	reader.Read(r, &m.msg.Row)
-	b.Now = r.Time(queue.ColumnNow)
 	r = r[queue.ColumnMore:]
 	m.rows, m.number = []time.Time{r.Time(0)}, int(r.Int(1))
 	if !r.Null(2) {

@@ -92,7 +92,7 @@ func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int
 	b := delivery.NewDecoder(c.To, time.Now())
 	defer c.rollback(ctx, conn.Conn())
 	var all []*claimed
-	pipeline := c.open()
+	pipeline := c.openAt(&b.Now)
 	l.queueClaimsLock(pipeline)
 	c.queueClaim(pipeline, b, want, &all)
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
@@ -100,7 +100,7 @@ func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int
 	}
 	if len(all) == 0 {
 		c.rollback(ctx, conn.Conn())
-		c.To.WakeForNext(ctx, conn.Conn(), c.Alarm)
+		c.To.WakeForNext(ctx, conn.Conn(), c.Alarm, b.Now)
 		return got{}, nil
 	}
 	l.decode(b, all)

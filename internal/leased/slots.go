@@ -22,7 +22,7 @@ import (
 func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int) (got, error) {
 	b := delivery.NewDecoder(c.To, time.Now())
 	defer c.rollback(ctx, conn.Conn())
-	pipeline := c.open()
+	pipeline := c.openAt(&b.Now)
 	granted := c.Limit.Store.QueueGrant(pipeline,
 		limit.Request{Name: c.To.Name, Holder: c.holder(), Want: want, Lease: c.Options.Lease})
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
@@ -50,7 +50,7 @@ func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int
 	}
 	if len(all) == 0 {
 		if len(granted.Slots) > 0 {
-			c.To.WakeForNext(ctx, conn.Conn(), c.Alarm)
+			c.To.WakeForNext(ctx, conn.Conn(), c.Alarm, b.Now)
 		}
 		return got{noSlot: len(granted.Slots) == 0}, nil
 	}

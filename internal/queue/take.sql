@@ -35,7 +35,9 @@ SELECT l.place - 1, x.header, x.body FROM unnest($1::timestamptz[], $2::uuid[]) 
 CROSS JOIN LATERAL (SELECT q.header, q.body FROM :queue q WHERE q.due = l.due AND q.id = l.id OFFSET 0) x;
 
 -- name: next_due
-SELECT q.due - now() FROM :queue q WHERE q.due > now() ORDER BY q.due, q.id LIMIT 1;
+-- $1 is now() of the transaction that has found no message. A message that became due since then counts: its wait is
+-- over.
+SELECT q.due - now() FROM :queue q WHERE q.due > $1 ORDER BY q.due, q.id LIMIT 1;
 
 -- name: delete
 -- Exactly the messages this batch answers for, in the transaction that holds their effects. If one of them is not there

@@ -3,8 +3,10 @@ package queue
 import (
 	_ "embed"
 	"sync"
+	"time"
 
 	"github.com/edda-go/edda/internal/pg"
+	"github.com/jackc/pgx/v5"
 )
 
 //go:embed transaction.sql
@@ -21,6 +23,16 @@ func Open() string { return transaction().Get("open") }
 
 // OpenLeased returns Open for a leased endpoint, with a bound for waiting as its parameter.
 func OpenLeased() string { return transaction().Get("open_leased") }
+
+// ReadNow reads the time at which the transaction began, by the database's clock, from the row of Open and OpenLeased.
+func ReadNow(now *time.Time) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		for rows.Next() {
+			*now = pg.CurrentRow(rows).Time(0)
+		}
+		return rows.Err()
+	}
+}
 
 // BoundIdle returns the statement that has the server end a transaction which stands still for longer than its
 // parameter.
