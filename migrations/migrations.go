@@ -14,7 +14,7 @@ import (
 var Files embed.FS
 
 // Version is the newest migration this program knows.
-const Version = 21
+const Version = 22
 
 // breakingMark is the first line of a migration that older programs must not use.
 const breakingMark = "--! breaking-change"
