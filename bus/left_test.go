@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // A function of the user that never returns costs its message an attempt, and no worker: the next message is handled
@@ -107,4 +109,66 @@ func TestAForwardThatNeverReturnsIsLeft(t *testing.T) {
 		t.Errorf("its context ended with %v", err)
 	}
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
+}
+
+// A handler that was left, or has ended its goroutine, holds no transaction and no turn: a slow endpoint, which tries
+// one message at a time, tries the next one. When a handler that was left returns, its connection is closed, its writes
+// are lost, and its worker ends. Without LISTEN it is the same.
+func TestAHandlerThatWasLeftKeepsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		wakeup bus.Wakeup
+		exits  bool
+	}{"left": {}, "left without LISTEN": {wakeup: bus.PollOnly}, "ended": {exits: true}} {
+		t.Run(name, func(t *testing.T) {
+			const fails, stands, first, last = 0, 1, 2, 22
+			w := newWorldOf(t, bus.Options{Wakeup: c.wakeup},
+				func(testing.TB, *pgxpool.Pool, string) string { return "" })
+			w.exec(`CREATE TABLE edda.kept (n int)`)
+			stand, over, handled := newGate(t), make(chan error, 1), atomic.Int64{}
+			w.start("slow", bus.EndpointOptions{BreakerFailures: 1, BreakerPause: time.Millisecond, Concurrency: 1,
+				StepTimeout: time.Second, Poll: 10 * time.Millisecond, Policy: once},
+				bus.HandleTx(func(_ *bus.Context, tx pgx.Tx, m add) error {
+					switch {
+					case m.N == fails:
+						return errNo
+					case m.N > stands:
+						handled.Add(1)
+						return nil
+					}
+					_, err := tx.Exec(context.Background(), `INSERT INTO `+w.schema+`.kept VALUES (1)`)
+					if c.exits && err == nil {
+						runtime.Goexit()
+					}
+					stand.pass()
+					_, late := tx.Exec(context.Background(), `INSERT INTO `+w.schema+`.kept VALUES (2)`)
+					over <- late
+					return err
+				}))
+			w.until("the endpoint is slow", func() bool {
+				w.send(add{Key: "a", N: fails})
+				return len(eventsOf[bus.Slowed](w)) > 0
+			})
+			w.send(add{Key: "a", N: stands})
+			w.send(add{Key: "a", N: first})
+			w.untilEmpty("slow")
+			lost := len(eventsOf[bus.BatchFailed](w))
+			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE error LIKE 'the handler %'`)
+			if stand.open(); !c.exits {
+				if err := await(w, "the handler returns", over); err == nil {
+					t.Error("it has written after its worker was left")
+				}
+			}
+			for range last - first {
+				w.send(add{Key: "a", N: first})
+			}
+			w.untilEmpty("slow")
+			w.want(0, `SELECT count(*) FROM edda.kept`)
+			if n := handled.Load(); n != last-first+1 {
+				t.Errorf("%d messages were handled, want %d", n, last-first+1)
+			}
+			if now := len(eventsOf[bus.BatchFailed](w)); lost != 1 || now != lost {
+				t.Errorf("%d batches were lost while the handler ran, and %d in the end, want 1", lost, now)
+			}
+		})
+	}
 }

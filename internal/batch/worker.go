@@ -22,9 +22,9 @@ type worker struct {
 	last   *batch // the last one: its memory serves the next
 	hand   *run.Hand
 
-	conn    *pgxpool.Conn // of the batch that runs, as is what follows
-	order   order
-	release func() // leaves the session's gate
+	conn    *pgxpool.Conn // nil between batches
+	order   order         // of the last batch
+	release func()        // leaves the session's gate; nil while no batch runs
 
 	idling   time.Duration  // how long it waited after the last such take
 	behind   queue.Position // where to go on, after a take that was all for instances of other workers
@@ -46,16 +46,21 @@ func (e *Engine) work(taking, work context.Context) error {
 	w, failed := newWorker(e), error(nil)
 	for {
 		err, ended := w.run(taking, work, failed)
-		switch failed = handlers.ErrExited; {
+		switch {
 		case ended == nil:
 			return err
 		case errors.Is(ended, run.ErrLeft):
 			w, failed = w.replaced(taking), handlers.ErrLeft
+		default:
+			w.exited(taking, work)
+			failed = handlers.ErrExited
 		}
 	}
 }
 
-// run is takeAll in a goroutine of its own. ended is how the goroutine has ended, if takeAll has not returned.
+// run is takeAll in a goroutine of its own. ended is how the goroutine has ended, if takeAll has not returned. Then
+// exited or replaced gives up what the worker holds. takeAll does not do that in deferred functions: a goroutine that
+// was left runs them whenever its function returns.
 func (w *worker) run(taking, work context.Context, failed error) (err, ended error) {
 	ended = w.engine.To.Options.Calls.Do(func(h *run.Hand) {
 		w.hand = h
@@ -68,13 +73,33 @@ func (w *worker) run(taking, work context.Context, failed error) (err, ended err
 // that worker holds. Its goroutine touches nothing of it any more.
 func (w *worker) replaced(taking context.Context) *worker {
 	w.engine.Options.Hang(w.conn.Hijack())
-	w.ended(w.last, w.order, w.last.left(), w.release)
+	w.ended(w.last.left())
 	next := newWorker(w.engine)
 	next.suspects, next.portion, next.poisoned = w.suspects, w.portion, w.poisoned
 	if w.tries {
 		w.engine.Breaker.Release(taking, true)
 	}
 	return next
+}
+
+// exited gives up what the worker holds after a function of the user has ended its goroutine.
+func (w *worker) exited(taking, work context.Context) {
+	if w.release != nil {
+		w.ended(w.last.exited(work))
+	}
+	if w.conn != nil {
+		w.free()
+	}
+	if w.tries {
+		w.tries = false
+		w.engine.Breaker.Release(taking, w.failed)
+	}
+}
+
+// free gives the connection back.
+func (w *worker) free() {
+	w.conn.Release()
+	w.conn = nil
 }
 
 // takeAll is what a goroutine of the worker does. failed is how the one before has ended, if there was one.
@@ -128,28 +153,27 @@ func (w *worker) admitted(taking, work context.Context) (more bool, err error) {
 		return false, nil
 	}
 	w.tries, w.failed = tries, false
+	more, err = w.pass(taking, work)
 	if tries {
-		defer func() {
-			if !w.hand.Leave() {
-				w.engine.Breaker.Release(taking, w.failed)
-			}
-		}()
+		w.tries = false
+		w.engine.Breaker.Release(taking, w.failed)
 	}
-	return w.pass(taking, work)
+	return more, err
 }
 
 // pass processes one batch. It reports whether there may be more to take at once.
 func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 	w.poisoned = false
-	conn, err := w.engine.Pool.Acquire(work)
-	if err != nil {
+	if w.conn, err = w.engine.Pool.Acquire(work); err != nil {
 		return false, fmt.Errorf("connect: %w", err)
 	}
-	defer func() {
-		if !w.hand.Leave() {
-			conn.Release()
-		}
-	}()
+	more, err = w.connected(taking, work)
+	w.free()
+	return more, err
+}
+
+// connected is pass, with a connection.
+func (w *worker) connected(taking, work context.Context) (more bool, err error) {
 	release := w.engine.Session.Enter(len(w.suspects) > 0)
 	o := w.engine.pump.begin(w.behind)
 	if o.limit == 0 {
@@ -162,20 +186,10 @@ func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 		o.limit = 1
 	}
 	b := w.last
-	b.begin(conn.Conn(), w.tries)
-	b.in.Hand, w.conn, w.order, w.release = w.hand, conn, o, release
-	returned := false
-	defer func() {
-		if v := recover(); v != nil {
-			panic(v)
-		}
-		if !returned && !w.hand.Leave() { // a handler ends this goroutine
-			w.ended(b, o, b.exited(work), release)
-		}
-	}()
+	b.begin(w.conn.Conn(), w.tries)
+	b.in.Hand, w.order, w.release = w.hand, o, release
 	r, away, err := b.around(work, o)
-	returned = true
-	w.ended(b, o, r, release)
+	w.ended(r)
 	if away {
 		w.last = newBatch(w.engine)
 	}
@@ -192,7 +206,7 @@ func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 	case r.Taken == 0 && o.after != queue.Position{}:
 		return true, nil // there was nothing behind our own workers; look at the head
 	case r.Taken == 0:
-		w.engine.To.WakeForNext(work, conn.Conn(), w.engine.Alarm, b.in.Now)
+		w.engine.To.WakeForNext(work, w.conn.Conn(), w.engine.Alarm, b.in.Now)
 		return false, nil
 	case o.helper && r.useless():
 		if !w.backOffHelper(taking) || r.Taken < o.limit {
@@ -207,13 +221,14 @@ func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// ended notes the end of a batch.
-func (w *worker) ended(b *batch, o order, r report, release func()) {
-	release()
+// ended notes the end of the last batch.
+func (w *worker) ended(r report) {
+	w.release()
+	w.release = nil
 	w.engine.pump.finish(r)
-	w.suspects = append(w.suspects, b.journal.suspects...)
-	w.pacing(o, r)
-	w.poisoned = b.blame.poisoned
+	w.suspects = append(w.suspects, w.last.journal.suspects...)
+	w.pacing(w.order, r)
+	w.poisoned = w.last.blame.poisoned
 }
 
 // backOffHelper makes a helper wait whose take was for instances of other workers, longer each time: the others come to
