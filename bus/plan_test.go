@@ -11,6 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/internal/queue"
+	"github.com/jackc/pgx/v5"
 )
 
 // engineQueue is the queue of one endpoint as the engine has it.
@@ -159,7 +160,11 @@ func plansMadeOnAnEmptyQueue(t *testing.T, vacuumed bool) {
 			}
 		}
 	}
-	w.execTx(tx, queue.Open())
+	pipeline := &pgx.Batch{}
+	queue.Open(pipeline, nil)
+	if err := tx.SendBatch(t.Context(), pipeline).Close(); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := tx.Exec(t.Context(), `SET LOCAL edda.permit = '1'`); err != nil {
 		t.Fatal(err)
 	}

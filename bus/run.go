@@ -117,7 +117,7 @@ func (e *Endpoint) unparkOnce(ctx context.Context) error {
 	total := 0
 	for moved := unparkRows; moved == unparkRows; total += moved {
 		pipeline := &pgx.Batch{}
-		pipeline.Queue(queue.Open())
+		queue.Open(pipeline, nil)
 		pipeline.Queue(e.queue.SQL("unpark"), e.queue.ID,
 			unparkRows).QueryRow(func(row pgx.Row) error { return row.Scan(&moved) })
 		if err := e.bus.pool.SendBatch(ctx, pipeline).Close(); err != nil {

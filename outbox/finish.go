@@ -83,7 +83,7 @@ func (f *finisher) write(ctx context.Context, messages []*message, now time.Time
 	defer conn.Release()
 	first, plain, gone := &pgx.Batch{}, f.recordsNothing(messages), [][16]byte{}
 	first.Queue(queue.Begin)
-	first.Queue(queue.Open())
+	queue.Open(first, nil)
 	if !plain { // it takes two round trips, and the guard keeps other processes from taking over until it ends
 		first.Queue(queue.BoundIdle(), betweenStatements(bytesOf(messages)))
 	}

@@ -46,7 +46,7 @@ func newIngestTx(ctx context.Context, b *Border, conn *pgxpool.Conn, o IngestOpt
 func (t *ingestTx) run(ctx context.Context) error {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(queue.Begin)
-	pipeline.Queue(queue.Open())
+	queue.Open(pipeline, nil)
 	pipeline.Queue(queue.BoundIdle(), betweenStatements(t.bytes()))
 	pipeline, err := t.route(ctx, pipeline)
 	if err == nil {

@@ -38,7 +38,7 @@ func (r *reader) look(ctx context.Context, most int) (*batch, error) {
 	conn := pg.Conn{Conn: pooled.Conn()}
 	found := &batch{read: time.Now()}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(queue.Open()).Query(queue.ReadNow(&found.now))
+	queue.Open(pipeline, &found.now)
 	var xmin uint64
 	pipeline.Queue(r.relay.border.sql.Get("relay_snapshot")).Query(snapshot(&xmin, &found.xmax))
 	if err := r.read(ctx, conn, pipeline, found, part{r.head.begin(found.read), most}); err != nil {
@@ -59,7 +59,7 @@ func (r *reader) lookBehind(ctx context.Context, from queue.Position, most int) 
 	defer cancel()
 	found := &batch{read: time.Now()}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(queue.Open()).Query(queue.ReadNow(&found.now))
+	queue.Open(pipeline, &found.now)
 	if err := r.read(limited, r.pool, pipeline, found, part{from, most}); err != nil {
 		return nil, fmt.Errorf("look: %w", pgerr.Explain(err))
 	}
@@ -105,7 +105,7 @@ func (r *reader) read(ctx context.Context, conn pipeliner, pipeline *pgx.Batch, 
 		rest[n] = &m.Row
 	}
 	pipeline = &pgx.Batch{}
-	pipeline.Queue(queue.Open())
+	queue.Open(pipeline, nil)
 	rest.Queue(pipeline, r.relay.queue, new(queue.Arena))
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return err

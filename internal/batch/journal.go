@@ -168,7 +168,7 @@ func (j *journal) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	pipeline := &pgx.Batch{} // without a BEGIN it is one transaction
-	pipeline.Queue(queue.Open())
+	queue.Open(pipeline, nil)
 	pipeline.Queue(j.engine.Session.SQL.Get("lazily"))
 	pipeline.Queue(j.engine.Session.SQL.Get("leave_batch"), left)
 	if err := j.in.Conn.SendBatch(ctx, pipeline).Close(); err != nil {

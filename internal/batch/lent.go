@@ -161,6 +161,6 @@ func (s *sharedTx) ownPlanner(pipeline *pgx.Batch) {
 	if s.userReady {
 		s.userReady = false
 		s.takeBack(pipeline)
-		pipeline.Queue(queue.Open())
+		queue.Open(pipeline, nil)
 	}
 }

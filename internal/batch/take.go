@@ -93,7 +93,7 @@ func (t *taker) takeLarge(ctx context.Context) error {
 func (t *taker) queueTake(pipeline *pgx.Batch, o order) {
 	t.bytes, t.large = 0, nil
 	pipeline.Queue(queue.Begin)
-	pipeline.Queue(queue.Open()).Query(queue.ReadNow(&t.in.Now))
+	queue.Open(pipeline, &t.in.Now)
 	if t.engine.Fence != nil {
 		t.engine.Fence(pipeline)
 	}

@@ -66,8 +66,8 @@ type Options struct {
 // patience is how long a policy, or a method of an error, may take.
 func (o *Options) patience() time.Duration { return cmp.Or(o.Decoding, hooks.Patience) }
 
-// WakeForNext sets the timer of a for the first message that was not due yet at the time since, by the database's clock:
-// the begin of the transaction that has found no message.
+// WakeForNext sets the timer of a for the first message that was not due yet at the time since: the begin, by the
+// database's clock, of the transaction that has found no message.
 func (r *Recipient) WakeForNext(ctx context.Context, conn *pgx.Conn, a *wake.Alarm, since time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, trouble.AnswerTimeout)
 	defer cancel()

@@ -172,7 +172,9 @@ func TestManifestThatBecomesDueAfterTheLoadIsNotOverlooked(t *testing.T) {
 		t.Fatalf("the cycle loaded %d manifests, and ended with: %v", c.loaded, err)
 	}
 	w.await("the manifest is due",
-		func() bool { return w.count("SELECT count(*) FROM :schema.manifest WHERE due <= clock_timestamp()") == 1 })
+		func() bool {
+			return w.count("SELECT count(*) FROM :schema.manifest WHERE due <= clock_timestamp()") == 1
+		})
 	if wait := e.untilDue(t.Context(), c); wait != 0 {
 		t.Errorf("the next cycle comes in %v, want at once", wait)
 	}

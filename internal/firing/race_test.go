@@ -369,8 +369,8 @@ func TestStatementsOfTheLoopsReachTheirRowsByIndex(t *testing.T) {
 	pgtest.Probes{
 		SQL: pg.Load(statements, w.schema),
 		Statements: map[string][]string{
-			"load": {"10", "{}"}, "reap": {"10"}, "next_due": {"now"}, "promote": {"10"}, "next_ready": {}, "active": {"50"},
-			"pick":        {"50"},
+			"load": {"10", "{}"}, "reap": {"10"}, "next_due": {"now"},
+			"promote": {"10"}, "next_ready": {}, "active": {"50"}, "pick": {"50"},
 			"lock_groups": {"{1}"}, "rooms": {"{1}"}, "lost": {"10", "1000000"}, "clean": {"1000000", "10"},
 			"claim": {"SELECT coalesce(array_agg(id)::text, '{}') FROM (SELECT id FROM :schema.run " +
 				"WHERE state = 'queued' LIMIT 5) x", "{0,0,0,0,0}"},

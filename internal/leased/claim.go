@@ -195,6 +195,7 @@ func readClaims(b *delivery.Decoder, all *[]*claimed) func(pgx.Rows) error {
 func readClaim(r pg.Row, b *delivery.Decoder, reader *queue.Reader) *claimed {
 	m := &claimed{decoder: b, renewed: b.Begun}
 	reader.Read(r, &m.msg.Row)
+	b.Now = r.Time(queue.ColumnNow)
 	r = r[queue.ColumnMore:]
 	m.rows, m.number = []time.Time{r.Time(0)}, int(r.Int(1))
 	if !r.Null(2) {

@@ -182,7 +182,7 @@ func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
 	a.Add(m.msg.Delivery.Info.Fire)
 	process := fmt.Sprintf("%s/%d", r.Session.Host, os.Getpid())
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(queue.OpenLeased(), r.bound)
+	queue.OpenLeased(pipeline, r.bound, nil)
 	answers := r.To.Runs.QueueCheck(pipeline, a, &process)
 	err := r.To.Pool.SendBatch(ctx, pipeline).Close()
 	switch {

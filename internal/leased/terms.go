@@ -59,13 +59,13 @@ func (t *Terms) patience() time.Duration {
 }
 
 // open returns what begins a transaction that keeps others waiting for no longer than patience.
-func (t *Terms) open() *pgx.Batch { return t.openAt(new(time.Time)) }
+func (t *Terms) open() *pgx.Batch { return t.openAt(nil) }
 
 // openAt is open, which reads the time at which the transaction begins, by the database's clock.
 func (t *Terms) openAt(now *time.Time) *pgx.Batch {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(queue.Begin)
-	pipeline.Queue(queue.OpenLeased(), t.bound).Query(queue.ReadNow(now))
+	queue.OpenLeased(pipeline, t.bound, now)
 	return pipeline
 }
 

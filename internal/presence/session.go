@@ -194,7 +194,7 @@ func (s *Session) renew(ctx context.Context, r renewal) error {
 	}
 	sql, found := s.SQL, sighting{asked: queues, quarantined: map[int]time.Duration{}}
 	pipeline := &pgx.Batch{}
-	pipeline.Queue(queue.Open())
+	queue.Open(pipeline, nil)
 	pipeline.Queue(sql.Get("lazily"))
 	pipeline.Queue(sql.Get("renew_session"), s.ID, s.Host, os.Getpid(), queues, holds, sessionFor.Microseconds(),
 		left)

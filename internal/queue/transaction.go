@@ -18,17 +18,23 @@ var transaction = sync.OnceValue(func() pg.Statements { return pg.Parse(transact
 // and a row that moved is looked at again instead of failing the transaction.
 const Begin = "begin isolation level read committed read write"
 
-// Open returns the statement that keeps the planner to plans that reach their rows by an index or a ctid.
-func Open() string { return transaction().Get("open") }
+// Open queues the statement that keeps the planner to plans that reach their rows by an index or a ctid. It reads the
+// time at which the transaction began, by the database's clock, into now, unless that is nil.
+func Open(pipeline *pgx.Batch, now *time.Time) {
+	pipeline.Queue(transaction().Get("open")).Query(readNow(now))
+}
 
-// OpenLeased returns Open for a leased endpoint, with a bound for waiting as its parameter.
-func OpenLeased() string { return transaction().Get("open_leased") }
+// OpenLeased is Open for a leased endpoint. The transaction waits for nothing longer than bound.
+func OpenLeased(pipeline *pgx.Batch, bound string, now *time.Time) {
+	pipeline.Queue(transaction().Get("open_leased"), bound).Query(readNow(now))
+}
 
-// ReadNow reads the time at which the transaction began, by the database's clock, from the row of Open and OpenLeased.
-func ReadNow(now *time.Time) func(pgx.Rows) error {
+func readNow(now *time.Time) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		for rows.Next() {
-			*now = pg.CurrentRow(rows).Time(0)
+			if now != nil {
+				*now = pg.CurrentRow(rows).Time(0)
+			}
 		}
 		return rows.Err()
 	}
