@@ -398,8 +398,7 @@ func TestItemThatCannotBeDecodedIsNamed(t *testing.T) {
 	}
 }
 
-// The items of one saga among those of many are read by index, whenever the plan was made. A page, which is planned on
-// each call, reads no more than its own items.
+// The items of one saga among those of many are read by index. A page reads no more than its own items.
 func TestItemsAreReachedByIndex(t *testing.T) {
 	h := newHeap(t)
 	const fill = `INSERT INTO :schema.saga_item (collection, collected_for, item_key, size, item_value)
@@ -407,7 +406,7 @@ func TestItemsAreReachedByIndex(t *testing.T) {
 	pgtest.Probes{SQL: persistence.ItemStatements(h.texts), Fill: fill, MaxRows: 5000, Statements: map[string][]string{
 		"item_count": {"reply", "of 7"},
 		"item_clear": {"reply", "of 7"},
-	}}.Check(t, h.pool, h.schema)
+	}, PlannedAnew: true}.Check(t, h.pool, h.schema)
 	pgtest.Probes{SQL: persistence.ItemStatements(h.texts), Fill: fill, MaxRows: 1000, Statements: map[string][]string{
 		"item_page": {"reply", "of 7", "0", "1000", "4194304"},
 	}, PlannedAnew: true}.Check(t, h.pool, h.schema)

@@ -50,7 +50,7 @@ func (s *Store) Wait(ctx context.Context, tx Sender, id saga.ID) error {
 // Read returns the live instance of a key; ok is false if there is none. It takes no lock and never waits, and the
 // result may be outdated when it arrives. q is any pool, connection or transaction.
 func (s *Store) Read(ctx context.Context, q Queryer, name, key string) (i saga.Instance, ok bool, err error) {
-	rows, err := q.Query(ctx, s.sql.Get("read"), name, key)
+	rows, err := q.Query(ctx, s.sql.Get("read"), pg.Planned, name, key)
 	if err != nil {
 		return saga.Instance{}, false, fmt.Errorf("read saga %s/%s: %w", name, key, err)
 	}
@@ -75,7 +75,7 @@ type LastPage struct {
 
 // LastPage returns the last page of the live instance of a key; ok is false if there is no instance.
 func (s *Store) LastPage(ctx context.Context, q Queryer, name, key string) (last LastPage, ok bool, err error) {
-	rows, err := q.Query(ctx, s.sql.Get("last_page"), name, key)
+	rows, err := q.Query(ctx, s.sql.Get("last_page"), pg.Planned, name, key)
 	if err != nil {
 		return last, false, fmt.Errorf("read saga %s/%s: %w", name, printable(key), err)
 	}
@@ -92,7 +92,7 @@ func (s *Store) LastPage(ctx context.Context, q Queryer, name, key string) (last
 
 // NameOf returns a live instance with its id, its saga and its key alone; ok is false if there is none with this id.
 func (s *Store) NameOf(ctx context.Context, q Queryer, id saga.ID) (i saga.Instance, ok bool, err error) {
-	rows, err := q.Query(ctx, s.sql.Get("name_of"), [16]byte(id))
+	rows, err := q.Query(ctx, s.sql.Get("name_of"), pg.Planned, [16]byte(id))
 	if err != nil {
 		return i, false, fmt.Errorf("read the name of instance %s: %w", id, err)
 	}

@@ -3,6 +3,7 @@ package persistence_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 type ctx = context.Context
@@ -246,16 +248,34 @@ func TestUpdatesAreHOT(t *testing.T) {
 // The statements of a batch that meet a table which was empty when they were planned, and is full now.
 func TestBatchNeverReadsTheWholeTable(t *testing.T) {
 	t.Parallel()
-	engine := []string{
-		"SET LOCAL enable_seqscan = off", "SET LOCAL enable_hashjoin = off",
-		"SET LOCAL enable_mergejoin = off", "SET LOCAL enable_bitmapscan = off",
-	}
-	for name, settings := range map[string][]string{"with the engine's settings": engine, "without": nil} {
+	operator := []string{"SET LOCAL enable_seqscan = off", "SET LOCAL enable_bitmapscan = off"}
+	engine := append(operator[:2:2], "SET LOCAL enable_hashjoin = off", "SET LOCAL enable_mergejoin = off")
+	for name, settings := range map[string][]string{"of the engine": engine, "of an operator": operator} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pool, schema := pgtest.Database(t)
 			probes(persistence.New(schema), settings).Check(t, pool, schema)
 		})
+	}
+}
+
+// What is read by itself, under the settings of the session, is planned for its arguments: a kept plan may be one of an
+// empty table.
+func TestReadsOfOneInstanceKeepNoPlan(t *testing.T) {
+	t.Parallel()
+	pool, schema := pgtest.Database(t)
+	store := persistence.New(schema)
+	kept := pgtest.Kept(t, pool, func(conn *pgxpool.Conn) {
+		_, _, err := store.Read(t.Context(), conn, "order", "7")
+		_, _, shown := store.Show(t.Context(), conn, "order", "7")
+		_, _, page := store.LastPage(t.Context(), conn, "order", "7")
+		_, _, name := store.NameOf(t.Context(), conn, saga.ID{7})
+		if err := errors.Join(err, shown, page, name); err != nil {
+			t.Error(err)
+		}
+	})
+	if len(kept) > 0 {
+		t.Errorf("the connection keeps the plans of %v", kept)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/firing"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -84,7 +85,7 @@ type schedule struct {
 func (t tables) schedule(ctx context.Context, db queryer, name string) (m schedule, err error) {
 	text, due := "", (*time.Time)(nil)
 	m.name = name
-	err = db.QueryRow(ctx, t.sql.Get("stored_schedule"), name).Scan(&m.id, &text, &due, &m.orphaned, &m.now)
+	err = db.QueryRow(ctx, t.sql.Get("stored_schedule"), pg.Planned, name).Scan(&m.id, &text, &due, &m.orphaned, &m.now)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return m, ErrNoManifest
 	}

@@ -61,16 +61,17 @@ func TestDepthTellsWhatWaits(t *testing.T) {
 func TestDepthReadsOpenRunsAlone(t *testing.T) {
 	pool, schema := pgtest.Database(t)
 	pgtest.Probes{
-		SQL:        pg.Load(storeStatements, schema),
-		Statements: map[string][]string{"depth": {"100000"}},
-		// a table of a few rows is read as a whole, and rightly so
-		Settings: []string{"SET LOCAL enable_seqscan = off"},
+		SQL:         pg.Load(storeStatements, schema),
+		Statements:  map[string][]string{"depth": {"100000"}},
+		PlannedAnew: true,
 		Fill: `WITH m AS (
 				INSERT INTO :schema.manifest (name, definition, kind, body, due)
 				SELECT 'm' || n, '{}', 'k', '', now() + (n - 3) * interval '1 hour' FROM generate_series(1, 3000) n
 				RETURNING id)
 			INSERT INTO :schema.run (id, manifest_id, origin, state, due, ready, ended)
-			SELECT gen_random_uuid(), m.id, 'manual', 'succeeded', now(), now(), now() FROM m`,
+			SELECT gen_random_uuid(), m.id, 'manual', 'succeeded', now(), now(), now() FROM m;
+			INSERT INTO :schema.run_attempt (run, attempt, message_id) SELECT r.id, 1, gen_random_uuid()
+			FROM :schema.run r`,
 		MaxRows: 2,
 	}.Check(t, pool, schema)
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/report"
 	"github.com/edda-go/edda/internal/runs"
@@ -365,7 +366,7 @@ func (r *Reports) believes(ctx context.Context, run saga.ID, attempt int) error 
 // endedSo returns ErrNotCurrent unless the attempt has ended in that way.
 func (r *Reports) endedSo(ctx context.Context, tx pgx.Tx, run saga.ID, attempt int, outcome string) error {
 	ended := ""
-	if err := tx.QueryRow(ctx, r.sql.Get("outcome_of_attempt"), run, attempt).Scan(&ended); err != nil {
+	if err := tx.QueryRow(ctx, r.sql.Get("outcome_of_attempt"), pg.Planned, run, attempt).Scan(&ended); err != nil {
 		return err
 	}
 	if outcome == runs.Dead {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -21,12 +22,12 @@ const (
 )
 
 func (t tables) manifestID(ctx context.Context, db queryer, name string) (id int64, err error) {
-	err = db.QueryRow(ctx, t.sql.Get("manifest_id"), name).Scan(&id)
+	err = db.QueryRow(ctx, t.sql.Get("manifest_id"), pg.Planned, name).Scan(&id)
 	return id, instead(err, ErrNoManifest)
 }
 
 func (t tables) groupID(ctx context.Context, name string) (id int64, err error) {
-	err = t.pool.QueryRow(ctx, t.sql.Get("group_id"), name).Scan(&id)
+	err = t.pool.QueryRow(ctx, t.sql.Get("group_id"), pg.Planned, name).Scan(&id)
 	return id, instead(err, ErrNoGroup)
 }
 
@@ -79,7 +80,7 @@ func (s *Store) GroupOf(ctx context.Context, name string) (GroupInfo, error) {
 }
 
 func (t tables) listGroups(ctx context.Context, name string) ([]GroupInfo, error) {
-	rows, err := t.pool.Query(ctx, t.sql.Get("list_groups"), name, groupCount)
+	rows, err := t.pool.Query(ctx, t.sql.Get("list_groups"), pg.Planned, name, groupCount)
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +101,8 @@ type RunCounts struct{ Waiting, Queued, Active, Dead int }
 
 // Counts counts the runs that have not ended.
 func (s *Store) Counts(ctx context.Context) (c RunCounts, err error) {
-	if err := s.pool.QueryRow(ctx, s.sql.Get("count_runs"), CountLimit).Scan(&c.Waiting, &c.Queued, &c.Active,
-		&c.Dead); err != nil {
+	if err := s.pool.QueryRow(ctx, s.sql.Get("count_runs"), pg.Planned, CountLimit).Scan(&c.Waiting, &c.Queued,
+		&c.Active, &c.Dead); err != nil {
 		return c, fmt.Errorf("count runs: %w", err)
 	}
 	return c, nil

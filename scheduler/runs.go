@@ -141,7 +141,7 @@ func (s *Store) RunOf(ctx context.Context, id saga.ID) (RunInfo, error) {
 }
 
 func (t tables) attempts(ctx context.Context, run saga.ID) ([]Attempt, error) {
-	rows, err := t.pool.Query(ctx, t.sql.Get("attempts"), run, mostAttempts)
+	rows, err := t.pool.Query(ctx, t.sql.Get("attempts"), pg.Planned, run, mostAttempts)
 	if err != nil {
 		return nil, err
 	}

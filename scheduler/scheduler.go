@@ -233,7 +233,7 @@ const MostCounted = 100_000
 // Depth reads how much work waits, in one statement. Its cost does not depend on the runs that have ended.
 func (s *Scheduler) Depth(ctx context.Context) (d Depth, err error) {
 	var late, behind float64
-	row := s.pool.QueryRow(ctx, s.sql.Get("depth"), MostCounted)
+	row := s.pool.QueryRow(ctx, s.sql.Get("depth"), pg.Planned, MostCounted)
 	if err := row.Scan(&late, &behind, &d.Queued, &d.Waiting, &d.Active, &d.Dead, &d.TimedOut,
 		&d.Lost, &d.Skipped, &d.Orphaned); err != nil {
 		return Depth{}, fmt.Errorf("read how much waits for the scheduler: %w", err)

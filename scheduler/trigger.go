@@ -8,6 +8,7 @@ import (
 
 	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/firing"
+	"github.com/edda-go/edda/internal/pg"
 	"github.com/edda-go/edda/internal/pgerr"
 	"github.com/edda-go/edda/internal/plan"
 	"github.com/edda-go/edda/saga"
@@ -136,8 +137,8 @@ func (s *Store) tryActivate(ctx context.Context, db queryer, a activation, args 
 		orphaned, ours, current bool
 		queued, open            *saga.ID
 	)
-	err = db.QueryRow(ctx, s.sql.Get("activate"), args...).Scan(&kind, &orphaned, &ours, &current, &queued, &open,
-		&called)
+	err = db.QueryRow(ctx, s.sql.Get("activate"), append([]any{pg.Planned}, args...)...).Scan(&kind, &orphaned, &ours,
+		&current, &queued, &open, &called)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return run, false, ErrNoManifest

@@ -383,7 +383,7 @@ func TestStatementsOfTheLoopsReachTheirRowsByIndex(t *testing.T) {
 				":schema.run WHERE state = 'queued' LIMIT 1) x", "0", "0", "x", "5", "1", "1", "1"},
 			"lock_manifest_of": {"SELECT coalesce(min(id::text), gen_random_uuid()::text) FROM (SELECT id FROM " +
 				":schema.run LIMIT 1) x"},
-			"empty_orphan": {"2000-01-01", "10"}, "drop_orphan": {"2000-01-01", "10"},
+			"remind": {"50", "0"}, "empty_orphan": {"2000-01-01", "10"}, "drop_orphan": {"2000-01-01", "10"},
 			"forgotten_before": {"1000000", "1000000", "10000"},
 			"queue": {"{1}", "{1}", "SELECT array[now()]::text", "SELECT array[gen_random_uuid()]::text",
 				"SELECT array[now()]::text", "SELECT array[now()]::text", "SELECT array[now()]::text", "{0}"},
@@ -394,6 +394,8 @@ func TestStatementsOfTheLoopsReachTheirRowsByIndex(t *testing.T) {
 			SELECT 'm' || n, '{}', 'ping', '{}', now() + (n - 20) * interval '1 minute', CASE
 			WHEN n %% 1000 = 0 THEN now() - interval '1 day' END
 			FROM generate_series(1, %[1]d) n;
+			INSERT INTO :schema.manifest (name, definition, kind, body, follows, parent, answered)
+			SELECT 'f' || n, '{}', 'ping', '{}', true, 'm' || n, -1 FROM generate_series(1, %[1]d / 10) n;
 			INSERT INTO :schema.run (id, manifest_id, group_id, origin, state, due, ready, deadline, beat, ended)
 			SELECT gen_random_uuid(), m.id, m.id %% 4, 'manual', (array['waiting', 'queued', 'active',
 			'succeeded'])[m.id %% 4 + 1], now(), now() + (m.id - 20) * interval '1 minute',

@@ -16,7 +16,7 @@ WITH free AS MATERIALIZED (
     UPDATE :schema.lease l
     SET holder = $2, epoch = l.epoch + 1, acquired = clock_timestamp(), renewed = clock_timestamp(),
         expires = clock_timestamp() + $3::bigint * interval '1 microsecond', resign = NULL
-    FROM free f WHERE l.name = f.name
+    FROM free WHERE l.name = $1
     RETURNING l.epoch
 ), made AS (
     INSERT INTO :schema.lease (name, holder, epoch, acquired, renewed, expires)

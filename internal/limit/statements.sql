@@ -1,6 +1,8 @@
 -- Moments are clock_timestamp(), the database's clock when a row is looked at. A slot is free if it is enabled, is not
 -- held or its holder's time is over, and no transaction has it locked. Statements that wait for the locks of several
 -- slots wait in the order of (name, no); all others pass over what is locked.
+--
+-- "= ANY (ARRAY[x])" is "= x" with which the planner makes no join of whole tables: see internal/firing/statements.sql.
 
 -- name: grant
 -- If there is no limit, this is one probe of an index and returns no row; else it returns at least one. Holders that
@@ -16,7 +18,7 @@ WITH lim AS MATERIALIZED (
     SELECT count(*) AS others,
            count(*) FILTER (WHERE t.number < coalesce((SELECT m.number FROM :schema.ticket m WHERE m.name = $1
                AND m.holder = $2), t.number + 1)) AS before
-    FROM lim JOIN :schema.ticket t ON t.name = lim.name
+    FROM lim JOIN :schema.ticket t ON t.name = ANY (ARRAY[lim.name])
     WHERE t.holder <> $2 AND t.expires > clock_timestamp()
 ), room AS MATERIALIZED (
     SELECT c.free - c.draining AS free, c.draining, c.newest FROM (
@@ -25,7 +27,7 @@ WITH lim AS MATERIALIZED (
             AND NOT :schema.in_hand(s.xmax)) AS free,
                count(*) FILTER (WHERE NOT s.enabled AND s.holder IS NOT NULL AND (s.expires > clock_timestamp()
                    OR :schema.in_hand(s.xmax))) AS draining
-        FROM lim JOIN :schema.slot s ON s.name = lim.name) c
+        FROM lim JOIN :schema.slot s ON s.name = ANY (ARRAY[lim.name])) c
 ), locked AS MATERIALIZED (
     SELECT free.name, free.no FROM lim CROSS JOIN LATERAL (
         SELECT s.name, s.no FROM :schema.slot s
@@ -41,7 +43,7 @@ WITH lim AS MATERIALIZED (
     UPDATE :schema.slot s
     SET holder = $2, epoch = greatest(s.epoch, room.newest) + 1, granted = clock_timestamp(),
         expires = clock_timestamp() + $4::bigint * interval '1 microsecond'
-    FROM chosen c CROSS JOIN room WHERE s.name = c.name AND s.no = c.no
+    FROM chosen c CROSS JOIN room WHERE s.name = $1 AND s.no = ANY (ARRAY[c.no])
     RETURNING s.no, s.epoch
 ), got AS MATERIALIZED (
     SELECT count(*) AS slots FROM taken
@@ -90,8 +92,8 @@ WITH ours AS MATERIALIZED (
         WHERE s.name = u.name AND s.no = u.no AND s.holder = u.holder AND s.epoch = u.epoch
         FOR UPDATE) found
 ), freed AS (
-    UPDATE :schema.slot s SET holder = NULL, granted = NULL, expires = NULL FROM ours o WHERE s.name = o.name
-        AND s.no = o.no
+    UPDATE :schema.slot s SET holder = NULL, granted = NULL, expires = NULL FROM ours o
+    WHERE s.name = ANY (ARRAY[o.name]) AND s.no = ANY (ARRAY[o.no])
     RETURNING s.name
 )
 SELECT f.name, count(*), EXISTS (SELECT FROM :schema.ticket t WHERE t.name = f.name AND t.expires > clock_timestamp())
@@ -111,7 +113,7 @@ WITH asked AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED) found
 ), renewed AS (
     UPDATE :schema.slot s SET expires = clock_timestamp() + $5::bigint * interval '1 microsecond'
-    FROM ours o WHERE s.name = o.name AND s.no = o.no
+    FROM ours o WHERE s.name = ANY (ARRAY[o.name]) AND s.no = ANY (ARRAY[o.no])
     RETURNING o.n
 )
 SELECT u.n, still.no IS NOT NULL FROM asked u LEFT JOIN LATERAL (
@@ -132,8 +134,8 @@ WITH ours AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT s.name, s.no FROM :schema.slot s WHERE s.name = l.name AND s.holder = $1 ORDER BY s.no FOR UPDATE) found
 ), freed AS (
-    UPDATE :schema.slot s SET holder = NULL, granted = NULL, expires = NULL FROM ours o WHERE s.name = o.name
-        AND s.no = o.no
+    UPDATE :schema.slot s SET holder = NULL, granted = NULL, expires = NULL FROM ours o
+    WHERE s.name = ANY (ARRAY[o.name]) AND s.no = ANY (ARRAY[o.no])
     RETURNING s.name
 ), left_line AS (
     DELETE FROM :schema.ticket t USING :schema.concurrency_limit l WHERE t.name = l.name AND t.holder = $1

@@ -32,7 +32,7 @@ SELECT pg_terminate_backend($1::int);
 -- name: bury_sessions
 -- A session died when its time is over, or when it said that it holds its lock, and the lock is free. One of those who
 -- look marks it; nobody waits. Unless $2 says so, each tries the locks of the $3 sessions behind its own only, in a
--- circle: if all tried all, n processes would try n * n.
+-- circle: if all tried all, n processes would try n * n. For the ARRAY see internal/firing/statements.sql.
 WITH near AS MATERIALIZED (
     (SELECT s.id FROM :schema.session s WHERE s.ended IS NULL AND s.id > $1 ORDER BY s.id LIMIT $3)
     UNION ALL
@@ -47,7 +47,7 @@ gone AS (
                ELSE false END
     LIMIT 100 FOR UPDATE SKIP LOCKED)
 UPDATE :schema.session d SET ended = clock_timestamp(), died = true, locked = false
-FROM gone WHERE d.id = gone.id RETURNING d.id, d.host, d.pid, d.queues;
+FROM gone WHERE d.id = ANY (ARRAY[gone.id]) RETURNING d.id, d.host, d.pid, d.queues;
 
 -- name: peers
 SELECT EXISTS (SELECT FROM :schema.session s WHERE s.ended IS NULL AND s.id <> $1);

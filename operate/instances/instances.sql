@@ -1,10 +1,7 @@
 -- name: begin
-SELECT now(), session_user::text;
-
--- name: by_index
--- Queues are looked into by due and id, whatever the planner believes of their sizes.
-SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
-       set_config('jit', 'off', true);
+-- Instances are reached by their keys, and queues by due and id, whatever the planner believes of their sizes.
+SELECT now(), session_user::text, set_config('enable_seqscan', 'off', true),
+       set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true);
 
 -- name: end_run
 -- For a manifest whose message has started the instance.

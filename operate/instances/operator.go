@@ -104,9 +104,8 @@ type target struct {
 // locked calls do in a transaction that has the row of an instance locked.
 func (o *Operator) locked(ctx context.Context, on target, do func(c *change) error) error {
 	err := pgx.BeginTxFunc(ctx, o.pool, pg.ReadCommitted, func(tx pgx.Tx) error {
-		pg.EnsureArrays(tx.Conn().TypeMap())
 		c := &change{Operator: o, tx: tx, def: on.def, reason: on.reason}
-		if err := tx.QueryRow(ctx, o.sql.Get("begin")).Scan(&c.now, &c.role); err != nil {
+		if err := c.begin(ctx); err != nil {
 			return err
 		}
 		if err := c.lock(ctx, on.saga, on.key); err != nil {
@@ -125,6 +124,11 @@ func (o *Operator) locked(ctx context.Context, on target, do func(c *change) err
 		return do(c)
 	})
 	return pgerr.Explain(err)
+}
+
+func (c *change) begin(ctx context.Context) error {
+	pg.EnsureArrays(c.tx.Conn().TypeMap())
+	return c.tx.QueryRow(ctx, c.sql.Get("begin")).Scan(&c.now, &c.role, nil, nil, nil)
 }
 
 // lock locks the row of an instance, and waits for the transaction that has it.

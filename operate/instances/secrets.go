@@ -64,8 +64,10 @@ func (o *Operator) Public(ctx context.Context, name, key string, def *saga.Defin
 
 func (o *Operator) show(ctx context.Context, name, key string, def *saga.Definition) (l persistence.Listed, err error) {
 	err = pgx.BeginTxFunc(ctx, o.pool, pg.ReadCommitted, func(tx pgx.Tx) (err error) {
-		pg.EnsureArrays(tx.Conn().TypeMap())
-		ok := false
+		c, ok := &change{Operator: o, tx: tx, def: def}, false
+		if err := c.begin(ctx); err != nil {
+			return err
+		}
 		if l, ok, err = o.sagas.Show(ctx, tx, name, key); err != nil || !ok {
 			return cmp.Or(err, ErrNotFound)
 		}
@@ -73,7 +75,7 @@ func (o *Operator) show(ctx context.Context, name, key string, def *saga.Definit
 		if err != nil || found[0].Status != persistence.Loaded {
 			return cmp.Or(err, ErrNotFound)
 		}
-		c := &change{Operator: o, tx: tx, def: def, row: found[0]}
+		c.row = found[0]
 		keeps, err := c.keeps(ctx)
 		l.Instance.State = keeps.public(l.Instance.State)
 		return err

@@ -157,13 +157,10 @@ func (c *change) move(ctx context.Context, p *saga.Pending, at time.Time) error 
 	return ErrInHand
 }
 
-// queues are all that may have a timeout, and the transaction looks into them by due and id.
+// queues are all that may have a timeout.
 func (c *change) queues(ctx context.Context) (all []*queue.Queue, err error) {
 	known, err := c.routes.SeenBy(ctx, c.tx)
 	if err != nil {
-		return nil, err
-	}
-	if _, err := c.tx.Exec(ctx, c.sql.Get("by_index")); err != nil {
 		return nil, err
 	}
 	for _, number := range slices.Sorted(maps.Keys(known.ByID)) {

@@ -191,7 +191,7 @@ func (s *Store) Jobs(ctx context.Context, q Queryer, limit int) ([]Job, error) {
 // step in hand. The error is ErrNoJob if no such job has this number.
 func (s *Store) CancelJob(ctx context.Context, db Beginner, number int64) error {
 	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, s.sql.Get("cancel_job"), number)
+		tag, err := tx.Exec(ctx, s.sql.Get("cancel_job"), pg.Planned, number)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = fmt.Errorf("%w that is open", ErrNoJob)
 		}

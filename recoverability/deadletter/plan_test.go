@@ -1,12 +1,14 @@
 package deadletter_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 const always, never = "-infinity", "infinity"
@@ -47,9 +49,30 @@ func TestListsAndRetriesDoNotReadTheWholeTable(t *testing.T) {
 	pool, schema = pgtest.Database(t) // anew: the server may have counted what was rolled back in the other
 	pgtest.Probes{
 		SQL:  deadletter.Statements(deadletter.New(schema)),
-		Fill: fill, MaxRows: 1,
+		Fill: fill, MaxRows: 1, PlannedAnew: true,
 		Statements: map[string][]string{"show": {"7"}, "take": {"7"}, "discard": {"7", "no longer wanted"}},
 	}.Check(t, pool, schema)
+}
+
+// A plan that was made when vacuum had found the table of the letters empty would read all of the full one.
+func TestChangesOfLettersKeepNoPlan(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	write(t, s.pool, s.store, s.letter)
+	kept := pgtest.Kept(t, s.pool, func(conn *pgxpool.Conn) {
+		letters := list(t, s.pool, s.store, deadletter.Filter{})
+		_, err := s.store.Show(t.Context(), conn, letters[0].Number)
+		retried := s.store.Retry(t.Context(), conn, s.resend, letters[0].Number)
+		discarded := s.store.Discard(t.Context(), conn, letters[1].Number, "no")
+		number, made := s.store.NewJob(t.Context(), conn, deadletter.Job{Action: deadletter.ActionRetry})
+		cancelled := s.store.CancelJob(t.Context(), conn, number)
+		if err := errors.Join(err, retried, discarded, made, cancelled); err != nil {
+			t.Error(err)
+		}
+	})
+	if len(kept) > 0 {
+		t.Errorf("the connection keeps the plans of %v", kept)
+	}
 }
 
 // What is done by hand stays quick with a million dead letters in three groups, which nobody has analysed.

@@ -104,7 +104,7 @@ var committed = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadW
 // Discard removes a dead letter and records the reason; the body is deleted. The error is ErrNotFound as for Retry.
 func (s *Store) Discard(ctx context.Context, db Beginner, number int64, reason string) error {
 	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, s.sql.Get("discard"), number, Storable(reason))
+		tag, err := tx.Exec(ctx, s.sql.Get("discard"), pg.Planned, number, Storable(reason))
 		if err == nil && tag.RowsAffected() == 0 {
 			err = ErrNotFound
 		}

@@ -67,7 +67,7 @@ func (st *step) judge(ctx context.Context, tx pgx.Tx) error {
 	case whole.all.tooMany():
 		return st.pause(ctx, tx, "all stages up to", whole.all)
 	}
-	if _, err := tx.Exec(ctx, st.store.sql.Get("next_stage"), st.job.Number); err != nil {
+	if _, err := tx.Exec(ctx, st.store.sql.Get("next_stage"), pg.Planned, st.job.Number); err != nil {
 		return err
 	}
 	st.job.Stage++
@@ -118,7 +118,7 @@ func (st *step) pause(ctx context.Context, tx pgx.Tx, of string, f fate) error {
 	why := Storable(fmt.Sprintf("%d of %d messages of %s %d failed again: %s", f.failed, f.sent, of, st.job.Stage,
 		f.why))
 	st.job.State, st.job.Error = JobPaused, why
-	_, err := tx.Exec(ctx, st.store.sql.Get("pause_job"), st.job.Number, why)
+	_, err := tx.Exec(ctx, st.store.sql.Get("pause_job"), pg.Planned, st.job.Number, why)
 	return err
 }
 
@@ -126,7 +126,7 @@ func (st *step) pause(ctx context.Context, tx pgx.Tx, of string, f fate) error {
 // has not sent yet. The error is ErrNoJob if no paused job has this number.
 func (s *Store) ResumeJob(ctx context.Context, db Beginner, number int64) error {
 	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, s.sql.Get("resume_job"), number)
+		tag, err := tx.Exec(ctx, s.sql.Get("resume_job"), pg.Planned, number)
 		if err == nil && tag.RowsAffected() == 0 {
 			err = fmt.Errorf("%w that is paused", ErrNoJob)
 		}

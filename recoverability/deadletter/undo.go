@@ -80,7 +80,7 @@ func (u *undoing) stop(ctx context.Context) error {
 			ended, undone int64
 			changed       bool
 		)
-		err := tx.QueryRow(ctx, u.sql.Get("stop_job"), u.number).Scan(&action, &ended, &undone, &changed)
+		err := tx.QueryRow(ctx, u.sql.Get("stop_job"), pg.Planned, u.number).Scan(&action, &ended, &undone, &changed)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
 			return ErrNoJob

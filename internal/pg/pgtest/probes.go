@@ -10,27 +10,70 @@ import (
 )
 
 // Probes asks whether statements still reach rows by index or place when their table has grown since they were planned.
-// A connection of the engine plans its statements on empty tables, in the first minute of an
-// installation, and keeps those plans.
+// A connection of the engine plans its statements on empty tables, in the first minute of an installation, and keeps
+// those plans. The planner takes an empty table for ten pages until a vacuum has found it empty, and then for none.
 type Probes struct {
 	SQL        pg.Statements       // those of the package under test, as it sends them
 	Statements map[string][]string // name to arguments, as Explain takes them; a query gives its text, for ctids
 	Settings   []string            // run first, for example "SET LOCAL enable_seqscan = off"
 	Fill       string              // SQL that fills the tables, with :schema; they are never analysed
 	MaxRows    int                 // what one node of a plan may read
-	// PlannedAnew: the package has these planned on every call, so that kept plans do not matter.
+	// PlannedAnew: the package has these planned on every call, see Kept, so that kept plans do not matter.
 	PlannedAnew bool
+	Unvacuumed  bool // Check passes over tables that vacuum has found empty
+}
+
+// Kept returns the names of the statements with a WHERE whose plans a connection keeps after do.
+func Kept(t *testing.T, pool *pgxpool.Pool, do func(conn *pgxpool.Conn)) (names []string) {
+	t.Helper()
+	conn, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	do(conn)
+	err = conn.QueryRow(t.Context(), `SELECT coalesce(array_agg(substring(statement FROM '^-- name: (\w+)')), '{}')
+		FROM pg_prepared_statements WHERE statement ~ '^-- name: ' AND statement ~ '\mWHERE\M'`).Scan(&names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 // Check has each statement planned on the empty tables, then runs it on the full ones with the plan that
-// the server keeps, and with a new one.
+// the server keeps, and with a new one. Then it does the same with tables that vacuum has found empty.
 func (p Probes) Check(t *testing.T, pool *pgxpool.Pool, schema pg.Schema) {
+	t.Helper()
+	var alone, vacuum string // an autovacuum would have the statements planned anew
+	owner := Pool(t)
+	err := owner.QueryRow(t.Context(), `SELECT string_agg('ALTER TABLE ' || name || ' SET (autovacuum_enabled = off)',
+		';'), 'VACUUM ' || string_agg(name, ', ') FROM (SELECT c.oid::regclass::text AS name FROM pg_class c
+		JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'r' AND n.nspname = $1) x`,
+		schema.Name()).Scan(&alone, &vacuum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	Exec(t, owner, alone)
+	p.check(t, pool, schema, "empty")
+	if p.Unvacuumed {
+		return
+	}
+	if _, err := owner.Exec(t.Context(), vacuum); err != nil {
+		t.Fatal(err)
+	}
+	p.check(t, pool, schema, "vacuumed while empty")
+}
+
+func (p Probes) check(t *testing.T, pool *pgxpool.Pool, schema pg.Schema, state string) {
 	t.Helper()
 	tx, err := pool.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(t.Context()) }()
+	if err := tx.Conn().DeallocateAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	exec(t, tx, asLiterals)
 	p.prepare(t, tx)
 	for _, setting := range append(p.Settings, "SET LOCAL plan_cache_mode = force_generic_plan") {
@@ -44,10 +87,10 @@ func (p Probes) Check(t *testing.T, pool *pgxpool.Pool, schema pg.Schema) {
 	}
 	exec(t, tx, schema.Render(p.Fill))
 	if !p.PlannedAnew {
-		p.explain(t, tx, schema, "prepared when empty")
+		p.explain(t, tx, schema, "prepared when "+state)
 	}
 	exec(t, tx, "SET LOCAL plan_cache_mode = force_custom_plan")
-	p.explain(t, tx, schema, "planned anew")
+	p.explain(t, tx, schema, "planned anew when "+state)
 }
 
 func (p Probes) prepare(t *testing.T, tx pgx.Tx) {
