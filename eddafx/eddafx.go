@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -33,7 +36,7 @@ const (
 // Module takes a *pgxpool.Pool from the graph, and a *slog.Logger if there is one and o has none, and gives a *bus.Bus
 // and a *scheduler.Store. It runs the endpoints of Endpoint, Partitioned and EndpointFrom, and what Runner and
 // Scheduler add: OnStart returns once all have passed their checks, OnStop once all have ended. A Run that fails in
-// between shuts the app down with exit code 1.
+// between shuts the app down with exit code 1. OnStop does not wait any longer when a second signal comes.
 //
 // It sets fx.StopTimeout to 35 s, the default Drain and 5 s more. Endpoint and Partitioned raise it for a longer Drain;
 // where several differ, or where EndpointFrom or Runner has a longer one, put fx.StopTimeout behind them yourself.
@@ -226,15 +229,21 @@ func (r *running) start(ctx context.Context) error {
 	return nil
 }
 
-// stop waits for the drain. It gives up when fx does, because fx would leave then anyway.
+// stop waits for the drain. It gives up at the next signal: fx takes the first one, and would ignore the others until
+// the end. It gives up when fx does, too, because fx would leave then anyway.
 func (r *running) stop(ctx context.Context) error {
 	if r.idle {
 		return nil
 	}
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(again)
 	r.group.Stop()
 	select {
 	case err := <-r.ended:
 		return err
+	case s := <-again:
+		return fmt.Errorf("handlers are still running, and a second signal (%v) ended the wait for them", s)
 	case <-ctx.Done():
 		return fmt.Errorf("handlers are still running: raise fx.StopTimeout above the longest Drain: %w",
 			context.Cause(ctx))

@@ -1,13 +1,19 @@
 package eddafx_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,7 +33,13 @@ import (
 	"go.uber.org/fx"
 )
 
-func TestMain(m *testing.M) { pgtest.Main(m) }
+func TestMain(m *testing.M) {
+	if of, ok := programs[os.Getenv(programVariable)]; ok {
+		of.run()
+		return
+	}
+	pgtest.Main(m)
+}
 
 type placeOrder struct{ ID string }
 type reserve struct{ Order string }
@@ -435,6 +447,87 @@ func TestStopSaysWhatToRaise(t *testing.T) {
 		t.Errorf("Stop says %v, want the time it had", err)
 	}
 	close(leave)
+}
+
+// programVariable has the name of the program that the process of a test is.
+const programVariable = "EDDA_TEST_PROGRAM"
+
+// programs run a runner that never returns, and another one that has returned. ends is how a second signal ends them.
+var programs = map[string]struct {
+	run  func()
+	ends string
+}{
+	"host": {func() {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		context.AfterFunc(ctx, stop)
+		host, err := edda.NewHost(idle{}, stubborn{})
+		if err == nil {
+			err = host.Run(ctx)
+		}
+		fmt.Fprintln(os.Stderr, err)
+	}, "signal: interrupt"},
+	"fx": {func() {
+		pool, err := pgxpool.New(context.Background(), "host=localhost") // which is not asked
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return
+		}
+		build(pool, eddafx.Module(bus.Options{}), eddafx.Runner(func() idle { return idle{} }),
+			eddafx.Runner(func() stubborn { return stubborn{} }), fx.StopTimeout(time.Hour)).Run()
+	}, "exit status 1"},
+}
+
+type idle struct{}
+
+func (idle) Run(context.Context) error { return nil }
+
+type stubborn struct{}
+
+func (stubborn) Name() string { return "stubborn" }
+
+func (stubborn) Run(context.Context) error {
+	fmt.Fprintln(os.Stderr, "it runs")
+	<-time.After(time.Hour)
+	return nil
+}
+
+// A process logs which runner it waits for after a signal, and a second signal ends it.
+func TestSecondSignalEndsTheProcess(t *testing.T) {
+	t.Parallel()
+	for name, of := range programs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := exec.CommandContext(pgdev.Deadline(t), os.Args[0])
+			c.Env = append(os.Environ(), programVariable+"="+name)
+			stderr, err := c.StderrPipe()
+			if err == nil {
+				err = c.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewScanner(stderr)
+			for _, step := range []struct {
+				line string
+				then os.Signal
+			}{
+				{"it runs", syscall.SIGTERM},
+				{`edda: the host waits for its runners runners="[\"stubborn\"]"`, os.Interrupt},
+			} {
+				for !strings.Contains(lines.Text(), step.line) {
+					if !lines.Scan() {
+						t.Fatalf("the process has ended, and has not written %s: %v", step.line, c.Wait())
+					}
+				}
+				if err := c.Process.Signal(step.then); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := c.Wait(); fmt.Sprint(err) != of.ends {
+				t.Errorf("it ended with %v, want %s", err, of.ends)
+			}
+		})
+	}
 }
 
 // lockedBuffer is written by loggers of several goroutines.
