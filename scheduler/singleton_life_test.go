@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"regexp"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/scheduler"
@@ -89,6 +92,42 @@ func TestSingletonOutlivesItsFunction(t *testing.T) {
 	if h := s.Health(); h.Acquired != 4 || h.Released != 3 || h.Lost != 0 {
 		t.Errorf("%+v", h)
 	}
+}
+
+// A stop does not wait for the function of a singleton that never returns. The log and the error name the function, and
+// another Run is refused.
+func TestSingletonEndsWithoutAFunctionThatNeverReturns(t *testing.T) {
+	w := singleOpen(t)
+	begun, returns := make(chan struct{}), make(chan struct{})
+	s := w.replica(w.pool, "a", func(scheduler.Term) error { close(begun); <-returns; return nil },
+		func(o *scheduler.SingletonOptions) { o.Stop = time.Second })
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	<-begun
+	stop()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, bus.ErrDrain) || !strings.Contains(err.Error(),
+			"not waited for: the function of singleton/sweep for ") {
+			t.Errorf("Run returned %v", err)
+		}
+	case <-time.After(pgdev.Patience(10 * time.Second)):
+		t.Error("Run waits for the function")
+	}
+	if err := s.Run(t.Context()); !errors.Is(err, lease.ErrRunning) {
+		t.Errorf("another Run, while the function runs: %v", err)
+	}
+	logged := w.logged()
+	for _, want := range []string{
+		`level=INFO msg="edda: waiting for handlers before the end" name=singleton/sweep handlers="[the function of `,
+		`level=WARN msg="edda: ended while handlers run" name=singleton/sweep handlers="[the function of `,
+	} {
+		if !strings.Contains(logged, want) {
+			t.Errorf("the log has no %s", want)
+		}
+	}
+	close(returns)
 }
 
 // Who holds it is known on every replica, without asking the database; the log tells of terms at Info and of what
