@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/option"
 	"github.com/edda-go/edda/internal/run"
@@ -171,7 +170,4 @@ func (i *Intake) runToEnd(ctx context.Context) error {
 	return err
 }
 
-func patience() *backoff.ExponentialBackOff {
-	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
-		backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
-}
+func patience() run.Pauses { return run.Pauses{First: 100 * time.Millisecond, Most: 10 * time.Second} }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
@@ -20,9 +19,9 @@ type intakeRun struct {
 	*Intake
 	arrived chan *message.Message
 	batches chan []*message.Message
-	retry   *backoff.ExponentialBackOff // of the flusher
-	unnamed bool                        // a message without an id was warned of
-	over    bool                        // the run has ended in a failure: nothing may follow it
+	retry   run.Pauses // of the flusher
+	unnamed bool       // a message without an id was warned of
+	over    bool       // the run has ended in a failure: nothing may follow it
 }
 
 // subscribe keeps one subscription until ctx ends.
@@ -39,12 +38,9 @@ func (r *intakeRun) subscribe(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if time.Since(begun) > time.Minute {
-			retry.Reset()
-		}
 		r.options.Logger.Warn("edda: a subscription ended and is started again", "intake", r.Name(), "topic", r.topic,
 			"error", err)
-		_ = run.Sleep(ctx, retry.NextBackOff()) // its error is the loop's condition
+		_ = run.Sleep(ctx, retry.AfterRun(begun)) // its error is the loop's condition
 	}
 	return nil
 }
@@ -142,8 +138,8 @@ func (r *intakeRun) flush(ctx context.Context, batch []*message.Message) {
 	defer cancel()
 	_, err := r.bus.Ingest(within, bus.IngestOptions{From: r.options.Source, Endpoint: r.options.Endpoint},
 		r.arrivals(batch)...)
+	pause := r.retry.After(err)
 	if err == nil {
-		r.retry.Reset()
 		for _, m := range batch {
 			m.Ack()
 		}
@@ -157,7 +153,7 @@ func (r *intakeRun) flush(ctx context.Context, batch []*message.Message) {
 	}
 	r.options.Logger.Warn("edda: messages were not ingested", "intake", r.Name(), "topic", r.topic, "messages",
 		len(batch), "error", err)
-	_ = run.Sleep(ctx, run.Jitter(r.retry.NextBackOff())) // cut short by the end
+	_ = run.Sleep(ctx, pause) // cut short by the end
 	nack(batch)
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/run"
 	"github.com/edda-go/edda/saga"
@@ -49,20 +48,16 @@ func (s *subscription) start(e *bus.Endpoint, ended func()) {
 // keepRunning starts the endpoint again when it ended with an error: the channel stays open until it is closed by
 // whoever asked for it.
 func (s *subscription) keepRunning(ctx context.Context, e *bus.Endpoint) {
-	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
-		backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
+	retry := patience()
 	for ctx.Err() == nil {
 		begun := time.Now()
 		err := e.Run(ctx)
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		if time.Since(begun) > time.Minute {
-			retry.Reset()
-		}
 		s.options.Logger.Error("edda: a Watermill subscription ended and is started again", "queue", e.Name(), "error",
 			err)
-		if run.Sleep(ctx, retry.NextBackOff()) != nil {
+		if run.Sleep(ctx, retry.AfterRun(begun)) != nil {
 			return
 		}
 	}

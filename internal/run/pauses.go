@@ -21,6 +21,22 @@ func (p *Pauses) After(err error) time.Duration {
 		p.next = 0
 		return 0
 	}
+	return p.grown()
+}
+
+// lasting is how long something runs that has succeeded before it ends.
+const lasting = time.Minute
+
+// AfterRun is called when something has ended that ran since begun and is to run for ever. It returns how long to wait
+// before it is started again, also when it has ended without an error. A run of more than a minute ends the row.
+func (p *Pauses) AfterRun(begun time.Time) time.Duration {
+	if time.Since(begun) > lasting {
+		p.After(nil)
+	}
+	return p.grown()
+}
+
+func (p *Pauses) grown() time.Duration {
 	now := max(p.next, p.First)
 	p.next = min(now+now/2, p.Most)
 	return now/2 + rand.N(now+1)

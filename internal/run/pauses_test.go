@@ -33,6 +33,28 @@ func TestPausesBeginAnewAfterASuccess(t *testing.T) {
 	}
 }
 
+// A subscription that ends is started again after a long pause if it always ends soon, and after a short one if it has
+// run for more than a minute.
+func TestWhatHasRunLongIsStartedAgainSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := run.Pauses{First: 100 * time.Millisecond, Most: 10 * time.Second}
+		for _, c := range []struct{ ran, least, most time.Duration }{
+			{time.Minute + 1, 50 * time.Millisecond, 150 * time.Millisecond},
+			{time.Minute, 5 * time.Second, 15 * time.Second},
+		} {
+			for range 30 {
+				p.AfterRun(time.Now())
+			}
+			begun := time.Now()
+			_ = run.Sleep(t.Context(), c.ran)
+			if pause := p.AfterRun(begun); pause < c.least || pause > c.most {
+				t.Errorf("after a run of %v the pause is %v, want %v to %v", c.ran, pause, c.least, c.most)
+			}
+		}
+	})
+}
+
 // Connections that cannot be opened are tried seldom, and one that was opened and breaks is followed soon.
 func TestWhatBreaksIsOpenedAgainSoon(t *testing.T) {
 	t.Parallel()
