@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -69,7 +70,7 @@ func TestAFunctionThatNeverReturnsIsLeft(t *testing.T) {
 			if n := calls.Load(); n != 1 {
 				t.Errorf("%d messages were handled while the function ran, want 1", n)
 			}
-			w.untilLeft("{1}")
+			w.untilLeft(1)
 			stand.open()
 			stop()
 			if n := strings.Count(log.String(), "edda: a handler does not return and was left"); n != 1 {
@@ -80,11 +81,31 @@ func TestAFunctionThatNeverReturnsIsLeft(t *testing.T) {
 }
 
 // untilLeft waits until the pages can see how many functions do not return.
-func (w *world) untilLeft(want string) {
+func (w *world) untilLeft(want int) {
 	w.t.Helper()
-	w.until("the session has "+want+" functions that do not return", func() bool {
-		return w.text(`SELECT left_calls::text FROM edda.session WHERE ended IS NULL`) == want
+	w.until(fmt.Sprintf("the session has %d functions that do not return", want), func() bool {
+		return w.count(`SELECT coalesce(sum(n), 0) FROM edda.session, unnest(left_calls) n WHERE ended IS NULL`) == want
 	})
+}
+
+// A process counts a function of a partitioned endpoint once, and as long as the function runs.
+func TestPartitionsCountALeftFunctionOnce(t *testing.T) {
+	w := newWorld(t, bus.Options{})
+	stand, o := newGate(t), soon(2)
+	o.Endpoint.StepTimeout, o.Endpoint.Policy = time.Second, once
+	p := w.partitioned(w.bus, "turns", o, bus.HandleTx(func(*bus.Context, pgx.Tx, turn) error {
+		stand.pass()
+		return nil
+	}, bus.KeyedBy(func(m turn) string { return m.Key })))
+	if err := p.Install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.runPartitioned(p)
+	w.send(turn{Key: "a"})
+	await(w, "the function runs", stand.came)
+	w.untilLeft(1)
+	stand.open()
+	w.untilLeft(0)
 }
 
 // The messages of a call of a relay that never returns are forwarded once more, and those behind them too.
@@ -103,7 +124,7 @@ func TestAForwardThatNeverReturnsIsLeft(t *testing.T) {
 	}))
 	await(w, "forward runs", stand.came)
 	w.untilWithin(pgdev.Patience(40*time.Second), "all are relayed", func() bool { return w.rows("border") == 0 })
-	w.untilLeft("{1}")
+	w.untilLeft(1)
 	stand.open()
 	if err := await(w, "the end of the first call", told); err != context.DeadlineExceeded {
 		t.Errorf("its context ended with %v", err)
