@@ -104,3 +104,22 @@ func TestEndCancelsItsRun(t *testing.T) {
 		t.Error("its run is not cancelled")
 	}
 }
+
+// A session may keep a plan that was made when vacuum had found the table of the instances empty.
+func TestEndForbidsPlansThatReadTheTable(t *testing.T) {
+	w := newWorld(t, saga.Options{})
+	stop := w.run()
+	w.begin()
+	stop()
+	pgtest.Exec(t, pgtest.Pool(t), strings.ReplaceAll(`CREATE FUNCTION edda.only_by_index() RETURNS trigger
+		LANGUAGE plpgsql AS $$ BEGIN
+			IF current_setting('enable_seqscan') = 'on' OR current_setting('enable_bitmapscan') = 'on' THEN
+				RAISE 'a plan may read the whole table';
+			END IF;
+			RETURN old;
+		END $$;
+		CREATE TRIGGER only_by_index BEFORE DELETE ON edda.saga FOR EACH ROW EXECUTE FUNCTION edda.only_by_index()`,
+		"edda.", `"`+w.schema+`".`))
+	_, err := w.op.End(w.Context(), instances.End{Saga: "order", Key: "7"})
+	w.must(err)
+}
