@@ -290,7 +290,7 @@ func TestAroundTellsTheFates(t *testing.T) {
 	}
 	for name, part := range parts {
 		w.queueOf(name)
-		o := bus.EndpointOptions{Concurrency: 1, Policy: policy}
+		o := bus.EndpointOptions{Concurrency: 1, Policy: policy, BatchTime: 5 * time.Second}
 		if name == "leased" {
 			o.BatchMax = 1
 		}
