@@ -82,8 +82,8 @@ func (s *Scheduler) Connections() (pool *pgxpool.Pool, more int) {
 // fewer connections than MaxConcurrentDispatch and one more.
 func (s *Scheduler) Check(ctx context.Context) error { return s.engine.Check(ctx) }
 
-// ErrRunning: Run was called while another Run of the Scheduler goes on.
-var ErrRunning = errors.New("the scheduler is already running")
+// ErrRunning says that Run was called during another Run of the same Scheduler or Singleton.
+var ErrRunning = errors.New("already running")
 
 // Run writes the declaration to the database, and then evaluates, dispatches, reconciles and cleans up until ctx ends.
 // Then it returns nil, after the last transaction. While it runs it declares its manifests again, so that no program of
@@ -91,7 +91,7 @@ var ErrRunning = errors.New("the scheduler is already running")
 // declaration contradicts the database, a right is missing, or the schema is not migrated.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if !s.running.TryLock() {
-		return ErrRunning
+		return fmt.Errorf("run the scheduler: %w", ErrRunning)
 	}
 	defer s.running.Unlock()
 	d := s.declared

@@ -144,7 +144,7 @@ func (s *Singleton) Check(ctx context.Context) error {
 // Run bids for the lease, and calls run while this replica has it, until ctx ends. Then it ends the term, waits until
 // run has returned, releases the lease, and returns nil. It does not wait for longer than Stop and two seconds: then it
 // returns bus.ErrDrain, and the lease ends by itself. It returns an error of Check, or one that waiting cannot cure,
-// such as a missing right. If the database is away, Run waits for it.
+// such as a missing right, and ErrRunning during another Run. If the database is away, Run waits for it.
 func (s *Singleton) Run(ctx context.Context) error {
 	if err := s.Check(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -166,7 +166,11 @@ func (s *Singleton) Run(ctx context.Context) error {
 func (s *Singleton) bid(ctx context.Context) error {
 	s.options.Logger.Info("edda: singleton stands by", "lease", s.name, "self", s.keeper.Health().Self)
 	ends := run.Ends{Name: s.name, Drain: s.options.Stop, Log: s.options.Logger, Calls: &s.calls}
-	if err := ends.Run(ctx, s.keeper.Run); err != nil {
+	err := ends.Run(ctx, s.keeper.Run)
+	if errors.Is(err, lease.ErrRunning) {
+		err = ErrRunning
+	}
+	if err != nil {
 		return fmt.Errorf("run singleton %s: %w", s.name, err)
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/lease"
 	"github.com/edda-go/edda/internal/pgdev"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/scheduler"
@@ -115,7 +114,7 @@ func TestSingletonEndsWithoutAFunctionThatNeverReturns(t *testing.T) {
 	case <-time.After(pgdev.Patience(10 * time.Second)):
 		t.Error("Run waits for the function")
 	}
-	if err := s.Run(t.Context()); !errors.Is(err, lease.ErrRunning) {
+	if err := s.Run(t.Context()); !errors.Is(err, scheduler.ErrRunning) {
 		t.Errorf("another Run, while the function runs: %v", err)
 	}
 	logged := w.logged()
