@@ -29,7 +29,7 @@ func stubbornKinds(w *world, call func()) map[string]func(b *bus.Bus) (stubborn,
 	}
 	inTx := func(*bus.Context, pgx.Tx, turn) error { call(); return nil }
 	// StepTimeout is so long that Postgres does not end the transaction by itself
-	o := bus.EndpointOptions{Drain: 50 * time.Millisecond, StepTimeout: 4 * time.Minute}
+	o := bus.EndpointOptions{Drain: time.Second, StepTimeout: 4 * time.Minute}
 	return map[string]func(b *bus.Bus) (stubborn, saga.Message){
 		"batch": func(b *bus.Bus) (stubborn, saga.Message) {
 			return must(bus.NewEndpoint(b, "stubborn", o, bus.HandleTx(inTx))), turn{Key: "a"}
