@@ -43,7 +43,7 @@ WITH lim AS MATERIALIZED (
     UPDATE :schema.slot s
     SET holder = $2, epoch = greatest(s.epoch, room.newest) + 1, granted = clock_timestamp(),
         expires = clock_timestamp() + $4::bigint * interval '1 microsecond'
-    FROM chosen c CROSS JOIN room WHERE s.name = $1 AND s.no = ANY (ARRAY[c.no])
+    FROM chosen c CROSS JOIN room WHERE s.name = ANY (ARRAY[c.name]) AND s.no = ANY (ARRAY[c.no])
     RETURNING s.no, s.epoch
 ), got AS MATERIALIZED (
     SELECT count(*) AS slots FROM taken
