@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,17 +13,21 @@ import (
 )
 
 // standStill has a process freeze while it waits for the answer to a statement, with its connections open, as SIGSTOP
-// and a lost network do. When begun is closed the server has answered, and nothing of the process comes any more.
-func standStill(t *testing.T, proxy *faultproxy.Proxy, statement string) (begun <-chan struct{}) {
+// and a lost network do. When begun is closed the server has answered, and nothing of the process comes any more until
+// release is called: at the end of the test, or before.
+func standStill(
+	t *testing.T, proxy *faultproxy.Proxy, statement string,
+) (begun <-chan struct{}, release func()) {
 	stands, ended := make(chan struct{}), make(chan struct{})
-	t.Cleanup(func() { close(ended) })
+	release = sync.OnceFunc(func() { close(ended) })
+	t.Cleanup(release)
 	still := faultproxy.Pause(func() { <-ended })
 	proxy.Set(faultproxy.Fault{Statement: statement, N: 1, When: faultproxy.After, Do: faultproxy.Pause(func() {
 		proxy.Set(faultproxy.Fault{Statement: "renew", Do: still}, faultproxy.Fault{Statement: "relay_look", Do: still})
 		close(stands)
 		<-ended
 	})})
-	return stands
+	return stands, release
 }
 
 // A process that stands still in the middle of an Ingest has ids in hand. The broker gives its messages to others, who
@@ -31,7 +36,7 @@ func TestIngestWaitsForNobodyWhoStandsStill(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
 	frozen, proxy := w.proxied()
-	begun := standStill(t, proxy, "claim_received")
+	begun, _ := standStill(t, proxy, "claim_received")
 	id := newID(t).String()
 	ctx, giveUp := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
@@ -58,7 +63,7 @@ func TestFrozenRelayIsTakenOver(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
 	frozen, proxy := w.proxied()
-	begun := standStill(t, proxy, "relay_delete")
+	begun, release := standStill(t, proxy, "relay_delete")
 	o := soonRelayed()
 	o.Keep = time.Hour
 	w.runRelay(w.relay(frozen, o, (&abroad{}).forward))
@@ -68,6 +73,7 @@ func TestFrozenRelayIsTakenOver(t *testing.T) {
 	w.runRelay(w.relay(w.bus, soonRelayed(), a.forward))
 	w.until("another has relayed them", func() bool { return len(a.ids()) == len(ids) })
 	w.untilEmpty("border")
+	release() // a relay that stands still takes half a minute to end
 }
 
 // A server that goes away without a word leaves the connection that listens as it is. Others take a process whose row
