@@ -452,12 +452,14 @@ func TestStopSaysWhatToRaise(t *testing.T) {
 // programVariable has the name of the program that the process of a test is.
 const programVariable = "EDDA_TEST_PROGRAM"
 
-// programs run a runner that never returns, and another one that has returned. ends is how a second signal ends them.
+// programs run a runner that never returns, and another one that has returned. They write the line hears when they hear
+// signals. ends is how a second signal ends them.
 var programs = map[string]struct {
-	run  func()
-	ends string
+	hears string
+	run   func()
+	ends  string
 }{
-	"host": {func() {
+	"host": {"it runs", func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		context.AfterFunc(ctx, stop)
 		host, err := edda.NewHost(idle{}, stubborn{})
@@ -466,14 +468,23 @@ var programs = map[string]struct {
 		}
 		fmt.Fprintln(os.Stderr, err)
 	}, "signal: interrupt"},
-	"fx": {func() {
+	"fx": {"it hears", func() {
 		pool, err := pgxpool.New(context.Background(), "host=localhost") // which is not asked
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return
 		}
-		build(pool, eddafx.Module(bus.Options{}), eddafx.Runner(func() idle { return idle{} }),
-			eddafx.Runner(func() stubborn { return stubborn{} }), fx.StopTimeout(time.Hour)).Run()
+		app := build(pool, eddafx.Module(bus.Options{}), eddafx.Runner(func() idle { return idle{} }),
+			eddafx.Runner(func() stubborn { return stubborn{} }))
+		err = app.Start(context.Background())
+		stopped := app.Wait() // fx hears signals from here on
+		fmt.Fprintln(os.Stderr, "it hears")
+		if <-stopped; err == nil {
+			err = app.Stop(context.Background())
+		}
+		if err != nil {
+			os.Exit(1)
+		}
 	}, "exit status 1"},
 }
 
@@ -511,7 +522,7 @@ func TestSecondSignalEndsTheProcess(t *testing.T) {
 				line string
 				then os.Signal
 			}{
-				{"it runs", syscall.SIGTERM},
+				{of.hears, syscall.SIGTERM},
 				{`edda: the host waits for its runners runners="[\"stubborn\"]"`, os.Interrupt},
 			} {
 				for !strings.Contains(lines.Text(), step.line) {
