@@ -93,7 +93,8 @@ func (l *link) passes() {
 	<-whole
 }
 
-// sever stops all packets. Those of the server are dropped before TCP sees them, as if the machine had vanished.
+// sever stops all packets. The kernel drops the packets of the server before TCP sees them, as if the machine had
+// vanished.
 func (l *link) sever() {
 	l.t.Cleanup(l.mend) // before the process is asked to end
 	l.mu.Lock()
@@ -126,8 +127,8 @@ func (l *link) each(f func(fd int)) {
 }
 
 // A process that the network has cut off in the middle of a batch holds no transaction and no lock after the time that
-// docs/operate/crashes.md names, and another one handles its message. When the network is back, the process works on
-// with as many sessions as before, and what it had in hand counts once.
+// docs/operate/crashes.md names, and a second process handles its message. When the network is back, the first process
+// handles messages again, with as many sessions as before, and the message that it had in hand counts once.
 func TestAProcessThatTheNetworkCutsOffLeavesNothing(t *testing.T) {
 	w := newWorldOf(t, bus.Options{}, func(testing.TB, *pgxpool.Pool, string) string { return "" })
 	w.exec(`CREATE TABLE edda.done (n int)`)

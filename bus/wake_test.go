@@ -76,8 +76,8 @@ func TestDelayedMessageOfBeforeTheStartSetsATimer(t *testing.T) {
 	w.untilEmpty("hears")
 }
 
-// A message becomes due after a look has found nothing, and before the same loop asks when the next one is due. Nothing
-// else wakes the loop within the hour.
+// A message becomes due after a look has found no message, and before the same loop asks for the next due time. Only
+// the timer can wake the loop within the hour.
 func TestMessageThatBecomesDueBetweenTwoLooksIsHandled(t *testing.T) {
 	t.Parallel()
 	inTx := bus.HandleTx(func(*bus.Context, pgx.Tx, crossed) error { return nil })

@@ -8,12 +8,13 @@ import (
 	"github.com/edda-go/edda/eddaui"
 	"github.com/edda-go/edda/internal/pg/pgtest"
 	"github.com/edda-go/edda/operate"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A forgotten handler is on the first page, and on that of its endpoint, before its messages are dead letters.
-func TestPagesSayThatNobodyHandlesAKind(t *testing.T) {
-	t.Parallel()
-	pool, schema := newSchema(t)
+// bricks makes a schema with an endpoint of this name, which no program runs.
+func bricks(t *testing.T) (pool *pgxpool.Pool, schema string) {
+	t.Helper()
+	pool, schema = newSchema(t)
 	op, err := operate.New(pool, operate.Options{Schema: schema})
 	if err == nil {
 		err = op.Queues().Install(t.Context(), "bricks", "brick.lay")
@@ -21,6 +22,13 @@ func TestPagesSayThatNobodyHandlesAKind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return pool, schema
+}
+
+// A forgotten handler is on the first page, and on that of its endpoint, before its messages are dead letters.
+func TestPagesSayThatNobodyHandlesAKind(t *testing.T) {
+	t.Parallel()
+	pool, schema := bricks(t)
 	put := func(n int, kind string) {
 		pgtest.Exec(t, pool, `INSERT INTO `+schema+`.queue_1 (due, id, kind, header, body, first_failed, last_error)
 			SELECT now() + interval '30 seconds', gen_random_uuid(), $2, '{}', '{}', now(), $3
@@ -50,14 +58,7 @@ func TestPagesSayThatNobodyHandlesAKind(t *testing.T) {
 // Functions that do not return are on the first page, and on that of their endpoint, with their processes.
 func TestPagesSayWhichProcessesHaveLeftFunctions(t *testing.T) {
 	t.Parallel()
-	pool, schema := newSchema(t)
-	op, err := operate.New(pool, operate.Options{Schema: schema})
-	if err == nil {
-		err = op.Queues().Install(t.Context(), "bricks", "brick.lay")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool, schema := bricks(t)
 	s := serve(t, pool, schema, eddaui.Options{})
 	for _, c := range []struct{ process, want string }{
 		{`7, '{0,1}', now() - interval '1 s', NULL`, ""}, // one that does not renew its row

@@ -259,8 +259,8 @@ func TestBatchNeverReadsTheWholeTable(t *testing.T) {
 	}
 }
 
-// What is read by itself, under the settings of the session, is planned for its arguments: a kept plan may be one of an
-// empty table.
+// Postgres plans a read outside of a batch for the arguments of the call: a plan that the session keeps may be one of
+// an empty table.
 func TestReadsOfOneInstanceKeepNoPlan(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)

@@ -161,7 +161,7 @@ func TestLockOfACycleEndsWithIt(t *testing.T) {
 	}
 }
 
-// A manifest becomes due after a cycle has loaded what is due, and before it asks when the next one is.
+// A manifest becomes due after a cycle has loaded the due manifests, and before the cycle asks for the next due time.
 func TestManifestThatBecomesDueAfterTheLoadIsNotOverlooked(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(1)

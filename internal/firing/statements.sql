@@ -158,7 +158,7 @@ FROM :schema.manifest_group g WHERE g.id = ANY ($1::int[]) AND g.strict AND g.mo
 -- By their ids: a condition on the bare state would let a plan go through all that is queued. A LATERAL with a locking
 -- clause, or with OFFSET 0, stays a probe for each row, also in a plan that was made when vacuum had found the tables
 -- empty: there the planner counts with no row, and reading a whole index seems as cheap as a probe. "= ANY (ARRAY...)"
--- has the same effect on what is changed.
+-- has the same effect on the table of an UPDATE or a DELETE.
 SELECT r.id, m.name, m.definition, r.due, r.attempt, r.refused, coalesce(r.kind, m.kind), coalesce(r.body, m.body)
 FROM unnest($1::uuid[], $2::int[]) WITH ORDINALITY s(id, group_id, n)
 CROSS JOIN LATERAL (

@@ -171,7 +171,7 @@ func (r *endpointRow) sentences(now time.Time) (all []sentence) {
 	return all
 }
 
-// saysLeft is what is said of functions of the program that do not return.
+// saysLeft returns the sentence about functions of the program that do not return.
 func (r *endpointRow) saysLeft() string {
 	says, names := " do not return and were left", "names them; a restart ends them"
 	if r.of.left == 1 {
