@@ -8,7 +8,7 @@ TIMEOUT := 20m
 RACE_TIMEOUT := 40m
 # make test vets the code itself, and a test without DWARF is linked in two thirds of the time.
 FLAGS := -vet=off -ldflags=-w
-# .ci/run has a step for it.
+# .ci/run leaves it to the linters, which vet too.
 VET := $(GO) vet ./...
 LINT := $(GO) tool -modfile=.ci/tools/go.mod golangci-lint
 # The library that moves the clock of a Postgres, which the scenario schedule uses.
@@ -42,7 +42,7 @@ levels: ## run the tests of the scheduler, leases and limits under repeatable re
 	EDDA_TEST_DEFAULTS='default_transaction_isolation=repeatable read' $(GO) test $(FLAGS) -timeout $(TIMEOUT) ./scheduler ./internal/firing ./internal/lease ./internal/limit
 
 # A target that fails does not keep the others from running.
-NIGHTLY := lint levels settings race roles versions chaos rabbitmq bouncer failover web mutants
+NIGHTLY := lint vulnerabilities levels settings race roles versions chaos rabbitmq bouncer failover web mutants
 nightly: ## run what takes too long for .ci/run: every long run but the benchmarks
 	@red=""; for target in $(NIGHTLY); do echo "== $$target"; $(MAKE) $$target || red="$$red $$target"; done; \
 		[ -z "$$red" ] || { echo "failed:$$red"; exit 1; }
