@@ -2,7 +2,7 @@
 
 GO ?= go
 # The packages whose tests use tables of Edda.
-SQL := ./audit ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/lease ./internal/limit ./internal/firing ./internal/ring ./history/... ./operate/bulk ./operate/flow ./operate/instances ./operate/messages ./operate/partitions ./operate/slots ./operate/vitals ./limit ./scheduler ./scheduler/remote/... ./memory
+SQL := ./audit ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/store/lease ./internal/store/limit ./internal/engine/firing ./internal/store/ring ./history/... ./operate/bulk ./operate/flow ./operate/instances ./operate/messages ./operate/partitions ./operate/slots ./operate/vitals ./limit ./scheduler ./scheduler/remote/... ./memory
 # Far more than a run takes on a slow machine: they end a test that hangs.
 TIMEOUT := 20m
 RACE_TIMEOUT := 40m
@@ -39,7 +39,7 @@ settings: ## run the tests of all that is in SQL as that role, under an ICU coll
 		$(GO) test $(FLAGS) -timeout $(TIMEOUT) $(SQL) ./migrations/...
 
 levels: ## run the tests of the scheduler, leases and limits under repeatable read
-	EDDA_TEST_DEFAULTS='default_transaction_isolation=repeatable read' $(GO) test $(FLAGS) -timeout $(TIMEOUT) ./scheduler ./internal/firing ./internal/lease ./internal/limit
+	EDDA_TEST_DEFAULTS='default_transaction_isolation=repeatable read' $(GO) test $(FLAGS) -timeout $(TIMEOUT) ./scheduler ./internal/engine/firing ./internal/store/lease ./internal/store/limit
 
 # A target that fails does not keep the others from running.
 NIGHTLY := lint vulnerabilities levels settings race roles versions chaos rabbitmq bouncer failover web mutants
@@ -52,38 +52,38 @@ bench: ## measure Edda beside its peers, on this machine
 
 chaos: ## run every scenario that breaks something on purpose
 	$(FAKETIME)
-	$(GO) run ./internal/chaos
+	$(GO) run ./internal/test/chaos
 	$(MAKE) border
 
 crash: ## kill workers and Postgres at every statement, and count the messages
-	$(GO) run ./internal/chaos -scenario crash
+	$(GO) run ./internal/test/chaos -scenario crash
 
 hostile: ## send ten minutes of messages that are meant to do harm beside good ones, and count what became of both
-	$(GO) run ./internal/chaos -scenario hostile
+	$(GO) run ./internal/test/chaos -scenario hostile
 
 limits: ## change a cluster-wide limit at random while workers are killed and frozen, and count
-	$(GO) run ./internal/chaos -scenario limits
+	$(GO) run ./internal/test/chaos -scenario limits
 
 order: ## keep the order of keys while workers are killed and frozen, and count what overtook
-	$(GO) run ./internal/chaos -scenario order
+	$(GO) run ./internal/test/chaos -scenario order
 
 schedule: ## run a thousand manifests a second on servers that die, under a clock that jumps, and count
 	$(FAKETIME)
-	$(GO) run ./internal/chaos -scenario schedule
+	$(GO) run ./internal/test/chaos -scenario schedule
 
 viewers: ## kill workers and the server of the pages while fifty pages are open, and compare what they show with the tables
-	$(GO) run ./internal/chaos -scenario viewers
+	$(GO) run ./internal/test/chaos -scenario viewers
 
 permits: ## replay a log in processes that are killed with a transaction open, and compare with the log
-	$(GO) run ./internal/chaos -scenario permits
+	$(GO) run ./internal/test/chaos -scenario permits
 
 remote: ## 10,000 runs over HTTP and 10,000 over JetStream, done by programs without the database, both sides killed, and count
-	$(GO) run ./internal/chaos -scenario remote $(ARGS)
-	cd internal/chaos/border && $(GO) run . -scenario remote $(ARGS)
+	$(GO) run ./internal/test/chaos -scenario remote $(ARGS)
+	cd internal/test/chaos/border && $(GO) run . -scenario remote $(ARGS)
 
 border: ## two databases and a broker between them, all of them killed, and count; prints throughput and lag of a relay
 	cd bus/watermill/jetstream && $(GO) test -timeout 5m ./...
-	cd internal/chaos/border && $(GO) test -timeout 5m ./... && $(GO) run .
+	cd internal/test/chaos/border && $(GO) test -timeout 5m ./... && $(GO) run .
 
 otel: ## test the spans and metrics of OpenTelemetry
 	cd eddaotel && $(GO) vet ./... && $(GO) test -count=1 -timeout 5m ./...
@@ -92,17 +92,17 @@ collector: ## have a real OpenTelemetry Collector receive the spans and metrics 
 	cd eddaotel/collector && $(GO) vet ./... && $(GO) test -count=1 -timeout 5m ./...
 
 rabbitmq: ## two databases and a RabbitMQ between them, killed and frozen, and count; and a test for each of its settings
-	cd internal/chaos/border && $(GO) vet -tags rabbitmq ./...
-	cd internal/chaos/border && $(GO) test -tags rabbitmq -run RabbitMQ -count=1 -timeout 5m ./brokers ./rabbit
-	cd internal/chaos/border && $(GO) run . -scenario border -over rabbitmq -for 10s
+	cd internal/test/chaos/border && $(GO) vet -tags rabbitmq ./...
+	cd internal/test/chaos/border && $(GO) test -tags rabbitmq -run RabbitMQ -count=1 -timeout 5m ./brokers ./rabbit
+	cd internal/test/chaos/border && $(GO) run . -scenario border -over rabbitmq -for 10s
 
 bouncer: ## run everything but LISTEN behind a real PgBouncer, with processes that are killed, and count
-	$(GO) vet -tags bouncer ./internal/bouncer
-	$(GO) test -tags bouncer -count=1 -timeout 5m ./internal/bouncer
+	$(GO) vet -tags bouncer ./internal/test/bouncer
+	$(GO) test -tags bouncer -count=1 -timeout 5m ./internal/test/bouncer
 
 failover: ## promote a standby while workers run, restore a backup to a point in time, and count
-	$(GO) vet -tags failover ./internal/failover
-	$(GO) test -tags failover -count=1 -timeout 5m ./internal/failover
+	$(GO) vet -tags failover ./internal/test/failover
+	$(GO) test -tags failover -count=1 -timeout 5m ./internal/test/failover
 
 versions: ## run the tests of all that is in SQL on PostgreSQL 14 to 18, or on those of VERSIONS
 	SQL="$(SQL)" TIMEOUT=$(TIMEOUT) .ci/versions $(VERSIONS)
@@ -115,7 +115,7 @@ web: ## have a real Chromium order in the shop of examples/web, look at the page
 	cd docs/site/browser && $(GO) test -count=1 -timeout 20m .
 
 pages: ## fill a database with millions of everything, ask eddaui for each page, and print what each costs; flags in ARGS
-	$(GO) run ./internal/pages $(ARGS)
+	$(GO) run ./internal/test/pages $(ARGS)
 
 alerts: ## check the alerts of Prometheus, and make each of them fire
 	@command -v promtool >/dev/null || apt-get install -y --no-install-recommends prometheus || true
@@ -127,7 +127,7 @@ docs: ## build the documentation site into docs/site/.public, of VERSION if it i
 	cd docs/site && $(GO) run . -version "$(VERSION)" $(ARGS)
 
 mutants: ## break the engine on purpose, and see that the tests notice
-	$(GO) run ./internal/mutants -record internal/mutants/record.txt -page docs/internals/mutants.md
+	$(GO) run ./internal/test/mutants -record internal/test/mutants/record.txt -page docs/internals/mutants.md
 
 kubernetes: ## check the manifests and container files of examples/kubernetes against the types of Kubernetes
 	cd examples/kubernetes/check && $(GO) vet ./... && $(GO) test -count=1 -timeout 5m ./...
@@ -150,7 +150,7 @@ lint: ## run the linters, pinned in .ci/tools
 	cd bus/watermill/jetstream && $(LINT_BELOW) run ./...
 	cd eddaotel && $(LINT_BELOW) run ./...
 	cd eddaotel/collector && $(LINT_BELOW) run ./...
-	cd internal/chaos/border && $(LINT_BELOW) run --build-tags rabbitmq ./...
+	cd internal/test/chaos/border && $(LINT_BELOW) run --build-tags rabbitmq ./...
 	cd examples/two-databases && $(LINT_BELOW) run ./...
 	cd examples/remote && $(LINT_BELOW) run ./...
 	cd examples/kubernetes/check && $(LINT_BELOW) run ./...

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/run"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 

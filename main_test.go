@@ -3,7 +3,7 @@ package edda_test
 import (
 	"testing"
 
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 )
 
 // TestMain sees that a host leaves no goroutine behind.

@@ -3,7 +3,7 @@ package audit
 import (
 	"context"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/base/pg"
 )
 
 // Actor is who acts.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/audit"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5/pgxpool"
 )

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/bench/gallery"
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddaotel"
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 

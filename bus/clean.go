@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/audit"
-	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/pin"
-	"github.com/edda-go/edda/internal/presence"
-	"github.com/edda-go/edda/internal/ring"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/pin"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/engine/presence"
+	"github.com/edda-go/edda/internal/store/lease"
+	"github.com/edda-go/edda/internal/store/ring"
 	"github.com/jackc/pgx/v5"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/edda-go/edda/internal/handlers"
-	"github.com/edda-go/edda/internal/limit"
+	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -43,7 +43,7 @@
 // checks the lease's term in its own transaction: the batch fails if a later term has begun, and no later term begins
 // while the batch is open. So messages of a key are handled in order and without conflicts while processes start, stop
 // and crash. A failing message is overtaken while it waits for its retry, as everywhere. Processes share the partitions
-// evenly without a leader, see internal/partition.
+// evenly without a leader, see internal/engine/partition.
 //
 // # Relays
 //

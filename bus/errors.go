@@ -3,11 +3,11 @@ package bus
 import (
 	"errors"
 
-	"github.com/edda-go/edda/internal/dedup"
-	"github.com/edda-go/edda/internal/delivery"
-	"github.com/edda-go/edda/internal/leased"
-	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/step"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/leased"
+	"github.com/edda-go/edda/internal/engine/step"
+	"github.com/edda-go/edda/internal/store/dedup"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/outbox"
 )
 

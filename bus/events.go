@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/event"
-	"github.com/edda-go/edda/internal/aftercommit"
-	"github.com/edda-go/edda/internal/batch"
-	"github.com/edda-go/edda/internal/delivery"
-	"github.com/edda-go/edda/internal/handlers"
-	hook "github.com/edda-go/edda/internal/hooks"
-	"github.com/edda-go/edda/internal/trouble"
+	"github.com/edda-go/edda/internal/engine/aftercommit"
+	"github.com/edda-go/edda/internal/engine/batch"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/handlers"
+	hook "github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/trouble"
 )
 
 // Event is something that has happened, see package event.

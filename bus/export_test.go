@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/batch"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/engine/batch"
 )
 
 // CleanNow does at once what endpoints do now and then.

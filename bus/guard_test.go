@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Each test here fails when one guard of the engine is taken away, see internal/mutants.
+// Each test here fails when one guard of the engine is taken away, see internal/test/mutants.
 
 // notes is a handler that writes down the number of each message.
 func (w *world) notes() bus.Part {

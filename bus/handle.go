@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/edda-go/edda/internal/handlers"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/edda-go/edda/internal/delivery"
-	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/watch"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/watch"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 )

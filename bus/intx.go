@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/base/run"
 	"github.com/jackc/pgx/v5"
 )
 

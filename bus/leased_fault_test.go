@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+	"github.com/edda-go/edda/internal/test/faultproxy"
 )
 
 // callers is a leased endpoint behind a proxy: each call sends one called, and takes a moment if slow is set.

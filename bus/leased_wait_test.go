@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+	"github.com/edda-go/edda/internal/test/faultproxy"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/jackc/pgx/v5"
 )
 

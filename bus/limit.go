@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/edda-go/edda/internal/limit"
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/store/limit"
 )
 
 // permits is what a process knows about the limit of an endpoint.

@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/edda-go/edda/internal/handlers"
-	"github.com/edda-go/edda/internal/step"
+	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/engine/step"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/handlers"
-	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/option"
-	"github.com/edda-go/edda/internal/partition"
+	"github.com/edda-go/edda/internal/base/option"
+	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/engine/partition"
+	"github.com/edda-go/edda/internal/store/lease"
 )
 
 // PartitionOptions of a partitioned endpoint. Every zero is a default, and a negative number an error.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5"

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pg/pgtest"
-	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/store/queue"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -49,10 +49,10 @@ func TestStatementsPrepareAndAreUsed(t *testing.T) {
 		}
 	}
 	conn, table := w.begin().Conn(), strings.Replace(w.queue("listener"), "edda.", ":schema.", 1)
-	for _, file := range []string{"statements.sql", "../internal/queue/transaction.sql", "../internal/queue/take.sql",
-		"../internal/queue/insert.sql", "../internal/queue/claim.sql", "../internal/queue/lanes.sql",
-		"../internal/queue/look.sql", "../internal/queue/routes.sql", "../internal/presence/presence.sql",
-		"../operate/operate.sql"} {
+	const queue = "../internal/store/queue/"
+	for _, file := range []string{"statements.sql", queue + "transaction.sql", queue + "take.sql", queue + "insert.sql",
+		queue + "claim.sql", queue + "lanes.sql", queue + "look.sql", queue + "routes.sql",
+		"../internal/engine/presence/presence.sql", "../operate/operate.sql"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

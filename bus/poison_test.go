@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/migrations/migrate"
 )
 

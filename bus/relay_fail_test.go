@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/store/lease"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )

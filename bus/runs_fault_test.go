@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+	"github.com/edda-go/edda/internal/test/faultproxy"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
@@ -128,7 +128,7 @@ func everyWay(t *testing.T, test func(t *testing.T, part func(do func(job) error
 
 func TestRunStatements(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	pgtest.Statements(t, w.owner, w.parsed(), "../internal/runs/runs.sql")
+	pgtest.Statements(t, w.owner, w.parsed(), "../internal/engine/runs/runs.sql")
 }
 
 // How the message of a run ends is how its run ends, and no dead letter is left: the run is that.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

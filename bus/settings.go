@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/edda-go/edda/internal/settings"
-	"github.com/edda-go/edda/internal/wake"
+	"github.com/edda-go/edda/internal/base/wake"
+	"github.com/edda-go/edda/internal/store/settings"
 )
 
 // workerSettings are the settings of an endpoint with workers: their number, limited by the connections of its pool.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

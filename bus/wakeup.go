@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/edda-go/edda/internal/limit"
-	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/settings"
-	"github.com/edda-go/edda/internal/wake"
+	"github.com/edda-go/edda/internal/base/wake"
+	"github.com/edda-go/edda/internal/store/limit"
+	"github.com/edda-go/edda/internal/store/queue"
+	"github.com/edda-go/edda/internal/store/settings"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 

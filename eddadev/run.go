@@ -8,8 +8,8 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/run"
-	"github.com/edda-go/edda/internal/uihost"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/ui/host"
 	"github.com/edda-go/edda/migrations/migrate"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddadev"
 	"github.com/edda-go/edda/eddatest"
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

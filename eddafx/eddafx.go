@@ -14,7 +14,7 @@ import (
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgxpool"

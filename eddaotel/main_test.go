@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddaotel"
 	"github.com/edda-go/edda/event"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/memory"
 	"github.com/edda-go/edda/saga"
 	gocmp "github.com/google/go-cmp/cmp"

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/edda-go/edda/eddaui/internal/act"
+	"github.com/edda-go/edda/internal/ui/act"
 )
 
 // May is what an actor may do, as bits.

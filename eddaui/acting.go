@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/audit"
-	"github.com/edda-go/edda/eddaui/internal/act"
-	"github.com/edda-go/edda/eddaui/internal/page"
+	"github.com/edda-go/edda/internal/ui/act"
+	"github.com/edda-go/edda/internal/ui/page"
 )
 
 const mostForm = 4 << 20 // bytes: a body of 1 MiB grows by its encoding

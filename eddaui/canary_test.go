@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/eddaui"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/base/pg"
 )
 
 // A canary whose first message dies again stops itself, and its page follows that and says why.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/eddaui"
-	"github.com/edda-go/edda/internal/demo/big"
+	"github.com/edda-go/edda/internal/test/demo/big"
 )
 
 // No page reads a queue, or another table that may be long, from one end to the other: the server counts each time that

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/eddaui"
-	"github.com/edda-go/edda/internal/pg/pgtest"
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"

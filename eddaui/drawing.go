@@ -5,7 +5,7 @@ import (
 	"html/template"
 	"strings"
 
-	"github.com/edda-go/edda/eddaui/internal/words"
+	"github.com/edda-go/edda/internal/ui/words"
 	"github.com/edda-go/edda/operate/flow"
 )
 

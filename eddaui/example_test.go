@@ -6,7 +6,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/edda-go/edda/eddaui"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 )
 
 // What the example does not show: the pgxpool.Pool of a program, with the tables of Edda.

@@ -5,7 +5,7 @@ import (
 	"flag"
 	"time"
 
-	"github.com/edda-go/edda/eddaui/internal/page"
+	"github.com/edda-go/edda/internal/ui/page"
 	"github.com/edda-go/edda/operate/vitals"
 )
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/eddaui"
-	"github.com/edda-go/edda/eddaui/internal/act"
-	"github.com/edda-go/edda/internal/demo/world"
+	"github.com/edda-go/edda/internal/test/demo/world"
+	"github.com/edda-go/edda/internal/ui/act"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/ui/view"
 
-	"github.com/edda-go/edda/eddaui/internal/page"
-	"github.com/edda-go/edda/eddaui/internal/words"
+	"github.com/edda-go/edda/internal/ui/page"
+	"github.com/edda-go/edda/internal/ui/words"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddaui"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/limit"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/slots"

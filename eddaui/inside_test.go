@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/eddaui/internal/act"
-	"github.com/edda-go/edda/eddaui/internal/live"
-	"github.com/edda-go/edda/internal/demo/big"
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/demo/big"
+	"github.com/edda-go/edda/internal/test/pgdev"
+	"github.com/edda-go/edda/internal/ui/act"
+	"github.com/edda-go/edda/internal/ui/live"
 )
 
 // An action runs only if the request is a POST from this site, and its actor has the right.

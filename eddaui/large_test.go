@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/edda-go/edda/eddaui"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 )
 
 // A page shows the beginning of a large body, up to a whole character, and how much is left out, in JSON too.

@@ -14,7 +14,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/edda-go/edda/eddaui/internal/live"
+	"github.com/edda-go/edda/internal/ui/live"
 )
 
 //go:embed html/*.html

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/edda-go/edda/eddaui/internal/graph"
-	"github.com/edda-go/edda/eddaui/internal/words"
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/ui/graph"
+	"github.com/edda-go/edda/internal/ui/view"
+	"github.com/edda-go/edda/internal/ui/words"
 	"github.com/edda-go/edda/operate/flow"
 )
 

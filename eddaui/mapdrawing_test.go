@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/eddaui/internal/page"
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/ui/page"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate/flow"
 )
 

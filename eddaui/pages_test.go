@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/eddaui"
-	"github.com/edda-go/edda/internal/demo/world"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/demo/world"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"
 )

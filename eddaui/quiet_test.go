@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/eddaui"
-	"github.com/edda-go/edda/internal/counters"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/store/counters"
 	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5/pgxpool"
 )

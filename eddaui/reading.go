@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/edda-go/edda/eddaui/internal/page"
+	"github.com/edda-go/edda/internal/ui/page"
 	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/edda-go/edda/eddaui/internal/act"
-	"github.com/edda-go/edda/eddaui/internal/page"
+	"github.com/edda-go/edda/internal/ui/act"
+	"github.com/edda-go/edda/internal/ui/page"
 )
 
 // route is a page: its address, the name of its template, and what reads it.

@@ -18,7 +18,7 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/eddaui"
-	"github.com/edda-go/edda/internal/demo/world"
+	"github.com/edda-go/edda/internal/test/demo/world"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"

@@ -16,9 +16,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/edda-go/edda/eddaui/internal/act"
-	"github.com/edda-go/edda/eddaui/internal/live"
-	"github.com/edda-go/edda/eddaui/internal/page"
+	"github.com/edda-go/edda/internal/ui/act"
+	"github.com/edda-go/edda/internal/ui/live"
+	"github.com/edda-go/edda/internal/ui/page"
 	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5/pgconn"
 )

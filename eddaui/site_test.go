@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/eddaui"
-	"github.com/edda-go/edda/internal/demo/world"
-	"github.com/edda-go/edda/internal/pg/pgtest"
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/demo/world"
+	"github.com/edda-go/edda/internal/test/pgdev"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 

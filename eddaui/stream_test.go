@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/eddaui"
-	"github.com/edda-go/edda/internal/demo/world"
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/demo/world"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"

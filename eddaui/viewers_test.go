@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/eddaui"
-	"github.com/edda-go/edda/internal/demo/world"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/demo/world"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"

@@ -3,7 +3,7 @@ package history
 import (
 	_ "embed"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/saga"
 )
 

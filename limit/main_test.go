@@ -3,7 +3,7 @@ package limit_test
 import (
 	"testing"
 
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 )
 
 func TestMain(m *testing.M) {

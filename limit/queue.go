@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	slots "github.com/edda-go/edda/internal/limit"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/run"
+	slots "github.com/edda-go/edda/internal/store/limit"
 )
 
 const (

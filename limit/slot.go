@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	slots "github.com/edda-go/edda/internal/limit"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/base/run"
+	slots "github.com/edda-go/edda/internal/store/limit"
 	"github.com/jackc/pgx/v5"
 )
 

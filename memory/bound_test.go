@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/memory"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"

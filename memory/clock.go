@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/run"
 )
 
 // forEver is for waits that only a change ends.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/delivery"
-	"github.com/edda-go/edda/internal/handlers"
-	"github.com/edda-go/edda/internal/recall"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/engine/recall"
 )
 
 // Endpoint is a named queue and the handlers that consume it.

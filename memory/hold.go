@@ -4,8 +4,8 @@ import (
 	"container/heap"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/delivery"
-	"github.com/edda-go/edda/internal/recall"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/recall"
 )
 
 // hold is the right to handle messages of an instance, or of a key of an Ordered endpoint. The mutex of the world

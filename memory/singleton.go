@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/edda-go/edda/internal/handlers"
-	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/dedup"
-	"github.com/edda-go/edda/internal/delivery"
-	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/recall"
-	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/recall"
+	"github.com/edda-go/edda/internal/store/dedup"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 )

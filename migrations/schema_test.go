@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/base/pg"
 )
 
 var rewrite = flag.Bool("rewrite", false, "accept the schema as it is: write testdata/schema.golden")

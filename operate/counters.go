@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/counters"
-	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/store/counters"
 )
 
 // SagaCounters add up what one saga did in one endpoint, in all processes. They are approximate: a process writes them

@@ -10,9 +10,9 @@ import (
 
 	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/settings"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/store/settings"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
 )

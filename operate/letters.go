@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/history/whereabouts"
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"

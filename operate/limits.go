@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/internal/limit"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/jackc/pgx/v5"
 )
 

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/store/queue"
 
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/edda-go/edda/internal/pin"
+	"github.com/edda-go/edda/internal/base/pin"
 )
 
 const (

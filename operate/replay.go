@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/edda-go/edda/audit"
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/store/queue"
 
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"

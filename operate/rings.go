@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/audit"
-	"github.com/edda-go/edda/internal/ring"
+	"github.com/edda-go/edda/internal/store/ring"
 	"github.com/jackc/pgx/v5"
 )
 

@@ -3,7 +3,7 @@ package operate
 import (
 	"context"
 
-	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/persistence"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
 )

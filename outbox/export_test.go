@@ -1,7 +1,7 @@
 package outbox
 
 import (
-	"github.com/edda-go/edda/internal/dedup"
+	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/jackc/pgx/v5"
 )
 

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/runs"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/engine/runs"
+	"github.com/edda-go/edda/internal/store/lease"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
 )

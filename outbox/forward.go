@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"github.com/edda-go/edda/internal/hooks"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/engine/hooks"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -3,8 +3,8 @@ package outbox
 import (
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/jackc/pgx/v5"
 )
 

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/edda-go/edda/internal/dedup"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

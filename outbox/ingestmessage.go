@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/internal/base/wire"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/ring"
+	"github.com/edda-go/edda/internal/store/ring"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/event"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/store/lease"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"

@@ -6,9 +6,9 @@ import (
 	"math"
 	"time"
 
-	"github.com/edda-go/edda/internal/hooks"
-	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/option"
+	"github.com/edda-go/edda/internal/base/option"
+	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/store/lease"
 )
 
 // RelayOptions of a Relay. Every zero is a default, and a negative number an error.

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/event"
-	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/ring"
-	"github.com/edda-go/edda/internal/run"
-	"github.com/edda-go/edda/internal/settings"
-	"github.com/edda-go/edda/internal/wake"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/base/wake"
+	"github.com/edda-go/edda/internal/store/lease"
+	"github.com/edda-go/edda/internal/store/ring"
+	"github.com/edda-go/edda/internal/store/settings"
 )
 
 // work is one term of this process. life ends when Run is over, when the holder is asked to resign, and when the lease

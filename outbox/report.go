@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/event"
-	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/internal/base/wire"
 )
 
 const relayWarns = 30 * time.Second // between two warnings of a relay about the other side

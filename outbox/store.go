@@ -3,8 +3,8 @@ package outbox
 import (
 	"context"
 
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/ring"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/store/ring"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )

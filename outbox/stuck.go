@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
 )
 

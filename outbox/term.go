@@ -8,14 +8,14 @@ import (
 
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/run"
-	"github.com/edda-go/edda/internal/settings"
-	"github.com/edda-go/edda/internal/wake"
-	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/base/wake"
+	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/store/lease"
+	"github.com/edda-go/edda/internal/store/queue"
+	"github.com/edda-go/edda/internal/store/settings"
 )
 
 // relayTerm is one term of a relay in this process: a loop that looks at the queue, forwards and finishes. Each of the

@@ -3,7 +3,7 @@ package persistence_test
 import (
 	"fmt"
 
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/persistence"
 )
 

@@ -7,8 +7,8 @@ import (
 	"iter"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/persistence"
 	"github.com/jackc/pgx/v5"
 )

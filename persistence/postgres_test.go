@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/jackc/pgx/v5"
 )
 

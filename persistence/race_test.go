@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/persistence"
 )
 

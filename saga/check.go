@@ -7,8 +7,8 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/edda-go/edda/internal/fields"
-	"github.com/edda-go/edda/internal/secret"
+	"github.com/edda-go/edda/internal/base/fields"
+	"github.com/edda-go/edda/internal/base/secret"
 )
 
 // check finds faults of the definition as a whole. Each handler was checked when it was added.

@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/edda-go/edda/internal/fields"
+	"github.com/edda-go/edda/internal/base/fields"
 )
 
 // isPlain reports whether every value of type t equals the result of decoding its encoding: structs of numbers,

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/edda-go/edda/internal/fields"
+	"github.com/edda-go/edda/internal/base/fields"
 )
 
 // Session steps the messages of one batch on one instance, in memory. It belongs to one goroutine at a time. It holds

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/edda-go/edda/internal/fields"
+	"github.com/edda-go/edda/internal/base/fields"
 )
 
 // decodeState decodes a state as decodeJSON does. foreign is set if b may have a field that S does not have.

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"unicode/utf8"
 
-	"github.com/edda-go/edda/internal/fields"
+	"github.com/edda-go/edda/internal/base/fields"
 )
 
 var rawJSON = reflect.TypeFor[json.RawMessage]()

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/fields"
+	"github.com/edda-go/edda/internal/base/fields"
 	"github.com/edda-go/edda/saga"
 )
 

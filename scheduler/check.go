@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/plan"
+	"github.com/edda-go/edda/internal/base/plan"
 	"github.com/edda-go/edda/saga"
 )
 

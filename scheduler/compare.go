@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/plan"
+	"github.com/edda-go/edda/internal/base/plan"
 	"github.com/jackc/pgx/v5"
 )
 

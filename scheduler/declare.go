@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/internal/plan"
+	"github.com/edda-go/edda/internal/base/plan"
 	"github.com/edda-go/edda/saga"
 )
 

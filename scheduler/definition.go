@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/plan"
+	"github.com/edda-go/edda/internal/base/plan"
 )
 
 // definition expects a manifest that passed check.

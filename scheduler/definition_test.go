@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/plan"
+	"github.com/edda-go/edda/internal/base/plan"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -17,9 +17,9 @@
 //
 //   - This package is what users see: manifests, declarations, options, and the [Store], which lists and changes
 //     manifests, groups and runs. [Singleton] runs a loop of yours on one server at a time.
-//   - internal/firing runs the loops: evaluate, dispatch, reconcile, clean up. Its package comment says how servers
-//     share them.
-//   - internal/plan computes due times, and what happens to those that were missed.
+//   - internal/engine/firing runs the loops: evaluate, dispatch, reconcile, clean up. Its package comment says how
+// servers     share them.
+//   - internal/base/plan computes due times, and what happens to those that were missed.
 //
 // No loop runs a user's code, except that a dispatch calls the [Sender]. The message goes to its endpoint, and the bus
 // reports the end of the run through SQL functions of the migration named scheduler. So endpoints need not run where

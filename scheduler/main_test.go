@@ -3,8 +3,8 @@ package scheduler_test
 import (
 	"testing"
 
-	"github.com/edda-go/edda/internal/pg/pgtest"
-	"github.com/edda-go/edda/internal/procs"
+	"github.com/edda-go/edda/internal/test/pgtest"
+	"github.com/edda-go/edda/internal/test/procs"
 )
 
 func TestMain(m *testing.M) {

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/firing"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/engine/firing"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/plan"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/plan"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

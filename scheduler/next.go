@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/plan"
+	"github.com/edda-go/edda/internal/base/plan"
 )
 
 // MaxOccurrences is how many due times Next and Occurrences give at most.

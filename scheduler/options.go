@@ -4,8 +4,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/edda-go/edda/internal/firing"
-	"github.com/edda-go/edda/internal/lease"
+	"github.com/edda-go/edda/internal/engine/firing"
+	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/firing"
+	"github.com/edda-go/edda/internal/engine/firing"
 )
 
 // runs declares as a program that runs, and returns how it declares again.

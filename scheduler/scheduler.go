@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"github.com/edda-go/edda/internal/firing"
-	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/engine/firing"
+	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg/pgtest"
-	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+	"github.com/edda-go/edda/internal/test/faultproxy"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
 )

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/run"
 )
 
 // Singleton registers a loop of yours that Run runs on one server at a time, beside those of the scheduler: see

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/edda-go/edda/internal/lease"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/jackc/pgx/v5"
 )
 

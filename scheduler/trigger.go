@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/audit"
-	"github.com/edda-go/edda/internal/firing"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/plan"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/base/plan"
+	"github.com/edda-go/edda/internal/engine/firing"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

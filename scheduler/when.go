@@ -3,7 +3,7 @@ package scheduler
 import (
 	"time"
 
-	"github.com/edda-go/edda/internal/plan"
+	"github.com/edda-go/edda/internal/base/plan"
 )
 
 // When says at which moments a manifest is due. It is sealed: Cron, Every, Once, OnDemand, After and Dormant make one.

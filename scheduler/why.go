@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/plan"
+	"github.com/edda-go/edda/internal/base/plan"
 )
 
 // Waits returns sentences that say why the manifest does not fire now. Those that need an operator come first. A live

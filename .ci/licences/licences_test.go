@@ -29,7 +29,7 @@ func TestPageIsCurrent(t *testing.T) {
 // What a program with a bus links is what arch_test.go pins.
 func TestBusLinksWhatIsPinned(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(root, "arch_test.go"))
+	text, err := os.ReadFile(filepath.Join(root, "internal", "test", "house", "arch_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/examples/scatter/gather"
-	"github.com/edda-go/edda/internal/demo"
+	"github.com/edda-go/edda/internal/test/demo"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill-sql/v4/pkg/sql"
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/edda-go/edda/internal/option"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/base/option"
+	"github.com/edda-go/edda/internal/base/pg"
 )
 
 //go:embed adapter.sql

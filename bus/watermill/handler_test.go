@@ -17,7 +17,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/bus/watermill/eddacqrs"
-	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+	"github.com/edda-go/edda/internal/test/faultproxy"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"

@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/hooks"
+	"github.com/edda-go/edda/internal/engine/hooks"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/option"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/option"
+	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )

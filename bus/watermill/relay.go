@@ -9,8 +9,8 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/option"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/option"
+	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )

@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/hooks"
+	"github.com/edda-go/edda/internal/engine/hooks"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/option"
+	"github.com/edda-go/edda/internal/base/option"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/advice"
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/ui/advice"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/spf13/cobra"

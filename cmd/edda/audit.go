@@ -7,7 +7,7 @@ import (
 	"os/user"
 
 	"github.com/edda-go/edda/audit"
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/spf13/cobra"
 )

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/internal/demo"
-	"github.com/edda-go/edda/internal/demo/pages"
-	"github.com/edda-go/edda/internal/demo/trade"
-	worlds "github.com/edda-go/edda/internal/demo/world"
-	"github.com/edda-go/edda/internal/scaffold"
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/cmd/edda/internal/scaffold"
+	"github.com/edda-go/edda/internal/test/demo"
+	"github.com/edda-go/edda/internal/test/demo/pages"
+	"github.com/edda-go/edda/internal/test/demo/trade"
+	worlds "github.com/edda-go/edda/internal/test/demo/world"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/spf13/cobra"
 )
 

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 )
 
-// The shop opens, sells and closes by one command. What it counts is tested in internal/demo/trade.
+// The shop opens, sells and closes by one command. What it counts is tested in internal/test/demo/trade.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	dsn := pgdev.Database(t)
@@ -77,7 +77,7 @@ func TestDemoOfAWorld(t *testing.T) {
 	}
 }
 
-// The program that the command writes is tested in internal/scaffold.
+// The program that the command writes is tested in cmd/edda/internal/scaffold.
 func TestNew(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "shop")

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/operate/partitions"

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/instances"

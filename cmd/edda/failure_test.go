@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/spf13/cobra"
 )
 

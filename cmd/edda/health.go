@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/spf13/cobra"
 )

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/ring"
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/store/ring"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/saga"

@@ -13,8 +13,8 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/test/pgdev"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )

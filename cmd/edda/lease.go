@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/spf13/cobra"

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/internal/firing"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/engine/firing"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/spf13/cobra"

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/ring"
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/store/ring"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"

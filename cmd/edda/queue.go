@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/spf13/cobra"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/scheduler"

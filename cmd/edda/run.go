@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/spf13/cobra"

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 )
 
 // living7 is a world in which order 7 lives at version 3.

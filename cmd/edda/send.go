@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/edda-go/edda/internal/view"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/saga"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 )
 
 func TestSend(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/edda-go/edda/eddadev"
-	"github.com/edda-go/edda/internal/uihost"
+	"github.com/edda-go/edda/internal/ui/host"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/spf13/cobra"
 )

@@ -18,8 +18,8 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/eddaui"
-	story "github.com/edda-go/edda/internal/demo/world"
-	"github.com/edda-go/edda/internal/pgdev"
+	story "github.com/edda-go/edda/internal/test/demo/world"
+	"github.com/edda-go/edda/internal/test/pgdev"
 )
 
 func TestUIServesUntilItIsInterrupted(t *testing.T) {

@@ -7,14 +7,14 @@ replace (
 	github.com/edda-go/edda/bus/watermill/jetstream => ../../bus/watermill/jetstream
 	github.com/edda-go/edda/eddaotel => ..
 	github.com/edda-go/edda/examples/two-databases => ../../examples/two-databases
-	github.com/edda-go/edda/internal/chaos/border => ../../internal/chaos/border
+	github.com/edda-go/edda/internal/test/chaos/border => ../../internal/test/chaos/border
 )
 
 require (
 	github.com/edda-go/edda v0.0.0
 	github.com/edda-go/edda/eddaotel v0.0.0-00010101000000-000000000000
 	github.com/edda-go/edda/examples/two-databases v0.0.0
-	github.com/edda-go/edda/internal/chaos/border v0.0.0-00010101000000-000000000000
+	github.com/edda-go/edda/internal/test/chaos/border v0.0.0-00010101000000-000000000000
 	github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter v0.165.1
 	go.opentelemetry.io/collector/component v1.71.0
 	go.opentelemetry.io/collector/confmap v1.71.0

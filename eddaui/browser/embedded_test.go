@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 )
 
 // The lines of the guide are all that a program needs to have the pages: it is a module of its own, and one process.

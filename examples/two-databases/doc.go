@@ -6,8 +6,8 @@
 //
 // It is a module of its own, because it links the NATS server: run it in its directory.
 //
-// The exit code is 0 only if every order that was placed went its way once. The scenario shop of internal/chaos/border
-// kills worker processes, both servers and nodes of the broker meanwhile, and looks closer.
+// The exit code is 0 only if every order that was placed went its way once. The scenario shop of
+// internal/test/chaos/border kills worker processes, both servers and nodes of the broker meanwhile, and looks closer.
 //
 // contract has what crosses; orders and payments are what a user writes; broker has how Watermill is set up, and a
 // server; main.go with sell.go and narrate.go runs them.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/presence"
-	"github.com/edda-go/edda/internal/queue"
-	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/engine/presence"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/presence"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/engine/presence"
 	"github.com/edda-go/edda/saga"
 )
 

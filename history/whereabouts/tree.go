@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/saga"
 )
 

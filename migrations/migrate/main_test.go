@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }

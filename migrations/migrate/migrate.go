@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/migrations"
 )
 

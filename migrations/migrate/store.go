@@ -6,7 +6,7 @@ import (
 
 	"github.com/pressly/goose/v3/database"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/base/pg"
 )
 
 // store gives goose the content of the table migration. The table is created before goose starts, and each migration

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/audit"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/persistence"

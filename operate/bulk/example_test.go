@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate/bulk"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/audit"
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/persistence"

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/edda-go/edda/internal/presence"
-	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/engine/presence"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/pg/pgtest"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/test/pgtest"
 )
 
 // What nobody runs, what nobody gets, and what an endpoint does not handle are faults; what runs and is handled is

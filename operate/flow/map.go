@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/counters"
-	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/store/counters"
 )
 
 // Hours is how many hours a Pace tells of, the present one included.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/counters"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/store/counters"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5/pgxpool"
 )

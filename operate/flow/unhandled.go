@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/delivery"
-	"github.com/edda-go/edda/internal/pgerr"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/jackc/pgx/v5"
 )
 

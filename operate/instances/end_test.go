@@ -7,7 +7,7 @@ import (
 
 	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/saga"
 )

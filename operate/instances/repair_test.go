@@ -8,8 +8,8 @@ import (
 
 	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/pg/pgtest"
-	"github.com/edda-go/edda/internal/secret"
+	"github.com/edda-go/edda/internal/base/secret"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/queue"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"

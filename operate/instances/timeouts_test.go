@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"

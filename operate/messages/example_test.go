@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/saga"
 )

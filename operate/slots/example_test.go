@@ -3,7 +3,7 @@ package slots_test
 import (
 	"fmt"
 
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/limit"
 	"github.com/edda-go/edda/operate/slots"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/jackc/pgx/v5/pgxpool"

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/pin"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/base/pin"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"

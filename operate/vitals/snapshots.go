@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/edda-go/edda/internal/pin"
+	"github.com/edda-go/edda/internal/base/pin"
 	"github.com/jackc/pgx/v5"
 )
 

@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/edda-go/edda/internal/option"
-	"github.com/edda-go/edda/internal/pin"
+	"github.com/edda-go/edda/internal/base/option"
+	"github.com/edda-go/edda/internal/base/pin"
 )
 
 // The thresholds, unless Options has others.

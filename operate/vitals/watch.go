@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/hooks"
+	"github.com/edda-go/edda/internal/engine/hooks"
 	"log/slog"
 	"time"
 
-	"github.com/edda-go/edda/internal/option"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/option"
+	"github.com/edda-go/edda/internal/base/run"
 )
 
 // Alarm says that a vital turned bad, or is good again.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/pgdev"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/operate/vitals"
 )
 

@@ -3,7 +3,7 @@ package deadletter
 import (
 	"context"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"

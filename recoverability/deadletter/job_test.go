@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pg/pgtest"
-	"github.com/edda-go/edda/internal/pgdev/faultproxy"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/test/faultproxy"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/audit"
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 )

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5/pgxpool"
 )

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/audit"
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/wire"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/wire"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

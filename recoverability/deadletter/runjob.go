@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/internal/pg"
-	"github.com/edda-go/edda/internal/pgerr"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

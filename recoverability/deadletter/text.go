@@ -3,7 +3,7 @@ package deadletter
 import (
 	"fmt"
 
-	"github.com/edda-go/edda/internal/pg"
+	"github.com/edda-go/edda/internal/base/pg"
 )
 
 // MaxText is how many bytes of a reason or an error are kept.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/edda-go/edda/internal/pgdev"
+	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"github.com/edda-go/edda/internal/report"
+	"github.com/edda-go/edda/internal/base/report"
 )
 
 // ErrOver says that an attempt is over: it was cancelled, timed out, or lost and sent again, or there is no such run.

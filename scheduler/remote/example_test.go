@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 
-	"github.com/edda-go/edda/internal/pg/pgtest"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/edda-go/edda/scheduler/remote"
 )

@@ -3,11 +3,11 @@ package remote
 import (
 	"context"
 	"errors"
-	"github.com/edda-go/edda/internal/hooks"
+	"github.com/edda-go/edda/internal/engine/hooks"
 	"log/slog"
 	"net/http"
 
-	"github.com/edda-go/edda/internal/report"
+	"github.com/edda-go/edda/internal/base/report"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )

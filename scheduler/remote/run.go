@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/edda-go/edda/internal/report"
+	"github.com/edda-go/edda/internal/base/report"
 	"github.com/edda-go/edda/saga"
 )
 

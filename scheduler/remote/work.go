@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/run"
 )
 
 // Reporter takes reports on runs. A *Client is one.

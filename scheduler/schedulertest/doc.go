@@ -25,5 +25,5 @@
 // [New] fails the test when a manifest has a fault, and so does a name that is not known. The methods that end a run
 // tell whether it was current: of one that has ended otherwise they change nothing, as a late handler changes nothing.
 //
-// The decisions are those of internal/timetable.
+// The decisions are those of internal/engine/timetable.
 package schedulertest

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/runs"
-	"github.com/edda-go/edda/internal/timetable"
+	"github.com/edda-go/edda/internal/engine/runs"
+	"github.com/edda-go/edda/internal/engine/timetable"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )

@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/hooks"
+	"github.com/edda-go/edda/internal/engine/hooks"
 	"log/slog"
 	"math"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus/watermill"
-	"github.com/edda-go/edda/internal/option"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/option"
+	"github.com/edda-go/edda/internal/base/run"
 	"github.com/nats-io/nats.go"
 )
 

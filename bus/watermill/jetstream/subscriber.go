@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/hooks"
+	"github.com/edda-go/edda/internal/engine/hooks"
 	"log/slog"
 	"strings"
 	"sync"
@@ -12,8 +12,8 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus/watermill"
-	"github.com/edda-go/edda/internal/option"
-	"github.com/edda-go/edda/internal/run"
+	"github.com/edda-go/edda/internal/base/option"
+	"github.com/edda-go/edda/internal/base/run"
 	"github.com/nats-io/nats.go"
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )

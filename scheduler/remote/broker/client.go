@@ -14,7 +14,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/bus/watermill"
-	"github.com/edda-go/edda/internal/report"
+	"github.com/edda-go/edda/internal/base/report"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler/remote"
 )

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/hooks"
+	"github.com/edda-go/edda/internal/engine/hooks"
 	"log/slog"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/edda-go/edda/internal/report"
+	"github.com/edda-go/edda/internal/base/report"
 	"github.com/edda-go/edda/scheduler"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus/watermill"
-	"github.com/edda-go/edda/internal/report"
+	"github.com/edda-go/edda/internal/base/report"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler/remote"

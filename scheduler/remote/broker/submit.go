@@ -6,7 +6,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/report"
+	"github.com/edda-go/edda/internal/base/report"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -1,6 +1,0 @@
-package dedup
-
-import "github.com/edda-go/edda/internal/pg"
-
-// Statements are those that the package sends, for tests of plans.
-func Statements(s *Store) pg.Statements { return s.sql }

@@ -1,0 +1,53 @@
+package aftercommit
+
+import (
+	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/hooks"
+)
+
+// Emit emits the fates of the messages, and then more events. It is called after the commit.
+func Emit(of *delivery.Effects, to *hooks.Receivers, more ...event.Event) {
+	e, handled := ends{of}, to.WantHandled()
+	all := make([]event.Event, 0, len(more)+8)
+	emit := func(one event.Event) { all = append(all, one) }
+	for _, a := range e.In.Retried {
+		if a.Of.Fate != delivery.FateLeft { // a step that was lost to a conflict has not happened
+			emit(event.Retried{Endpoint: e.In.To.Name, Info: wire.ShownInfo(a.Info), Err: a.Err})
+		}
+	}
+	for _, m := range e.In.Messages {
+		if m.Fate != delivery.FateDone || handled {
+			if about := e.endOf(m); about != nil {
+				emit(about)
+			}
+		}
+		if m.Conflicted {
+			name, key := m.Instance.Name()
+			emit(event.Conflicted{Endpoint: e.In.To.Name, Info: wire.ShownInfo(m.Delivery.Info), Saga: name, Key: key})
+		}
+	}
+	to.Emit(append(all, more...)...)
+}
+
+// endOf returns the event about the fate of a message, nil if it stays in the queue as it is.
+func (e ends) endOf(m *delivery.Message) event.Event {
+	endpoint, info := e.In.To.Name, wire.ShownInfo(m.Delivery.Info)
+	switch m.Fate {
+	case delivery.FateDone:
+		name, key := m.Instance.Name()
+		return event.Handled{Endpoint: endpoint, Info: info, Saga: name, Key: key, Step: m.Step.Took,
+			Critical: e.In.Clock().Sub(m.Since())}
+	case delivery.FateAgain:
+		return event.Retried{Endpoint: endpoint, Info: info, Err: m.Err, Delay: m.Delay}
+	case delivery.FateDead:
+		if m.Firing.Run != nil {
+			return event.RunFailed{Endpoint: endpoint, Info: info, Err: m.Err, Reason: m.Reason, Final: m.Hopeless()}
+		}
+		return event.DeadLettered{Endpoint: endpoint, Info: info, Err: m.Err, Reason: m.Reason}
+	case delivery.FateDropped:
+		return event.Discarded{Endpoint: endpoint, Info: info, Reason: m.Reason}
+	}
+	return nil
+}

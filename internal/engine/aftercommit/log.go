@@ -1,0 +1,71 @@
+package aftercommit
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/engine/delivery"
+)
+
+// ends are the fates of the messages of a transaction that has committed. What is logged, at which level and with which
+// keys is listed in docs/reference/log.md: people write alerts on it.
+type ends struct{ *delivery.Effects }
+
+// Log logs what an operator may have to act on: messages that will not be tried again, or not now. It is called after
+// the commit.
+func Log(ctx context.Context, of *delivery.Effects) {
+	e := ends{of}
+	for _, a := range e.In.Retried {
+		if a.Of.Fate != delivery.FateLeft { // what was lost to a conflict has not happened
+			e.logRetry(ctx, a, 0)
+		}
+	}
+	for _, m := range e.In.Messages {
+		switch m.Fate {
+		case delivery.FateDead:
+			if m.Delivery.Info.Attempt != m.Attempt { // as the letter has it: a message that was not run had no attempt
+				m.Delivery.Info.Attempt = m.Attempt
+			}
+			if m.Firing.Run != nil {
+				e.logMessage(ctx, slog.LevelWarn, "edda: run failed", m, "final", m.Hopeless(), "reason", m.Reason,
+					"error", m.Err)
+				break
+			}
+			e.logMessage(ctx, slog.LevelWarn, "edda: message dead-lettered", m, "reason", m.Reason, "error", m.Err)
+		case delivery.FateDropped:
+			e.logMessage(ctx, slog.LevelInfo, "edda: message discarded", m, "reason", m.Reason)
+		case delivery.FateAgain:
+			e.logRetry(ctx, delivery.FailedAttempt{Of: m, Info: m.Delivery.Info, Err: m.Err}, m.Delay)
+		}
+		if m.Conflicted {
+			e.logMessage(ctx, slog.LevelDebug, "edda: message conflicted", m)
+		}
+	}
+}
+
+// logRetry tells of an attempt after which another follows. The first failure of a message is news; the others repeat
+// it, and waiting for an instance or for another program is none.
+func (e ends) logRetry(ctx context.Context, a delivery.FailedAttempt, delay time.Duration) {
+	level := slog.LevelDebug
+	if a.Info.Attempt == 1 && a.Of.Attempt > 0 {
+		level = slog.LevelInfo
+	}
+	e.logAttempt(ctx, level, "edda: message retried", a, "delay", delay, "error", a.Err)
+}
+
+func (e ends) logMessage(ctx context.Context, level slog.Level, text string, m *delivery.Message, more ...any) {
+	e.logAttempt(ctx, level, text, delivery.FailedAttempt{Of: m, Info: m.Delivery.Info}, more...)
+}
+
+func (e ends) logAttempt(ctx context.Context, level slog.Level, text string, a delivery.FailedAttempt, more ...any) {
+	if !e.In.To.Log.Enabled(ctx, level) {
+		return
+	}
+	about := wire.LogArgs(e.In.To.Name, &a.Info)
+	if name, key := a.Of.Instance.Name(); name != "" {
+		about = append(about, "saga", name, "key", key)
+	}
+	e.In.To.Log.Log(ctx, level, text, append(about, more...)...)
+}

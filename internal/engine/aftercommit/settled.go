@@ -1,0 +1,39 @@
+package aftercommit
+
+import (
+	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/saga"
+)
+
+// Settled returns the fates of the messages of a transaction; err is why it was rolled back.
+func Settled(d *delivery.Decoder, err error) []event.Settled {
+	all := make([]event.Settled, 0, len(d.Retried)+len(d.Messages))
+	add := func(m *delivery.Message, info saga.Info, fate event.Fate, cause error) {
+		if err != nil {
+			fate, cause = "", nil
+		}
+		name, key := m.Instance.Name()
+		all = append(all, event.Settled{Info: wire.ShownInfo(info), Saga: name, Key: key, Fate: fate, Err: cause})
+	}
+	for _, a := range d.Retried {
+		add(a.Of, a.Info, event.FateRetried, a.Err)
+	}
+	for _, m := range d.Messages {
+		add(m, m.Delivery.Info, FateOf(m), m.Err)
+	}
+	return all
+}
+
+// FateOf is the fate of m as events have it.
+func FateOf(m *delivery.Message) event.Fate {
+	if m.Conflicted {
+		return event.FateConflicted
+	}
+	return [...]event.Fate{
+		delivery.FateLeft: event.FateLeft, delivery.FateDone: event.FateHandled, delivery.FateAgain: event.FateRetried,
+		delivery.FateDead: event.FateDead, delivery.FateDropped: event.FateDiscarded,
+		delivery.FateMoved: event.FateMoved,
+	}[m.Fate]
+}

@@ -1,0 +1,103 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/recall"
+	"github.com/edda-go/edda/internal/engine/trouble"
+	"github.com/edda-go/edda/saga"
+)
+
+// blame is what a batch has against its messages when something goes wrong that no handler has returned.
+type blame struct {
+	engine *Engine
+	in     *delivery.Decoder
+	shared *sharedTx
+
+	trouble  bool // a smaller batch may go better
+	poisoned bool // trouble has failed one of its messages
+}
+
+func (b *blame) reset() { b.trouble, b.poisoned = false, false }
+
+// assign decides what the next batches do differently after this one was lost: they are smaller, until a message that
+// always loses its batch is alone in it. A connection that was lost before anything was taken says nothing about
+// batches.
+func (b *blame) assign(err error) {
+	class := pgerr.ClassOf(err)
+	// another process subscribed, or a queue was dropped: our routes are old
+	if class == pgerr.GuardFailed || class == pgerr.Unprepared {
+		b.engine.To.Routes.Forget()
+	}
+	if class == pgerr.GuardFailed || class == pgerr.Lost && len(b.in.Messages) == 0 {
+		return
+	}
+	b.trouble = true
+	if len(b.in.Messages) == 1 {
+		b.assignOne(b.in.Messages[0], class, err)
+	}
+}
+
+// assignOne holds an error against a message that was alone in its batch. Where the server refused what the batch
+// wrote, that message is guilty. An error that a database in trouble gives as well counts, and makes a failure of the
+// message when it has come back often enough.
+func (b *blame) assignOne(m *delivery.Message, class pgerr.Class, err error) {
+	switch {
+	case m.Judged:
+		b.engine.To.Memory.Clear(m.ID)
+	case m.Charged:
+	case trouble.Guilty(class, err), b.shared.savepoint > 0 && tampered(class):
+		b.engine.To.Memory.FailNext(m.ID, err)
+	case trouble.Doubtful(class, err):
+		b.charge(m, err)
+	}
+}
+
+// lostIn holds the end of the transaction against m, in whose step it came. A handler that took longer than its context
+// allowed has failed, whether a query of its own ended with that context or the server ended a transaction that stood
+// still.
+func (b *blame) lostIn(step context.Context, m *delivery.Message, err error) error {
+	m.Charged = true
+	if errors.Is(step.Err(), context.DeadlineExceeded) {
+		b.engine.To.Memory.FailNext(m.ID, err)
+	} else {
+		b.charge(m, err)
+	}
+	return fmt.Errorf("handle %s: the transaction was lost: %w", m.Kind, err)
+}
+
+// judge: a lock that was not free, a deadlock, a serialization failure, a full disk are not the message's fault,
+// as long as that does not go on for ever.
+func (b *blame) judge(m *delivery.Message, tx *stepTx, out saga.Outcome) *saga.Outcome {
+	switch pgerr.ClassOf(tx.failed) {
+	case pgerr.Busy:
+		if len(b.in.Messages) == 1 {
+			return &out // it was alone, under the lock_timeout of its own session
+		}
+	case pgerr.Race, pgerr.Exhausted:
+	default:
+		return &out
+	}
+	b.trouble = true
+	if b.charge(m, out.Err) {
+		return &out
+	}
+	return nil
+}
+
+// charge counts trouble against m, and reports whether the free ones are used up.
+func (b *blame) charge(m *delivery.Message, err error) (spent bool) {
+	if b.engine.To.Memory.Charge(m.ID) <= recall.FreeTroubles {
+		return false
+	}
+	if err == nil {
+		err = errors.New("trouble of the connection")
+	}
+	b.engine.To.Memory.FailNext(m.ID, fmt.Errorf("for the %dth time in a row: %w", recall.FreeTroubles+1, err))
+	b.poisoned = true
+	return true
+}

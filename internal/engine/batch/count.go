@@ -1,0 +1,193 @@
+package batch
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/store/counters"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/saga"
+)
+
+// Counts adds up what the batches of an endpoint, or the finishes of a leased one, did since that was last written to
+// the database. A batch adds all it has at once, from what it has in hand anyway. Safe for concurrent use.
+type Counts struct {
+	mu    sync.Mutex
+	sagas map[*saga.Definition]*counters.Sums // nil is for handlers that are no saga
+	since time.Time
+}
+
+// NewCounts returns counts of nothing.
+func NewCounts() *Counts {
+	return &Counts{sagas: map[*saga.Definition]*counters.Sums{}, since: time.Now()}
+}
+
+// of finds the numbers of a saga. The caller holds mu.
+func (c *Counts) of(d *saga.Definition) *counters.Sums {
+	s := c.sagas[d]
+	if s == nil {
+		s = &counters.Sums{}
+		c.sagas[d] = s
+	}
+	return s
+}
+
+// Collect returns what was counted since the last time, and how long ago that was, and begins anew.
+func (c *Counts) Collect() (counted []counters.Saga, since time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for d, s := range c.sagas {
+		if *s == (counters.Sums{}) {
+			continue
+		}
+		one := counters.Saga{Sums: *s}
+		if d != nil {
+			one.Saga, one.Store = d.Name(), StoreName(d.Options().Store)
+		}
+		counted = append(counted, one)
+		*s = counters.Sums{}
+	}
+	since, c.since = time.Since(c.since), time.Now()
+	return counted, since
+}
+
+// StoreName is how the counters name a store.
+func StoreName(s saga.Store) string {
+	if s == saga.Optimistic {
+		return "optimistic"
+	}
+	return "pessimistic"
+}
+
+// holderWait is how a batch waited for an instance that another transaction had.
+type holderWait struct {
+	def    *saga.Definition // nil: it did not wait
+	took   time.Duration
+	failed bool // it did not get it
+}
+
+// add adds a batch that has ended to the endpoint's numbers. Of one that was rolled back only the waiting counts: its
+// messages will be counted by the batch that decides about them.
+func (c *Counts) add(b *batch, err error) {
+	if len(b.in.Messages) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := &b.loader.turned; w.def != nil {
+		s := c.of(w.def)
+		s[counters.Turns]++
+		s[counters.Turn] += int64(w.took)
+	}
+	if w := &b.loader.waited; w.def != nil {
+		s := c.of(w.def)
+		s[counters.Waits]++
+		s[counters.Wait] += int64(w.took)
+		if w.failed {
+			s[counters.WaitTimeouts]++
+		}
+	}
+	if err == nil {
+		c.countMessages(&b.in)
+		c.countInstances(b)
+	}
+}
+
+// AddFinished adds what a finish of a leased endpoint has decided.
+func (c *Counts) AddFinished(done *delivery.Effects) {
+	if len(done.In.Messages) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.countMessages(done.In)
+	for _, m := range done.In.Messages { // what ran before the transaction
+		c.of(m.SagaOf())[counters.Batch] += int64(m.Step.Took)
+	}
+}
+
+// countMessages: the caller holds mu.
+func (c *Counts) countMessages(in *delivery.Decoder) {
+	now, share := in.Clock(), int64(time.Since(in.Begun))/int64(len(in.Messages))
+	var last *saga.Definition
+	s := c.of(nil)
+	for _, m := range in.Messages {
+		if d := m.SagaOf(); d != last {
+			s, last = c.of(d), d
+		}
+		s[counters.Taken]++
+		s[counters.Batch] += share
+		switch m.Fate {
+		case delivery.FateDone:
+			s[counters.Steps]++
+			s[counters.Handler] += int64(m.Step.Took)
+			s[counters.Critical] += int64(now.Sub(m.Since()))
+		case delivery.FateAgain:
+			if !m.Conflicted {
+				s[counters.Retries]++
+			}
+		case delivery.FateDead:
+			s[counters.Dead]++
+			if m.Conflicted {
+				s[counters.DeadConflicts]++
+			}
+		case delivery.FateDropped:
+			s[counters.Discarded]++
+		case delivery.FateLeft:
+			countLeft(s, m)
+		}
+		if m.Conflicted {
+			s[counters.Conflicts]++
+		}
+	}
+	for _, a := range in.Retried {
+		if a.Of.Fate != delivery.FateLeft { // what was lost to a conflict has not happened
+			c.of(a.Of.SagaOf())[counters.Retries]++
+		}
+	}
+}
+
+func countLeft(s *counters.Sums, m *delivery.Message) {
+	switch {
+	case m.Instance == nil:
+	case m.Instance.Status == delivery.BusyThere:
+		s[counters.Busy]++
+	case m.Instance.Status == delivery.BusyHere:
+		s[counters.Queued]++
+	}
+}
+
+// countInstances: the caller holds mu.
+func (c *Counts) countInstances(b *batch) {
+	var few [4]*counters.Sums
+	seen := few[:0]
+	for _, i := range b.loader.instances {
+		if i.Write < 0 {
+			continue
+		}
+		s := c.of(i.Def)
+		if !slices.Contains(seen, s) {
+			seen = append(seen, s)
+			s[counters.Batches]++
+		}
+		s[counters.Instances]++
+		w := &b.saver.writes[i.Write]
+		start := w.Op == persistence.Start || w.Op == persistence.StartAndComplete
+		won := i.Won || b.effects.Save != nil // a save that goes with the second trip is sure
+		switch {
+		case !won:
+			s[counters.Lost]++
+			if start {
+				s[counters.LostStarts]++
+			}
+		case w.Op != persistence.Check:
+			s[counters.Writes]++
+			s[counters.StateBytes] += int64(len(w.Instance.State))
+			if start {
+				s[counters.Starts]++
+			}
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package batch
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"time"
+
+	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/base/wake"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/presence"
+	"github.com/edda-go/edda/internal/engine/trouble"
+	"github.com/edda-go/edda/internal/store/limit"
+	"github.com/edda-go/edda/internal/store/settings"
+	"github.com/edda-go/edda/persistence"
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed batch.sql
+var batchStatements string
+
+// Needs is what the engine is given.
+type Needs struct {
+	To       *delivery.Recipient
+	Options  Options
+	Pool     *pg.Pool // of the workers
+	Session  *presence.Session
+	Sagas    *persistence.Store
+	Limit    limit.Known
+	Breaker  *trouble.Breaker
+	Alarm    *wake.Alarm
+	Outage   *pg.Outage
+	Counts   *Counts
+	Strategy Strategy
+	Fence    func(*pgx.Batch) // guards each transaction; nil in an endpoint without partitions
+	Planner  [6]string        // settings of the planner in a session of the users'
+	PollOnly bool             // no process listens, and a pooler may share sessions
+	Settings *settings.Follower
+	Workers  func(settings.Settings) int // how many there are to be, 0 while the endpoint is paused
+	Emit     func(...event.Event)
+	// Finished does what follows the commit of a batch. It reports whether the batch had failures and no success.
+	Finished func(context.Context, *delivery.Effects) (failing bool)
+}
+
+// Options are those of the endpoint.
+type Options struct {
+	BatchMax, BatchBytes, MaxConflicts, MaxCrashes int
+	Poll, Drain                                    time.Duration
+
+	Hang func(*pgx.Conn) // hangs up a connection of Pool that a handler may still use
+}
+
+// Engine is what the workers of one Run share.
+type Engine struct {
+	Needs
+	sql  pg.Statements
+	pump *pump
+}
+
+// New returns an engine that does not run yet.
+func New(n Needs, schema pg.Schema) *Engine {
+	return &Engine{Needs: n, sql: pg.Load(batchStatements, schema), pump: newPump(n.Alarm, n.Options.BatchMax)}
+}
+
+// Wake lets one idle worker take. It reports whether one was idle.
+func (e *Engine) Wake() bool { return e.pump.Wake() }
+
+// WakeAt wakes a worker at a time.
+func (e *Engine) WakeAt(t time.Time) { e.pump.WakeAt(t) }
+
+// Halt keeps batches from beginning that have not begun, until the settings have been read.
+func (e *Engine) Halt() { e.pump.halt(true) }
+
+// Run takes and handles messages until ctx ends, and returns when the batches in hand are over. They may go on until
+// work ends, which cancel ends: when no batch is left, or with run.ErrDrain when they have not ended in time.
+func (e *Engine) Run(ctx, work context.Context, cancel context.CancelCauseFunc) error {
+	workers, drain := run.NewGroup(ctx), run.NewGroup(work)
+	group := &workerGroup{settings: e.Settings, workers: e.Workers, group: workers, pump: e.pump,
+		work: func(taking context.Context) error { return e.work(taking, work) }}
+	workers.Go(group.run)
+	drain.Go(func(context.Context) error { run.Drain(ctx, work, e.Options.Drain, cancel); return nil })
+	err := workers.Wait()
+	cancel(nil)
+	return errors.Join(err, drain.Wait())
+}

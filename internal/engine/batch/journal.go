@@ -1,0 +1,195 @@
+package batch
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/presence"
+	"github.com/edda-go/edda/internal/engine/trouble"
+	"github.com/edda-go/edda/internal/store/queue"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// journalTimeout bounds the entry of a batch, which waits for other processes that charge the same deaths.
+const journalTimeout = 5 * time.Second
+
+// suspect is a message with which processes died.
+type suspect struct {
+	queue.Position
+	trouble.Deaths
+}
+
+// enter says that this process has the batch in hand. Most messages never were in other hands, which their rows
+// show; for the rest it looks for batches of processes that died, and returns the suspects.
+//
+// The entry must be committed before anything runs. A batch must not wait for a second connection to do that while it
+// keeps its own: behind a pooler the batches of all processes may have all sessions, and would wait for one more for
+// ever. So the transaction that took the messages ends with the entry, and a new one takes them again. Both go to the
+// server together, so that other workers seldom come between; what they have taken then is theirs.
+func (j *journal) enter(ctx context.Context, alone bool) (found []suspect, err error) {
+	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
+	defer cancel()
+	returning := slices.DeleteFunc(slices.Clone(j.in.Messages),
+		func(m *delivery.Message) bool { return !m.Crash.Touched })
+	oldDue, oldID := journalKeys(returning)
+	charged, err := j.deadBatches(ctx, oldID)
+	if err != nil {
+		return nil, err
+	}
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(j.engine.Session.SQL.Get("lazily"))
+	if len(charged) > 0 {
+		pipeline.Queue(j.engine.Session.SQL.Get("charge_batches"), presence.UUIDs(charged))
+	}
+	if len(returning) > 0 {
+		pipeline.Queue(j.engine.Session.SQL.Get("suspects"), j.engine.To.Queue.ID, oldDue,
+			oldID).Query(readSuspects(&found))
+	}
+	due, id := journalKeys(j.in.Messages)
+	j.entered = j.engine.To.NewID()
+	pipeline.Queue(j.engine.Session.SQL.Get("enter_batch"), j.entered, j.engine.To.Queue.ID, j.engine.Session.ID, alone,
+		due,
+		id)
+	pipeline.Queue("commit")
+	return found, j.takeAgain(ctx, pipeline)
+}
+
+// takeAgain sends the pipeline, and behind it a take of the same messages. The batch keeps those of them that it gets.
+func (j *journal) takeAgain(ctx context.Context, pipeline *pgx.Batch) error {
+	before := j.in.Messages
+	entered := make(map[queue.Position]bool, len(before))
+	for _, m := range before {
+		entered[m.Position()] = true
+	}
+	first := before[0].Position()
+	cut := j.in.Cut
+	j.in.Messages, j.in.Cut = nil, false
+	j.taker.queueTake(pipeline, order{limit: len(before), after: first.Before()})
+	if err := j.taker.sendTake(ctx, pipeline); err != nil {
+		j.in.Messages = before
+		return pgerr.Explain(err)
+	}
+	j.in.Messages = slices.DeleteFunc(j.in.Messages,
+		func(m *delivery.Message) bool { return !entered[m.Position()] })
+	j.in.Cut = j.in.Cut || cut
+	j.taker.outrun = len(j.in.Messages) == 0
+	return nil
+}
+
+// oldBatch is a batch of another process that had some of our messages in hand, and the server process that ran it.
+type oldBatch struct {
+	ID, Session saga.ID
+	Backend     int
+}
+
+// deadBatches are the batches with some of these messages whose processes died. Rarely, the process of a batch that is
+// found is alive: it lost its connection, and could not say that its batch was over.
+func (j *journal) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.ID, err error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	rows, err := j.in.Conn.Query(ctx, j.engine.Session.SQL.Get("old_batches"), j.engine.To.Queue.ID,
+		j.engine.Session.ID, ids)
+	if err != nil {
+		return nil, err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[oldBatch])
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	dead, err := j.whoDied(ctx, found)
+	for _, old := range found {
+		if dead[old.Session] {
+			died = append(died, old.ID)
+		}
+	}
+	return died, err
+}
+
+// whoDied asks again when a session seems to be alive whose messages came back: the connections of a dead process end
+// one after another.
+func (j *journal) whoDied(ctx context.Context, found []oldBatch) (dead map[saga.ID]bool, err error) {
+	owners := make([]presence.Owner, len(found))
+	for n, old := range found {
+		owners[n] = presence.Owner{Session: old.Session, Backend: old.Backend}
+	}
+	for n := range askAgain {
+		if n > 0 && run.Sleep(ctx, askGap) != nil {
+			break
+		}
+		dead, err = j.engine.Session.Dead(ctx, j.in.Conn, owners)
+		if err != nil || !slices.ContainsFunc(found, func(old oldBatch) bool { return !dead[old.Session] }) {
+			break
+		}
+	}
+	return dead, err
+}
+
+func readSuspects(found *[]suspect) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		f := suspect{}
+		_, err := pgx.ForEachRow(rows, []any{&f.Due, &f.ID, &f.Counted, &f.Alone}, func() error {
+			f.Due = f.Due.UTC()
+			*found = append(*found, f)
+			return nil
+		})
+		return err
+	}
+}
+
+// queueLeave says in the batch's own transaction that it is over, and clears a suspect.
+func (j *journal) queueLeave(pipeline *pgx.Batch) {
+	if j.entered.IsZero() {
+		return
+	}
+	pipeline.Queue(j.engine.Session.SQL.Get("leave_batch"), j.entered)
+	if m := j.in.Messages[0]; m.Crash.Suspected {
+		pipeline.Queue(j.engine.Session.SQL.Get("strike_out"), j.engine.To.Queue.ID, m.Due, m.ID)
+	}
+}
+
+// leave says that a batch which was rolled back is over. When it cannot, the next renewal of the session does,
+// and others see that this process lives. No transaction is open, so it may wait for a session of a pooler.
+func (j *journal) leave(ctx context.Context) {
+	if j.entered.IsZero() {
+		return
+	}
+	if j.in.Conn.IsClosed() {
+		j.leaveLater()
+		return
+	}
+	left := j.entered
+	j.entered = saga.ID{}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	pipeline := &pgx.Batch{} // without a BEGIN it is one transaction
+	queue.Open(pipeline, nil)
+	pipeline.Queue(j.engine.Session.SQL.Get("lazily"))
+	pipeline.Queue(j.engine.Session.SQL.Get("leave_batch"), left)
+	if err := j.in.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		j.engine.To.Log.Debug("edda: the in-flight journal was not cleared", "endpoint", j.engine.To.Name, "error", err)
+		j.engine.Session.LeaveLater(left)
+	}
+}
+
+// leaveLater is leave without the connection.
+func (j *journal) leaveLater() {
+	if !j.entered.IsZero() {
+		j.engine.Session.LeaveLater(j.entered)
+		j.entered = saga.ID{}
+	}
+}
+
+// journalKeys is for connections that do not know our own arrays.
+func journalKeys(messages []*delivery.Message) (due []time.Time, id [][16]byte) {
+	due, id = make([]time.Time, len(messages)), make([][16]byte, len(messages))
+	for i, m := range messages {
+		due[i], id[i] = m.Due, m.ID
+	}
+	return due, id
+}

@@ -1,0 +1,318 @@
+package batch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/engine/recall"
+	"github.com/edda-go/edda/internal/engine/trouble"
+	"github.com/edda-go/edda/internal/store/queue"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// loader finds the instances that the messages of a batch are for. Its memory serves the next batch.
+type loader struct {
+	engine    *Engine
+	in        *delivery.Decoder
+	instances []*delivery.Instance
+	holds     recall.Holding
+
+	find  map[recall.Handle]*delivery.Instance
+	asked []*delivery.Instance
+	refs  []persistence.Ref
+	byID  bool // a message names its instance by id
+
+	turned holderWait // for a worker of this process
+	waited holderWait // for another process
+}
+
+func (l *loader) reset() {
+	clear(l.asked)
+	clear(l.instances)
+	clear(l.find)
+	*l = loader{
+		engine: l.engine, in: l.in, instances: l.instances[:0], holds: l.holds[:0], find: l.find, asked: l.asked[:0],
+		refs: l.refs[:0],
+	}
+}
+
+// load finds the instances of the batch, one load for each however many messages it has. Those in the hands
+// of another worker of this process are not even asked for.
+func (l *loader) load(ctx context.Context) error {
+	for _, m := range l.in.Messages {
+		if m.Fate != delivery.FateLeft || m.Call == nil && (m.Consumer == nil || !m.Undecided()) {
+			continue
+		}
+		h := recall.Handle{ID: m.Delivery.Info.Instance}
+		if m.Call != nil {
+			h.ID = m.Call.Instance()
+		}
+		if h.ID.IsZero() {
+			h = recall.Handle{Saga: m.Consumer.Definition.Name(), Key: m.Call.Key()}
+		} else {
+			l.byID = true
+		}
+		i := l.find[h]
+		if i == nil {
+			i = &delivery.Instance{Def: m.Consumer.Definition, Asked: h, First: m, Write: -1}
+			l.find[h] = i
+			if l.engine.To.Memory.Hold(&l.holds, h) {
+				l.asked = append(l.asked, i)
+			} else {
+				i.Status = delivery.BusyHere
+			}
+		}
+		i.Lock = i.Lock || locks(m)
+		m.Instance = i
+	}
+	if len(l.asked) == 0 {
+		l.awaitWorker(ctx)
+	}
+	if err := l.ask(ctx, l.asked); err != nil {
+		return err
+	}
+	if err := l.waitForHolder(ctx); err != nil {
+		return err
+	}
+	for _, m := range l.in.Messages {
+		if i := m.Instance; i != nil && (m.Call == nil || m.Consumer.Definition != i.Def) {
+			l.assign(m, i)
+		}
+	}
+	return nil
+}
+
+const standardLockAfter = 2
+
+// lockAfter is after how many lost saves an instance is loaded with its lock; negative is never.
+func lockAfter(d *saga.Definition) int { return cmp.Or(d.Options().LockAfter, standardLockAfter) }
+
+// locks reports whether the instance of a message is loaded with its lock: when its saga says so, or when one of the
+// sagas does that the message may be for.
+func locks(m *delivery.Message) bool {
+	pessimistic := func(c *handlers.Consumer) bool { return c.Definition.Options().Store == saga.Pessimistic }
+	return pessimistic(m.Consumer) || m.Undecided() && slices.ContainsFunc(m.Consumer.Others, pessimistic)
+}
+
+// assign gives a message to the saga that has the instance which it names. An instance of a saga that does not handle
+// the message is none of its own.
+func (l *loader) assign(m *delivery.Message, i *delivery.Instance) {
+	if i.Status == delivery.BusyHere || i.Status == delivery.BusyThere || i.Status == delivery.Unknown {
+		return // the owner was not looked up
+	}
+	c := m.Consumer.Of(i.Def)
+	if c == nil || i.Status == delivery.Absent {
+		c = m.Consumer
+		m.Instance = &delivery.Instance{Def: c.Definition, Asked: i.Asked, Status: delivery.Absent, Write: -1}
+	}
+	if m.Consumer = c; m.Call == nil || m.Call.Definition() != c.Definition {
+		l.in.PrepareCall(m)
+	}
+}
+
+// ask loads instances and sorts out what came back.
+func (l *loader) ask(ctx context.Context, asked []*delivery.Instance) error {
+	if len(asked) == 0 {
+		return nil
+	}
+	for _, i := range asked {
+		lock := i.Lock || l.engine.To.Memory.MustLock(i.Asked, lockAfter(i.Def))
+		l.refs = append(l.refs, persistence.Ref{Saga: i.Asked.Saga, Key: i.Asked.Key, ID: i.Asked.ID, Lock: lock})
+	}
+	ctx, cancel := context.WithTimeout(ctx, trouble.AnswerTimeout)
+	defer cancel()
+	found, err := l.engine.Sagas.Load(ctx, l.in.Conn, l.refs)
+	if err != nil {
+		return err
+	}
+	for n, i := range asked {
+		l.classify(i, found[n])
+	}
+	return nil
+}
+
+// classify turns what was found into an instance of the batch. A key and an id that name the same instance
+// become one before the first step.
+func (l *loader) classify(i *delivery.Instance, f persistence.Found) {
+	switch f.Status {
+	case persistence.Absent:
+		i.Status = delivery.Absent
+	case persistence.Busy:
+		i.Status, i.ID = delivery.BusyThere, f.Instance.ID
+	case persistence.Loaded:
+		def := l.engine.To.Handlers.Sagas[f.Instance.Saga]
+		if def == nil { // an id of another endpoint's saga: not ours to answer for
+			i.Status = delivery.Absent
+			return
+		}
+		i.Def = def
+		l.unify(i, f)
+	}
+}
+
+// unify gives an instance both of its names. In a batch where every message names its instance by key there
+// is nothing to find under the other one.
+func (l *loader) unify(i *delivery.Instance, f persistence.Found) {
+	if !l.byID {
+		l.open(i, f)
+		return
+	}
+	byKey, byID := recall.Handle{Saga: f.Instance.Saga, Key: f.Instance.Key}, recall.Handle{ID: f.Instance.ID}
+	for _, h := range [2]recall.Handle{byKey, byID} {
+		other := l.find[h]
+		switch {
+		case other == nil:
+			l.find[h] = i
+		case other != i && other.Session != nil: // its twin was settled first
+			l.replace(i, other)
+			return
+		}
+		if !l.engine.To.Memory.Hold(&l.holds, h) {
+			i.Status = delivery.BusyHere
+			return
+		}
+	}
+	l.open(i, f)
+}
+
+// replace makes the messages of i those of its twin.
+func (l *loader) replace(i, twin *delivery.Instance) {
+	for _, m := range l.in.Messages {
+		if m.Instance == i {
+			m.Instance = twin
+		}
+	}
+	l.find[i.Asked] = twin
+}
+
+func (l *loader) open(i *delivery.Instance, f persistence.Found) {
+	i.ID, i.Version, i.Row, i.Before = f.Instance.ID, f.Instance.Version, f.Row, f.Instance.State
+	i.Status = delivery.Ours
+	l.instances = append(l.instances, i)
+	if f.Faulty != nil {
+		i.Status, i.Fault = delivery.Faulty, saga.Permanent(f.Faulty)
+		return
+	}
+	l.in.Enter(i.First, time.Now()) // its saga's Upcast, or its state, may end the goroutine, or not return
+	session, err := i.Def.Open(f.Instance)
+	l.in.Hand.Return()
+	switch {
+	case isNewerState(err):
+		i.Status, i.Fault = delivery.Newer, err
+	case err != nil:
+		i.Status, i.Fault = delivery.Faulty, err
+	default:
+		i.Session = session
+	}
+}
+
+// begin makes the instance that a message may start. It is stored only if a step succeeds.
+func (l *loader) begin(i *delivery.Instance, m *delivery.Message) bool {
+	id := l.engine.To.NewID()
+	session, err := i.Def.Open(saga.Instance{ID: id, New: true, Saga: i.Def.Name(), Key: m.Call.Key()})
+	if err != nil {
+		l.in.Fail(m, err)
+		return false
+	}
+	i.ID, i.Session, i.Status = id, session, delivery.Ours
+	l.instances = append(l.instances, i)
+	return true
+}
+
+const mostHolderWait = 50 * time.Millisecond
+
+// awaitWorker: when the whole batch is for instances that another worker of this process has, its messages are ready to
+// step as soon as that one has committed. So one worker waits with them in hand, and on a hot instance the two take
+// turns: one takes and decodes while the other steps and commits. It holds no instance meanwhile.
+func (l *loader) awaitWorker(ctx context.Context) {
+	var first *delivery.Instance
+	for _, m := range l.in.Messages {
+		switch {
+		case m.Fate != delivery.FateLeft || m.Instance == nil:
+			return
+		case first == nil:
+			first = m.Instance
+		}
+	}
+	done, ok := l.engine.To.Memory.WaitFor(first.Asked)
+	if !ok {
+		return
+	}
+	defer done()
+	begun := time.Now()
+	ready := l.engine.pump.untilEnded(ctx, mostHolderWait,
+		func() (ready bool, again time.Duration) {
+			ready = l.engine.To.Memory.Hold(&l.holds, first.Asked)
+			return ready, l.engine.To.Memory.WaitOf(first.Asked)
+		})
+	l.turned = holderWait{def: first.Def, took: time.Since(begun), failed: !ready}
+	if !ready {
+		return
+	}
+	for _, m := range l.in.Messages {
+		if i := m.Instance; i.Status == delivery.BusyHere && l.engine.To.Memory.Hold(&l.holds, i.Asked) {
+			i.Status = delivery.Unknown
+			l.asked = append(l.asked, i)
+		}
+	}
+}
+
+// waitForHolder: when the whole batch is for instances that other processes hold, one worker of this process waits
+// for one of them, instead of all of them taking and letting go for as long as that lasts. It holds no instance, so it
+// cannot be part of a deadlock.
+func (l *loader) waitForHolder(ctx context.Context) error {
+	var first *delivery.Instance
+	for _, m := range l.in.Messages {
+		switch {
+		case m.Fate != delivery.FateLeft || m.Instance == nil:
+			return nil
+		case m.Instance.Status != delivery.BusyHere && m.Instance.Status != delivery.BusyThere:
+			return nil
+		case first == nil && m.Instance.Status == delivery.BusyThere:
+			first = m.Instance
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	done, ok := l.engine.To.Memory.WaitFor(recall.Handle{ID: first.ID})
+	if !ok {
+		return nil
+	}
+	defer done()
+	wait := max(mostHolderWait, first.Def.Options().LockWait)
+	if _, err := l.in.Conn.Exec(ctx, queue.LockTimeout(), fmt.Sprint(wait.Milliseconds())); err != nil {
+		return fmt.Errorf("wait for a saga instance: %w", err)
+	}
+	begun := time.Now()
+	err := l.engine.Sagas.Wait(ctx, l.in.Conn, first.ID)
+	l.waited = holderWait{def: first.Def, took: time.Since(begun), failed: err != nil}
+	switch {
+	case pgerr.ClassOf(err) == pgerr.Busy:
+		return nil // the timeout has failed the transaction, but no message has its instance: nothing is written
+	case err != nil:
+		return err
+	}
+	return l.askAgain(ctx, first)
+}
+
+// askAgain loads the one instance that was waited for, now with its lock held by us.
+func (l *loader) askAgain(ctx context.Context, i *delivery.Instance) error {
+	ref := persistence.Ref{Saga: i.Asked.Saga, Key: i.Asked.Key, ID: i.Asked.ID, Lock: true}
+	found, err := l.engine.Sagas.Load(ctx, l.in.Conn, []persistence.Ref{ref})
+	if err != nil {
+		return err
+	}
+	l.classify(i, found[0])
+	return nil
+}
+
+var _ persistence.Sender = (*pgx.Conn)(nil)

@@ -1,0 +1,229 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/engine/aftercommit"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/engine/historian"
+	"github.com/edda-go/edda/internal/engine/recall"
+	"github.com/edda-go/edda/internal/engine/trouble"
+	"github.com/edda-go/edda/internal/store/queue"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// batch is one transaction of a worker: it takes messages, and ends them with everything that follows from them. It
+// belongs to the worker's goroutine, which uses its memory again for the next one. Each part has one job, and the parts
+// share the decoder, which has the messages and the connection.
+type batch struct {
+	engine  *Engine
+	in      delivery.Decoder
+	taker   taker
+	journal journal
+	loader  loader
+	stepper stepper
+	shared  sharedTx
+	saver   saver
+	effects delivery.Effects
+	history *historian.Historian
+	blame   blame
+	failing bool // it committed failures and no success
+}
+
+// newBatch makes a worker's batch, whose parts know each other.
+func newBatch(e *Engine) *batch {
+	b := &batch{}
+	in := &b.in
+	b.engine, b.taker.engine, b.journal.engine, b.loader.engine = e, e, e, e
+	b.stepper.engine, b.saver.engine, b.blame.engine = e, e, e
+	in.To, in.Reclaim, b.history = e.To, b.shared.takeBackSettings, historian.New(e.To)
+	b.taker.in, b.journal.in, b.loader.in, b.stepper.in = in, in, in, in
+	b.saver.in, b.effects.In, b.blame.in = in, in, in
+	b.journal.taker = &b.taker
+	b.stepper.loader, b.stepper.shared, b.stepper.blame = &b.loader, &b.shared, &b.blame
+	b.saver.loader, b.saver.shared, b.saver.effects = &b.loader, &b.shared, &b.effects
+	b.saver.history = b.history
+	b.blame.shared = &b.shared
+	b.loader.find = map[recall.Handle]*delivery.Instance{}
+	return b
+}
+
+// begin makes the batch ready for a transaction on conn. Nothing of the one before may be used any more.
+func (b *batch) begin(conn *pgx.Conn, slow bool) {
+	b.in.Reset(conn)
+	b.taker.reset()
+	b.journal.reset()
+	b.loader.reset()
+	b.stepper.reset(slow)
+	b.shared = sharedTx{engine: b.engine, conn: conn}
+	b.saver.reset()
+	b.effects = delivery.Effects{In: &b.in, Keep: b.history.Queue}
+	b.blame.reset()
+	b.failing = false
+}
+
+// process is one batch, from the take to what follows the commit. Every message it took has, when it
+// returns without an error, met its fate in one committed transaction; after an error the transaction is gone
+// and every message is where it was.
+func (b *batch) process(ctx context.Context, o order) (report, error) {
+	defer b.engine.To.Memory.Release(&b.loader.holds)
+	err := b.run(ctx, o)
+	switch {
+	case errors.Is(err, delivery.ErrRehearsed):
+		b.abandon(ctx)
+		b.blame.trouble, b.blame.poisoned = true, true
+	case err != nil:
+		b.abandon(ctx)
+		b.blame.assign(err)
+		err = b.refuseLent(ctx, err)
+		if len(b.in.Messages) > 0 {
+			b.engine.Emit(event.BatchFailed{Endpoint: b.engine.To.Name, Taken: len(b.in.Messages), Err: err})
+		}
+	}
+	b.engine.Counts.add(b, err)
+	return b.report(err), err
+}
+
+// around is process, with the hook of the user's around it.
+// away says that the hook may still read what the batch has in memory.
+func (b *batch) around(ctx context.Context, o order) (r report, away bool, err error) {
+	hook := b.engine.To.Hooks.Around
+	if hook == nil {
+		r, err = b.process(ctx, o)
+		return r, false, err
+	}
+	t := &event.Transaction{Endpoint: b.engine.To.Name, Work: event.Batch}
+	away = hook.Do(ctx, t, func(ctx context.Context) {
+		r, err = b.process(ctx, o)
+		t.Taken, t.Err = len(b.in.Messages), err
+		t.Messages = func() []event.Settled { return aftercommit.Settled(&b.in, err) }
+	})
+	return r, away, err
+}
+
+// exited is the end of a batch in which a function of the user ended the goroutine. The message in hand has failed, and
+// is judged when it is taken again.
+func (b *batch) exited(ctx context.Context) report {
+	b.abandon(ctx)
+	return b.lost(handlers.ErrExited)
+}
+
+// left is the end of a batch in which a function of the user does not return. The goroutine that called it may still
+// use the connection, so only the socket is closed, and Postgres ends the transaction.
+func (b *batch) left() report {
+	b.journal.leaveLater()
+	b.engine.To.Memory.Release(&b.loader.holds)
+	if b.stepper.begun {
+		return b.lost(handlers.ErrLeft)
+	}
+	return b.lost(saga.Permanent(fmt.Errorf("decoding it, or the state of its instance: %w", run.ErrLeft)))
+}
+
+// lost notes that a batch was lost to err of the message in hand.
+func (b *batch) lost(err error) report {
+	b.blame.trouble = true
+	if b.in.InHand != nil {
+		b.engine.To.Memory.FailNext(b.in.InHand.ID, err)
+	}
+	b.engine.Emit(event.BatchFailed{Endpoint: b.engine.To.Name, Taken: len(b.in.Messages), Err: err})
+	b.engine.Counts.add(b, err)
+	return b.report(err)
+}
+
+func (b *batch) run(ctx context.Context, o order) error {
+	err := b.taker.take(ctx, o)
+	if err == nil && len(b.in.Messages) > 0 {
+		err = b.journal.quarantine(ctx, o)
+	}
+	if err != nil {
+		return err
+	}
+	if len(b.in.Messages) == 0 {
+		b.abandon(ctx)
+		return nil
+	}
+	b.history.Begin(&b.effects)
+	b.in.Decode(ctx)
+	if err := b.engine.Strategy.decide(ctx, b); err != nil {
+		return err
+	}
+	return b.commit(ctx)
+}
+
+// Strategy is what an endpoint does with the decoded messages of a batch. It is chosen when the endpoint is built.
+type Strategy interface {
+	decide(ctx context.Context, b *batch) error                     // the fate of each message
+	queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) error // what only this strategy writes
+	// handlers run, so that a message may kill its process
+	handles() bool
+}
+
+// Handling has each message handled.
+type Handling struct{}
+
+func (Handling) decide(ctx context.Context, b *batch) error {
+	if err := b.checkRuns(ctx); err != nil {
+		return err
+	}
+	if err := b.loader.load(ctx); err != nil {
+		return err
+	}
+	return b.stepper.step(ctx)
+}
+
+func (b *batch) checkRuns(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, trouble.AnswerTimeout)
+	defer cancel()
+	return b.effects.CheckRuns(ctx)
+}
+
+func (Handling) queue(*batch, *pgx.Batch, *queue.Routes) error { return nil }
+func (Handling) handles() bool                                 { return true }
+
+// commit writes what was decided, and ends the transaction.
+func (b *batch) commit(ctx context.Context) error {
+	if b.nothingToWrite() {
+		b.abandon(ctx)
+		return nil
+	}
+	// From here on a shutdown does not interrupt: the outcome of a COMMIT that was cancelled is unknown.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), trouble.CommitTimeout)
+	defer cancel()
+	if err := b.shared.takeBackNow(ctx, b.shared.takeBack); err != nil {
+		return err
+	}
+	if err := b.saver.saveInstances(ctx); err != nil {
+		return err
+	}
+	if err := b.write(ctx); err != nil {
+		return err
+	}
+	b.failing = b.engine.Finished(ctx, &b.effects)
+	return nil
+}
+
+func (b *batch) nothingToWrite() bool {
+	for _, m := range b.in.Messages {
+		if m.Fate != delivery.FateLeft {
+			return false
+		}
+	}
+	return true
+}
+
+// abandon ends the transaction without effect.
+func (b *batch) abandon(ctx context.Context) {
+	defer b.journal.leave(ctx)
+	trouble.Rollback(ctx, b.in.Conn, b.engine.To.Log, b.engine.To.Name)
+}
+
+func (b *batch) report(err error) report {
+	return report{Report: ReportOf(&b.effects, err), late: b.in.Late || b.in.Cut, failed: b.blame.trouble,
+		failing: b.failing, permit: b.taker.permit, outrun: b.taker.outrun}
+}

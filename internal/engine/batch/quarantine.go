@@ -1,0 +1,136 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/store/queue"
+	"github.com/edda-go/edda/saga"
+)
+
+// Quarantine. A message whose handler kills the process comes back with its batch, and kills the next one. Nothing is
+// written about messages in hand as long as all goes well. After a death the batches of the queues that the dead
+// process ran are in quarantine for ten minutes: before a batch in quarantine runs anything, its messages are entered
+// into a ledger, which is committed, and the batch's transaction strikes them out. What stands there although we have
+// the message in hand was in a batch whose process died. That is one of many, so it is a suspect, and no more: it is
+// handled alone, with nothing else in hand in the whole process, and only what dies so is guilty. The others go on in
+// full batches.
+const (
+	quarantineFirst = 8   // messages of a batch in quarantine: few suspects when its steps are slow
+	quarantineMost  = 250 // and when they are fast
+	askAgain        = 3   // times, whether a session is dead whose messages came back: its connections end one by one
+	askGap          = 10 * time.Millisecond
+)
+
+// small changes an order: a suspect that an earlier batch found is taken alone, and batches in quarantine are small at
+// first.
+func (w *worker) small(o order) order {
+	switch {
+	case !w.engine.Session.InQuarantine(w.engine.To.Queue.ID):
+		w.suspects, w.portion = nil, quarantineFirst
+	case len(w.suspects) > 0:
+		o = order{limit: 1, after: w.suspects[0].Before(), alone: true}
+		w.suspects = w.suspects[1:]
+	default:
+		o.limit = min(o.limit, w.portion)
+	}
+	return o
+}
+
+// pacing lets batches in quarantine grow as long as they end in time.
+func (w *worker) pacing(o order, r report) {
+	switch {
+	case o.alone:
+	case r.late:
+		w.portion = max(1, min(w.portion, r.Handled))
+	case r.Taken >= o.limit:
+		w.portion = min(2*w.portion, quarantineMost)
+	}
+}
+
+// journal enters batches of queues in quarantine into the in-flight journal.
+type journal struct {
+	engine   *Engine
+	in       *delivery.Decoder
+	taker    *taker
+	entered  saga.ID          // the row of the batch
+	suspects []queue.Position // that were taken out of it
+}
+
+func (j *journal) reset() { j.entered, j.suspects = saga.ID{}, nil }
+
+// quarantine enters the batch into the journal if its queue is in quarantine, and sorts out the suspects. A batch that
+// cannot be entered is not run.
+func (j *journal) quarantine(ctx context.Context, o order) error {
+	if !j.engine.Strategy.handles() {
+		return nil // no handler runs in it
+	}
+	if j.taker.touched {
+		j.engine.Session.LookAround(ctx)
+	}
+	if !j.engine.Session.InQuarantine(j.engine.To.Queue.ID) {
+		return nil
+	}
+	if len(j.in.Messages) > quarantineMost { // the death became known after the take
+		j.in.Messages, j.in.Cut = j.in.Messages[:quarantineMost], true
+	}
+	found, err := j.enter(ctx, o.alone)
+	if err != nil {
+		return fmt.Errorf("in-flight journal: %w", err)
+	}
+	switch {
+	case len(j.in.Messages) == 0, len(found) == 0:
+	case o.alone:
+		j.face(found[0])
+	default:
+		j.setAside(found)
+	}
+	return nil
+}
+
+// setAside takes the suspects out of a batch of many: they are left, and the worker comes back for each. The batch
+// stands in the journal with them, which adds nothing to what counts against them.
+func (j *journal) setAside(found []suspect) {
+	if j.engine.Fence != nil {
+		j.stopBefore(found)
+		return
+	}
+	for _, f := range found {
+		j.suspects = append(j.suspects, f.Position)
+	}
+	j.in.Messages = slices.DeleteFunc(j.in.Messages, func(m *delivery.Message) bool {
+		return slices.Contains(j.suspects, m.Position())
+	})
+}
+
+// stopBefore is setAside in a partition, whose messages are handled in their order: the batch ends before the first
+// suspect, and when that is the first message, the worker comes back for it.
+func (j *journal) stopBefore(found []suspect) {
+	first := slices.IndexFunc(j.in.Messages, func(m *delivery.Message) bool {
+		return slices.ContainsFunc(found, func(f suspect) bool { return f.ID == m.ID && f.Due.Equal(m.Due) })
+	})
+	switch {
+	case first == 0:
+		j.suspects = append(j.suspects, j.in.Messages[0].Position())
+		j.in.Messages = j.in.Messages[:0]
+	case first > 0:
+		j.in.Messages, j.in.Cut = j.in.Messages[:first], true
+	}
+}
+
+// face is for a suspect that is alone. One that is guilty does not run.
+func (j *journal) face(f suspect) {
+	m := j.in.Messages[0]
+	m.Crash.Suspected = true
+	if f.Guilty(j.engine.Options.MaxCrashes) {
+		m.Crash.Guilty = fmt.Errorf("%w: %d processes, %d of them with nothing else in hand", delivery.ErrProcessDied,
+			1+f.Counted,
+			f.Alone)
+	}
+}
+
+// fewestCrashes make a message a dead letter: the first death, one in company, and one with nothing else in hand.
+const FewestCrashes = 3

@@ -1,0 +1,148 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/historian"
+	"github.com/edda-go/edda/internal/engine/recall"
+	"github.com/edda-go/edda/persistence"
+	"github.com/jackc/pgx/v5"
+)
+
+// saver saves the instances of a batch.
+type saver struct {
+	engine  *Engine
+	in      *delivery.Decoder
+	loader  *loader
+	shared  *sharedTx
+	effects *delivery.Effects
+	history *historian.Historian
+	writes  []persistence.Write // its memory serves the next batch
+}
+
+func (s *saver) reset() {
+	clear(s.writes)
+	s.writes = s.writes[:0]
+}
+
+// saveInstances saves the instances and finds out which of them won, before anything is written that depends on it. It
+// is the first of the two trips of a write: an instance that another process changed takes its messages out of the
+// batch here, where that is still possible. When every instance was locked at load no other transaction can have
+// changed one; the save then goes with the second trip.
+//
+// Only the first two statements may wait, for starts of the same key and for ids that callers gave, each in
+// one order for all. From the first update on nothing waits: that is why two batches cannot deadlock.
+func (s *saver) saveInstances(ctx context.Context) error {
+	save := s.engine.Sagas.NewSave(s.collectWrites())
+	ids, senders := s.effects.GivenIDs()
+	if len(ids) == 0 && save.Sure() {
+		s.effects.Save = save
+		return nil
+	}
+	claim := s.engine.To.Sent.NewClaim(ids)
+	pipeline := &pgx.Batch{}
+	s.shared.ownPlanner(pipeline)
+	s.effects.QueueRunLocks(pipeline)
+	save.QueueStarts(pipeline)
+	claim.Queue(pipeline)
+	save.QueueChanges(pipeline)
+	if err := save.Err(); err != nil {
+		return err
+	}
+	if err := s.in.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return fmt.Errorf("save: %w", pgerr.Explain(err))
+	}
+	s.sortOutConflicts(save)
+	return s.effects.SortOutIDs(ids, senders, claim)
+}
+
+// collectWrites lists what is to be saved. An instance that did not change is checked all the same: its
+// messages were decided on what it was.
+func (s *saver) collectWrites() []persistence.Write {
+	s.history.NoteInstances(changeOf)
+	writes := s.writes[:0]
+	for _, i := range s.loader.instances {
+		if !i.Stepped {
+			continue
+		}
+		in, err := i.Session.Instance()
+		if err != nil {
+			continue // a start that failed: there is nothing that anybody could have changed
+		}
+		i.Write = len(writes)
+		if !in.Originator.Run.IsZero() && i.Ended {
+			s.effects.Ending = append(s.effects.Ending, i)
+		}
+		writes = append(writes, persistence.Write{Op: opOf(i), Instance: in, Row: i.Row, Page: s.history.PageID(i)})
+	}
+	s.writes = writes
+	return writes
+}
+
+func opOf(i *delivery.Instance) persistence.Op {
+	fresh := i.Version == 0
+	switch {
+	case fresh && i.Session.Completed():
+		return persistence.StartAndComplete
+	case fresh:
+		return persistence.Start
+	case i.Session.Completed():
+		return persistence.Complete
+	case i.Session.Changed():
+		return persistence.Update
+	}
+	return persistence.Check
+}
+
+// changeOf is what the write of an instance does to it, for the history.
+func changeOf(i *delivery.Instance) history.ChangeKind {
+	switch op := opOf(i); {
+	case op == persistence.StartAndComplete, op == persistence.Start && i.Ended:
+		return history.BeganAndEnded
+	case op == persistence.Start:
+		return history.Began
+	case op == persistence.Complete && !i.Ended:
+		return history.Unchanged // it ended before, and is forgotten now
+	case op == persistence.Complete, op == persistence.Update && i.Ended:
+		return history.Ended
+	case op == persistence.Update:
+		return history.Changed
+	}
+	return history.Unchanged
+}
+
+// sortOutConflicts leaves the messages of instances that lost. One that has lost twice is written back with its
+// losses, so that they count for all processes; one that has lost too often enters the policy like any failure.
+func (s *saver) sortOutConflicts(save *persistence.Save) {
+	for _, i := range s.loader.instances {
+		if i.Write < 0 {
+			continue
+		}
+		if i.Won = save.Won(i.Write); !i.Won {
+			s.engine.To.Memory.LoseInstance(lockAfter(i.Def) < 0, i.Asked, recall.Handle{ID: i.ID})
+		}
+	}
+	for _, m := range s.in.Messages {
+		if m.Fate == delivery.FateLeft || m.Instance == nil || m.Instance.Write < 0 || m.Instance.Won {
+			continue
+		}
+		m.Conflicted = true
+		m.Attempt, m.FirstFailed = m.Taken.Attempt, m.Taken.FirstFailed // what it decided on was not so
+		m.Leave()
+		losses := s.engine.To.Memory.LoseMessage(m.ID)
+		if losses < recall.WriteAfter {
+			continue
+		}
+		m.Conflict = min(m.Conflict+losses, math.MaxInt32)
+		if m.Conflict <= s.engine.Options.MaxConflicts {
+			m.PutBack(0, delivery.ErrConflict)
+		} else {
+			s.in.Lose(m)
+		}
+	}
+}

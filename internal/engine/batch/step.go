@@ -1,0 +1,188 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/step"
+	"github.com/edda-go/edda/saga"
+)
+
+// stepper hands the messages of a batch to their handlers.
+type stepper struct {
+	engine *Engine
+	in     *delivery.Decoder
+	loader *loader
+	shared *sharedTx
+	blame  *blame
+
+	begun    bool            // all is decoded
+	slow     bool            // one message at a time: none is tried twice in this batch
+	ctx      context.Context // of the steps that run now, see stepContext
+	end      context.CancelFunc
+	since    time.Time
+	lentBody []byte // a copy of the body in hand, for a raw handler
+}
+
+func (s *stepper) reset(slow bool) { s.slow, s.begun = slow, false }
+
+// step handles each message in order, in memory. A message that failed and is to be tried at once comes again
+// at the end, if the batch's time allows. The error is the batch's: the connection is gone.
+func (s *stepper) step(ctx context.Context) error {
+	defer s.endStepContext()
+	s.begun = true
+	deadline := time.Now().Add(s.engine.To.Options.BatchTime)
+	queue := s.in.Messages
+	var again []*delivery.Message
+	total := 0
+	for len(queue) > 0 {
+		m := queue[0]
+		queue = queue[1:]
+		if !s.ready(m) {
+			continue
+		}
+		now := time.Now()
+		if s.in.Late = s.in.Late || now.After(deadline); s.in.Late {
+			return nil // what is not decided yet is left; what failed is already written down as a retry
+		}
+		fresh := m.Instance != nil && !m.Instance.Stepped
+		if err := s.handle(ctx, m, now); err != nil {
+			return err
+		}
+		if total += written(m, fresh); total > mostWritten {
+			s.in.Late = true // Postgres takes no parameter of a gigabyte, and the next batch comes at once
+		}
+		if m.RetryNow() && !s.slow {
+			again = append(again, m)
+		}
+		if len(queue) == 0 {
+			queue, again = again, nil
+		}
+	}
+	return nil
+}
+
+// mostWritten is how many bytes the steps of a batch send and change before it is written, about.
+const mostWritten = 16 << 20
+
+// written is how many bytes m adds to the write of its batch: what it sends, and the state of its instance when it
+// is the first of that.
+func written(m *delivery.Message, fresh bool) (bytes int) {
+	for n := range m.Step.Out {
+		bytes += len(m.Step.Out[n].Body)
+	}
+	if fresh && m.Instance.Session != nil {
+		if in, err := m.Instance.Session.Instance(); err == nil {
+			bytes += len(in.State)
+		}
+	}
+	return bytes
+}
+
+// ready reports whether m is to be handled now, and decides the fate of those that need no handler.
+func (s *stepper) ready(m *delivery.Message) bool {
+	if m.Consumer == nil || m.Fate != delivery.FateLeft && !m.RetryNow() {
+		return false
+	}
+	i := m.Instance
+	if i == nil {
+		return true
+	}
+	switch i.Status {
+	case delivery.BusyHere, delivery.BusyThere, delivery.Unknown:
+		return false
+	case delivery.Newer:
+		s.in.AwaitNewerProgram(m, i.Fault)
+		return false
+	case delivery.Faulty:
+		s.in.Fail(m, i.Fault)
+		return false
+	case delivery.Absent:
+		if !m.Call.MayStart() {
+			return true // Missing decides
+		}
+		return s.loader.begin(i, m)
+	}
+	// A key that was completed earlier in this batch can live again, but not in the same transaction.
+	return !i.Session.Completed()
+}
+
+// handle runs one handler, which begins now. The error is the batch's.
+func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Time) error {
+	s.in.Enter(m, begun)
+	defer s.in.Hand.Leave()
+	retried := m.RetryNow()
+	if retried {
+		s.in.Retried = append(s.in.Retried, delivery.FailedAttempt{Of: m, Info: m.Delivery.Info, Err: m.Err,
+			Took: m.Step.Took})
+		m.Delivery.Info.Attempt = m.Attempt + 1
+		m.Leave()
+	}
+	within := s.stepContext(ctx, begun)
+	var out saga.Outcome
+	switch i := m.Instance; {
+	case m.Consumer.Tx != nil:
+		decided, err := s.handleTx(within, m)
+		if err == nil && decided == nil && retried {
+			m.PutBack(0, m.Err) // the attempts that it made in this batch are not forgotten
+		}
+		if err != nil || decided == nil {
+			return err
+		}
+		out = *decided
+	case m.Consumer.Raw != nil:
+		decided := s.handleRaw(within, m)
+		if decided == nil {
+			if retried {
+				m.PutBack(0, m.Err)
+			}
+			return nil
+		}
+		out = *decided
+	case i.Status == delivery.Absent || !i.Session.Live() &&
+		!m.Call.MayStart(): // also when the start of this batch failed
+		step.Missing(within, s.in, m)
+		return nil
+	default:
+		out = step.Saga(within, s.in, m)
+		if i.Stepped = true; out.Missing {
+			step.SettleMissing(within, s.in, m, "instance has completed")
+			return nil
+		}
+		i.Ended = i.Ended || out.Completed
+	}
+	if out.Err != nil && ctx.Err() != nil { // the drain has cancelled it: this says nothing about the message
+		return fmt.Errorf("handle %s: %w", m.Kind, context.Cause(ctx))
+	}
+	m.Step.Took = time.Since(begun)
+	if out.Err != nil && errors.Is(within.Err(), context.DeadlineExceeded) {
+		// The server may have ended our transaction meanwhile. Then nothing of this batch is written, and the
+		// failure is counted when the message is taken again.
+		s.engine.To.Memory.FailNext(m.ID, out.Err)
+	}
+	s.in.Decide(m, out)
+	return nil
+}
+
+// stepContext is a context with StepTimeout to go, less at most a tenth: the steps of a batch share one for as
+// long as that holds, since most of them are over in microseconds.
+func (s *stepper) stepContext(ctx context.Context, now time.Time) context.Context {
+	if s.ctx == nil || now.Sub(s.since) > s.engine.To.Options.StepTimeout/10 {
+		s.endStepContext()
+		s.since = now
+		s.ctx, s.end = context.WithDeadline(ctx, now.Add(s.engine.To.Options.StepTimeout))
+	}
+	return s.ctx
+}
+
+func (s *stepper) endStepContext() {
+	if s.ctx != nil {
+		s.end()
+		s.ctx = nil
+	}
+}
+
+func isNewerState(err error) bool { return errors.Is(err, saga.ErrNewerState) }

@@ -1,0 +1,35 @@
+package batch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/engine/step"
+	"github.com/edda-go/edda/saga"
+)
+
+// handleRaw runs the raw handler. A nil outcome leaves m, and what is behind it, in the queue.
+func (s *stepper) handleRaw(ctx context.Context, m *delivery.Message) *saga.Outcome {
+	own := m.Delivery
+	own.Body = s.copyOf(own.Body)
+	out, err := step.Call(ctx, s.in, m.Consumer.Raw, handlers.Call{Runtime: &s.in.Runtime, Delivery: &own})
+	if errors.Is(err, step.ErrLeave) {
+		s.in.Late = true
+		return nil
+	}
+	return &out
+}
+
+const mostLent = 64 << 10 // a larger body gets memory of its own
+
+// copyOf is a copy of a body for one call of a raw handler, which may write into it.
+func (s *stepper) copyOf(body []byte) []byte {
+	if len(body) > mostLent {
+		return bytes.Clone(body)
+	}
+	s.lentBody = append(s.lentBody[:0], body...)
+	return s.lentBody
+}

@@ -1,0 +1,142 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/trouble"
+	"github.com/edda-go/edda/internal/store/queue"
+	"github.com/jackc/pgx/v5"
+)
+
+// taker takes messages. Its memory serves the next batch.
+type taker struct {
+	engine *Engine
+	in     *delivery.Decoder
+	slabs  [][]delivery.Message // of slabSize each
+	used   int                  // messages handed out
+	permit *bool                // whether the transaction holds a slot of the endpoint's limit; nil when it has none
+
+	bytes     int            // of the rows that the take has locked
+	large     queue.Large    // among them
+	foundLast queue.Position // the last row that the take has locked
+	touched   bool           // one of its messages was in hand before
+	outrun    bool           // others took its messages while it was entered into the journal
+}
+
+const slabSize = 64
+
+func (t *taker) reset() {
+	for n := range t.used {
+		t.slabs[n/slabSize][n%slabSize] = delivery.Message{}
+	}
+	*t = taker{engine: t.engine, in: t.in, slabs: t.slabs}
+}
+
+// newMessage hands out the next message, empty.
+func (t *taker) newMessage() *delivery.Message {
+	if t.used == len(t.slabs)*slabSize {
+		t.slabs = append(t.slabs, make([]delivery.Message, slabSize))
+	}
+	m := &t.slabs[t.used/slabSize][t.used%slabSize]
+	t.used++
+	return m
+}
+
+// take locks up to o.limit messages that are due. The transaction stays open.
+func (t *taker) take(ctx context.Context, o order) error {
+	ctx, cancel := context.WithTimeout(ctx, trouble.AnswerTimeout)
+	defer cancel()
+	pipeline := &pgx.Batch{}
+	t.queueTake(pipeline, o)
+	if err := t.sendTake(ctx, pipeline); err != nil {
+		t.engine.pump.taken(o, 0, queue.Position{})
+		return fmt.Errorf("take: %w", pgerr.Explain(err))
+	}
+	if t.permit == nil || *t.permit {
+		t.engine.pump.taken(o, t.in.Found, t.foundLast)
+	} else {
+		t.engine.pump.refused()
+	}
+	return nil
+}
+
+// sendTake sends a pipeline with a take, and reads what the take has left behind.
+func (t *taker) sendTake(ctx context.Context, pipeline *pgx.Batch) error {
+	if err := t.in.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return err
+	}
+	return t.takeLarge(ctx)
+}
+
+// takeLarge reads the headers and bodies that a take has left behind.
+func (t *taker) takeLarge(ctx context.Context) error {
+	if len(t.large) == 0 {
+		return nil
+	}
+	pipeline := &pgx.Batch{}
+	t.large.Queue(pipeline, t.engine.To.Queue, &t.in.Arena)
+	if err := t.in.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
+		return err
+	}
+	if gone := len(t.large); gone > 0 {
+		return fmt.Errorf("%d large messages that were locked are gone", gone)
+	}
+	return nil
+}
+
+// queueTake queues the begin of the transaction, and the take.
+func (t *taker) queueTake(pipeline *pgx.Batch, o order) {
+	t.bytes, t.large = 0, nil
+	pipeline.Queue(queue.Begin)
+	queue.Open(pipeline, &t.in.Now)
+	if t.engine.Fence != nil {
+		t.engine.Fence(pipeline)
+	}
+	pipeline.Queue(t.queuePermit(pipeline), o.limit, o.after.DueParam(), [16]byte(o.after.ID),
+		queue.SmallUpTo(t.engine.Options.BatchBytes, o.limit)).Query(t.collect)
+	if t.engine.To.Handlers.HasTx {
+		pipeline.Queue(t.engine.sql.Get("xact")).QueryRow(func(row pgx.Row) error {
+			var xact *string
+			err := row.Scan(&xact)
+			if xact != nil {
+				t.in.Transaction = *xact
+			}
+			return err
+		})
+	}
+	t.in.Begun = time.Now()
+}
+
+// collect reads the rows of a take. Those from the first on for which there was no memory are left for a later batch.
+func (t *taker) collect(rows pgx.Rows) error {
+	reader := queue.Reader{Arena: &t.in.Arena}
+	for rows.Next() {
+		r := pg.CurrentRow(rows)
+		t.in.Found, t.foundLast = t.in.Found+1, queue.PositionOf(r)
+		t.bytes += int(r.Int(queue.ColumnSize))
+		if t.in.Cut = t.in.Cut || len(t.in.Messages) > 0 && t.bytes > t.engine.Options.BatchBytes; t.in.Cut {
+			continue
+		}
+		m := t.newMessage()
+		if !reader.Read(r, &m.Row) {
+			t.large = append(t.large, &m.Row)
+		}
+		m.Taken.Attempt, m.Taken.FirstFailed = m.Attempt, m.FirstFailed
+		t.in.Messages = append(t.in.Messages, m)
+		m.TID, m.Crash.Touched = r.TID(queue.ColumnMore), r.Int(queue.ColumnMore+1) != 0
+		t.touched = t.touched || m.Crash.Touched
+	}
+	return rows.Err()
+}
+
+func (t *taker) last() queue.Position {
+	if len(t.in.Messages) == 0 {
+		return queue.Position{}
+	}
+	return t.in.Messages[len(t.in.Messages)-1].Position()
+}

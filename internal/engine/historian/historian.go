@@ -1,0 +1,179 @@
+package historian
+
+import (
+	"slices"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
+)
+
+// Historian writes the history of one transaction after another. It belongs to one goroutine. All methods of a nil
+// Historian do nothing.
+type Historian struct {
+	to      *delivery.Recipient
+	page    *history.Page
+	effects *delivery.Effects
+	unkept  []*delivery.Instance       // that ended, and whose end is in no page
+	entries map[*delivery.Instance]int // the instances of the page, and their numbers there
+	faults  hooks.Faults               // of the function that redacts
+	redact  hooks.Guest
+}
+
+// New returns the historian of a worker, nil if the endpoint keeps no history.
+func New(to *delivery.Recipient) *Historian {
+	if to.History.Store == nil {
+		return nil
+	}
+	return &Historian{
+		to: to, page: to.History.NewPage(to.Name, to.NewID), entries: map[*delivery.Instance]int{},
+	}
+}
+
+// Begin begins the page of a transaction, whose time must be known.
+func (h *Historian) Begin(of *delivery.Effects) {
+	if h == nil {
+		return
+	}
+	h.effects = of
+	h.page.Begin(h.to.Keeps(), of.In.Now)
+	clear(h.entries)
+	clear(h.unkept)
+	h.unkept = h.unkept[:0]
+}
+
+// Keeps reports whether the history tells of m if it is handled. It may be called before Begin.
+func (h *Historian) Keeps(m *delivery.Message) bool {
+	return h != nil && h.to.Keeps().Keeps(&m.Delivery.Info)
+}
+
+// NoteInstances marks the instances that the history is to tell of, before they are saved. change says what the save of
+// an instance does.
+func (h *Historian) NoteInstances(change func(*delivery.Instance) history.ChangeKind) {
+	if h == nil || !h.page.On() {
+		return
+	}
+	for _, m := range h.effects.In.Messages {
+		i := m.Instance
+		if m.Fate == delivery.FateDone && i != nil && i.Session != nil && i.Change == 0 &&
+			h.page.Keeps(&m.Delivery.Info) {
+			i.Change = change(i)
+		}
+	}
+	for _, m := range h.effects.In.Messages { // an end that is not kept leads to the versions that are
+		i := m.Instance
+		if m.Fate == delivery.FateDone && i != nil && i.Session != nil && i.Change == 0 && i.Ended &&
+			!i.Row.Page.IsZero() {
+			h.unkept = append(h.unkept, i)
+		}
+	}
+}
+
+// PageID is the id that the row of an instance remembers, zero if the history does not tell of the instance.
+func (h *Historian) PageID(i *delivery.Instance) saga.ID {
+	if i.Change == 0 {
+		return saga.ID{}
+	}
+	return h.page.ID()
+}
+
+// Queue queues the page of the transaction. It is called when the fates of all messages are decided.
+func (h *Historian) Queue(pipeline *pgx.Batch) {
+	if h == nil || !h.page.On() {
+		return
+	}
+	in := h.effects.In
+	for _, a := range in.Retried {
+		if a.Of.Fate != delivery.FateLeft && !a.Of.Conflicted { // what was lost to a conflict has not happened
+			h.page.Add(&history.Attempt{
+				Info: &a.Info, Fate: history.Retried, Instance: loaded(a.Of), Took: a.Took,
+				Err: deadletter.ErrorText(a.Err), Body: h.body(a.Of),
+			})
+		}
+	}
+	for _, m := range in.Messages {
+		h.add(m)
+	}
+	for n, i := range h.unkept {
+		if !slices.Contains(h.unkept[:n], i) && won(h.effects, i) {
+			name, key := i.Name()
+			h.page.AddEnd(i.ID, name, key, i.Row.Page)
+		}
+	}
+	h.page.Queue(pipeline)
+}
+
+// won reports whether the save of i is part of the transaction.
+func won(e *delivery.Effects, i *delivery.Instance) bool { return i.Won || e.Save != nil }
+
+// add adds a message to the page. Failures are kept whatever is sampled.
+func (h *Historian) add(m *delivery.Message) {
+	a := history.Attempt{Info: &m.Delivery.Info, Took: m.Step.Took, Reason: m.Reason, Cancelled: m.Step.Gone}
+	switch m.Fate {
+	case delivery.FateDone:
+		if !h.page.Keeps(&m.Delivery.Info) {
+			return
+		}
+		a.Fate, a.Change = history.Handled, h.entry(m.Instance)
+	case delivery.FateAgain:
+		if m.Delivery.Info.Attempt != m.Attempt {
+			return // it waits for something, or was not decided: no attempt has failed
+		}
+		a.Fate = history.Retried
+	case delivery.FateDead:
+		a.Fate = history.Died
+	case delivery.FateDropped:
+		a.Fate = history.Discarded
+	default:
+		return
+	}
+	a.Body, a.Sent = h.body(m), h.sent(m)
+	if m.Err != nil {
+		a.Err = deadletter.ErrorText(m.Err)
+	}
+	if a.Change == 0 {
+		a.Instance = loaded(m)
+	}
+	h.page.Add(&a)
+}
+
+// entry adds an instance to the page, once, and returns its number there; 0 if the history does not tell of it.
+func (h *Historian) entry(i *delivery.Instance) int {
+	if i == nil || i.Change == 0 {
+		return 0
+	}
+	if n, ok := h.entries[i]; ok {
+		return n
+	}
+	in, err := i.Session.Instance()
+	if err != nil {
+		return 0
+	}
+	change := history.Change{
+		ID: in.ID, Saga: in.Saga, Key: in.Key, Version: in.Version, Kind: i.Change, Previous: i.Row.Page,
+	}
+	if i.Change != history.Unchanged {
+		change.Version++
+	}
+	if h.page.KeepsState(i.Change) {
+		of := i.Def.StateType()
+		change.State = h.public(in.Saga, of, in.State)
+		if h.page.ComparesState(&change) {
+			change.Before = h.public(in.Saga, of, i.Before)
+		}
+	}
+	n := h.page.AddChange(&change)
+	h.entries[i] = n
+	return n
+}
+
+// loaded is the id of the instance that was loaded for m, or that begins in its batch; zero if there is none.
+func loaded(m *delivery.Message) saga.ID {
+	if m.Instance == nil || m.Instance.Version == 0 && m.Instance.Change == 0 {
+		return saga.ID{}
+	}
+	return m.Instance.ID
+}

@@ -1,0 +1,82 @@
+package historian
+
+import (
+	"bytes"
+	"reflect"
+
+	"github.com/edda-go/edda/internal/base/secret"
+	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/saga"
+)
+
+// public is what may be kept of a body or a state of a type: without its secrets, and as the user's function returns
+// it. It is nil if that cannot be known. A text of a type that is not known is kept only if the user's function sees
+// it.
+func (h *Historian) public(kind string, of reflect.Type, text []byte) []byte {
+	if text == nil || of == nil && h.to.History.Redact == nil {
+		return nil
+	}
+	mask, err := secret.Of(of)
+	if err == nil && mask != nil {
+		text, err = mask.Apply(text)
+	}
+	if err != nil {
+		return nil
+	}
+	if h.to.History.Redact != nil {
+		return h.redacted(kind, text)
+	}
+	return text
+}
+
+// redacted calls the user's function, with bytes of its own. If it fails, nothing is kept.
+func (h *Historian) redacted(kind string, text []byte) (kept []byte) {
+	redact, own := h.to.History.Redact, bytes.Clone(text)
+	kept, err := hooks.Ask(&h.redact, hooks.Patience, func() []byte { return redact(kind, own) })
+	if err != nil {
+		h.faults.Log(err, h.to.Log, "edda: Options.Redact failed", "kind", wire.Shown(kind))
+	}
+	return kept
+}
+
+// body is what may be kept of the body of m. Of a message that nobody understands nothing is: the dead letter has it.
+func (h *Historian) body(m *delivery.Message) []byte {
+	body := m.Delivery.Body
+	if !h.page.KeepsBody(len(body)) {
+		return body // its length is kept
+	}
+	if m.Consumer == nil {
+		return nil
+	}
+	return h.public(m.Delivery.Info.Kind, h.readable(m.Consumer.Type), body)
+}
+
+// sent is what m has sent, with bodies as they may be kept.
+func (h *Historian) sent(m *delivery.Message) []saga.Outgoing {
+	if !h.page.KeepsBodies() {
+		return m.Step.Out
+	}
+	out := make([]saga.Outgoing, len(m.Step.Out))
+	for n, o := range m.Step.Out {
+		out[n] = o
+		if h.page.KeepsBody(len(o.Body)) {
+			out[n].Body = h.public(o.Info.Kind, h.readable(o.Type), o.Body)
+		}
+	}
+	return out
+}
+
+var rawType = reflect.TypeFor[saga.Raw]()
+
+// readable returns the type of a message, nil if what the codec writes may have secrets where no mask finds them.
+func (h *Historian) readable(of reflect.Type) reflect.Type {
+	if of == rawType {
+		return nil
+	}
+	if mask, err := secret.Of(of); err != nil || mask != nil && h.to.Codec != saga.JSON {
+		return nil
+	}
+	return of
+}

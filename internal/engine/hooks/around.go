@@ -1,0 +1,136 @@
+package hooks
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/saga"
+)
+
+// Around calls a function of the user's around transactions. Safe for concurrent use.
+type Around struct {
+	f      aroundFunc
+	log    *slog.Logger
+	faults Faults
+	away   atomic.Int32 // calls that have not returned in time
+}
+
+type aroundFunc = func(ctx context.Context, t *event.Transaction, run func(context.Context))
+
+// NewAround returns an Around of f, nil if f is nil.
+func NewAround(f aroundFunc, log *slog.Logger) *Around {
+	if f == nil {
+		return nil
+	}
+	return &Around{f: f, log: log}
+}
+
+// Do runs work exactly once, whatever the function does: inside of it, in its goroutine, or without it, if the function
+// has not called run when it returns, panics, ends its goroutine or runs out of Patience. A panic of the function is
+// logged, and one of work ends the process. If work ends its goroutine, Do ends that of its caller.
+//
+// away says that the function has not returned within Patience after work: it may still read what t.Messages reads.
+func (a *Around) Do(ctx context.Context, t *event.Transaction, work func(context.Context)) (away bool) {
+	if a.away.Load() > 0 {
+		work(ctx)
+		return false
+	}
+	seen := *t
+	c := &around{of: a, t: t, seen: &seen, work: work, begun: make(chan struct{}), done: make(chan struct{}),
+		left: make(chan struct{})}
+	run.Beside(func() { c.call(ctx) })
+	timer := time.NewTimer(Patience)
+	defer timer.Stop()
+	select {
+	case <-c.begun:
+	case <-c.left:
+	case <-timer.C:
+	}
+	if c.begins() {
+		work(ctx)
+		c.ended = true
+		close(c.done)
+	}
+	<-c.done
+	timer.Reset(Patience)
+	select {
+	case <-c.left:
+	case <-timer.C:
+		if a.away.Add(1); c.over.CompareAndSwap(false, true) {
+			a.faults.Log(ErrAway, a.log, "edda: Options.Around failed", "endpoint", t.Endpoint)
+			away = true
+		} else {
+			a.away.Add(-1)
+		}
+	}
+	switch {
+	case c.panicked != nil: // the function has recovered it
+		panic(c.panicked)
+	case !c.ended:
+		runtime.Goexit()
+	}
+	return away
+}
+
+// around is one call.
+type around struct {
+	of       *Around
+	t, seen  *event.Transaction // seen is what the function is given
+	work     func(context.Context)
+	started  atomic.Bool
+	begun    chan struct{} // closed when work begins inside of the function
+	done     chan struct{} // closed when work is over
+	left     chan struct{} // closed when the function is over
+	over     atomic.Bool   // the function is over, or its caller has left
+	inside   bool          // work has begun inside of the function
+	ended    bool          // work has returned
+	panicked any           // by work
+}
+
+// begins reports whether work is to begin now: once.
+func (c *around) begins() bool { return c.started.CompareAndSwap(false, true) }
+
+func (c *around) call(ctx context.Context) {
+	err := ErrExited
+	defer func() {
+		if v := recover(); v != nil {
+			if c.panicked != nil {
+				panic(v)
+			}
+			err = &saga.PanicError{Value: v, Stack: debug.Stack()}
+		}
+		if err != nil && (!c.inside || c.ended) {
+			c.of.faults.Log(err, c.of.log, "edda: Options.Around failed", "endpoint", c.t.Endpoint)
+		}
+		if !c.over.CompareAndSwap(false, true) {
+			c.of.away.Add(-1)
+		}
+		close(c.left)
+	}()
+	c.of.f(ctx, c.seen, c.run)
+	err = nil
+}
+
+// run is the run that the function gets. A second call does nothing.
+func (c *around) run(ctx context.Context) {
+	if !c.begins() {
+		return
+	}
+	c.inside = true
+	close(c.begun)
+	defer func() {
+		c.panicked = recover()
+		close(c.done)
+		if c.panicked != nil {
+			panic(c.panicked)
+		}
+	}()
+	c.work(ctx)
+	*c.seen, c.ended = *c.t, true
+}

@@ -1,0 +1,416 @@
+package leased
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/recall"
+	"github.com/edda-go/edda/internal/engine/trouble"
+	"github.com/edda-go/edda/internal/store/limit"
+	"github.com/edda-go/edda/internal/store/queue"
+	"github.com/edda-go/edda/saga"
+)
+
+// claims is what one Run of a leased endpoint has in hand: each message from its claim to the commit of its finish.
+// All parts of the Run share it. Safe for concurrent use.
+type claims struct {
+	terms *Terms
+	clock dbClock
+
+	over   run.Nudge // a message is ready to be finished
+	room   run.Nudge // there may be room for more messages
+	sooner run.Nudge // a claim expires before distrust wants to look again
+	losses run.Nudge // a claim was lost, and is not logged yet
+
+	still sync.Mutex // held by a statement that moves rows or needs them where they are; guards claimed.rows
+
+	mu          sync.Mutex            // guards everything below; never held while anything waits
+	held        map[*claimed]struct{} // every claim, from its taking to its finish
+	waiting     []*claimed            // no handler runs yet
+	running     int                   // handlers
+	most        int                   // handlers at a time, 0 while the endpoint is paused
+	handled     int                   // since Run began
+	ended       []*claimed            // ready to be finished
+	lanes       map[string]*lane      // by key, of an ordered endpoint
+	quarantined []*claimed            // processes died with them, and each is to be run alone
+	isolating   bool                  // one of them is being run: no lane goes on
+	lost        []*claimed            // not logged yet
+	stopping    bool
+	watched     time.Time // when distrust looks again
+}
+
+func newClaims(t *Terms, most int) *claims {
+	return &claims{
+		terms: t, held: map[*claimed]struct{}{}, lanes: map[string]*lane{},
+		most: most,
+		over: run.NewNudge(), room: run.NewNudge(), sooner: run.NewNudge(),
+		losses: run.NewNudge(),
+	}
+}
+
+func (c *claims) locked(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+}
+
+// hold adds messages that were claimed together.
+func (c *claims) hold(all []*claimed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range all {
+		c.holdOne(m)
+	}
+}
+
+// holdOne adds a message. If this process still holds an earlier claim of the same row, the lease of that claim was
+// over, and it is lost. The caller holds mu.
+func (c *claims) holdOne(m *claimed) {
+	if m.number > 1 {
+		for old := range c.held {
+			if old.msg.ID == m.msg.ID && old.number < m.number && old.msg.Due.Equal(m.msg.Due) {
+				c.loseNow(old)
+			}
+		}
+	}
+	c.held[m] = struct{}{}
+	c.watch(m)
+}
+
+// begin notes that the handler of m runs. It reports whether m is still ours.
+func (c *claims) begin(m *claimed, cancel context.CancelCauseFunc) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ours := c.held[m]; !ours || !time.Now().Before(c.trusted(m)) {
+		return false // it is lost already, or the process stood still since it was claimed
+	}
+	m.cancel = cancel
+	return true
+}
+
+// end hands m to the loop that finishes.
+func (c *claims) end(m *claimed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m.cancel = nil
+	if _, ours := c.held[m]; ours {
+		c.ended = append(c.ended, m)
+		c.handled++
+		c.over.Send()
+	}
+}
+
+// release returns messages to the queue as they were.
+func (c *claims) release(all ...*claimed) {
+	for _, m := range all {
+		m.release = true
+		c.end(m)
+	}
+}
+
+// stop releases everything whose handler has not begun, and keeps more from beginning.
+func (c *claims) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopping = true
+	all := slices.Concat(c.waiting, c.quarantined)
+	for _, n := range c.lanes {
+		all = append(all, n.waiting...)
+	}
+	for _, m := range all {
+		m.release = true
+	}
+	c.ended, c.waiting, c.quarantined = append(c.ended, all...), nil, nil
+	c.over.Send()
+}
+
+// takeEnded returns up to most messages that are to be finished. Those on which a finish waited in vain come last, one
+// at a time. retryAside lets one of them come first.
+func (c *claims) takeEnded(most int, retryAside bool) (all []*claimed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first, n := 0, min(most, len(c.ended))
+	if slices.ContainsFunc(c.ended, isAside) {
+		slices.SortStableFunc(c.ended, asideLast)
+		aside := slices.IndexFunc(c.ended, isAside)
+		if n = min(n, aside); n == 0 || retryAside {
+			first, n = aside, 1
+		}
+	}
+	all = slices.Clone(c.ended[first : first+n])
+	c.ended = slices.Delete(c.ended, first, first+n)
+	c.room.Send()
+	return all
+}
+
+func isAside(m *claimed) bool { return m.trouble.aside }
+
+func asideLast(a, b *claimed) int {
+	switch {
+	case isAside(a) == isAside(b):
+		return 0
+	case isAside(a):
+		return 1
+	}
+	return -1
+}
+
+// endAgain puts back those of the claims that are still ours, in front of the others. With aside they come after the
+// others, one at a time. It reports whether there were any.
+func (c *claims) endAgain(all []*claimed, aside bool) (any bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := slices.DeleteFunc(slices.Clone(all), func(m *claimed) bool {
+		_, ours := c.held[m]
+		return !ours
+	})
+	if aside {
+		for _, m := range kept {
+			m.trouble.aside = true
+		}
+		c.ended = append(c.ended, kept...)
+	} else {
+		c.ended = append(kept, c.ended...)
+	}
+	return len(kept) > 0
+}
+
+// letGo forgets a message that is finished.
+func (c *claims) letGo(m *claimed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.held, m)
+	c.room.Send()
+	if n := c.lanes[m.key]; n != nil {
+		n.remove(m)
+	}
+}
+
+// lose gives up m and everything of its lane, since another process may have them. It cancels handlers that run, and
+// nothing that they return is written.
+//
+// logLosses logs it and emits an event later: a function of the user must not hold up the extensions.
+func (c *claims) lose(m *claimed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loseNow(m)
+}
+
+// loseNow is lose for a caller that holds mu.
+func (c *claims) loseNow(m *claimed) {
+	c.lost = append(c.lost, c.drop(m)...)
+	c.losses.Send()
+}
+
+// loseLane gives up what is left of a lane that is not ours any more.
+func (c *claims) loseLane(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.lanes[key]
+	switch left := n.all(); {
+	case n == nil:
+	case len(left) == 0:
+		delete(c.lanes, key)
+	default:
+		c.loseNow(left[0])
+	}
+}
+
+// drop forgets m and the rest of its lane. The caller holds mu.
+func (c *claims) drop(m *claimed) (lost []*claimed) {
+	if _, ours := c.held[m]; !ours {
+		return nil // its lane may be another one by now
+	}
+	all := []*claimed{m}
+	if n := c.lanes[m.key]; n != nil {
+		all = append(all, slices.DeleteFunc(n.all(), func(other *claimed) bool { return other == m })...)
+		delete(c.lanes, m.key)
+	}
+	for n, other := range all {
+		if _, ours := c.held[other]; !ours || other.moving && n > 0 { // the finish that has it in hand decides about it
+			continue
+		}
+		delete(c.held, other)
+		lost = append(lost, other)
+		is := func(o *claimed) bool { return o == other }
+		c.waiting = slices.DeleteFunc(c.waiting, is)
+		c.ended = slices.DeleteFunc(c.ended, is)
+		c.quarantined = slices.DeleteFunc(c.quarantined, is)
+		if other.cancel != nil {
+			other.cancel(ErrClaimLost)
+		}
+	}
+	c.room.Send()
+	return lost
+}
+
+// takeLost returns the claims that were lost since the last call.
+func (c *claims) takeLost() (lost []*claimed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lost, c.lost = c.lost, nil
+	return lost
+}
+
+// cancel cancels the handler of m, or finishes m without one if it waits for a handler. In a lane it keeps its place.
+func (c *claims) cancel(m *claimed, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.cancel != nil {
+		m.cancel(cancelledError(queue.CancelReason(reason)))
+		return
+	}
+	if n := c.lanes[m.key]; n != nil && slices.Contains(n.waiting, m) {
+		m.msg.CallOff(queue.CancelReason(reason))
+		return
+	}
+	if n := slices.Index(c.waiting, m); n >= 0 {
+		c.waiting = slices.Delete(c.waiting, n, n+1)
+		m.msg.CallOff(queue.CancelReason(reason))
+		c.ended = append(c.ended, m)
+		c.over.Send()
+	}
+}
+
+// cancelledError is errCancelled with the reason.
+type cancelledError string
+
+func (e cancelledError) Error() string        { return string(e) }
+func (e cancelledError) Is(target error) bool { return target == ErrCancelled }
+
+// atOnce is how many handlers may run now: as many as are set, or one while the breaker is open. The caller holds mu.
+func (c *claims) atOnce() int {
+	if c.terms.Breaker.Slow() {
+		return min(c.most, 1)
+	}
+	return c.most
+}
+
+// endedSoFar is how many handlers have ended since Run began.
+func (c *claims) endedSoFar() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.handled
+}
+
+// wanted is how many messages to claim. The caller expects that so many handlers will have ended when the claim comes
+// back (ending), and that as many messages more can begin while the next claim is on its way. So a claim does not stand
+// between handlers that take no time, and a message does not wait here for a slow one while another process could
+// handle it. Of what is wanted, so many may be missing before the queue counts as empty (ahead).
+func (c *claims) wanted(ending int) (want, ahead int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o, slow := &c.terms.Options, c.terms.Breaker.Slow()
+	switch {
+	case len(c.ended) >= o.BatchMax:
+		return 0, 0 // the loop that finishes is behind
+	case slow && len(c.held) > 0 || c.most == 0:
+		return 0, 0 // one message at a time while the breaker is open, and none while the endpoint is paused
+	case o.Ordered && len(c.held) >= o.BatchMax+o.Concurrency:
+		return 0, 0 // they wait in their lanes
+	case !slow:
+		ahead = 2 * ending
+	}
+	return max(0, min(c.atOnce()-c.running-len(c.waiting)+ahead, o.BatchMax)), ahead
+}
+
+// claimed is a message that this process has claimed.
+type claimed struct {
+	msg     delivery.Message
+	decoder *delivery.Decoder // of what was claimed together
+
+	number  int         // of the claim: the row counts them
+	rows    []time.Time // the due of its row: the end of the lease; several after an extension of unknown outcome
+	renewed time.Time   // by our clock, before the last statement known to have extended the lease; guarded by mu
+	moving  bool        // a statement that is on its way may move its row, so no extension may; guarded by mu
+
+	slot  *limit.Slot // of the endpoint's limit, nil if it has none
+	key   string      // of its lane, "" if it has none
+	lane  *lane       // that it was claimed for, nil if the lane was entered with this claim
+	death death       // of the processes that had it in hand before
+
+	cancel  context.CancelCauseFunc // of its handler, while that runs; guarded by mu
+	life    context.Context         // of its handler, which stop ends
+	stop    context.CancelCauseFunc
+	begun   time.Time
+	beats   bool          // its handler runs and sends heartbeats for its run; guarded by mu
+	release bool          // it goes back as it was
+	failed  attemptsMade  // of this claim
+	trouble finishTrouble // with its finish
+}
+
+// death is what is known of the processes that died with a message in hand.
+type death struct {
+	session saga.ID        // that had the message when its lease ended; zero if none did
+	crashes trouble.Deaths // how many died, and how many of them with nothing else in hand
+	counted bool           // the last of these is that of session: this claim, or a revival of its lane, has counted it
+	alone   bool           // it had nothing else in hand
+}
+
+// attemptsMade is what the failure policy was asked about.
+type attemptsMade struct {
+	failures int
+	last     error
+	pauses   bool // the policy pauses the endpoint
+}
+
+// finishTrouble is what went wrong when a message was to be finished.
+type finishTrouble struct {
+	sent     bool              // a finish was sent, and its outcome is unknown
+	aside    bool              // a finish waited for a lock in vain, or took too long: others go first; guarded by mu
+	count    int               // finishes of this message alone that failed in a row
+	timedOut time.Time         // when one of these counted that took too long
+	success  *delivery.Message // what it was before so much trouble made a failure of it
+}
+
+// rehearses reports whether the failure that trouble made is written and taken back, see errRehearsed.
+func (t *finishTrouble) rehearses() bool {
+	return t.success != nil && t.count == recall.FreeTroubles+1
+}
+
+// counts reports whether a failed finish of one message alone counts against the message. A finish may take only a part
+// of the lease, so a database that is slow for a while ends one after another. Timeouts therefore count once in
+// trouble.CommitTimeout, as if each finish had been given that long.
+func (t *finishTrouble) counts(timedOut bool, now time.Time) bool {
+	if !timedOut {
+		return true
+	}
+	if now.Sub(t.timedOut) < trouble.CommitTimeout {
+		return false
+	}
+	t.timedOut = now
+	return true
+}
+
+// suspicion is what deaths say of a message before it is handled.
+type suspicion uint8
+
+const (
+	unsuspected suspicion = iota
+	suspected             // it is to be run alone
+	decided               // it needs no handler, or has killed enough processes
+)
+
+// mayDie is how many processes may die with a message in hand before it is run alone.
+const mayDie = 1
+
+// judge classifies m before it is handled. It makes m a dead letter if enough processes died with it.
+func (m *claimed) judge(maxCrashes int) suspicion {
+	f := m.death.crashes
+	switch {
+	case m.msg.Fate != delivery.FateLeft:
+		return decided
+	case f.Counted <= mayDie:
+		return unsuspected
+	case f.Guilty(maxCrashes):
+		m.msg.Die("process died", fmt.Errorf("%w: %d processes, %d of them with nothing else of the endpoint in hand",
+			delivery.ErrProcessDied, f.Counted, f.Alone))
+		return decided
+	}
+	return suspected
+}

@@ -1,0 +1,80 @@
+package leased
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/base/wake"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/presence"
+	"github.com/edda-go/edda/internal/engine/trouble"
+	"github.com/edda-go/edda/internal/store/limit"
+	"github.com/edda-go/edda/internal/store/queue"
+	"github.com/jackc/pgx/v5"
+)
+
+// Terms is what all parts of one Run of a leased endpoint share. It does not change while Run runs.
+type Terms struct {
+	To      *delivery.Recipient
+	Pool    *pg.Pool // of three connections: one claims, one finishes, one extends leases
+	Options Options
+	Session *presence.Session
+	Limit   limit.Known
+	Breaker *trouble.Breaker
+	Alarm   *wake.Alarm
+	Hub     *wake.Hub
+
+	owner [16]byte // of this Run, in lanes and slots; rows of the queue name the session
+	bound string   // somewhat less than patience, as Postgres reads it: its error comes before the end of a context
+}
+
+// Options are those of the endpoint.
+type Options struct {
+	Concurrency, BatchMax, BatchBytes, MaxCrashes int
+	StepTimeout, Lease, Poll, Drain               time.Duration
+
+	Ordered bool // messages of one key are handled one after another
+	Strict  bool // and the next one waits for the retry of one that failed
+
+	Notifies bool // processes that wait for slots listen
+}
+
+func (t *Terms) begin() {
+	t.owner = t.To.NewID()
+	t.bound = fmt.Sprint((t.patience() * 3 / 4).Milliseconds(), " ms")
+}
+
+// trustedFor is how long a claim is trusted after the last extension.
+func (t *Terms) trustedFor() time.Duration {
+	lease := t.Options.Lease
+	return lease - lease/trustMargin
+}
+
+// patience bounds what a transaction of this endpoint waits for: a lock, or the next statement of a process that stands
+// still. Leases are extended as often, so no lease of another process ends because of it.
+func (t *Terms) patience() time.Duration {
+	return min(trouble.CommitTimeout, t.Options.Lease/beatsPerLease)
+}
+
+// open returns what begins a transaction that keeps others waiting for no longer than patience.
+func (t *Terms) open() *pgx.Batch { return t.openAt(nil) }
+
+// openAt is open, which reads the time at which the transaction begins, by the database's clock.
+func (t *Terms) openAt(now *time.Time) *pgx.Batch {
+	pipeline := &pgx.Batch{}
+	pipeline.Queue(queue.Begin)
+	queue.OpenLeased(pipeline, t.bound, now)
+	return pipeline
+}
+
+func (t *Terms) rollback(ctx context.Context, conn *pgx.Conn) {
+	trouble.Rollback(ctx, conn, t.To.Log, t.To.Name)
+}
+
+// session is the owner of claims. It lets others find out whether the process that had one has died.
+func (t *Terms) session() [16]byte { return t.Session.ID }
+
+// holder names this Run in the slots of limits: its process, and what tells it from other runs there.
+func (t *Terms) holder() string { return limit.HolderOf(t.Session.ID, t.owner) }

@@ -1,0 +1,114 @@
+package step
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/saga"
+)
+
+var (
+	// ErrMissing is the error of a message that found no instance, where the saga says that this is a failure.
+	ErrMissing = errors.New("the message found no saga instance")
+	// ErrLeave, returned by a raw handler, leaves its message and what is behind it in the queue.
+	ErrLeave = errors.New("leave the message in the queue")
+)
+
+// Call runs a handler that is no saga. It returns the outcome of the step, and what the handler returned.
+func Call(
+	ctx context.Context, d *delivery.Decoder, handler func(context.Context, handlers.Call) (*handlers.Sends, error),
+	of handlers.Call,
+) (saga.Outcome, error) {
+	of.Handlers = d.To.Handlers
+	sent, err := handler(ctx, of)
+	d.Hand.Return()
+	out := sent.Outcome(err)
+	if out.Err == nil {
+		out.Err = d.Route(ctx, out.Out)
+	}
+	return out, err
+}
+
+// Saga steps m on its instance, with the middleware of the endpoint around the handler.
+func Saga(ctx context.Context, d *delivery.Decoder, m *delivery.Message) saga.Outcome {
+	rt := d.RuntimeOf(m)
+	rt.Around = timed
+	if len(d.To.Handlers.Middleware) > 0 {
+		rt.Around = func(ctx context.Context, handler func(context.Context) error) error {
+			call := func(ctx context.Context, d *saga.Delivery) error {
+				if !bytes.Equal(d.Body, rt.In.Body) {
+					rt.In.Body = d.Body
+				}
+				return handler(ctx)
+			}
+			return handlers.InTime(ctx, d.To.Handlers.Around(ctx, &m.Delivery, call))
+		}
+	}
+	out := m.Instance.Session.Step(ctx, rt, m.Call)
+	d.Hand.Return()
+	for _, field := range out.Unknown {
+		warnOfField(d, m, field)
+	}
+	return out
+}
+
+const fieldRemedy = "if the field was renamed, removed or given another meaning, stop this program, raise " +
+	"StateVersion and give an Upcast; if a newer program has added it, finish the deploy"
+
+// warnOfField says once for each saga and field that a state was stored by a program which has a field more.
+func warnOfField(d *delivery.Decoder, m *delivery.Message, field string) {
+	name, key := m.Instance.Name()
+	if !d.To.Memory.NewField(name, field) {
+		return
+	}
+	args := []any{"endpoint", d.To.Name, "saga", name, "key", key, "field", wire.Shown(field),
+		"state_version", m.Instance.Def.Options().StateVersion, "remedy", fieldRemedy}
+	d.To.Log.Warn("edda: states have a field that the program does not have, and lose it", args...)
+}
+
+func timed(ctx context.Context, handler func(context.Context) error) error {
+	return handlers.InTime(ctx, handler(ctx))
+}
+
+const (
+	absentWait  = time.Second
+	absentTries = 3
+)
+
+// Missing decides about a message that found no instance and may not start one. When it was looked for by key, an
+// instance may be about to be committed: absence counts only after it was seen some times. An instance that was looked
+// for by its id has existed, so it is gone for good.
+func Missing(ctx context.Context, d *delivery.Decoder, m *delivery.Message) {
+	if m.Call.Instance().IsZero() && m.Conflict < absentTries {
+		m.Conflict++
+		m.PutBack(absentWait, ErrMissing)
+		return
+	}
+	SettleMissing(ctx, d, m, "no instance")
+}
+
+// SettleMissing decides about a message for which there is no instance any more.
+func SettleMissing(ctx context.Context, d *delivery.Decoder, m *delivery.Message, reason string) {
+	d.Enter(m, time.Now())
+	out, ok := m.Call.StepMissing(ctx, d.RuntimeOf(m))
+	if d.Hand.Return(); ok {
+		d.Decide(m, out)
+		return
+	}
+	name, key := m.Instance.Name()
+	err := fmt.Errorf("saga %s, key %q: %s: %w", name, key, reason, ErrMissing)
+	switch m.Call.Missing() {
+	case saga.MissingRetry:
+		d.Fail(m, err)
+	case saga.MissingDeadLetter:
+		m.Die(reason, err)
+	default:
+		m.Drop(reason)
+	}
+}

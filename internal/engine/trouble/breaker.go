@@ -1,0 +1,130 @@
+package trouble
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/edda-go/edda/internal/base/run"
+)
+
+// Breaker slows an endpoint of this process down while nothing succeeds: one worker tries one message at a time, with a
+// pause after each failure. The first message that is handled ends it, and all go on at once. The count is of batches:
+// one in which a message was handled has succeeded, whatever else failed in it. Safe for concurrent use.
+//
+// While messages are handled it costs an atomic addition and two atomic loads for each batch.
+type Breaker struct {
+	Handled atomic.Int64 // messages, since Run began
+
+	after int64         // failed attempts with no success between
+	pause time.Duration // and no sooner than this after the first of them
+
+	failed atomic.Int64 // attempts, since a message was handled
+	slow   atomic.Bool
+	trying chan struct{} // of capacity 1: held by the worker that tries
+
+	mu    sync.Mutex
+	first time.Time     // guarded by mu, as is what follows: when the first of failed was
+	since time.Time     // when the slowness began
+	over  chan struct{} // closed when it ends
+}
+
+// NewBreaker returns a closed Breaker. It opens after so many failed attempts with no success between, and no sooner
+// than pause after the first of them.
+func NewBreaker(failures int, pause time.Duration) *Breaker {
+	return &Breaker{after: int64(failures), pause: pause, trying: make(chan struct{}, 1)}
+}
+
+// Slow reports whether the breaker is open: one message is to be tried at a time.
+func (b *Breaker) Slow() bool { return b.slow.Load() }
+
+// Admit waits until the caller may take. It reports whether it is the one that tries, which then calls Release.
+func (b *Breaker) Admit(ctx context.Context) (tries, ok bool) {
+	for b.slow.Load() {
+		select {
+		case b.trying <- struct{}{}:
+			if b.slow.Load() {
+				return true, true
+			}
+			<-b.trying
+		case <-b.ended():
+		case <-ctx.Done():
+			return false, false
+		}
+	}
+	return false, true
+}
+
+// Pause waits after a failure, unless something succeeds meanwhile. It returns false when ctx has ended.
+func (b *Breaker) Pause(ctx context.Context) bool {
+	return run.Wait(ctx, b.pause, b.ended()) != run.Ended
+}
+
+func (b *Breaker) ended() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.over
+}
+
+// Release lets another one try. After a failure the pause comes first, unless something succeeds meanwhile.
+func (b *Breaker) Release(ctx context.Context, failed bool) {
+	defer func() { <-b.trying }()
+	if failed && b.slow.Load() {
+		b.Pause(ctx)
+	}
+}
+
+// Change is what a batch did to the pace.
+type Change uint8
+
+// What a batch may do to the pace.
+const (
+	Same Change = iota
+	Slowed
+	Recovered
+)
+
+// Note counts what a committed batch did. It returns whether the pace has changed by it, and how
+// many attempts have failed in a row, or how long it was slow.
+func (b *Breaker) Note(handled, failed int) (c Change, failures int64, slowFor time.Duration) {
+	switch {
+	case handled > 0:
+		b.Handled.Add(int64(handled))
+		if b.failed.Load() == 0 {
+			return Same, 0, 0
+		}
+		return b.succeed()
+	case failed > 0:
+		return b.fail(int64(failed))
+	}
+	return Same, 0, 0
+}
+
+func (b *Breaker) succeed() (Change, int64, time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failed.Store(0)
+	if !b.slow.Load() {
+		return Same, 0, 0
+	}
+	b.slow.Store(false)
+	close(b.over)
+	return Recovered, 0, time.Since(b.since)
+}
+
+func (b *Breaker) fail(n int64) (Change, int64, time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	failures := b.failed.Add(n)
+	if failures == n {
+		b.first = now
+	}
+	if failures < b.after || now.Sub(b.first) < b.pause || b.slow.Load() {
+		return Same, 0, 0
+	}
+	b.since, b.over = now, make(chan struct{})
+	b.slow.Store(true)
+	return Slowed, failures, 0
+}

@@ -1,0 +1,26 @@
+package trouble
+
+import (
+	"time"
+
+	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/base/run"
+)
+
+// Patience is how long a loop waits after a transaction was lost: longer after each failure in a row. It belongs to one
+// goroutine.
+type Patience struct{ pauses run.Pauses }
+
+// NewPatience returns a Patience with no failure behind it.
+func NewPatience() Patience {
+	return Patience{run.Pauses{First: 20 * time.Millisecond, Most: 5 * time.Second}}
+}
+
+// After is run.Pauses.After, and hardly any time when trying again is the remedy.
+func (p *Patience) After(err error) time.Duration {
+	switch pgerr.ClassOf(err) {
+	case pgerr.GuardFailed, pgerr.Race, pgerr.Busy:
+		return run.Jitter(2 * time.Millisecond)
+	}
+	return p.pauses.After(err)
+}

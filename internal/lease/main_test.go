@@ -1,9 +1,0 @@
-package lease
-
-import (
-	"testing"
-
-	"github.com/edda-go/edda/internal/pg/pgtest"
-)
-
-func TestMain(m *testing.M) { pgtest.Main(m) }

@@ -1,0 +1,9 @@
+package limit_test
+
+import (
+	"testing"
+
+	"github.com/edda-go/edda/internal/test/pgtest"
+)
+
+func TestMain(m *testing.M) { pgtest.Main(m) }

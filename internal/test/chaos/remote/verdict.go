@@ -1,0 +1,48 @@
+package remote
+
+import (
+	"context"
+	"time"
+
+	"github.com/edda-go/edda/internal/test/chaos/lab"
+)
+
+// verdict judges a run of the scenario.
+type verdict struct {
+	way     string
+	runs    int
+	strikes bool // what both sides share is broken, too
+}
+
+const (
+	// How long before a loss its reason may lie: the silence, and then the kills of schedulers one after another, each
+	// of which holds the next one up for a lease.
+	reasonWithin = lostAfter + 10*lease
+	inHand       = 3 * time.Second // a broker brings what a killed process had after two
+	onItsWay     = 2 * time.Second
+)
+
+// judge compares what was triggered with the runs, the work and what was said.
+func (v verdict) judge(ctx context.Context, l *lab.Lab) error {
+	var triggered, ended, attempts, lost, failed, works, kills, strikes int
+	if err := l.Row(ctx, sql.Get("figures"), []any{Strike}, &triggered, &ended, &attempts, &lost, &failed, &works,
+		&kills, &strikes); err != nil {
+		return err
+	}
+	l.Expect(triggered == v.runs, "forgotten", "%d runs were triggered, of %d", triggered, v.runs)
+	l.Expect(kills > 0, "idle", "no process was killed")
+	l.Expect(lost > 0, "idle", "no attempt was lost")
+	l.Expect(strikes > 0 || !v.strikes, "idle", "what both sides share was not broken")
+	for _, f := range []struct {
+		name string
+		n    int
+	}{{"runs", triggered}, {"ended", ended}, {"attempts", attempts}, {"lost_attempts", lost},
+		{"failed_attempts", failed}, {"works", works}} {
+		l.Fact(f.name, f.n)
+	}
+	if err := l.Check(ctx, l.Pool, sql.Get("check"), Strike, reasonWithin, inHand, onItsWay); err != nil {
+		return err
+	}
+	return l.Conclude(ctx, "over "+v.way, sql, "twice", "forgotten", "wrongkey", "unsaid", "unexplained", "dropped",
+		"strange", "idle")
+}

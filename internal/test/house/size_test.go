@@ -1,0 +1,190 @@
+package house
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+	"unicode/utf8"
+)
+
+// The size of what somebody has to hold in mind at once. A larger thing has a second job in it.
+const (
+	mostFiles    = 25 // of a package, tests left out
+	mostMethods  = 30 // of a type
+	mostFields   = 20 // of a struct, those of embedded structs of its package included
+	mostNames    = 70 // that a package exports, methods of exported types included
+	mostPublic   = 140
+	mostColumns  = 120 // of a line; a tab counts four
+	columnsOfTab = 4
+)
+
+// public are the packages that users read: they may export up to mostPublic names.
+var public = []string{"bus", "saga", "scheduler"}
+
+// pack is one package, tests left out.
+type pack struct {
+	files   int
+	methods map[string]int // by the name of their type
+	structs map[string]*ast.StructType
+	names   []string // exported
+}
+
+func packs(t *testing.T) map[string]*pack {
+	t.Helper()
+	found := map[string]*pack{}
+	sources(t, func(path string, text []byte) {
+		if isTest(path) {
+			return
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		if found[dir] == nil {
+			found[dir] = &pack{methods: map[string]int{}, structs: map[string]*ast.StructType{}}
+		}
+		found[dir].add(file)
+	})
+	return found
+}
+
+func (p *pack) add(file *ast.File) {
+	p.files++
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			p.addFunction(d)
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				p.addSpec(spec)
+			}
+		}
+	}
+}
+
+func (p *pack) addFunction(d *ast.FuncDecl) {
+	if d.Recv == nil {
+		p.export(d.Name)
+		return
+	}
+	of := typeName(d.Recv.List[0].Type)
+	p.methods[of]++
+	if ast.IsExported(of) {
+		p.export(d.Name)
+	}
+}
+
+func (p *pack) addSpec(spec ast.Spec) {
+	switch spec := spec.(type) {
+	case *ast.TypeSpec:
+		p.export(spec.Name)
+		if s, ok := spec.Type.(*ast.StructType); ok {
+			p.structs[spec.Name.Name] = s
+		}
+	case *ast.ValueSpec:
+		for _, name := range spec.Names {
+			p.export(name)
+		}
+	}
+}
+
+func (p *pack) export(name *ast.Ident) {
+	if name.IsExported() {
+		p.names = append(p.names, name.Name)
+	}
+}
+
+// typeName is the name of a type in its package, without its pointer and its parameters.
+func typeName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return typeName(e.X)
+	case *ast.IndexExpr:
+		return typeName(e.X)
+	case *ast.IndexListExpr:
+		return typeName(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}
+
+// fields counts those of s, and those of the structs of its package that it embeds in their place.
+func (p *pack) fields(s *ast.StructType) (n int) {
+	for _, f := range s.Fields.List {
+		embedded := p.structs[typeName(f.Type)]
+		switch {
+		case len(f.Names) == 0 && embedded != nil && embedded != s:
+			n += p.fields(embedded)
+		default:
+			n += max(1, len(f.Names))
+		}
+	}
+	return n
+}
+
+func TestPackagesFitInAHead(t *testing.T) {
+	t.Parallel()
+	inPackage, methods, fields, names := sizes{}, sizes{}, sizes{}, sizes{}
+	for dir, p := range packs(t) {
+		inPackage[dir] = p.files
+		for of, n := range p.methods {
+			methods[dir+" "+of] = n
+		}
+		for name, s := range p.structs {
+			fields[dir+" "+name] = p.fields(s)
+		}
+		names[dir] = len(p.names)
+	}
+	inPackage.hold(t, "files", same(mostFiles))
+	methods.hold(t, "methods", same(mostMethods))
+	fields.hold(t, "fields", same(mostFields))
+	names.hold(t, "exported names", mostNamesOf)
+}
+
+func same(most int) func(string) int { return func(string) int { return most } }
+
+func mostNamesOf(dir string) int {
+	if slices.Contains(public, dir) {
+		return mostPublic
+	}
+	return mostNames
+}
+
+// sizes are of one kind, by what they are of.
+type sizes map[string]int
+
+func (s sizes) hold(t *testing.T, what string, mostOf func(string) int) {
+	t.Helper()
+	for _, of := range slices.Sorted(maps.Keys(s)) {
+		if most := mostOf(of); s[of] > most {
+			t.Errorf("%s has %d %s, the limit is %d: find the second job in it", of, s[of], what, most)
+		}
+	}
+}
+
+func TestLinesFitOnAScreen(t *testing.T) {
+	t.Parallel()
+	files(t, []string{".go", ".sql", ".md"}, func(path string, text []byte) {
+		for n, line := range bytes.Split(text, []byte("\n")) {
+			if columns(line) > mostColumns && !mayBeLong(path, line) {
+				t.Errorf("%s:%d has more than %d columns", path, n+1, mostColumns)
+			}
+		}
+	})
+}
+
+func columns(line []byte) int {
+	return utf8.RuneCount(line) + (columnsOfTab-1)*bytes.Count(line, []byte("\t"))
+}
+
+// mayBeLong reports whether a line of a page is a row of a table, or has an address, neither of which can be broken.
+func mayBeLong(path string, line []byte) bool {
+	return filepath.Ext(path) == ".md" && (bytes.HasPrefix(line, []byte("|")) || bytes.Contains(line, []byte("](")))
+}

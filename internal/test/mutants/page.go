@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// unfinished is how a mutant ended whose tests did not: their process died.
+const unfinished = string(killed) + " before its test ended"
+
+// score counts the mutants of a theme by how they ended.
+type score struct{ all, named, unfinished int }
+
+func (s *score) add(how string) {
+	s.all++
+	switch how {
+	case string(killed):
+		s.named++
+	case unfinished:
+		s.unfinished++
+	}
+}
+
+func (s *score) row(theme string) string {
+	return fmt.Sprintf("| %s | %d | %d | %d | %d |\n", theme, s.all, s.named, s.unfinished, s.all-s.named-s.unfinished)
+}
+
+// page tells how mutants ended on the commit of the record, theme by theme.
+func (r *record) page(mutants []mutant) string {
+	var b strings.Builder
+	_, _ = fmt.Fprintf(&b, `# Mutants
+
+`+"`make mutants`"+` wrote this page. A mutant is one break of the engine on purpose, in
+`+"`internal/test/mutants/catalog`"+`; it is killed when all tests that it names fail.
+
+Commit %s, %s. A result of an earlier run is kept as
+long as neither the code nor the tests of the mutant change.
+
+| theme | mutants | killed by the tests they name | ended the tests' process | lived |
+|---|---|---|---|---|
+`, r.commit, time.Now().UTC().Format(time.DateOnly))
+	sum, theme, s := score{}, "", score{}
+	for _, m := range mutants {
+		if m.theme != theme && s.all > 0 {
+			b.WriteString(s.row(theme))
+			s = score{}
+		}
+		theme = m.theme
+		s.add(r.ended[m.name])
+		sum.add(r.ended[m.name])
+	}
+	b.WriteString(s.row(theme))
+	b.WriteString(sum.row("all"))
+	return b.String()
+}

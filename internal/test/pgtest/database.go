@@ -1,0 +1,125 @@
+package pgtest
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"testing"
+
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/test/pgdev"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Pool is a pool of at most ten connections that take *pg.Array, as the engine's own do.
+func Pool(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	return poolAs(t, "", nil)
+}
+
+func poolAs(t testing.TB, role string, settings map[string]string) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(pgdev.DSN(t))
+	if err != nil {
+		t.Fatalf("read the connection string: %v", err)
+	}
+	config.MaxConns = 10
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		pg.RegisterArrays(conn.TypeMap())
+		return nil
+	}
+	Become(config, role)
+	maps.Copy(config.ConnConfig.RuntimeParams, settings)
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatalf("open a pool: %v", err)
+	}
+	t.Cleanup(func() { Close(t, pool) })
+	return pool
+}
+
+// oddSettings may be set for a database or a role. Each changes how values look as text.
+var oddSettings = map[string]string{
+	"bytea_output": "escape", "DateStyle": "German", "IntervalStyle": "iso_8601", "extra_float_digits": "-15",
+	"TimeZone": "Asia/Kathmandu",
+}
+
+// Migrated is a schema of the test's own with all tables. It is dropped when the test ends.
+func Migrated(t testing.TB, pool *pgxpool.Pool) pg.Schema {
+	t.Helper()
+	schema, err := pg.ParseSchema(pgdev.Schema(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	Migrate(t, pool, schema.Name())
+	return schema
+}
+
+// Migrate gives an empty schema all tables. It takes half the time of migrate.Up, which asks for each migration whether
+// it is there and makes a transaction of it: this is the script for a DBA in one transaction, without what only psql
+// reads.
+func Migrate(t testing.TB, pool *pgxpool.Pool, schema string) {
+	t.Helper()
+	if err := runScript(t.Context(), pool, schema); err != nil {
+		t.Fatalf("give schema %q its tables: %v", schema, err)
+	}
+}
+
+func runScript(ctx context.Context, pool *pgxpool.Pool, schema string) error {
+	script, err := migrate.SQL(schema)
+	if err == nil {
+		_, err = pool.Exec(ctx, withoutPsql(script))
+	}
+	return err
+}
+
+var (
+	psqlLine = regexp.MustCompile(`(?m)^\\.*$`)
+	psqlEnd  = regexp.MustCompile(`(?m) \\gset$`)
+)
+
+// withoutPsql leaves out the conditions of a script: every migration is applied.
+func withoutPsql(script string) string {
+	return psqlEnd.ReplaceAllString(psqlLine.ReplaceAllString(script, ""), ";")
+}
+
+// Exec runs SQL in a READ COMMITTED transaction and returns how many rows its last statement changed. What a test
+// changes while the engine runs may be a row that the engine changes at the same moment: at another level, which the
+// settings under test may ask for, one of the two would fail.
+func Exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (rows int64) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	err := pgx.BeginTxFunc(ctx, pool, pg.ReadCommitted, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, sql, args...)
+		rows = tag.RowsAffected()
+		return err
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, sql)
+	}
+	return rows
+}
+
+// Database is Pool and Migrated. The pool is one of the role that RoleVariable asks for.
+func Database(t testing.TB) (*pgxpool.Pool, pg.Schema) {
+	t.Helper()
+	return database(t, nil)
+}
+
+// OddDatabase is Database in sessions with unusual settings. What is read there must be what was written.
+func OddDatabase(t testing.TB) (*pgxpool.Pool, pg.Schema) {
+	t.Helper()
+	return database(t, oddSettings)
+}
+
+func database(t testing.TB, settings map[string]string) (*pgxpool.Pool, pg.Schema) {
+	t.Helper()
+	owner := poolAs(t, "", settings)
+	schema := Migrated(t, owner)
+	if role := RoleUnderTest(t, owner, schema.Name()); role != "" {
+		return poolAs(t, role, settings), schema
+	}
+	return owner, schema
+}

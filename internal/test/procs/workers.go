@@ -1,0 +1,88 @@
+package procs
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/edda-go/edda/internal/base/run"
+)
+
+// Options of Workers. The zero value replaces a killed worker at once.
+type Options struct {
+	Away    time.Duration  // how long a place stays empty after a kill
+	Started func(*Process) // called after a worker was started, concurrently for several places; nil does nothing
+}
+
+// Workers keeps places filled with worker processes. Its methods may be called concurrently.
+type Workers struct {
+	Options
+	job func(place, life int) Job
+
+	mu  sync.Mutex // guards now
+	now []*Process // by place; nil while a place is empty
+}
+
+// NewWorkers makes a set of workers and starts none. job describes the worker of a place in its first, second … life.
+// Places count from 0, lives from 1.
+func NewWorkers(places int, job func(place, life int) Job, o Options) *Workers {
+	return &Workers{Options: o, job: job, now: make([]*Process, places)}
+}
+
+// Run keeps every place filled until ctx ends, and then waits for the workers to finish what they have in hand. A
+// worker that ends by itself ends them all, with an error.
+func (w *Workers) Run(ctx context.Context) error {
+	all := run.NewGroup(ctx)
+	for place := range w.now {
+		all.Go(func(ctx context.Context) error { return w.keep(ctx, place) })
+	}
+	return all.Wait()
+}
+
+func (w *Workers) keep(ctx context.Context, place int) error {
+	for life := 1; ctx.Err() == nil; life++ {
+		p, err := Start(w.job(place, life))
+		if err != nil {
+			return err
+		}
+		w.put(place, p)
+		if w.Started != nil {
+			w.Started(p)
+		}
+		err = p.Wait(ctx)
+		w.put(place, nil)
+		if err != nil {
+			return err
+		}
+		_ = run.Sleep(ctx, w.Away) // its end is the loop's
+	}
+	return nil
+}
+
+func (w *Workers) put(place int, p *Process) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now[place] = p
+}
+
+// Living returns the workers that run now, in the order of their places.
+func (w *Workers) Living() (all []*Process) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.now {
+		if p != nil && !p.hasEnded() {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// Any picks a living worker, nil when there is none.
+func (w *Workers) Any(random *rand.Rand) *Process {
+	all := w.Living()
+	if len(all) == 0 {
+		return nil
+	}
+	return all[random.IntN(len(all))]
+}

@@ -1,0 +1,209 @@
+package act
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/edda-go/edda/internal/ui/view"
+	"github.com/edda-go/edda/internal/ui/words"
+	"github.com/edda-go/edda/operate/bulk"
+	"github.com/edda-go/edda/operate/messages"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/saga"
+)
+
+// Crowd are the forms of the living instances of a saga whose keys begin with prefix. Somebody who may see states may
+// export them.
+func Crowd(saga, prefix string, states bool) []Form {
+	of := values{"saga", saga, "prefix", prefix}
+	forms := []Form{sendCrowd.form(of), endCrowd.form(of)}
+	if states {
+		forms = append(forms, exportCrowd.form(of))
+	}
+	return forms
+}
+
+// long is Desk.Long unless somebody sets it: less than a request may take.
+const long = 20 * time.Second
+
+// crowd are the fields that choose instances, as they were looked at.
+var crowd = []field{of("saga"), which("prefix"), {name: "until", label: "Until", kind: hidden, most: 60},
+	{name: "after", label: "After", kind: target, most: mostName}}
+
+// crowd are the instances that a form is about. Those of the page are what began before the look at it, so a form whose
+// time cannot be read is refused: it would be about others.
+func (in Input) crowd() (f bulk.Filter, err error) {
+	f = bulk.Filter{Saga: in.text("saga"), Prefix: in.text("prefix"), After: in.text("after")}
+	text := in.text("until")
+	if text == "" {
+		return f, nil
+	}
+	if f.Until, err = time.Parse(time.RFC3339, text); err != nil {
+		in.values["until"] = ""
+		return f, in.refuse(http.StatusBadRequest, fmt.Sprintf("Until: want a time like 2026-12-01T10:00:00Z, not %q.",
+			view.Escape(view.Shortened(text, 60))))
+	}
+	return f, nil
+}
+
+func pageOfCrowd(in Input) string {
+	page := "sagas/" + segment(in.text("saga"))
+	if prefix := in.text("prefix"); prefix != "" {
+		page += "?prefix=" + url.QueryEscape(prefix)
+	}
+	return page
+}
+
+// crowdCommand is a command for the instances that are chosen.
+func (in Input) crowdCommand(command string) string {
+	if in.text("prefix") == "" {
+		command += " --all"
+	}
+	return in.because(in.flags(command, "prefix", "prefix", "started-before", "until", "after", "after"))
+}
+
+// lookAtCrowd counts the instances that are chosen, and shows the first of them.
+func lookAtCrowd(what, final string) func(context.Context, *Desk, Input) (*Preview, error) {
+	return func(ctx context.Context, d *Desk, in Input) (*Preview, error) {
+		f, err := in.crowd()
+		if err != nil {
+			return nil, err
+		}
+		l, err := d.Bulk.Look(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		if l.Count == 0 {
+			return nil, &Refusal{Status: http.StatusNotFound, Text: "Nothing was changed: no such instance lives."}
+		}
+		p := &Preview{Count: l.Count, Final: final, keep: map[string]string{"until": l.Until.Format(time.RFC3339Nano),
+			"job": cmp.Or(in.text("job"), bulk.JobID().String())}}
+		says := words.Of(l.Count, "instance")
+		if l.Capped {
+			says += " or more"
+		}
+		says += " of " + in.text("saga")
+		if prefix := in.text("prefix"); prefix != "" {
+			says += " whose keys begin with " + prefix
+		}
+		p.Says = []string{says + " " + what + ". What starts after this look is not part " +
+			"of it."}
+		for _, i := range l.First {
+			p.Examples = append(p.Examples, Example{Text: fmt.Sprintf("%s, version %d, started %s", i.Instance.Key,
+				i.Instance.Version, view.Moment(i.Started))})
+		}
+		return p, nil
+	}
+}
+
+// toCrowd does something to many instances for as long as a request may take. What is left can be gone on with.
+func (d *Desk) toCrowd(
+	ctx context.Context, in Input, do func(context.Context, bulk.Filter) (bulk.Done, error),
+) (Done, error) {
+	f, err := in.crowd()
+	if err != nil {
+		return Done{}, err
+	}
+	brief, cancel := context.WithTimeout(ctx, d.Long)
+	defer cancel()
+	done, err := do(brief, f)
+	if err != nil && ctx.Err() == nil && (brief.Err() != nil || done.Done+done.Gone+done.Kept > 0) {
+		in.values["after"] = cmp.Or(done.Last, in.text("after"))
+		return Done{}, in.refuse(http.StatusServiceUnavailable, fmt.Sprintf("It has stopped behind %q before it was "+
+			"through: %s done, which stays so. Send the form again to go on with the others.",
+			view.Escape(in.text("after")), words.Of(done.Done, "instance")))
+	}
+	return Done{Numbers: []int64{done.Done, done.Gone, done.Kept}}, err
+}
+
+var sendCrowd = &Action{
+	Name: "saga.send.many", Pattern: "/sagas/{saga}/send", Rights: []Right{Send}, Button: "Send to all",
+	Says: "A message for each of these instances, whatever its body says. What their handlers do cannot be undone.",
+	fields: append(append([]field{}, crowd...), append([]field{{name: "job", label: "Job", kind: hidden, most: 36},
+		{name: "to", label: "Endpoint", kind: line, most: mostName,
+			hint: "for a kind that no endpoint consumes, such as that of an answer"}}, letterOf...)...),
+	page: pageOfCrowd, check: lookAtCrowd("will get the message", "What their handlers do cannot be undone. This "+
+		"form, sent again, sends to each once; a new one sends once more."),
+	done: "Instances sent to: %d. Ended before that: %d. Left as they are: %d.",
+	command: func(in Input) string {
+		command := shell("edda saga send", in.text("saga"), in.text("kind")) + " --body FILE"
+		return in.crowdCommand(in.flags(command, "to", "to", "delay", "delay", "job", "job")) + " --yes"
+	},
+	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
+		if err := in.checkJSON("body"); err != nil {
+			return Done{}, err
+		}
+		job, err := saga.ParseID(in.text("job"))
+		if err != nil {
+			return Done{}, in.refuse(http.StatusBadRequest, "Job: it is no id.")
+		}
+		s := bulk.Send{Job: job, Message: messages.Message{Kind: in.text("kind"), Body: []byte(in.text("body")),
+			To: in.text("to"), Delay: in.lasting("delay"), Reason: in.Reason()}}
+		return d.toCrowd(ctx, in, func(ctx context.Context, f bulk.Filter) (bulk.Done, error) {
+			return d.Bulk.Send(ctx, f, s, nil)
+		})
+	},
+}
+
+var endCrowd = &Action{
+	Name: "saga.end.many", Pattern: "/sagas/{saga}/end", Rights: []Right{Repair}, Button: "End all",
+	Says:   "Each of these instances ends as if it had completed, without its handlers, and with its timeouts.",
+	fields: append(append([]field{}, crowd...), whyMust), page: pageOfCrowd,
+	check: lookAtCrowd("will be ended", "Nothing brings them back. What is on its way to them finds no instance."),
+	done:  "Instances ended: %d. Ended before that: %d. Left as they are: %d.",
+	command: func(in Input) string {
+		return in.crowdCommand(shell("edda saga end", in.text("saga"))) + " --yes"
+	},
+	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
+		e := bulk.End{Reason: in.Reason(), Definition: d.o.Definition(in.text("saga"))}
+		return d.toCrowd(ctx, in, func(ctx context.Context, f bulk.Filter) (bulk.Done, error) {
+			return d.Bulk.End(ctx, f, e, nil)
+		})
+	},
+}
+
+// mostExported is how many instances a page exports. The command has no limit.
+const mostExported = 5000
+
+var exportCrowd = &Action{
+	Name: "saga.export", Pattern: "/sagas/{saga}/export", Rights: []Right{Admin}, Button: "Export",
+	Says: "A file with a line of JSON for each of these instances, with its state, without what is secret. A state " +
+		"is left out if it is not known what of it is secret. The audit says who has exported what.",
+	fields: append(append([]field{}, crowd...), why), page: pageOfCrowd, done: "They were exported.",
+	check: func(ctx context.Context, d *Desk, in Input) (*Preview, error) {
+		if !in.Bodies {
+			return nil, errStates
+		}
+		return lookAtCrowd("will be exported", "")(ctx, d, in)
+	},
+	command: func(in Input) string {
+		command := in.flags(shell("edda saga export", in.text("saga")), "prefix", "prefix", "started-before", "until")
+		return in.because(command)
+	},
+	file: func(ctx context.Context, d *Desk, in Input, w io.Writer) error {
+		f, err := in.crowd()
+		if err != nil {
+			return err
+		}
+		e := bulk.Export{Reason: in.Reason(), Definition: d.o.Definition(in.text("saga")), Most: mostExported}
+		_, err = d.Bulk.Export(ctx, f, e, func(l persistence.Listed) error {
+			text, err := view.Instances([]persistence.Listed{l}, 0).Rows[0].JSON.Line()
+			if err == nil {
+				_, err = io.WriteString(w, text)
+			}
+			return err
+		})
+		return err
+	},
+}
+
+// errStates refuses an export to somebody who may not see what is in it.
+var errStates = &Refusal{Status: http.StatusForbidden, Text: "An export has states, which you may not see: it needs " +
+	"the right Bodies, too."}
+
+var ofCrowds = []*Action{sendCrowd, endCrowd, exportCrowd}

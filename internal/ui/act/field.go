@@ -1,0 +1,192 @@
+package act
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/edda-go/edda/internal/ui/view"
+)
+
+// kind is what a field holds, and how it looks.
+type kind string
+
+const (
+	target  kind = "target"  // what is acted upon: a part of the address, or hidden
+	hidden  kind = "hidden"  // what the page knows, such as a version
+	line    kind = "line"    // a text of one line
+	area    kind = "area"    // a text of many lines
+	number  kind = "number"  // a number
+	choice  kind = "choice"  // one of some words
+	tick    kind = "tick"    // yes or no
+	coming  kind = "coming"  // a moment, or how long it is until then
+	past    kind = "past"    // a moment, or how long ago it was
+	lasting kind = "lasting" // a duration
+)
+
+// field is what a form asks for.
+type field struct {
+	name, label string
+	kind        kind
+	must        bool
+	least, most int64 // of a number; of a text most is in bytes
+	choices     []string
+	hint        string
+	example     string // stands in the command for what has to be given
+}
+
+// The limits of texts, in bytes.
+const (
+	mostName   = 2000
+	mostReason = 8 << 10
+	mostText   = 1 << 20 // a body, a state, a patch
+)
+
+func of(name string) field {
+	return field{name: name, label: name, kind: target, must: true, most: mostName}
+}
+
+// which is a target that may be left out.
+func which(name string) field { return field{name: name, label: name, kind: target, most: mostName} }
+
+var (
+	why = field{name: "reason", label: "Reason", kind: line, most: mostReason,
+		hint: "for the audit, and for other people"}
+	whyMust = field{name: "reason", label: "Reason", kind: line, must: true, most: mostReason, example: "why",
+		hint: "for the audit, and for other people"}
+	rate = field{name: "rate", label: "Letters a second", kind: number, most: 10_000,
+		hint: "0, or nothing, is no bound"}
+	to = field{name: "to", label: "To another endpoint", kind: line, most: mostName,
+		hint: "nothing is where each died"}
+	seen = field{name: "version", label: "Version", kind: hidden, most: 30}
+)
+
+// Input is what somebody has sent, every field of which is as its action wants it.
+type Input struct {
+	May    func(Right) bool
+	Bodies bool // bodies and states may be shown
+
+	action *Action
+	values map[string]string
+}
+
+func (in Input) text(name string) string { return in.values[name] }
+func (in Input) ticked(name string) bool { return in.values[name] != "" }
+
+// number is 0 for a field that was left out.
+func (in Input) number(name string) int64 {
+	n, _ := strconv.ParseInt(in.values[name], 10, 64)
+	return n
+}
+
+// lasting is 0 for a field that was left out.
+func (in Input) lasting(name string) time.Duration {
+	d, _ := time.ParseDuration(in.values[name])
+	return d
+}
+
+// moment is zero for a field that was left out. A duration is before now, or after it.
+func (in Input) moment(name string, now time.Time, sign time.Duration) time.Time {
+	text := in.values[name]
+	if d, err := time.ParseDuration(text); err == nil {
+		return now.Add(sign * d)
+	}
+	at, _ := time.Parse(time.RFC3339, text)
+	return at
+}
+
+// Reason is why it is done.
+func (in Input) Reason() string { return in.values["reason"] }
+
+// Read reads a form. path returns a part of the address. The error is a Refusal that names each field which is wrong,
+// with its limit.
+func (a *Action) Read(path func(string) string, form url.Values) (Input, error) {
+	in := Input{action: a, values: map[string]string{}}
+	var wrong []string
+	for _, f := range a.allFields() {
+		text := form.Get(f.name)
+		if a.inPath(f) {
+			text = path(f.name)
+		}
+		text = strings.ReplaceAll(text, "\r\n", "\n") // as browsers send the ends of lines
+		if f.kind != area && f.kind != target {
+			text = strings.TrimSpace(text)
+		}
+		if fault := f.check(text); fault != "" {
+			wrong = append(wrong, f.label+": "+fault+".")
+		}
+		in.values[f.name] = text
+	}
+	if wrong != nil {
+		return in, in.refuse(http.StatusBadRequest, strings.Join(wrong, "\n"))
+	}
+	return in, nil
+}
+
+// allFields are the fields of the form, and of its confirmation.
+func (a *Action) allFields() []field {
+	if a.check == nil {
+		return a.fields
+	}
+	return append(slices.Clone(a.fields), agreement...)
+}
+
+func (a *Action) inPath(f field) bool { return strings.Contains(a.Pattern, "{"+f.name+"}") }
+
+// check says what is wrong with a text, "" if nothing is.
+func (f field) check(text string) string {
+	switch {
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return "it has bytes that are no text"
+	case text == "" && f.must:
+		return "it is missing"
+	case text == "":
+		return ""
+	}
+	shown := strconv.Quote(view.Escape(view.Shortened(text, 60)))
+	switch f.kind {
+	case number:
+		return f.checkNumber(text, shown)
+	case choice:
+		if !slices.Contains(f.choices, text) {
+			return "want one of " + strings.Join(f.choices, ", ") + ", not " + shown
+		}
+	case coming, past:
+		_, wrong := time.ParseDuration(text)
+		if _, err := time.Parse(time.RFC3339, text); err != nil && (wrong != nil || strings.HasPrefix(text, "-")) {
+			return "want a time like 2026-12-01T10:00:00Z, or a duration like 90m, not " + shown
+		}
+	case lasting:
+		if d, err := time.ParseDuration(text); err != nil || d < 0 {
+			return "want a duration like 10m, not " + shown
+		}
+	default:
+		if int64(len(text)) > f.most {
+			return fmt.Sprintf("it has %d bytes, and may have %d", len(text), f.most)
+		}
+	}
+	return ""
+}
+
+func (f field) checkNumber(text, shown string) string {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < f.least || n > f.most {
+		return fmt.Sprintf("want a number from %d to %d, not %s", f.least, f.most, shown)
+	}
+	return ""
+}
+
+// checkJSON refuses a text that is no JSON.
+func (in Input) checkJSON(name string) error {
+	if json.Valid([]byte(in.text(name))) {
+		return nil
+	}
+	at := slices.IndexFunc(in.action.fields, func(f field) bool { return f.name == name })
+	return in.refuse(http.StatusBadRequest, in.action.fields[at].label+": it is no JSON.")
+}

@@ -1,0 +1,130 @@
+package act
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"github.com/edda-go/edda/internal/ui/words"
+	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/operate/messages"
+	"github.com/edda-go/edda/persistence"
+)
+
+// Seen is a living instance as a page shows it.
+type Seen struct {
+	Saga, Key string
+	Version   int64
+	State     []byte // nil if it may not be seen, or if a part of it is masked
+	Over      bool   // it has completed, and is only remembered
+}
+
+// Instance are the forms of a living instance.
+func Instance(s Seen) []Form {
+	of, version := values{"saga", s.Saga, "key", s.Key}, strconv.FormatInt(s.Version, 10)
+	forms := []Form{sendInstance.form(of)}
+	if s.Over {
+		return nil
+	}
+	if s.State != nil {
+		forms = append(forms, repair.form(append(of, "version", version, "state", editable(s.State))))
+	} else {
+		forms = append(forms, patch.form(append(of, "version", version)))
+	}
+	return append(forms, end.form(append(of, "version", version)))
+}
+
+// pageOfInstance is the address of the page of an instance, relative to the first page.
+func pageOfInstance(in Input) string {
+	return "instance?saga=" + url.QueryEscape(in.text("saga")) + "&key=" + url.QueryEscape(in.text("key"))
+}
+
+var instance = []field{of("saga"), which("key")}
+
+// about is a command about an instance.
+func (in Input) about(command string) string { return shell(command, in.text("saga"), in.text("key")) }
+
+// living reads the instance.
+func living(ctx context.Context, d *Desk, in Input) (persistence.Listed, error) {
+	l, ok, err := d.Op.Sagas().Show(ctx, in.text("saga"), in.text("key"))
+	if err == nil && !ok {
+		err = instances.ErrNotFound
+	}
+	return l, err
+}
+
+var sendInstance = &Action{
+	Name: "saga.send", Pattern: "/instance/send", Rights: []Right{Send}, Button: "Send to it",
+	Says: "A message for this instance, whatever its body says. What its handler does cannot be undone.",
+	fields: append(append([]field{}, instance...), append([]field{{name: "to", label: "Endpoint", kind: line,
+		most: mostName, hint: "for a kind that no endpoint consumes, such as that of an answer"}}, letterOf...)...),
+	page: pageOfInstance, done: "The message was sent.",
+	command: func(in Input) string {
+		return in.flags(sendCommand(in), "to", "to") + " --instance " +
+			words.Quoted(in.text("saga")+"/"+in.text("key"))
+	},
+	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
+		return d.send(ctx, in, messages.Message{To: in.text("to"), Saga: in.text("saga"), Key: in.text("key")})
+	},
+}
+
+var repair = &Action{
+	Name: "saga.repair", Pattern: "/instance/repair", Rights: []Right{Repair}, Button: "Repair state",
+	Says: "The state is replaced. It is refused if a message has changed the instance since this page was read. No " +
+		"handler is called.",
+	fields: append(append([]field{}, instance...), field{name: "version", label: "Version", kind: hidden, must: true,
+		most: 30, example: "1"}, field{name: "state", label: "State", kind: area, must: true, most: mostText}, whyMust),
+	page: pageOfInstance, done: "The state was repaired.",
+	command: func(in Input) string {
+		return in.because(in.flags(in.about("edda saga repair"), "version", "version") + " --state FILE --yes")
+	},
+	check: lookAtState, do: repairState,
+}
+
+var patch = &Action{
+	Name: "saga.patch", Pattern: "/instance/patch", Rights: []Right{Repair}, Button: "Repair state",
+	Says: "A JSON merge patch changes the state: what it names is replaced, null removes a member, and the rest " +
+		"stays, also what is not shown here. It is refused if a message has changed the instance since this page was " +
+		"read.",
+	fields: append(append([]field{}, instance...), field{name: "version", label: "Version", kind: hidden, must: true,
+		most: 30, example: "1"}, field{name: "patch", label: "Merge patch", kind: area, must: true, most: mostText,
+		hint: `such as {"Paid": true}`}, whyMust),
+	page: pageOfInstance, done: "The state was repaired.",
+	command: func(in Input) string {
+		return in.because(in.flags(in.about("edda saga repair"), "version", "version") + " --state FILE --yes")
+	},
+	check: lookAtState, do: repairState,
+}
+
+var end = &Action{
+	Name: "saga.end", Pattern: "/instance/end", Rights: []Right{Repair}, Button: "End",
+	Says:   "It ends as if it had completed, without its handlers, and with its timeouts.",
+	fields: append(append([]field{}, instance...), seen, whyMust),
+	page:   pageOfInstance, done: "The instance was ended.",
+	command: func(in Input) string {
+		return in.because(in.flags(in.about("edda saga end"), "version", "version") + " --yes")
+	},
+	check: func(ctx context.Context, d *Desk, in Input) (*Preview, error) {
+		l, err := living(ctx, d, in)
+		if err != nil {
+			return nil, err
+		}
+		i := l.Instance
+		p := one("Nothing brings it back. What is on its way to it finds no instance.",
+			fmt.Sprintf("Instance %s %s ends at version %d, and %s.", i.Saga, i.Key, i.Version,
+				words.Of(int64(len(i.Pending)), "pending timeout")+" with it"))
+		if in.Bodies {
+			p.Examples = []Example{{Text: "Its state", Before: shown(d.o.State(i.Saga, i.State))}}
+		}
+		p.keep = map[string]string{"version": strconv.FormatInt(i.Version, 10)}
+		return p, nil
+	},
+	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
+		_, err := d.Instances.End(ctx, instances.End{Saga: in.text("saga"), Key: in.text("key"),
+			Version: in.number("version"), Reason: in.Reason(), Definition: d.o.Definition(in.text("saga"))})
+		return Done{}, err
+	},
+}
+
+var ofInstances = []*Action{sendInstance, repair, patch, end}

@@ -1,0 +1,77 @@
+package act
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/edda-go/edda/internal/ui/view"
+	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/bulk"
+	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/operate/messages"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Refusal says why something was not done.
+type Refusal struct {
+	Status int
+	Text   string
+	Now    string // what is there now, "" if that is not to be shown
+	Form   *Form  // to send again, with what was sent; nil if that makes no sense
+}
+
+func (r *Refusal) Error() string { return r.Text }
+
+// refuse refuses what was sent, and shows its form again.
+func (in Input) refuse(status int, text string) error {
+	f := in.action.filled(in.values, in.action.fields)
+	return &Refusal{Status: status, Text: text, Form: &f}
+}
+
+// gone and wrong are errors of Edda's own, whose texts are shown.
+var (
+	gone = []error{
+		operate.ErrNotInstalled, operate.ErrNotFound, operate.ErrNoLimit, deadletter.ErrNotFound, deadletter.ErrNoJob,
+		instances.ErrNotFound, instances.ErrNoTimeout, messages.ErrNotFound, scheduler.ErrNoManifest,
+		scheduler.ErrNoRun, scheduler.ErrNoGroup, scheduler.ErrNotHeld,
+	}
+	wrong = []error{
+		bulk.ErrTooMany, instances.ErrVersion, instances.ErrRemembered, instances.ErrState, instances.ErrInHand,
+		messages.ErrNoRoute, messages.ErrAmbiguous, messages.ErrConflict, deadletter.ErrUndeliverable,
+		deadletter.ErrNote, saga.ErrTooLarge, saga.ErrNewerState, scheduler.ErrEnded, scheduler.ErrTaken,
+	}
+)
+
+// refused turns an error that says what is wrong into a Refusal.
+func refused(err error) error {
+	is := func(known error) bool { return errors.Is(err, known) }
+	var server *pgconn.PgError
+	switch {
+	case slices.ContainsFunc(gone, is):
+		return &Refusal{Status: http.StatusNotFound, Text: "Nothing was changed: " + view.EscapeLines(err.Error())}
+	case slices.ContainsFunc(wrong, is):
+		return &Refusal{Status: http.StatusConflict, Text: "Nothing was changed: " + view.EscapeLines(err.Error())}
+	case errors.As(err, &server) && refuses(server.Code):
+		return &Refusal{Status: http.StatusBadRequest, Text: "Nothing was changed: " + view.EscapeLines(server.Message)}
+	}
+	return err
+}
+
+// refuses reports whether an SQLSTATE says that a function was given what it does not take.
+func refuses(code string) bool { return len(code) == 5 && (code[:2] == "22" || code[:2] == "P0") }
+
+// Forbidden refuses an actor that lacks the right.
+func Forbidden(rights ...Right) *Refusal {
+	text := "You may not do this: it needs the right "
+	for n, r := range rights {
+		if n > 0 {
+			text += " or "
+		}
+		text += r.String()
+	}
+	return &Refusal{Status: http.StatusForbidden, Text: text + "."}
+}

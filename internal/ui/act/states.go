@@ -1,0 +1,112 @@
+package act
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/ui/view"
+	"github.com/edda-go/edda/operate/instances"
+	jsonpatch "github.com/evanphx/json-patch/v5"
+)
+
+// editable is a text of JSON for a field: set in, and with what is not printable as JSON escapes it, so that nobody
+// edits what they do not see.
+func editable(text []byte) string {
+	if !json.Valid(text) {
+		return string(text)
+	}
+	return view.EscapeLines(view.Body(text))
+}
+
+// shown is a body or a state for people.
+func shown(text []byte) string { return view.EscapeLines(view.Body(text)) }
+
+// packed is JSON without the spaces that somebody has set it in with.
+func packed(text []byte) []byte {
+	var b bytes.Buffer
+	if json.Compact(&b, text) != nil {
+		return text
+	}
+	return b.Bytes()
+}
+
+// newState is the state that is to be stored: the whole of it, or what a patch makes of the one before.
+func newState(in Input, before []byte) ([]byte, error) {
+	if _, patches := in.values["patch"]; !patches {
+		return packed([]byte(in.text("state"))), in.checkJSON("state")
+	}
+	if err := in.checkJSON("patch"); err != nil {
+		return nil, err
+	}
+	text := in.text("patch")
+	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		return nil, in.refuse(http.StatusBadRequest, "Merge patch: it is no JSON object.")
+	}
+	state, err := jsonpatch.MergePatch(before, []byte(text))
+	if err != nil {
+		return nil, in.refuse(http.StatusBadRequest, "Merge patch: it cannot be applied to the state.")
+	}
+	return state, nil
+}
+
+// Diff is the difference of two states, by the texts of them that may be shown; "" if the states are the same.
+func Diff(before, after, shownBefore, shownAfter []byte) string {
+	diff := history.Diff(shownBefore, shownAfter)
+	if diff == "" && history.Diff(before, after) != "" {
+		return "the difference is hidden"
+	}
+	return diff
+}
+
+// lookAtState says what a repair would change. A state of another version than the one that was edited is shown.
+func lookAtState(ctx context.Context, d *Desk, in Input) (*Preview, error) {
+	l, err := living(ctx, d, in)
+	if err != nil {
+		return nil, err
+	}
+	i := l.Instance
+	if i.Version != in.number("version") {
+		in.values["version"] = strconv.FormatInt(i.Version, 10)
+		f := in.action.filled(in.values, in.action.fields)
+		r := &Refusal{Status: http.StatusConflict, Form: &f, Text: fmt.Sprintf("Nothing was changed: the instance has "+
+			"moved on, and has version %d now. Look at its state again; what you have written is below.", i.Version)}
+		if in.Bodies {
+			r.Now = shown(d.o.State(i.Saga, i.State))
+		}
+		return nil, r
+	}
+	state, err := newState(in, i.State)
+	if err != nil {
+		return nil, err
+	}
+	p := one("What the state was is in the audit and in the history, with secrets masked, if it is known what is "+
+		"secret.",
+		fmt.Sprintf("The state of %s %s is replaced at version %d.", i.Saga, i.Key, i.Version))
+	if in.Bodies {
+		before, after := d.o.State(i.Saga, i.State), d.o.State(i.Saga, state)
+		p.Examples = []Example{{Text: cmp.Or(Diff(i.State, state, before, after), "nothing differs"),
+			Before: shown(before), After: shown(after)}}
+	}
+	return p, nil
+}
+
+func repairState(ctx context.Context, d *Desk, in Input) (Done, error) {
+	l, err := living(ctx, d, in)
+	if err != nil {
+		return Done{}, err
+	}
+	state, err := newState(in, l.Instance.State)
+	if err != nil {
+		return Done{}, err
+	}
+	_, err = d.Instances.Repair(ctx, instances.Repair{Saga: in.text("saga"), Key: in.text("key"),
+		Version: in.number("version"), State: state, Reason: in.Reason(), Definition: d.o.Definition(in.text("saga"))})
+	return Done{}, err
+}

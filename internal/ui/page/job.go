@@ -1,0 +1,53 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/internal/ui/act"
+	"github.com/edda-go/edda/internal/ui/view"
+	"github.com/edda-go/edda/recoverability/deadletter"
+)
+
+// jobPage is the page of a job that ends many dead letters.
+type jobPage struct {
+	Head
+	Job     deadletter.Job
+	Idle    time.Duration // it is open, and nothing has happened for so long; 0 is not long
+	Entries []audit.Entry // who did what with it
+	Forms   []act.Form
+
+	shown view.Object
+}
+
+// JSON is the job as the list of the command has it.
+func (j *jobPage) JSON() any { return j.shown }
+
+const (
+	entriesOfJob = 20
+	idleAfter    = 2 * time.Minute // more than a stage of a canary waits
+)
+
+// Job reads one job, and who began and changed it.
+func (s *Source) Job(ctx context.Context, a Ask) (Page, error) {
+	number, err := strconv.ParseInt(a.Path("number"), 10, 64)
+	if err != nil {
+		return nil, missing("The number of a job is a number.")
+	}
+	j, err := s.Op.DeadLetters().Job(ctx, s.Pool, number)
+	if err != nil {
+		return nil, faultOf(err, fmt.Sprintf("There is no job %d. Jobs that ended are kept for 30 days.", number))
+	}
+	p := &jobPage{Head: head("dead", fmt.Sprintf("Job %d", number), "edda dead jobs").
+		audited("dead", fmt.Sprintf("job %d", number)), Job: j, Forms: act.Job(j)}
+	j.Patch = patchOf(s, a, j.Filter.Kind, j.Patch)
+	p.shown = view.Jobs([]deadletter.Job{j}).View().JSON
+	if idle := p.Now.Sub(j.Changed); j.State == deadletter.JobOpen && idle > idleAfter {
+		p.Idle = idle
+	}
+	p.Entries, err = s.Audit.List(ctx, audit.Filter{Target: fmt.Sprintf("job %d", number), Limit: entriesOfJob})
+	return p, err
+}

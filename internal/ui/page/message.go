@@ -1,0 +1,337 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/history/whereabouts"
+	"github.com/edda-go/edda/internal/ui/act"
+	"github.com/edda-go/edda/internal/ui/view"
+	"github.com/edda-go/edda/internal/ui/words"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+)
+
+// messagePage is the page of one message.
+type messagePage struct {
+	Head
+	ID       saga.ID
+	Info     history.Message
+	Places   []placed
+	Attempts []attempted
+	Body     []byte // nil if it is not kept, or not to be shown
+	Cut      int    // bytes that are not shown
+	Headers  []deadletter.Header
+	Trace    string // the id of its trace
+
+	shown view.Object
+}
+
+// placed is where a message is, in one endpoint.
+type placed struct {
+	State    string
+	Endpoint string
+	Text     string
+	Letter   int64
+	Forms    []act.Form
+}
+
+// attempted is one attempt of a message.
+type attempted struct {
+	In       incoming
+	At       time.Time
+	Endpoint string
+	Saga     string
+	Key      string
+	Version  int64
+}
+
+// JSON is what the command prints.
+func (m *messagePage) JSON() any { return m.shown }
+
+// mostBody is how much of a body is shown.
+const mostBody = 64 << 10
+
+// Message reads where a message is and what became of it.
+func (s *Source) Message(ctx context.Context, a Ask) (Page, error) {
+	id, err := saga.ParseID(a.Path("id"))
+	if err != nil {
+		return nil, missing("The id of a message is a UUID.")
+	}
+	due, err := numberOf(a.Query.Get("due"))
+	if err != nil {
+		return nil, err
+	}
+	known := history.Message{ID: id}
+	if due > 0 {
+		known.Due = time.UnixMicro(due)
+	}
+	m, err := s.Op.History().Near().MessageOf(ctx, known)
+	if err != nil {
+		return nil, err
+	}
+	if !m.Known() {
+		return nil, missing(fmt.Sprintf("Message %s: %s", id, m.Places[0].Says()))
+	}
+	p := &messagePage{
+		Head: head("message", m.Info.Kind+" "+id.String(), withBody(a, "edda history find "+id.String())).
+			audited("message", id.String()),
+		ID: id, Info: m.Info,
+	}
+	if p.Attempts, err = attemptsOf(ctx, s, a, m); err != nil {
+		return nil, err
+	}
+	for _, place := range m.Places {
+		at := placed{
+			State: string(place.State), Endpoint: place.Endpoint, Text: place.Says(), Letter: place.Letter,
+		}
+		if slices.Contains(inQueue, place.State) {
+			at.Forms = act.Message(id, place.Endpoint)
+		}
+		p.Places = append(p.Places, at)
+	}
+	if err := addBody(ctx, s, a, p, &m); err != nil {
+		return nil, err
+	}
+	mask(s, a, &m)
+	p.shown = view.Trace(m, a.Bodies).JSON
+	if p.Cut > 0 {
+		p.shown = append(p.shown, "body_left_out", p.Cut)
+	}
+	return p, nil
+}
+
+// inQueue are the states of a message that can be cancelled.
+var inQueue = []whereabouts.State{
+	whereabouts.Waiting, whereabouts.Delayed, whereabouts.Retrying, whereabouts.Parked, whereabouts.InHand,
+}
+
+func attemptsOf(ctx context.Context, s *Source, a Ask, m whereabouts.Message) (all []attempted, err error) {
+	var sent []history.Message
+	for _, e := range m.Attempts {
+		for _, out := range e.Sent {
+			if len(sent) < mostFollowed {
+				sent = append(sent, out)
+			}
+		}
+	}
+	b := builder{source: s, ask: a, found: map[saga.ID]*whereabouts.Message{}, now: time.Now()}
+	if len(sent) > 0 {
+		found, err := s.Op.History().Near().Messages(ctx, sent...)
+		if err != nil {
+			return nil, err
+		}
+		for n := range found {
+			b.found[found[n].ID] = &found[n]
+		}
+	}
+	for _, e := range m.Attempts {
+		all = append(all, attempted{
+			In: b.in(&e), At: e.At, Endpoint: e.Endpoint, Saga: e.Saga, Key: e.Key, Version: e.Version,
+		})
+	}
+	return all, nil
+}
+
+// addBody adds what is kept of the body, and the headers where they can be had: in a queue, or of a dead letter.
+func addBody(ctx context.Context, s *Source, a Ask, p *messagePage, m *whereabouts.Message) error {
+	body := m.Info.Body
+	for _, place := range m.Places {
+		if place.Letter == 0 {
+			continue
+		}
+		l, err := s.Op.DeadLetters().Show(ctx, s.Pool, place.Letter)
+		if err != nil {
+			continue // it was retried a moment ago
+		}
+		p.Headers, _ = l.Headers() // one that cannot be read is shown on the page of the letter
+		if body == nil {
+			body = l.Body
+		}
+	}
+	p.Trace = traceOf(p.Headers)
+	if a.Bodies {
+		p.Body, p.Cut = cut(s.Body(m.Info.Kind, body))
+	}
+	return nil
+}
+
+// cut is the beginning of a body, up to a whole character, and how many bytes are left out.
+func cut(body []byte) (beginning []byte, left int) {
+	if len(body) <= mostBody {
+		return body, 0
+	}
+	beginning = body[:mostBody]
+	for len(beginning) > mostBody-utf8.UTFMax && !utf8.RuneStart(body[len(beginning)]) {
+		beginning = beginning[:len(beginning)-1]
+	}
+	return beginning, len(body) - len(beginning)
+}
+
+// traceOf is the id of the trace in a header traceparent, "" if there is none that is valid.
+func traceOf(headers []deadletter.Header) string {
+	at := slices.IndexFunc(headers, func(h deadletter.Header) bool { return h.Name == "traceparent" })
+	if at < 0 {
+		return ""
+	}
+	return traceID(headers[at].Value)
+}
+
+// traceID reads the trace's id of a traceparent: 00-32 hex digits-16 hex digits-flags.
+func traceID(parent string) string {
+	if len(parent) < 55 || parent[2] != '-' || parent[35] != '-' {
+		return ""
+	}
+	id := parent[3:35]
+	for _, c := range []byte(id) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return ""
+		}
+	}
+	return id
+}
+
+// mask applies Redact to the bodies of a message and of what it has sent.
+func mask(s *Source, a Ask, m *whereabouts.Message) {
+	clean := func(of *history.Message) {
+		if !a.Bodies {
+			of.Body = nil
+		}
+		of.Body, _ = cut(s.Body(of.Kind, of.Body))
+	}
+	clean(&m.Info)
+	m.Attempts = slices.Clone(m.Attempts)
+	for n := range m.Attempts {
+		e := &m.Attempts[n]
+		e.Sent = slices.Clone(e.Sent)
+		clean(&e.Info)
+		for k := range e.Sent {
+			clean(&e.Sent[k])
+		}
+	}
+}
+
+// conversationPage is the tree of what followed from a message.
+type conversationPage struct {
+	Head
+	Asked saga.ID
+	Count int
+	More  bool
+	Roots []node
+
+	shown view.View
+}
+
+// node is a message in a tree.
+type node struct {
+	ID      saga.ID
+	Kind    string
+	Asked   bool // it is the one whose id was given
+	Places  []placed
+	Saga    string // of an instance that it changed
+	Key     string
+	Version int64
+	Failed  int           // attempts
+	After   time.Duration // it was handled after the first message was sent
+	Took    time.Duration // of its last handler
+	Groups  []kindGroup
+}
+
+// kindGroup is what a message has sent of one kind.
+type kindGroup struct {
+	Kind   string
+	Count  int
+	Folded bool
+	Parts  []share
+	Nodes  []node
+}
+
+// JSON is what the command prints.
+func (c *conversationPage) JSON() any { return c.shown.JSON }
+
+// Mermaid is what the command prints with --mermaid.
+func (c *conversationPage) Mermaid() string { return c.shown.Mermaid }
+
+// mostOfTree is how many messages of a conversation are read.
+const mostOfTree = 1000
+
+// Conversation reads the tree to which a message belongs.
+func (s *Source) Conversation(ctx context.Context, a Ask) (Page, error) {
+	id, err := saga.ParseID(a.Path("id"))
+	if err != nil {
+		return nil, missing("The id of a message or a conversation is a UUID.")
+	}
+	tree, ok, err := s.Op.History().Near().Conversation(ctx, id, mostOfTree)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, missing(fmt.Sprintf("Nothing is known of a message or a conversation %s.", id))
+	}
+	c := &conversationPage{
+		Head: head("message", "Conversation", "edda history conversation "+id.String()), Asked: id, Count: tree.Count,
+		More: tree.More, shown: view.Conversation(tree),
+	}
+	for _, n := range tree.Roots {
+		began := n.Info.Sent
+		c.Roots = append(c.Roots, c.node(n, began, 0))
+	}
+	return c, nil
+}
+
+// mostDeep is how many levels of a tree are shown. What is below has a link of its own.
+const mostDeep = 60
+
+func (c *conversationPage) node(n *whereabouts.Node, began time.Time, level int) node {
+	out := node{ID: n.ID, Kind: n.Info.Kind, Asked: n.ID == c.Asked}
+	for _, p := range n.Places {
+		out.Places = append(out.Places, placed{
+			State: string(p.State), Endpoint: p.Endpoint, Text: p.Says(), Letter: p.Letter,
+		})
+	}
+	for _, e := range n.Attempts {
+		if e.Fate == history.Retried {
+			out.Failed++
+		}
+		out.Took = e.Took
+		if !began.IsZero() {
+			out.After = max(e.At.Sub(began), 0)
+		}
+		if e.Saga != "" {
+			out.Saga, out.Key, out.Version = e.Saga, e.Key, e.Version
+		}
+	}
+	if level >= mostDeep {
+		c.More = c.More || len(n.Effects) > 0
+		return out
+	}
+	for _, g := range n.Effects {
+		f := kindGroup{Kind: g.Kind, Count: g.Count, Folded: g.Folded}
+		for _, state := range []whereabouts.State{
+			whereabouts.Dead, whereabouts.Retrying, whereabouts.Waiting, whereabouts.Parked, whereabouts.InHand,
+			whereabouts.Delayed, whereabouts.Handled, whereabouts.Relayed, whereabouts.Ingested, whereabouts.Discarded,
+			whereabouts.Cancelled, whereabouts.Gone, whereabouts.Unknown,
+		} {
+			if g.States[state] > 0 {
+				f.Parts = append(f.Parts, share{string(state), g.States[state]})
+			}
+		}
+		for _, below := range g.Nodes {
+			f.Nodes = append(f.Nodes, c.node(below, began, level+1))
+		}
+		out.Groups = append(out.Groups, f)
+	}
+	return out
+}
+
+// Mentions is a short name of a message for a sentence.
+func (n node) Mentions() string {
+	if n.Kind == "" {
+		return "(kind not known)"
+	}
+	return words.Quoted(n.Kind)
+}

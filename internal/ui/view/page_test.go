@@ -1,0 +1,80 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/history/whereabouts"
+	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/operate/flow"
+	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/operate/slots"
+	"github.com/edda-go/edda/operate/vitals"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/saga"
+	"github.com/edda-go/edda/scheduler"
+)
+
+var errTest = errors.New("damaged")
+
+// The names of JSON are promised.
+func TestPageNamesEveryField(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/reference/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	lines := map[string]Object{
+		"| `migrate status` | `schema`":   Migrations(make([]migrate.Migration, 1)).Rows[0].JSON,
+		"| `queue list` | `queues`":       queueOf(operate.QueueInfo{}),
+		"| `queue peek` | `next`":         messageOf(operate.QueuedMessage{Faulty: errTest}, true),
+		"| `queue show` | `messages`":     foundOf(operate.FoundMessage{}, true),
+		"| `saga show` | `saga`":          instanceOf(persistence.Listed{Faulty: errTest}),
+		"| `saga list` | `next`":          append(instanceOf(persistence.Listed{}), "overdue", nil),
+		"| `saga repair` | `saga`":        Repaired(instances.Repair{}, instances.Repaired{Version: 1}).JSON,
+		"| `saga end` | `saga`":           Ended(instances.End{}, instances.Ended{}).JSON,
+		"| `saga timeout` | `saga`":       Timeout(instances.Timeout{}, "fired", saga.Pending{}).JSON,
+		"| `dead group` | `next`":         letterGroupRow(deadletter.Group{}).JSON,
+		"| `dead jobs` | `jobs`":          jobOf(deadletter.Job{}),
+		"| `dead undo` | `job`":           Undone(1, deadletter.Undone{}).JSON,
+		"| `endpoint list` | `endpoints`": endpointRow(operate.EndpointSettings{}).JSON,
+		"| `dead show` | `number`":        letterOf(deadletter.Letter{}),
+		"| `manifest show` | `manifest`":  manifestOf(scheduler.ManifestInfo{}),
+		"| `run show` | `run`":            runOf(scheduler.RunInfo{}),
+		"| `group list` | `groups`":       manifestGroupOf(scheduler.GroupInfo{}),
+		"| `lease list` | `leases`":       leaseRow(scheduler.LeaseInfo{}).JSON,
+		"| `history show` | `life`":       versionOf(history.Version{}),
+		"| `history find` | `message`":    append(sentOf(history.Message{}, true), placeOf(whereabouts.Place{})...),
+		"| `history export` | one":        entryOf(history.Entry{}, true),
+		"| `history ended` | `lives`":     lifeOf(history.Life{}),
+		"| `vitals` | `at`": slices.Concat(Vitals(&vitals.Report{}).JSON, vitalOf(vitals.Vital{}),
+			holderOf(vitals.Holder{}), listsOf(&vitals.Report{})),
+		"| `limit get`, `limit set`": append(limitOf(operate.LimitInfo{}, nil),
+			holderOfLimit(slots.Holder{})...),
+		"| `endpoint pace` | `paces`": Paces([]flow.Pace{{}}).Rows[0].JSON,
+		"| `map` | `endpoints`": slices.Concat(Map(&flow.Map{}).JSON, mappedOf(flow.Endpoint{}), edgeOf(flow.Edge{}),
+			faultOf(flow.Fault{})),
+		"| `history conversation` | `count`": nodeOf(&whereabouts.Node{
+			Effects: []whereabouts.Group{{}}}),
+	}
+	for begin, fields := range lines {
+		_, line, found := strings.Cut(page, begin)
+		line, _, _ = strings.Cut(line, "\n")
+		if !found {
+			t.Errorf("docs/reference/cli.md has no line that begins with %s", begin)
+		}
+		for n := 0; n < len(fields); n += 2 {
+			if !strings.Contains(begin+line, fmt.Sprintf("`%s`", fields[n])) {
+				t.Errorf("the line %s has not the field %s", begin, fields[n])
+			}
+		}
+	}
+}
