@@ -3,6 +3,7 @@ package bus_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/test/pgdev"
@@ -236,7 +237,10 @@ func TestHotInstanceLeavesRoomForOthers(t *testing.T) {
 			w.send(add{Key: "hot", N: 1})
 		}
 		w.send(add{Key: "cold", N: 7})
-		w.start("tallies", bus.EndpointOptions{BatchMax: 20, Concurrency: 2}, bus.Saga(def))
+		// the timeout must not end the first step before the gate does
+		o := bus.EndpointOptions{BatchMax: 20, Concurrency: 2, StepTimeout: 5 * time.Minute}
+		w.start("tallies", o, bus.Saga(def))
+		defer g.open()
 		await(w, "the first step of the hot instance", g.came)
 		w.until("the cold one is done", func() bool { return w.sum("cold") == 7 })
 		g.open()

@@ -152,8 +152,9 @@ func TestRepairKeepsNoStateWhereNoneIsKept(t *testing.T) {
 	w := newWorld(t, saga.Options{})
 	w.must(w.see.Endpoints().SetHistory(w.Context(), "orders", history.Options{Level: history.Steps}))
 	w.run()
-	began := w.begin()
-	_, err := w.op.Repair(w.Context(), repair(1, `{"N":40}`))
+	began, change := w.begin(), repair(1, `{"N":40}`)
+	change.Definition = w.def // so that its secrets are known
+	_, err := w.op.Repair(w.Context(), change)
 	w.must(err)
 	v := w.versions(began.ID)
 	if len(v) != 2 || v[1].Change != history.Repaired || v[1].State != nil {
