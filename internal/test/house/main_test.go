@@ -4,6 +4,8 @@ import (
 	"log"
 	"os"
 	"testing"
+
+	"github.com/edda-go/edda/internal/test/pgdev"
 )
 
 // TestMain runs the tests in the root of the repository: every path in them begins there.
@@ -11,5 +13,5 @@ func TestMain(m *testing.M) {
 	if err := os.Chdir("../../.."); err != nil {
 		log.Fatal(err)
 	}
-	m.Run()
+	os.Exit(pgdev.Main(m))
 }

@@ -2,12 +2,14 @@ package house
 
 import (
 	"bytes"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"unicode/utf8"
 )
@@ -146,6 +148,56 @@ func TestPackagesFitInAHead(t *testing.T) {
 	methods.hold(t, "methods", same(mostMethods))
 	fields.hold(t, "fields", same(mostFields))
 	names.hold(t, "exported names", mostNamesOf)
+}
+
+// The budget of the whole repository. It may only fall, but for what the page of a decision argues.
+const (
+	mostGoLines   = 218_200
+	mostTextLines = 262_900 // of .go, .sql, .md, .html, .txt and .golden
+	mostFull      = 50      // sizes within a tenth of their limit
+)
+
+func TestRepositoryFitsItsBudget(t *testing.T) {
+	t.Parallel()
+	inGo, inAll := 0, 0
+	files(t, []string{".go", ".sql", ".md", ".html", ".txt", ".golden"}, func(path string, text []byte) {
+		n := bytes.Count(text, []byte("\n"))
+		inAll += n
+		if filepath.Ext(path) == ".go" {
+			inGo += n
+		}
+	})
+	t.Logf("%d lines of Go, %d of text", inGo, inAll)
+	if inGo > mostGoLines || inAll > mostTextLines {
+		t.Errorf("%d lines of Go and %d of text, the limits are %d and %d", inGo, inAll, mostGoLines, mostTextLines)
+	}
+}
+
+// A size at its limit was reached by slicing. Few sizes may be near theirs.
+func TestLittleIsFull(t *testing.T) {
+	t.Parallel()
+	var full []string
+	note := func(what string, n, limit int) {
+		if 10*n > 9*limit {
+			full = append(full, fmt.Sprintf("%s: %d of %d", what, n, limit))
+		}
+	}
+	for dir, p := range packs(t) {
+		note(dir+" files", p.files, mostFiles)
+		note(dir+" names", len(p.names), mostNamesOf(dir))
+		for of, n := range p.methods {
+			note(dir+" "+of+" methods", n, mostMethods)
+		}
+		for name, s := range p.structs {
+			note(dir+" "+name+" fields", p.fields(s), mostFields)
+		}
+	}
+	slices.Sort(full)
+	if len(full) > mostFull {
+		t.Errorf("%d sizes are within a tenth of their limit, at most %d may be:\n%s", len(full), mostFull,
+			strings.Join(full, "\n"))
+	}
+	t.Logf("%d sizes are within a tenth of their limit", len(full))
 }
 
 func same(most int) func(string) int { return func(string) int { return most } }
