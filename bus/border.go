@@ -23,7 +23,7 @@ type (
 	IngestResult  = outbox.IngestResult
 )
 
-// What becomes of an IngestMessage, see outbox.IngestState.
+// The results of Ingest for one message, see outbox.IngestState.
 const (
 	Accepted   = outbox.Accepted
 	Repeated   = outbox.Repeated
@@ -31,9 +31,9 @@ const (
 	IngestDead = outbox.IngestDead
 )
 
-// NewRelay makes a relay of the queue called name, which is subscribed to kinds: commands and events of these kinds go
-// there. Without kinds it receives only messages that name it (saga.To). NewRelay checks everything that needs no
-// database, and reports every fault at once.
+// NewRelay makes a relay of the queue called name, which is subscribed to kinds: commands and events of these kinds
+// go there. Without kinds it receives only messages that name it (saga.To). NewRelay checks everything that needs no
+// database, and returns an error that lists every fault.
 func NewRelay(b *Bus, name string, o RelayOptions, forward Forward, kinds ...string) (*Relay, error) {
 	if b == nil {
 		return nil, fmt.Errorf("relay %.80q: the bus is nil", name)
@@ -42,25 +42,26 @@ func NewRelay(b *Bus, name string, o RelayOptions, forward Forward, kinds ...str
 }
 
 // Ingest writes messages into the queues of this database, in one transaction. An id of a source is taken once for as
-// long as the inbox keeps it: seven days, or what "edda inbox keep" has set. Messages for one queue are due in the
-// order given. Concurrent calls with the same ids wait for each other. Safe for concurrent use.
+// long as the inbox keeps it: seven days, or the time that "edda inbox keep" has set. Messages for one queue are due
+// in the order given. Concurrent calls with the same ids wait for each other. Ingest is safe for concurrent use.
 //
-// What cannot be a message here becomes a dead letter, once, and does not stop the other messages: an invalid kind,
-// size or header, an envelope of a newer version, or an id that came before with another kind or body. Errors:
-// ErrNotInstalled for an endpoint that has no queue; saga.ErrTooLarge, before any message is written, if one has a body
-// of more than 16 MiB, or headers of more than 2 MiB together, which no queue holds; an *OutcomeUnknownError when the
-// connection broke during the commit; other errors of the database. After an error of the database ingest all of them
-// again: that is always safe for messages with an ID.
+// A message that this bus cannot carry becomes a dead letter, once, and does not stop the other messages: an invalid
+// kind, size or header, an envelope of a newer version, or an id that came before with a different kind or body.
+// Errors: ErrNotInstalled for an endpoint that has no queue; saga.ErrTooLarge, before any message is written, if a
+// message has a body of more than 16 MiB, or headers of more than 2 MiB together, which no queue holds; an
+// *OutcomeUnknownError when the connection broke during the commit; other errors of the database. After an error of
+// the database ingest all of the messages again: that is always safe for messages with an ID.
 func (b *Bus) Ingest(ctx context.Context, o IngestOptions, messages ...IngestMessage) ([]IngestResult, error) {
 	return b.border.Ingest(ctx, o, messages...)
 }
 
 // InboxTx is for your own consumers of a broker: it records, in the transaction of their effects, that the message id
 // from source has come. fresh is false if it had come before: then do nothing, and acknowledge the message to the
-// broker. It waits while another transaction has the same id in hand. Call it before anything that changes a row, so
-// that two transactions rarely wait for each other; Postgres ends one of them with 40P01.
+// broker. InboxTx waits while another transaction has recorded the same id and is still open. Call it before any
+// statement that changes a row, so that two transactions rarely wait for each other; Postgres ends one of them with
+// 40P01.
 //
-// Programs without this package call the SQL function received. It belongs to the runtime role.
+// Programs without this package call the SQL function received. The runtime role may execute it.
 func (b *Bus) InboxTx(ctx context.Context, tx pgx.Tx, source, id string) (fresh bool, err error) {
 	if tx == nil {
 		return false, fmt.Errorf("note message %.80q from %.80q: %w", id, source, errNilTx)
@@ -71,7 +72,7 @@ func (b *Bus) InboxTx(ctx context.Context, tx pgx.Tx, source, id string) (fresh 
 	return fresh, nil
 }
 
-// newBorder makes what relays and Ingest need of the bus.
+// newBorder makes the part of the bus that relays and Ingest use.
 func (b *Bus) newBorder() *outbox.Border {
 	return outbox.NewBorder(outbox.BorderOptions{
 		Pool: b.pool, Schema: b.schema, Store: outbox.New(b.schema), History: b.tables.history,
@@ -82,7 +83,7 @@ func (b *Bus) newBorder() *outbox.Border {
 	})
 }
 
-// borderProcess is outbox.Process.
+// borderProcess implements outbox.Process.
 type borderProcess struct{ bus *Bus }
 
 func (p borderProcess) Join(ctx context.Context, queue int, left func() int) (leave func(), err error) {
@@ -98,7 +99,7 @@ func (p borderProcess) CheckPool(ctx context.Context, idle time.Duration) error 
 	return err
 }
 
-// relaySettings are the settings that apply to a relay, which has no workers.
+// relaySettings returns the settings that apply to a relay, which has no workers.
 func (b *Bus) relaySettings(relay string, poll time.Duration) *settings.Follower {
 	return b.newFollower(relay, poll, func(before, now settings.Settings) { emitPause(b, before, now) })
 }

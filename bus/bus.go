@@ -35,8 +35,9 @@ import (
 //go:embed statements.sql
 var statements string
 
-// Bus is what the endpoints and senders of a process share: the pool, the schema, the routes, the codec and the wake-up
-// of workers. A process that only sends needs a Bus and no endpoint. A Bus is safe for concurrent use.
+// Bus holds the state that the endpoints and senders of a process share: the pool, the schema, the routes, the codec
+// and the wake-up of workers. A process that only sends needs a Bus and no endpoint. A Bus is safe for concurrent
+// use.
 type Bus struct {
 	pool    *pg.Pool
 	schema  pg.Schema
@@ -60,7 +61,7 @@ type Bus struct {
 	autoInstall bool
 }
 
-// tables are the owners of tables.
+// tables holds the store of each table.
 type tables struct {
 	counters *counters.Store
 	settings *settings.Store
@@ -85,60 +86,64 @@ func openTables(schema pg.Schema) tables {
 	}
 }
 
-// Options of a Bus. Every zero is a default.
+// Options are the options of a Bus. The zero value of every field is a default.
 type Options struct {
 	Schema string       // "" is "edda"
-	Routes []Routing    // only where a kind has no single consumer in this database
+	Routes []Routing    // only for kinds that several endpoints of this database consume
 	Codec  saga.Codec   // of message bodies; nil is JSON
 	Logger *slog.Logger // nil is slog.Default()
-	// called after the commit that makes the event true; must not block. A panic is logged, and so is a call that ends
-	// its goroutine or does not return within 5 s; until it has, there are no more calls, and the events are dropped
+	// Events is called after the commit that makes the event true; it must not block. A panic is logged, and so is a
+	// call that ends its goroutine or does not return within 5 s. Until such a call has returned, there are no more
+	// calls, and events are dropped.
 	Events func(Event)
-	// Rare gets what Events gets, except Handled. A program that counts failures and batches does not pay for an event
-	// of each message.
+	// Rare receives the same events as Events, except Handled. It spares a program that counts failures and batches
+	// the cost of an event for each message.
 	Rare   func(Event)
 	Wakeup Wakeup
 
-	// Middleware returns the middleware that is outside of all others of an endpoint, nil for none; see Use. It is
-	// called once for each endpoint, and for each partition, when that is made.
+	// Middleware returns the middleware that is outside of all other middleware of an endpoint, or nil; see Use. It
+	// is called once for each endpoint and each partition, when the endpoint or the partition is made.
 	Middleware func(endpoint string) Middleware
 	// Outgoing is called for each message that this bus, or a handler of its endpoints, is about to write: commands,
-	// events, answers, timeouts, raw messages, and what Ingest takes in; not for attempts that follow a failure, and
-	// not for a dead letter that is retried, which keep their headers. ctx is that of the caller or of the handler.
-	// Outgoing sets headers with i.AddHeader. A header that the sender has set keeps its value, and other changes of i
-	// have no effect. A header that saga.WithHeader would refuse, or a panic, is an error of the send; in a handler the
-	// panic is a failure of the attempt, as a panic of the handler is. Ingest takes the message in without the headers
-	// then, and logs it. Outgoing must not block, and must not keep i.
+	// events, answers, timeouts, raw messages, and messages that Ingest takes in. It is not called for attempts that
+	// follow a failure or for a dead letter that is retried: they keep their headers. ctx is that of the caller or of
+	// the handler. Outgoing sets headers with i.AddHeader. A header that the sender has set keeps its value, and
+	// other changes of i have no effect. If Outgoing panics, or adds a header that saga.WithHeader would refuse, the
+	// send returns an error; in a handler the panic is a failure of the attempt, like a panic of the handler. Ingest
+	// then takes the message in without the headers, and logs that. Outgoing must not block, and must not keep i.
 	// Programs that send with the SQL functions set headers themselves.
 	Outgoing func(ctx context.Context, i *saga.Info)
-	// Around is called around one transaction: a batch of an endpoint from its take to what follows the commit, a
-	// finish of a leased endpoint, a pass of a relay. It calls run once, in the goroutine that called it, with ctx or a
-	// context that follows from it; handlers of a batch, and a relay's forward, get that context. t.Messages and t.Err
-	// are set when run has returned. Around cannot change the result: if it panics, or does not call run
-	// within 5 s, the transaction is run without it, and the failure is logged. See event.Transaction.
+	// Around is called around one transaction: a batch of an endpoint, from the take to the work that follows the
+	// commit; a finish of a leased endpoint; a pass of a relay. It calls run once, in the goroutine that called it,
+	// with ctx or a context derived from it; the handlers of a batch and a relay's forward get that context.
+	// t.Messages and t.Err are set when run has returned. Around cannot change the result: if it panics, or does not
+	// call run within 5 s, the transaction runs without it, and the failure is logged. See event.Transaction.
 	Around func(ctx context.Context, t *event.Transaction, run func(context.Context))
 
-	// AutoInstall lets Run create the endpoint's queue, which needs the right to create tables. Without it Run of an
+	// AutoInstall lets Run create the endpoint's queue, which needs the right to create tables. Without AutoInstall,
+	// Run of an endpoint that was never installed fails with ErrNotInstalled.
 	// endpoint that was never installed fails with ErrNotInstalled.
 	AutoInstall bool
 
-	// History says what endpoints keep of what happened, unless EndpointOptions.History or an operator says otherwise;
-	// the zero value is history.Default.
+	// History determines which history endpoints keep, unless EndpointOptions.History or an operator determines
+	// otherwise. The zero value is history.Default.
 	History history.Options
 
-	// Redact returns what the history keeps of the body of a message, or of the state of a saga, by kind or by the
-	// saga's name; nil is nothing. It gets the text without what the struct tag edda:"secret" marks, and is called
-	// within the batch: it must not block. If it panics, ends its goroutine or does not return within 5 s, nothing is
-	// kept of the text. A nil Redact keeps all.
+	// Redact returns the text that the history keeps of the body of a message, or of the state of a saga, given its
+	// kind or the saga's name; if it returns nil, the history keeps no text. It receives the text without the fields
+	// that the struct tag edda:"secret" marks, and is called within the batch: it must not block. If it panics, ends
+	// its goroutine or does not return within 5 s, the history keeps no text. If Redact is nil, the history keeps the
+	// whole text.
 	Redact func(kind string, text []byte) []byte
 
-	// NotifyInTx puts the wake-up of SendTx and PublishTx into the caller's transaction. Postgres then commits all such
-	// transactions of the server one after another: with 32 clients, 13,100 transactions a second became 4,450. Without
-	// NotifyInTx a worker in another process learns of such a message 1 to 100 ms after the call, or at its next poll.
+	// NotifyInTx puts the wake-up of SendTx and PublishTx into the caller's transaction. Postgres then commits all
+	// such transactions of the server one after another: with 32 clients, 13,100 transactions a second became 4,450.
+	// Without NotifyInTx a worker in a different process is woken 1 to 100 ms after the call, or finds the message at
+	// its next poll.
 	NotifyInTx bool
 }
 
-// Wakeup says how workers of other processes learn of new messages before their next poll.
+// Wakeup selects how workers of other processes are notified of new messages before their next poll.
 type Wakeup uint8
 
 // The ways to wake up.
@@ -156,11 +161,12 @@ func Route[M saga.Message](endpoint string) Routing {
 	return Routing{Kind: zero.Kind(), Endpoint: endpoint}
 }
 
-// Database returns the pool and the schema of the bus, for what runs beside it.
+// Database returns the pool and the schema of the bus, for code that works on the same tables.
 func (b *Bus) Database() (pool *pgxpool.Pool, schema string) { return b.pool.Pool, b.schema.Name() }
 
-// New makes a Bus over pool. It does no I/O. It fails if the schema or a route has an invalid name, or if the pool uses
-// the simple protocol or caches no descriptions.
+// New makes a Bus over pool. It does no I/O. It returns an error if pool is nil, if the schema or a route has an
+// invalid name, if the history options are invalid, or if the pool uses the exec or the simple protocol, or caches no
+// descriptions.
 func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 	if pool == nil {
 		return nil, fmt.Errorf("new bus: the pool is nil")
@@ -233,7 +239,7 @@ func (b *Bus) prepare(routing []Routing) error {
 // newID makes a UUIDv7, so that ids made one after another are neighbours in an index.
 func newID() saga.ID {
 	id, err := uuid.NewV7()
-	if err != nil { // the system has no random numbers left: nothing can go on
+	if err != nil { // the system has no random numbers left: no send can succeed
 		panic("bus: " + err.Error())
 	}
 	return saga.ID(id)

@@ -16,10 +16,10 @@ import (
 
 const (
 	cleanEvery = 10 * time.Minute
-	// after one process of the cluster has begun to clean, the others wait this long
+	// after one process of the cluster has begun to clean, the other processes wait this long
 	cleanTurn = cleanEvery / 2
 	cleanFor  = cleanEvery // a clean-up that takes longer is ended
-	// deleted by one statement; each reads again the index entries that the statements before it have left dead
+	// deleted by one statement; each reads again the index entries that earlier statements have left dead
 	cleanRows     = 10_000
 	cleanQueues   = 100 // queues that one statement reads and locks
 	cleanLease    = "clean"
@@ -29,17 +29,17 @@ const (
 	jobsKept      = 30 * 24 * time.Hour
 )
 
-// cleaner deletes old rows for everything that runs in the process, and looks for transactions that keep dead rows.
+// cleaner deletes old rows for all endpoints of the process, and searches for transactions that keep dead rows.
 type cleaner struct {
 	bus    *Bus
 	pins   *pin.Look
 	holder string        // the name of this process in the lease for cleaning
-	look   time.Duration // between two looks for a pin; tests shorten it
+	look   time.Duration // between two searches for a pin; tests shorten it
 	loops  *run.Shared
 
-	// What follows belongs to the loops.
+	// Only the loops access the fields below.
 	due    time.Time // when the next clean-up begins
-	pin    pin.Pin   // what the last look found; its Kind is "" if nothing does harm
+	pin    pin.Pin   // the result of the last search; its Kind is "" if no pin does harm
 	pinned time.Time // when it was first found
 }
 
@@ -49,12 +49,15 @@ func newCleaner(b *Bus) *cleaner {
 	return c
 }
 
-// Clean deletes old rows every ten minutes or so, and rotates the rings of the inbox, the outbox and the history. It is
-// for programs that have a bus and no endpoint: endpoints do the same while they run. One loop cleans for the whole
-// process, and the processes of a cluster take turns. Every few seconds each process looks for transactions that keep
-// Postgres from removing dead rows, and one of them logs a warning: see operate.Pin. Clean returns nil when ctx ends.
+// Clean deletes old rows about every ten minutes, and rotates the rings of the inbox, the outbox and the history,
+// until ctx ends. It is for programs that have a bus and no endpoint; endpoints clean while they run. One loop cleans
+// for the whole process, and the processes of a cluster take turns. Every few seconds each process searches for
+// transactions that keep Postgres from removing dead rows, and one process logs a warning: see operate.Pin. Clean
+// always returns nil. It is safe for concurrent use.
 //
-// It deletes the ids that callers gave, the records of discarded messages, old counters, jobs of dead letters that have
+// It deletes the ids that callers gave, the records of discarded messages, old counters, audit entries, jobs of dead
+// letters that have ended, and the records of processes that crashed. Dead letters are kept until an operator retries
+// or discards them.
 // ended, and notes about processes that crashed. Dead letters are kept until an operator retries or discards them.
 func (b *Bus) Clean(ctx context.Context) error {
 	defer b.cleaner.loops.Start(ctx)()
@@ -62,8 +65,8 @@ func (b *Bus) Clean(ctx context.Context) error {
 	return nil
 }
 
-// join announces that this process consumes a queue, and runs what all endpoints and relays of the process share, until
-// leave is called.
+// join registers that this process consumes a queue, and runs the loops that all endpoints and relays of the process
+// share, until leave is called.
 func (b *Bus) join(ctx context.Context, queue int, left func() int) (leave func(), err error) {
 	end, err := b.session.Join(ctx, queue, left)
 	if err != nil {
@@ -87,10 +90,10 @@ func (c *cleaner) cleanInTurns(ctx context.Context) error {
 }
 
 // cleanInTurn cleans unless another process has done so recently. It keeps the lease until it expires, so that the
-// others wait that long. Deleting rows that are gone is no error, so a clean-up that takes longer than the lease may
-// overlap the next one.
+// other processes wait that long. Deleting rows that are gone is no error, so a clean-up that takes longer than the
+// lease may overlap the next one.
 func (c *cleaner) cleanInTurn(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, cleanFor) // also if the server says nothing any more
+	ctx, cancel := context.WithTimeout(ctx, cleanFor) // bounds the wait for a server that no longer answers
 	defer cancel()
 	_, ours, err := c.bus.tables.leases.Acquire(ctx, c.bus.pool.Writing(),
 		lease.Bid{Name: cleanLease, Holder: c.holder, Lease: cleanTurn})
@@ -146,7 +149,7 @@ func (c *cleaner) chores(ctx context.Context) []chore {
 	return chores
 }
 
-// journalQueues are the queues with messages in the in-flight journal: usually none.
+// journalQueues returns the queues with messages in the in-flight journal. Usually there are none.
 func (c *cleaner) journalQueues(ctx context.Context) []int32 {
 	rows, err := c.bus.pool.Query(ctx, c.bus.session.SQL.Get("journal_queues"))
 	if err == nil {
@@ -161,9 +164,9 @@ func (c *cleaner) journalQueues(ctx context.Context) []int32 {
 	return nil
 }
 
-// prune does a piece of each chore in turn, until every chore has had a piece that was not full. After a full piece it
-// rests for as long as the piece took: however much there is to delete, a clean-up takes at most half of a connection's
-// time.
+// prune does a piece of each chore in turn, until every chore has had a piece that was not full. After a full piece
+// it pauses for as long as the piece took, so a clean-up takes at most half of a connection's time, however many rows
+// there are to delete.
 func (c *cleaner) prune(ctx context.Context, left []chore) {
 	for len(left) > 0 && ctx.Err() == nil {
 		left = slices.DeleteFunc(left, func(one chore) bool { return !c.prunePiece(ctx, one) })
@@ -185,7 +188,7 @@ const (
 	historyLease = "history"
 )
 
-// boundHistory looks once a minute whether the history has grown to its limit. Processes take turns.
+// boundHistory checks once a minute whether the history has grown to its limit. Processes take turns.
 func (c *cleaner) boundHistory(ctx context.Context) error {
 	for run.Sleep(ctx, run.Jitter(historyEvery)) == nil {
 		_, ours, err := c.bus.tables.leases.Acquire(ctx, c.bus.pool.Writing(),
@@ -200,10 +203,10 @@ func (c *cleaner) boundHistory(ctx context.Context) error {
 const (
 	pinEvery = 4 * time.Second
 	pinLease = "pin"
-	pinTurn  = time.Minute // after one process of the cluster has warned of a pin, all wait this long
+	pinTurn  = time.Minute // after one process of the cluster has warned of a pin, all processes wait this long
 )
 
-// watchPin looks for a pin every few seconds, and warns of one within 30 s of when takes begin to suffer.
+// watchPin searches for a pin every few seconds, and warns of a pin within 30 s after takes begin to suffer.
 func (c *cleaner) watchPin(ctx context.Context) error {
 	for run.Sleep(ctx, run.Jitter(c.look)) == nil {
 		c.lookForPin(ctx)
@@ -211,9 +214,9 @@ func (c *cleaner) watchPin(ctx context.Context) error {
 	return nil
 }
 
-// lookForPin warns of a pin that was found again and again for half of pin.Long and is as old as pin.Long. All
-// processes of a cluster find it, and the holder of a lease logs it. The age of a transaction alone proves nothing: its
-// snapshot may be new.
+// lookForPin warns of a pin that has been found at every search for half of pin.Long and is as old as pin.Long. All
+// processes of a cluster find it, and the holder of a lease logs it. The age of a transaction alone proves nothing:
+// its snapshot may be new.
 func (c *cleaner) lookForPin(ctx context.Context) {
 	p, suffers, err := c.pins.Find(ctx, c.bus.pool)
 	if err != nil {

@@ -2,19 +2,20 @@
 //
 //	b, err := bus.New(pool, bus.Options{})
 //	orders, err := bus.NewEndpoint(b, "orders", bus.EndpointOptions{}, bus.Saga(Orders), bus.HandleTx(writeLetter))
-//	_, err = b.SendTx(ctx, tx, PlaceOrder{Order: "7"}) // commits with what else tx has written
+//	_, err = b.SendTx(ctx, tx, PlaceOrder{Order: "7"}) // commits with the other writes of tx
 //
 // # Promise
 //
 // Once Send or Publish returned nil, or the caller's transaction with the send in it committed, the message ends in
 // exactly one place: handled, dead-lettered, or discarded with a reason. The end of the message, the change of its
-// saga, what its handler sends and what its handler writes through its transaction commit together or not at all.
+// saga, the messages that its handler sends and the rows that its handler writes through its transaction commit
+// together or not at all.
 //
 // # The unit of work is the batch
 //
-// A worker takes up to BatchMax messages in one transaction and keeps it open. The row locks are the claim, so a crash
-// gives the messages back at once. The worker loads the saga instances, steps each message in order, and writes
-// everything in one commit. A message is deleted only by the transaction that holds its effects.
+// A worker takes up to BatchMax messages in one transaction and keeps it open. The row locks are the claim, so after
+// a crash other workers can take the messages at once. The worker loads the saga instances, steps each message in
+// order, and writes everything in one commit. A message is deleted only by the transaction that holds its effects.
 //
 // # States of a message in a batch
 //
@@ -24,15 +25,17 @@
 //
 // # Leased endpoints
 //
-// Handlers that take long or call other systems (Handle) run with no transaction open. Their endpoint claims a message
-// by moving its due time to the end of a lease, and extends the lease while the handler runs. One transaction ends the
-// message and writes what the handler sent, if the claim still stands. A claim is lost if the process crashes or
-// stalls, or the database is away, for longer than the lease. The message is then due again by itself, and the old
-// claim can neither be extended nor finished. Only the handler's effects outside the database remain.
+// Handlers that take long or call other systems (Handle) run with no transaction open. Their endpoint claims a
+// message by moving its due time to the end of a lease, and extends the lease while the handler runs. One transaction
+// ends the message and writes the messages that the handler sent, if the claim still holds. A claim is lost if the
+// process crashes or stalls, or the database is away, for longer than the lease. The message is then due again, and
+// the old claim can neither be extended nor finished. Only the handler's effects outside the database remain.
 //
 // An ordered endpoint (EndpointOptions.Ordered) handles at most one message of a key at a time, in the cluster. The
-// right to a key is a lane: a row with an owner and the end of its lease. A message that comes to the head of the queue
-// while another process owns its lane is parked in a table of its own, and comes back when the lane is free. The
+// right to a key is a lane: a row with an owner and the end of its lease. A message that comes to the head of the
+// queue while another process owns its lane is parked in a separate table, and comes back when the lane is free. The
+// endpoint claims messages in one transaction at a time, which keeps the order. When the lease of a lane ends, its
+// owner's messages go back before all parked messages.
 // endpoint claims messages in one transaction at a time, which keeps the order. When the lease of a lane ends, its
 // owner's messages go back before everything that is parked.
 //
@@ -48,35 +51,37 @@
 // # Relays
 //
 // NewRelay makes a queue that leads out of the database, and Ingest is the way in: see package outbox. A relay that
-// fails keeps its messages and their order. Only a message that is refused while others are accepted becomes a dead
-// letter.
+// fails keeps its messages and their order. A message becomes a dead letter only if it is refused while others are
+// accepted.
 //
 // # Runs
 //
 // A message that a manifest emitted (saga.Info.Fire) belongs to a run, and the transaction that ends the message ends
 // the run, with the same outcome: succeeded, failed, dead (no attempt could succeed), discarded or cancelled. The run
 // is checked before the message is handled, and a message whose run is over is discarded. If such a message fails for
-// good, its run is dead and there is no dead letter; it becomes one only if its run does not exist. A message that
-// starts a saga instance leaves its run open until the instance completes. A leased handler gives signs of life for its
-// run. When the run is over the handler is cancelled, and what it sent is not written. This package does not know the
-// scheduler's tables: it calls the functions run_check, run_beat, run_rest and run_end of the migrations. Programs that
-// take messages in SQL (take, done) call them too, with the headers edda-run and edda-run-attempt.
+// good, its run is dead and the message becomes a dead letter only if its run does not exist. A message that starts a
+// saga instance leaves its run open until the instance completes. While a leased handler runs, its endpoint beats for
+// the run. When the run is over the handler is cancelled, and the messages that it sent are not written. This package
+// does not use the scheduler's tables: it calls the functions run_check, run_beat, run_rest and run_end of the
+// migrations. Programs that take messages in SQL (take, done) call them too, with the headers edda-run and
+// edda-run-attempt.
 //
 // # Failures
 //
 // When a handler fails, its effects are undone and the endpoint's policy decides; other messages of the batch are not
-// affected. When another transaction has changed an instance, its messages leave the batch. When the connection breaks,
-// the batch is rolled back and the queue still has every message. When a write fails and no message can be blamed, the
-// next batches are smaller, until the message at fault is alone. An error that the database may have caused counts only
-// at the sixth time in a row, and only if the failure itself can be written. When a process crashes, its endpoints are
-// in quarantine for ten minutes, and a message with which MaxCrashes processes crashed becomes a dead letter. While
-// nothing succeeds the endpoint tries one message at a time. docs/operate/recoverability.md follows a failure from its
-// beginning to its end.
+// affected. When another transaction has changed an instance, its messages leave the batch. When the connection
+// breaks, the batch is rolled back and the queue still has every message. When a write fails and no message can be
+// blamed, the next batches are smaller, until the message at fault is alone. An error that the database may have
+// caused counts only at the sixth time in a row, and only if the failure itself can be written. When a process
+// crashes, its endpoints are in quarantine for ten minutes, and a message with which MaxCrashes processes crashed
+// becomes a dead letter. While every message fails the endpoint tries one message at a time.
+// docs/operate/recoverability.md follows a failure from its beginning to its end.
 //
-// The default lease of a leased message, a partition, a relay, the session of a process and the scheduler is 15 s. That
-// long after a crash another process continues.
+// The default lease of a leased message, a partition, a relay, the session of a process and the scheduler is 15 s.
+// After a crash another process continues when that time has passed.
 //
 // # Log
 //
-// docs/reference/log.md lists every line, with what to do. Texts and keys do not change, so alerts may name them.
+// docs/reference/log.md lists every line, and how to respond to it. Texts and keys do not change, so alerts may name
+// them.
 package bus

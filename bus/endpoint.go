@@ -30,52 +30,59 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// EndpointOptions of an endpoint. Every zero is a default, and a negative number an error.
+// EndpointOptions are the options of an endpoint. The zero value of every field is a default; a negative number is an
+// error.
 type EndpointOptions struct {
-	// Concurrency is how many batches run at a time, each with a connection while it works; 0 is one more than max(2,
-	// CPUs), cut to the pool's MaxConns. In a leased endpoint it is how many handlers run at a time, which need no
-	// connection; 0 is 32.
+	// Concurrency is the number of batches that run at a time, each with a connection while it works; 0 is one more
+	// than max(2, CPUs), cut to the pool's MaxConns. In a leased endpoint it is the number of handlers that run at a
+	// time, which need no connection; 0 is 32. At most 10,000.
 	Concurrency int
-	// messages in one transaction; 0 is 500, or 32 with a HandleTx; at most 5,000, or 60 with a HandleTx
+	// BatchMax is the maximum number of messages in one transaction; 0 is 500, or 32 with a HandleTx; at most 5,000,
+	// or 60 with a HandleTx.
 	BatchMax int
-	// kinds, headers and bodies that a batch, or one claim of a leased endpoint, reads; 0 is 4 MiB. A larger message
-	// comes alone
+	// BatchBytes is the maximum size of the kinds, headers and bodies that a batch, or one claim of a leased
+	// endpoint, reads; 0 is 4 MiB, at most 256 MiB. A larger message is read alone.
 	BatchBytes int
 	BatchTime  time.Duration // how long a batch starts steps; 0 is 50 ms, at most 5 s
-	// of one handler's context; 0 is 5 s, at most 5 min; in a leased endpoint 0 is 10 min, at most 7 days
-	StepTimeout time.Duration // a handler that does not return 5 s later has failed, and keeps no worker
-	// of a leased endpoint: whether the messages of one key come one after another, see KeyedBy
+	// StepTimeout bounds one handler's context; 0 is 5 s, at most 5 min; in a leased endpoint 0 is 10 min, at most 7
+	// days. A handler that has not returned 5 s later has failed, and its worker continues without it.
+	StepTimeout time.Duration
+	// Ordered, of a leased endpoint, determines whether it handles the messages of one key one after another, see
+	// KeyedBy.
 	Ordered Ordering
-	// of a leased endpoint: how long a message is claimed at a time; 0 is the default lease, 1 s to 1 h
+	// Lease, of a leased endpoint, is how long a message is claimed at a time; 0 is the default lease of 15 s, 1 s to
+	// 1 h.
 	Lease time.Duration
-	// the queue is subscribed to nothing, and receives what names it: saga.To, answers and timeouts. See
-	// docs/guide/partitions.md
+	// DirectOnly subscribes the queue to no kind: it receives only messages that name it (saga.To), answers and
+	// timeouts. See docs/guide/partitions.md.
 	DirectOnly bool
-	Drain      time.Duration // how long Run lets handlers finish after its context ended; 0 is 30 s
-	Poll       time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
-	// how long a message of an unknown kind, or with a header of a newer program, is kept waiting; 0 is 10 min
+	Drain      time.Duration // how long Run lets handlers finish after its context ended; 0 is 30 s, at most 24 h
+	Poll       time.Duration // the longest time between takes without a wake-up; 0 is 1 s, at most 1 h
+	// UnknownKindTimeout is how long the endpoint keeps a message of an unknown kind, or with a header of a newer
+	// program, before the message becomes a dead letter; 0 is 10 min, at most 365 days.
 	UnknownKindTimeout time.Duration
 	MaxConflicts       int // saves a message may lose before that counts as a failure; 0 is 10
-	// processes that crash with a message before it is a dead letter; 0 is 4, at least 3. See docs/operate/crashes.md
+	// MaxCrashes is the number of processes that crash with a message before it becomes a dead letter; 0 is 4, at
+	// least 3. See docs/operate/crashes.md.
 	MaxCrashes int
 
-	// ClusterConcurrency is how many batches of the endpoint run at a time in all processes together; at most 10,000.
-	// The first Check, Install or Run of a process declares it: a program with another number changes the limit, unless
-	// an operator has set one with operate.Limits.Set, "edda limit set" or the SQL function set_limit, which stays
-	// until "edda limit reset". Check then logs a warning. 0 declares nothing, and removes no limit. See
+	// ClusterConcurrency is the number of batches of the endpoint, or of handlers of a leased endpoint, that run at a
+	// time in all processes together; at most 10,000. The first Check, Install or Run of a process declares it: a
+	// program with a different number changes the limit, unless an operator has set one with operate.Limits.Set,
+	// "edda limit set" or the SQL function set_limit, which stays until "edda limit reset". Check then logs a
+	// warning. 0 declares nothing, and removes no limit. It must be 0 in an ordered endpoint. See
 	// docs/operate/limits.md.
 	ClusterConcurrency int
 
-	// History says what is kept of the messages of the endpoint, unless an operator says otherwise: "edda history set".
-	// What it leaves open is what Options.History says.
+	// History determines which history is kept of the messages of the endpoint, unless an operator has set it with
+	// "edda history set". Fields that it leaves open are taken from Options.History.
 	History history.Options
 
 	Policy recoverability.Policy // nil is recoverability.Default
 
 	// ConflictPolicy decides about a message that has lost more saves than MaxConflicts, each time it loses one more.
-	// Its decisions cost no attempt, so it can keep a message out of the dead letters for as long as it likes. nil
-	// means that the message has failed: Policy decides, and the count of lost saves begins anew. See
-	// recoverability.CountConflicts.
+	// Its decisions cost no attempt, so it can keep a message out of the dead letters indefinitely. If it is nil, the
+	// message has failed: Policy decides, and the count of lost saves begins anew. See recoverability.CountConflicts.
 	ConflictPolicy recoverability.Policy
 
 	// After BreakerFailures failed attempts in a row, the last at least BreakerPause after the first, this process
@@ -93,7 +100,7 @@ const (
 	standardTx   = 32
 	standardRows = 500
 
-	standardHandlers = 32 // of a leased endpoint: what a small service on the other side can bear
+	standardHandlers = 32 // of a leased endpoint: a load that a small service on the other side can bear
 	leasedConns      = 3  // one claims, one finishes, one extends leases
 )
 
@@ -106,11 +113,11 @@ type Endpoint struct {
 
 	running  sync.Mutex       // held by Run
 	fence    func(*pgx.Batch) // of a partition: the check of the lease in every batch; set while Run does not run
-	strategy batch.Strategy   // what becomes of decoded messages
+	strategy batch.Strategy   // decides the fate of decoded messages
 
 	resolved
 	alarm *wake.Alarm // of Run
-	// keeps batches from beginning, until the settings have been read
+	// halt keeps batches from beginning until the settings have been read.
 	halt     func()
 	permits  permits // of the limit
 	settings *workerSettings
@@ -122,10 +129,10 @@ type Endpoint struct {
 	held      held                // by Run
 }
 
-// NewEndpoint makes an endpoint called name. It checks everything that needs no database, and reports every fault at
-// once. Run checks the rest before its first message. With the codec saga.JSON a message with a field that would not
-// arrive is a fault: one that is unexported, or a func, a channel or an interface with methods, unless its type encodes
-// and decodes itself. The tag json:"-" leaves a field out on purpose.
+// NewEndpoint makes an endpoint called name. It checks everything that needs no database, and returns an error that
+// lists every fault. Run checks the rest before its first message. With the codec saga.JSON a message with a field
+// that JSON would not carry is a fault: an unexported field, or a func, a channel or an interface with methods,
+// unless its type encodes and decodes itself. The tag json:"-" leaves a field out on purpose.
 func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoint, error) {
 	if b == nil {
 		return nil, fmt.Errorf("endpoint %q: the bus is nil", name)
@@ -138,7 +145,8 @@ func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoi
 }
 
 // ResolveEndpoint makes the checks of NewEndpoint. It returns the handlers, and the options with their defaults.
-// connections bounds Concurrency; codec decides which messages can be carried. It is for packages of Edda that run
+// connections bounds Concurrency; codec determines which messages can be carried. It is for packages of Edda that run
+// endpoints without this package's engines, such as package memory.
 // endpoints elsewhere, such as package memory.
 func ResolveEndpoint(
 	name string, o EndpointOptions, connections int, codec saga.Codec, parts ...Part,
@@ -204,15 +212,16 @@ func (o EndpointOptions) withDefaults(h *handlers.Table, poolSize int) (Endpoint
 	return o, f.Err()
 }
 
-// Name is the endpoint's name.
+// Name returns the endpoint's name.
 func (e *Endpoint) Name() string { return e.name }
 
 // Run consumes the queue until ctx ends. Then it takes no more messages, lets handlers finish for Drain, and cancels
-// those that have not ended. It does not wait for a handler that has not returned two seconds later: it rolls its
-// transaction back, and names its message in the error. It returns nil after a clean drain, ErrDrain if it had to
-// cancel, and another error if it could not start or cannot continue: migrations.ErrNotMigrated, migrations.ErrTooNew,
-// ErrNotInstalled, ErrRunning (there is one Run at a time), or an error of a database that is away at the start. If the
-// database goes away later, Run waits for it. Run may be called again after it has returned.
+// the remaining handlers. It does not wait for a handler that has not returned two seconds later: it rolls back the
+// handler's transaction, and names the message in the error. It returns nil after a clean drain, ErrDrain if it had
+// to cancel a handler, and a different error if it could not start or cannot continue: migrations.ErrNotMigrated,
+// migrations.ErrTooNew, ErrNotInstalled, ErrPooler, ErrRunning (only one Run at a time), or an error of a database
+// that is away at the start. If the database goes away later, Run waits for it. Run may be called again after it has
+// returned.
 func (e *Endpoint) Run(ctx context.Context) error {
 	if !e.running.TryLock() {
 		return fmt.Errorf("run endpoint %s: %w", e.name, ErrRunning)
@@ -229,7 +238,7 @@ func named(what string, err error) error {
 	return nil
 }
 
-// runToEnd is Run, which it outlives when a handler does not return. Then another Run is refused.
+// runToEnd is the body of Run. If a handler does not return, runToEnd outlives Run, and a second Run is refused.
 func (e *Endpoint) runToEnd(ctx context.Context) error {
 	defer e.running.Unlock()
 	found, err := e.check(ctx)
@@ -250,7 +259,7 @@ func (e *Endpoint) runToEnd(ctx context.Context) error {
 	e.recipient = newRecipient(e)
 	left := e.held.calls.Left
 	if e.fence != nil {
-		left = func() int { return 0 } // Partitioned counts those of all its queues
+		left = func() int { return 0 } // Partitioned counts the handlers of all its queues
 	}
 	leave, err := e.bus.join(ctx, e.queue.ID, left)
 	if err != nil {
@@ -263,8 +272,8 @@ func (e *Endpoint) runToEnd(ctx context.Context) error {
 	return err
 }
 
-// mostDecoding is how long the decoding of one message may take, with its key and its Accepts. It does not depend on
-// how long a handler may take.
+// mostDecoding bounds the decoding of one message, with its key and its Accepts. A shorter StepTimeout, or half of a
+// shorter lease, bounds it further.
 const mostDecoding = 5 * time.Second
 
 func newRecipient(e *Endpoint) *delivery.Recipient {
@@ -291,10 +300,10 @@ func newRecipient(e *Endpoint) *delivery.Recipient {
 	}
 }
 
-// Check does what Run does before its first message, and nothing else: it compares the schema's version, finds the
-// queue (or installs it, with AutoInstall), subscribes the endpoint to its kinds and reads the routes. A program that
-// starts several endpoints calls Check for each, so that none takes a message before all are ready. Errors are those of
-// Run. Check is safe for concurrent use, also beside Run.
+// Check makes the checks of Run and takes no message: it compares the schema's version, finds the queue (or installs
+// it, with AutoInstall), subscribes the endpoint to its kinds, declares its limit and reads the routes. A program
+// that starts several endpoints calls Check for each, so that no endpoint takes a message before all are ready.
+// Errors are those of Run. Check is safe for concurrent use, also during Run.
 func (e *Endpoint) Check(ctx context.Context) error {
 	if _, err := e.check(ctx); err != nil {
 		return fmt.Errorf("check endpoint %s: %w", e.name, err)
@@ -302,9 +311,9 @@ func (e *Endpoint) Check(ctx context.Context) error {
 	return nil
 }
 
-// Connections returns the bus's pool, and how many connections Run opens beside it: EndpointOptions.Concurrency, one
-// for each worker, or three for a leased endpoint. SetConcurrency does not change that. With PollOnly they are 0,
-// because a pooler's connections are not counted.
+// Connections returns the bus's pool, and the number of connections that Run opens in addition to the pool's own:
+// EndpointOptions.Concurrency, or three for a leased endpoint. SetConcurrency does not change that number. With
+// PollOnly it is 0, because a pooler's connections are not counted.
 func (e *Endpoint) Connections() (pool *pgxpool.Pool, more int) {
 	if e.bus.wakeup == PollOnly {
 		return e.bus.pool.Pool, 0
@@ -312,7 +321,7 @@ func (e *Endpoint) Connections() (pool *pgxpool.Pool, more int) {
 	return e.bus.pool.Pool, e.connections()
 }
 
-// connections is how many Run needs at most.
+// connections returns the most connections that Run needs.
 func (e *Endpoint) connections() int {
 	if e.handlers.Leased {
 		return leasedConns
@@ -320,7 +329,7 @@ func (e *Endpoint) connections() int {
 	return e.options.Concurrency
 }
 
-// resolved is what Run reads from the database before it takes a message.
+// resolved holds the values that Run reads from the database before it takes a message.
 type resolved struct {
 	queue    *queue.Queue
 	schemaID string
@@ -355,18 +364,19 @@ func (e *Endpoint) check(ctx context.Context) (resolved, error) {
 	return g, err
 }
 
-// mostWorkers is the most workers that SetConcurrency may set: no more than there are connections for them.
+// mostWorkers returns the most workers that SetConcurrency may set: no more than there are connections for them.
 func (e *Endpoint) mostWorkers(pool *pg.Pool) int {
 	switch {
 	case e.handlers.Leased:
-		return mostWorkers // its handlers need none
+		return mostWorkers // its handlers need no connection
 	case e.fence != nil:
-		return 1 // batches of a partition come one after another, whatever SetConcurrency says
+		return 1 // batches of a partition come one after another, whatever SetConcurrency sets
 	}
 	return int(pool.Config().MaxConns)
 }
 
-// idleInTx is how long a transaction may be idle. A leased endpoint has none open while a handler runs.
+// idleInTx returns how long a transaction may be idle. A leased endpoint has no transaction open while a handler
+// runs.
 func (e *Endpoint) idleInTx() time.Duration {
 	if e.handlers.Leased {
 		return trouble.CommitTimeout

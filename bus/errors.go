@@ -15,38 +15,38 @@ import (
 var (
 	// ErrNoRoute: no endpoint of this database consumes the kind, or the named endpoint does not exist.
 	ErrNoRoute = queue.ErrNoRoute
-	// ErrAmbiguous: several endpoints consume the kind, so a command does not know where to go.
+	// ErrAmbiguous: several endpoints consume the kind, so a command has no single destination. See Options.Routes.
 	ErrAmbiguous = queue.ErrAmbiguous
-	// ErrIDConflict: the id of the message was used before, with other content. The first message is kept.
+	// ErrIDConflict: the id of the message was used before, with different content. The first message is kept.
 	ErrIDConflict = dedup.ErrConflict
 	// ErrOtherDatabase: the transaction given to SendTx is not of the bus's database and schema.
 	ErrOtherDatabase = queue.ErrOtherDatabase
-	// ErrNotInstalled: the endpoint's queue does not exist and may not be created here.
+	// ErrNotInstalled: the endpoint's queue does not exist, and Options.AutoInstall is not set.
 	ErrNotInstalled = queue.ErrNotInstalled
 	// ErrDrain: Run had to cancel handlers that did not end within Drain. Their messages are still in the queue.
 	ErrDrain = outbox.ErrDrain
 	// ErrClaimLost is the cause that ends a leased handler's context if the lease could not be extended in time, so
-	// another process may have the message. Nothing that the handler sends is written, whatever it returns.
+	// that another process may have the message. The bus writes nothing that the handler sends, whatever it returns.
 	ErrClaimLost = leased.ErrClaimLost
 	// ErrCancelled is the cause that ends a leased handler's context if operate.Messages.Cancel has cancelled the
 	// message, or its run is over.
 	ErrCancelled = leased.ErrCancelled
-	// ErrRunning: Run was called during another Run of the endpoint.
+	// ErrRunning: Run was called during a Run of the same endpoint.
 	ErrRunning = outbox.ErrRunning
 	// ErrConflict is the error of a message that lost more saves than EndpointOptions.MaxConflicts.
 	ErrConflict = delivery.ErrConflict
 	// ErrMissing is the error of a message that found no instance, if the saga treats that as a failure.
 	ErrMissing = step.ErrMissing
-	// ErrUnknownKind is the error of a message if no program knew its kind for UnknownKindTimeout.
+	// ErrUnknownKind is the error of a message whose kind no program handled for UnknownKindTimeout.
 	ErrUnknownKind = delivery.ErrUnknownKind
 	// ErrProcessDied is the error of a message with which MaxCrashes processes crashed.
 	ErrProcessDied = delivery.ErrProcessDied
-	// ErrBehind is what a Forward returns for a message that it did not forward, because one before it failed. It does
-	// not count as an attempt.
+	// ErrBehind is the error that a Forward returns for a message that it did not forward because an earlier message
+	// failed. It does not count as an attempt.
 	ErrBehind = outbox.ErrBehind
 )
 
-// OutcomeUnknownError says that the connection broke during a commit, see outbox.OutcomeUnknownError.
+// OutcomeUnknownError is the error after a connection broke during a commit, see outbox.OutcomeUnknownError.
 type OutcomeUnknownError = outbox.OutcomeUnknownError
 
 func isNoRoute(err error) bool { return errors.Is(err, ErrNoRoute) }

@@ -56,8 +56,8 @@ func within(of func(endpoint string) Middleware, endpoint string, h *handlers.Ta
 	return h.Within(func(next handlers.Next) handlers.Next { return m(next) })
 }
 
-// finished does what must follow the commit: wake-ups, the log, and events. It reports whether the commit had failures
-// and no success.
+// finished does the work that follows the commit: wake-ups, the log, and events. It reports whether the commit had
+// failures and no success.
 func (e *Endpoint) finished(ctx context.Context, done *delivery.Effects) (failing bool) {
 	done.Wake(ctx)
 	noteChanges(e.bus.watches, done.In.Messages)
@@ -74,7 +74,7 @@ func (e *Endpoint) finished(ctx context.Context, done *delivery.Effects) (failin
 	return r.Done == 0 && r.Failures > 0
 }
 
-// haltAfterPause keeps this process from beginning another batch before it has read the pause, and notifies the other
+// haltAfterPause keeps this process from beginning a batch before it has read the pause, and notifies the other
 // processes.
 func haltAfterPause(ctx context.Context, e *Endpoint, done *delivery.Effects) {
 	if done.Paused {

@@ -11,10 +11,10 @@ import (
 
 // Handle makes the endpoint handle M with f outside of any transaction, for work that takes long or calls other
 // systems. Such an endpoint is *leased*. It claims a message for EndpointOptions.Lease and extends the lease while f
-// runs. If the process dies, another process claims the message when the lease has ended. What f sends with ctx is
-// written together with the end of the message, in one transaction. If the claim was lost meanwhile, that transaction
-// fails, and nothing is sent. Effects outside of the database happen at least once: give ctx.Info().ID to the other
-// system as an idempotency key.
+// runs. If the process dies, another process claims the message when the lease has ended. Messages that f sends with
+// ctx are written together with the end of the message, in one transaction. If the claim was lost in the meantime,
+// that transaction fails, and nothing is sent. Effects outside of the database happen at least once: give
+// ctx.Info().ID to the other system as an idempotency key. f is called concurrently.
 //
 // The context of f ends after StepTimeout, when the claim is lost (its cause is ErrClaimLost), when
 // operate.Messages.Cancel cancels the message or its run is over (ErrCancelled), and when the time to drain has ended
@@ -55,18 +55,18 @@ func checkModes(h *handlers.Table) {
 	}
 }
 
-// Ordering says whether a leased endpoint handles the messages of one key one after another.
+// Ordering determines whether a leased endpoint handles the messages of one key one after another.
 type Ordering uint8
 
-// With Overtaking and Strict, at most one message of a key is in hand in the whole cluster, and they come in the order
-// in which they are due. The two differ in what happens after a message has failed.
+// With Overtaking and Strict, at most one message of a key is in hand in the whole cluster, and they come in the
+// order in which they are due. The two differ in the treatment of the messages behind a message that has failed.
 //
 // An endpoint may become Unordered with a deploy. While old and new programs run at the same time, no order is
-// promised. What the old programs leave parked goes back into the queue soon after they have ended.
+// promised. Messages that the old programs leave parked return to the queue soon after these programs have ended.
 const (
 	Unordered  Ordering = iota // the default
-	Overtaking                 // the messages behind it go on, and it comes again when its retry is due
-	Strict                     // the messages behind it wait until it succeeds, is discarded or becomes a dead letter
+	Overtaking                 // they are handled, and the failed message comes again when its retry is due
+	Strict                     // they wait until it succeeds, is discarded or becomes a dead letter
 )
 
 // HandleOption is an option of Handle and HandleTx.
@@ -94,9 +94,10 @@ func OfKind(kind string) HandleOption[saga.Raw] {
 	return func(o *handleOptions[saga.Raw]) { o.kind = kind }
 }
 
-// KeyedBy says what a message belongs to. A Handle in an endpoint that is Ordered needs it, and a HandleTx in a
-// partitioned endpoint (NewPartitioned). The key is 1 to 512 bytes of UTF-8: with any other key the message becomes a
-// dead letter on its first attempt. The function must be quick, and always return the same key for the same message.
+// KeyedBy sets the function that returns the key of a message. A Handle in an endpoint that is Ordered needs it, and
+// a HandleTx in a partitioned endpoint (NewPartitioned). The key is 1 to 512 bytes of UTF-8: with any other key the
+// message becomes a dead letter on its first attempt. The function must be quick, must always return the same key for
+// the same message, and is called concurrently.
 func KeyedBy[M saga.Message](key func(M) string) HandleOption[M] {
 	return func(o *handleOptions[M]) { o.key = key }
 }
@@ -113,7 +114,7 @@ func decode[M saga.Message](kind string, body []byte, codec saga.Codec) (m M, er
 	return m, err
 }
 
-// readKey returns the function that reads the key of a message, nil if the options have none.
+// readKey returns the function that reads the key of a message, or nil if the options have no key.
 func (o handleOptions[M]) readKey() func(body []byte, codec saga.Codec) (string, error) {
 	if o.key == nil {
 		return nil
@@ -127,7 +128,7 @@ func (o handleOptions[M]) readKey() func(body []byte, codec saga.Codec) (string,
 	}
 }
 
-// checkOrder refuses kinds without a key in an ordered endpoint, and kinds with a key in one without order.
+// checkOrder refuses kinds without a key in an ordered endpoint, and kinds with a key in an endpoint without order.
 func checkOrder(h *handlers.Table, o Ordering) {
 	if o > Strict {
 		h.Fault("Ordered is %d: want Unordered, Overtaking or Strict", o)

@@ -9,16 +9,17 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// held is what a Run gives up when it returns before its handlers. The zero value is ready. Safe for concurrent use.
+// held has the resources that a Run gives up when it returns before its handlers. The zero value is ready. Safe for
+// concurrent use.
 type held struct {
 	calls *run.Calls
 
-	mu    sync.Mutex // guards all below
+	mu    sync.Mutex // guards the fields below
 	conns map[*pgx.Conn]struct{}
 	leave func() // nil: no session
 }
 
-// session keeps leave for giveUp, and returns it for an end in order. It is called once, by the first of the two.
+// session keeps leave for giveUp, and returns it for an end in order. leave is called once, by the first of the two.
 func (h *held) session(leave func()) func() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -26,7 +27,7 @@ func (h *held) session(leave func()) func() {
 	return h.leave
 }
 
-// connections keeps the connections of a pool that will be made of config, those of batches.
+// connections records the connections of a pool that will be made of config, which runs batches.
 func (h *held) connections(config *pgxpool.Config) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,8 +49,8 @@ func (h *held) connections(config *pgxpool.Config) {
 	}
 }
 
-// giveUp ends the session of the process, and the transactions of the batches: Postgres rolls them back when their
-// connections are closed, so that other processes take the messages.
+// giveUp ends the session of the process, and the transactions of the batches: when their connections are closed,
+// Postgres rolls them back, and other processes can take the messages.
 func (h *held) giveUp() {
 	h.mu.Lock()
 	conns, leave := h.conns, h.leave
@@ -63,7 +64,7 @@ func (h *held) giveUp() {
 	}
 }
 
-// hang is giveUp for the transaction of one batch.
+// hang ends the transaction of one batch, as giveUp does for all.
 func (h *held) hang(conn *pgx.Conn) {
 	h.mu.Lock()
 	delete(h.conns, conn)

@@ -7,6 +7,7 @@ import (
 
 // Install creates the endpoint's queue and subscribes it to its kinds. It needs the right to create tables, and does
 // nothing if the endpoint is installed. Every event that is published after Install has returned reaches the queue.
+// Install is safe for concurrent use, also in several processes.
 func (e *Endpoint) Install(ctx context.Context) error {
 	if err := e.bus.routes.Install(ctx, e.name, false, e.handlers.Subscribed); err != nil {
 		return fmt.Errorf("install endpoint %s: %w", e.name, err)
@@ -18,7 +19,7 @@ func (e *Endpoint) findQueue(ctx context.Context) (id int, err error) {
 	return e.bus.routes.Find(ctx, e.name, e.bus.autoInstall)
 }
 
-// subscribe subscribes the endpoint to those of its kinds that it is not subscribed to yet.
+// subscribe subscribes the endpoint to the kinds that it handles and has no subscription for.
 func (e *Endpoint) subscribe(ctx context.Context, id int) error {
 	return e.bus.routes.Subscribe(ctx, id, e.handlers.Subscribed)
 }
@@ -37,9 +38,9 @@ func (e *Endpoint) Unsubscribe(ctx context.Context, kinds ...string) error {
 	return nil
 }
 
-// InstallQueue creates the queue of an endpoint and subscribes it to kinds, in addition to its other subscriptions. It
-// is Endpoint.Install for programs that do not have the endpoint's handlers, such as a separate program with the right
-// to create tables. It does nothing if all of that is done.
+// InstallQueue creates the queue of an endpoint and subscribes it to kinds, in addition to its other subscriptions.
+// It is Endpoint.Install for programs that do not have the endpoint's handlers, such as a separate program with the
+// right to create tables. It does nothing if the queue and the subscriptions exist.
 //
 // Errors: the endpoint or a kind has an invalid name; the role may not create tables; the schema is not migrated.
 func (b *Bus) InstallQueue(ctx context.Context, endpoint string, kinds ...string) error {
@@ -49,8 +50,8 @@ func (b *Bus) InstallQueue(ctx context.Context, endpoint string, kinds ...string
 	return nil
 }
 
-// CheckQueue finds the queue of an endpoint, and creates it if Options.AutoInstall is set. If there is none its error
-// is ErrNotInstalled, with what to do.
+// CheckQueue finds the queue of an endpoint, and creates it if Options.AutoInstall is set. If the queue does not
+// exist, the error is ErrNotInstalled, with the remedy.
 func (b *Bus) CheckQueue(ctx context.Context, endpoint string) error {
 	if _, err := b.routes.Find(ctx, endpoint, b.autoInstall); err != nil {
 		return fmt.Errorf("endpoint %.80q: %w", endpoint, err)

@@ -17,21 +17,21 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Life says whether the instance that a watch follows exists.
+// Life is the state of the instance that a watch follows.
 type Life uint8
 
-// The lives of an instance.
+// The states of an instance.
 const (
-	Absent   Life = iota // there is no instance: it has not started, or it was over when the watch began
+	Absent   Life = iota // there is no instance: it has not started, or it had ended before the watch began
 	Living               // there is an instance
-	Complete             // the instance that the watch followed is over, or one that is remembered
+	Complete             // the instance that the watch followed has ended, or is remembered
 )
 
 func (l Life) String() string { return [...]string{"absent", "living", "complete"}[l] }
 
-// Seen is what a watch yields. If Life is Complete, Instance is what the watch saw last. The state after the last step
-// is deleted with the instance, unless saga.Options.Remember keeps it: write what must outlive it to a table or an
-// event.
+// Seen is a value that a watch yields. If Life is Complete, Instance is the last version that the watch read. The
+// state after the last step is deleted with the instance, unless saga.Options.Remember keeps it: write values that
+// must outlive it to a table or an event.
 type Seen struct {
 	Life     Life
 	Instance saga.Instance
@@ -42,7 +42,8 @@ type Seen struct {
 // Into decodes the state into a pointer to the state type of the saga, and upgrades it to the current version.
 // saga.States.Decode of Instance does the same with types.
 //
-// Errors: saga.ErrState and saga.ErrNewerState for a state that this program cannot read.
+// Errors: saga.ErrState and saga.ErrNewerState for a state that this program cannot read; an error if state has the
+// wrong type, or if the watch has read no state.
 func (s Seen) Into(state any) error {
 	if s.def == nil || s.Instance.State == nil {
 		return fmt.Errorf("read saga %s/%s: it is %v, and its state was never seen", s.Instance.Saga, s.Instance.Key,
@@ -54,7 +55,7 @@ func (s Seen) Into(state any) error {
 	return persistence.ReadState(s.def, s.Instance, state)
 }
 
-// Mark is the version that was seen.
+// Mark returns the mark of the version in s.
 func (s Seen) Mark() Mark { return Mark{ID: s.Instance.ID, Version: s.Instance.Version} }
 
 // Mark names a version of an instance. As text it can be the id of a server-sent event.
@@ -63,7 +64,7 @@ type Mark struct {
 	Version int64
 }
 
-// String is "" for the zero Mark.
+// String returns "" for the zero Mark.
 func (m Mark) String() string {
 	if m == (Mark{}) {
 		return ""
@@ -73,7 +74,7 @@ func (m Mark) String() string {
 
 var errMark = errors.New("want text that Mark.String returned")
 
-// ParseMark is the inverse of Mark.String.
+// ParseMark is the inverse of Mark.String. It returns an error for any other text.
 func ParseMark(text string) (m Mark, err error) {
 	if text == "" {
 		return Mark{}, nil
@@ -88,23 +89,23 @@ func ParseMark(text string) (m Mark, err error) {
 	return m, nil
 }
 
-// Watch follows the instance of d with this key. It yields what is there now, or what is newer than after, and then
-// each newer version, until the instance is Complete. A slow reader gets the newest version and not every one, and
-// versions that follow each other closely are yielded as one. If the key has no instance, Watch yields Absent once and
-// waits.
+// Watch follows the instance of d with this key. It yields the current version, or the first version newer than
+// after, and then each newer version, until the instance is Complete. A slow reader gets the newest version and not
+// every one, and versions that follow each other closely are yielded as one. If the key has no instance, Watch yields
+// Absent once and waits.
 //
 //	for seen, err := range b.Watch(ctx, Orders, id, bus.Mark{}) {
 //
-// after continues an earlier watch: it is the version that the reader already has. If that instance is over, the watch
-// yields Complete, even when the key has a new instance. With the zero Mark, Watch cannot tell an instance that is over
-// from one that never was.
+// after continues an earlier watch: it is the version that the reader already has. If that instance is over, the
+// watch yields Complete, even when the key has a new instance. With the zero Mark, Watch cannot distinguish an
+// instance that is over from one that never existed.
 //
-// All watches of a process share one query, which returns nothing while nothing changes. They see commits of this
-// process within milliseconds, and those of other processes after 250 ms to a second. They need no endpoint and no
+// All watches of a process share one query, which returns no rows while nothing changes. They yield commits of this
+// process within milliseconds, and commits of other processes after 250 ms to a second. They need no endpoint and no
 // LISTEN. While the database is away they wait.
 //
-// An error is the last thing that Watch yields: the cause of ctx's end, a saga or key that cannot exist, or a missing
-// schema or grant.
+// An error is the last value that Watch yields: the cause of ctx's end, a saga or key that cannot exist, or a missing
+// schema or grant. Watch is safe for concurrent use.
 func (b *Bus) Watch(ctx context.Context, d *saga.Definition, key string, after Mark) iter.Seq2[Seen, error] {
 	return func(yield func(Seen, error) bool) {
 		if err := watchable(d, key); err != nil {
@@ -152,7 +153,8 @@ func watchable(d *saga.Definition, key string) error {
 	return nil
 }
 
-// consumes returns a function that reports whether messages for d come through a queue, as far as this process knows.
+// consumes returns a function that reports whether messages for d come through a queue, according to the routes that
+// this process has read.
 func consumes(routes *queue.Router) func(queueID int, d *saga.Definition) bool {
 	return func(queueID int, d *saga.Definition) bool {
 		known := routes.Current()
@@ -162,7 +164,7 @@ func consumes(routes *queue.Router) func(queueID int, d *saga.Definition) bool {
 	}
 }
 
-// noteChanges tells the watches of this process which instances a batch has changed.
+// noteChanges notifies the watches of this process of the instances that a batch has changed.
 func noteChanges(watches *watch.Set, messages []*delivery.Message) {
 	if watches.Len() == 0 {
 		return
@@ -176,10 +178,10 @@ func noteChanges(watches *watch.Set, messages []*delivery.Message) {
 	}
 }
 
-// Instance reads the live instance of d with this key, and decodes its state into into, a pointer to the state type of
-// d; nil reads no state. ok is false if there is none, or one that has completed. It neither locks nor waits, and the
-// answer may be out of date when it arrives. A state of an older version is upgraded first. saga.States.Read does the
-// same with types.
+// Instance reads the live instance of d with this key, and decodes its state into into, a pointer to the state type
+// of d; nil reads no state. ok is false if there is no instance, or if it has completed. Instance neither locks nor
+// waits, and the answer may be out of date when it arrives. A state of an older version is upgraded first.
+// saga.States.Read does the same with types. Instance is safe for concurrent use.
 //
 // Errors: saga.ErrState and saga.ErrNewerState for a state that this program cannot read; i is valid then.
 func (b *Bus) Instance(ctx context.Context, d *saga.Definition, key string, into any) (i saga.Instance, ok bool,

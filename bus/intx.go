@@ -25,17 +25,17 @@ type txOptionFunc func(o *txOptions)
 
 func (f txOptionFunc) apply(o *txOptions) { f(o) }
 
-// Isolation runs the transaction at a level of Postgres: LevelReadCommitted, LevelRepeatableRead or LevelSerializable.
-// Without it the level is the default of the database, the role or the session. Sends are equally safe at every level.
-// At the two higher levels a send may fail with a serialization failure (40001) if an endpoint subscribes, or another
-// send uses the same id, at the same time: see Attempts.
+// Isolation runs the transaction at an isolation level of Postgres: LevelReadCommitted, LevelRepeatableRead or
+// LevelSerializable; other levels are an error. Without it the level is the default of the database, the role or the
+// session. Sends are equally safe at every level. At the two higher levels a send may fail with a serialization
+// failure (40001) if an endpoint subscribes, or a concurrent send uses the same id: see Attempts.
 func Isolation(level sql.IsolationLevel) TxOption {
 	return txOptionFunc(func(o *txOptions) { o.isolation = level })
 }
 
-// Attempts calls fn again in a new transaction if Postgres ended one with a serialization failure or a deadlock, at
-// most n times in all. fn must then have no effects outside its transaction. Other errors of fn are not repeated, and
-// neither is a COMMIT with an unknown outcome.
+// Attempts calls fn again in a new transaction if Postgres ended the transaction with a serialization failure or a
+// deadlock, at most n times in all; n < 1 is an error. fn must then have no effects outside its transaction. After
+// any other error of fn, or a COMMIT with an unknown outcome, fn is not called again.
 func Attempts(n int) TxOption {
 	return txOptionFunc(func(o *txOptions) { o.attempts = n })
 }
@@ -61,13 +61,13 @@ var isolations = map[sql.IsolationLevel]pgx.TxIsoLevel{
 	sql.LevelSerializable:   pgx.Serializable,
 }
 
-// InTx runs fn in a transaction of the bus's pool and commits it. Right after the commit it wakes the workers of what
-// fn sent through this bus, so that they need not wait for their next poll. After an error or a panic of fn everything
-// is rolled back, including the messages, and the error is returned as it is.
+// InTx runs fn in a transaction of the bus's pool and commits it. Right after the commit it wakes the workers of the
+// queues to which fn sent through this bus, so that they need not wait for their next poll. After an error or a panic
+// of fn everything is rolled back, including the messages, and the error is returned as it is.
 //
 // If the connection breaks during the COMMIT the error is an *OutcomeUnknownError. Messages that were sent with your
 // own ids, by saga.WithID, may then be sent again: if the first COMMIT succeeded, they are duplicates and are not
-// written.
+// written. InTx is safe for concurrent use.
 func (b *Bus) InTx(ctx context.Context, fn func(tx pgx.Tx) error, options ...TxOption) error {
 	o, err := newTxOptions(options)
 	if err != nil {
@@ -88,8 +88,8 @@ func (b *Bus) InTx(ctx context.Context, fn func(tx pgx.Tx) error, options ...TxO
 	})
 }
 
-// Transact is InTx at one level. It makes a Bus a scheduler.Transactor. Its signature has no types of this package,
-// because package scheduler does not import it.
+// Transact is InTx at one isolation level. It makes a Bus a scheduler.Transactor. Its signature has no types of this
+// package, because package scheduler does not import it.
 func (b *Bus) Transact(ctx context.Context, level sql.IsolationLevel, fn func(tx pgx.Tx) error) error {
 	return b.InTx(ctx, fn, Isolation(level))
 }
@@ -134,7 +134,7 @@ func (b *Bus) commitAndWake(ctx context.Context, sent []int, commit func() error
 	return &OutcomeUnknownError{Err: err}
 }
 
-// repeat calls do until it succeeds, or fails with another error than a lost race: at most attempts times.
+// repeat calls do until it succeeds or fails with an error that is not a lost race, at most attempts times.
 func repeat(ctx context.Context, attempts int, do func() error) error {
 	distance := backoff.NewExponentialBackOff(backoff.WithInitialInterval(2*time.Millisecond),
 		backoff.WithMaxInterval(100*time.Millisecond))

@@ -11,11 +11,11 @@ import (
 	"github.com/edda-go/edda/internal/store/limit"
 )
 
-// permits is what a process knows about the limit of an endpoint.
+// permits is the cached state of the limit of an endpoint in this process.
 type permits struct {
 	limited atomic.Bool  // there is a limit; once true it stays true
 	spoken  atomic.Bool  // the program's number is declared
-	warned  atomic.Int64 // the last limit in force that differed from the program's and was logged; 0 if none was
+	warned  atomic.Int64 // the last limit in force that differed from the program's and was logged, or 0
 	changed run.Nudge    // the limit has changed, or a slot is free
 }
 
@@ -24,10 +24,10 @@ func (p *permits) known(store *limit.Store) limit.Known {
 	return limit.Known{Store: store, Set: &p.limited, Changed: p.changed}
 }
 
-// findLimit declares the endpoint's limit if the program has one. It records whether there is one.
+// findLimit declares the endpoint's limit if the program has one. It records whether a limit exists.
 //
-// A process declares its number once: while a deploy is under way, old and new programs may both be asked for their
-// health by Check, and must not change the limit in turns.
+// A process declares its number once: during a deploy, health checks may call Check of old and new programs, which
+// must not change the limit in turns.
 func (e *Endpoint) findLimit(ctx context.Context) error {
 	limits, ours := e.bus.tables.limits, e.options.ClusterConcurrency
 	if ours == 0 {
@@ -50,7 +50,8 @@ func (e *Endpoint) findLimit(ctx context.Context) error {
 	return nil
 }
 
-// compareLimit logs a warning, once for each number, if an operator's limit is in force, and not the program's.
+// compareLimit logs a warning, once for each number, if an operator's limit is in force and differs from the
+// program's.
 func (e *Endpoint) compareLimit(inForce int) {
 	ours := e.options.ClusterConcurrency
 	if inForce == ours || e.permits.warned.Swap(int64(inForce)) == int64(inForce) {
@@ -72,10 +73,11 @@ func (e *Endpoint) lookForLimit(ctx context.Context) error {
 	return nil
 }
 
-// lookEvery bounds how long an endpoint without a limit continues without one after the first was set.
+// lookEvery bounds how long an endpoint without a limit continues after the first limit was set.
 const lookEvery = time.Second
 
-// awaitLimit looks for a first limit about once a second, so that no batch has to. It returns when there is one: an
+// awaitLimit checks for a first limit about once a second, so that no batch has to. It returns once there is a limit:
+// an endpoint that has one always keeps one.
 // endpoint that has a limit always keeps one.
 func (e *Endpoint) awaitLimit(ctx context.Context) error {
 	for !e.permits.limited.Load() {
@@ -83,7 +85,7 @@ func (e *Endpoint) awaitLimit(ctx context.Context) error {
 			return nil
 		}
 		if err := e.lookForLimit(ctx); err != nil && ctx.Err() == nil {
-			e.bus.log.Debug("edda: the limit was not looked up", "endpoint", e.name, "error", err) // next time
+			e.bus.log.Debug("edda: the limit was not looked up", "endpoint", e.name, "error", err) // tried again later
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@ type part func(*handlers.Table)
 
 func (p part) part(h *handlers.Table) { p(h) }
 
-// Saga makes the endpoint host d. Its steps run inside the batch's transaction, but do not see it.
+// Saga makes the endpoint host d. Its steps run while the batch's transaction is open, but cannot use it.
 //
 // Two sagas of an endpoint may handle the same kind if at most one of them finds its instance by a key. Answers and
 // timeouts name their instance, and go to the saga that has it.
@@ -48,15 +48,16 @@ func Saga(d *saga.Definition) Part {
 	})
 }
 
-// HandleTx makes the endpoint handle M with f, for writes in this database: what f writes through tx, what it sends,
-// and the end of the message commit together. tx refuses Commit and Rollback, and its Conn is nil. It is READ
-// COMMITTED, whatever the default of the database or the role is.
+// HandleTx makes the endpoint handle M with f, for writes in this database: the rows that f writes through tx, the
+// messages that it sends, and the end of the message commit together. tx refuses Commit and Rollback, and its Conn is
+// nil. Its isolation level is READ COMMITTED, whatever the default of the database or the role is. f is called
+// concurrently, in different transactions.
 //
-// Other handlers share the transaction. What f sets with SET, SET LOCAL or set_config is reset after f if other
-// handlers depend on it: the role, search_path, timeouts, READ ONLY. Settings with names of your own and advisory locks
-// last for the next handlers of the batch, and those of the session as long as the connection: avoid them. DEALLOCATE
-// ALL is refused, and so is SQL that begins or ends a transaction. While the batch has other messages f waits at most 5
-// ms for a row lock; a message that could not get one is tried again alone.
+// Other handlers share the transaction. Settings that f changes with SET, SET LOCAL or set_config are reset after f
+// if other handlers depend on them: the role, search_path, timeouts, READ ONLY. Settings with names of your own and
+// advisory locks last for the next handlers of the batch; those of the session last as long as the connection: avoid
+// them. DEALLOCATE ALL is refused, and so is SQL that begins or ends a transaction. While the batch has other
+// messages f waits at most 5 ms for a row lock; a message that could not get one is tried again alone.
 //
 // In a partitioned endpoint HandleTx needs a KeyedBy; elsewhere KeyedBy is a fault.
 func HandleTx[M saga.Message](f func(*Context, pgx.Tx, M) error, o ...HandleOption[M]) Part {
@@ -84,8 +85,8 @@ func HandleTx[M saga.Message](f func(*Context, pgx.Tx, M) error, o ...HandleOpti
 	})
 }
 
-// Accept takes messages of an older or renamed kind and hands them on as Now, which the endpoint must handle.
-// f runs in the batch: it must not block. An error of f is permanent.
+// Accept converts messages of an older or renamed kind to Now, which the endpoint must handle. f runs in the batch:
+// it must not block. An error of f is permanent. f is called concurrently.
 func Accept[Old, Now saga.Message](f func(Old) (Now, error)) Part {
 	return part(func(h *handlers.Table) {
 		old, now := kindOf[Old](), kindOf[Now]()
@@ -122,11 +123,11 @@ func kindOf[M saga.Message]() (kind string) {
 	return zero.Kind()
 }
 
-// Handler is a handler call as middleware sees it.
+// Handler is a handler call, as middleware wraps it.
 type Handler func(ctx context.Context, d *saga.Delivery) error
 
 // Middleware wraps a handler call. It must call next at most once, and return the error of next or its own: an error
-// undoes the step. It must not keep d.
+// undoes the step. It must not keep d. The calls are concurrent.
 //
 // The Body is a copy for this attempt, which the middleware may change for the handler. The queue, a dead letter and
 // the next attempt have the original message. The key of a saga or a lane is read, and an Accept converts, before any
@@ -147,7 +148,7 @@ func Use(m ...Middleware) Part {
 	})
 }
 
-// Fault makes NewEndpoint fail with err: for packages that make parts, and find that one cannot be made.
+// Fault makes NewEndpoint fail with err. It is for packages that make parts, when a part cannot be made.
 func Fault(err error) Part { return part(func(h *handlers.Table) { h.Faults = append(h.Faults, err) }) }
 
 func collect(parts []Part, order Ordering, codec saga.Codec) (*handlers.Table, error) {
@@ -170,18 +171,18 @@ func collect(parts []Part, order Ordering, codec saga.Codec) (*handlers.Table, e
 	return h, errors.Join(h.Faults...)
 }
 
-// ErrLeave, returned by a raw handler, ends the batch before this message. The message and everything behind it stay in
-// the queue, and no attempt is counted. What came before it in the batch commits. A worker takes the message again
-// soon.
+// ErrLeave, returned by a raw handler, ends the batch before this message. The message and all messages behind it
+// stay in the queue, and no attempt is counted. The messages before it in the batch commit. A worker takes the
+// message again soon.
 var ErrLeave = step.ErrLeave
 
-// HandleRaw makes the endpoint handle with f, as bytes, every message that none of its other parts handles: for
+// HandleRaw makes the endpoint handle with f, as bytes, every message that its other parts do not handle: for
 // bridges, relays and programs that do not have the Go types. Such an endpoint has no unknown kinds. HandleRaw
 // subscribes it to the given kinds only; messages that name the endpoint (saga.To) arrive in any case.
 //
-// f runs inside the batch's transaction, which it does not see, for at most StepTimeout; other messages of the batch
-// wait for it. It must not keep d or its Body, which is a copy for this attempt. The endpoint's policy decides about
-// its errors, except ErrLeave.
+// f runs while the batch's transaction is open, but cannot use it, for at most StepTimeout; other messages of the
+// batch wait for it. It must not keep d or its Body, which is a copy for this attempt. The endpoint's policy decides
+// about its errors, except ErrLeave.
 func HandleRaw(f func(ctx *Context, d *saga.Delivery) error, kinds ...string) Part {
 	return part(func(h *handlers.Table) {
 		switch {

@@ -19,12 +19,12 @@ import (
 )
 
 // Partitioned is an endpoint of several queues. A message goes to the queue of its key, and one process at a time
-// consumes a queue, one batch after another. So the messages of a key are handled in order and without conflicts,
-// however many processes there are. Methods are safe for concurrent use.
+// consumes a queue, one batch after another. So the messages of a key are handled in order and without conflicts, in
+// any number of processes. Methods are safe for concurrent use.
 //
 // An endpoint named orders with two partitions has three queues. Senders send to orders. One process at a time, the
-// distributor, moves messages from there to orders.p0 and orders.p1, by the key of the saga or the KeyedBy. Messages
-// that a saga sends are from its partition's queue, so that answers and timeouts go straight back to it. See
+// distributor, moves messages from there to orders.p0 and orders.p1, by the key of the saga or the KeyedBy. The
+// sender of a saga's messages is its partition's queue, so that answers and timeouts go straight back to it. See
 // docs/guide/partitions.md.
 type Partitioned struct {
 	bus         *Bus
@@ -38,9 +38,9 @@ type Partitioned struct {
 	held    held       // by Run
 }
 
-// NewPartitioned makes a partitioned endpoint called name. It checks everything that needs no database, and reports
-// every fault at once. Each kind needs a key: that of a Saga, or a KeyedBy of a HandleTx. Handle is a fault, because
-// EndpointOptions.Ordered keeps the order of keys without partitions; HandleRaw is one too.
+// NewPartitioned makes a partitioned endpoint called name. It checks everything that needs no database, and returns
+// an error that lists every fault. Each kind needs a key: that of a Saga, or a KeyedBy of a HandleTx. Handle is a
+// fault, because EndpointOptions.Ordered keeps the order of keys without partitions; HandleRaw is a fault too.
 //
 // A deploy that raises a saga's StateVersion keeps the order only if the old processes end before the new ones start,
 // see docs/guide/partitions.md.
@@ -95,7 +95,7 @@ func (p *Partitioned) makeQueues(o PartitionOptions, h *handlers.Table) (err err
 	return err
 }
 
-// underLease is an endpoint as a queue whose batches check the term of a lease.
+// underLease wraps an endpoint as a queue whose batches check the term of a lease.
 func underLease(e *Endpoint) partition.Queue {
 	return partition.Queue{Endpoint: e.name, Run: func(ctx context.Context, t lease.Term) error {
 		if !e.running.TryLock() {
@@ -126,9 +126,9 @@ func cannotFix(err error) bool {
 // Name returns the endpoint's name.
 func (p *Partitioned) Name() string { return p.name }
 
-// Connections returns the bus's pool, and how many connections Run opens at most beside it when this process has all
-// partitions: one for each, one for the distributor and one for the leases. With PollOnly they are 0, see
-// Endpoint.Connections.
+// Connections returns the bus's pool, and the most connections that Run opens in addition to the pool's own, when
+// this process has all partitions: one for each partition, one for the distributor and one for the leases. With
+// PollOnly it returns 0, see Endpoint.Connections.
 func (p *Partitioned) Connections() (pool *pgxpool.Pool, more int) {
 	if p.bus.wakeup == PollOnly {
 		return p.bus.pool.Pool, 0
@@ -136,13 +136,13 @@ func (p *Partitioned) Connections() (pool *pgxpool.Pool, more int) {
 	return p.bus.pool.Pool, p.group.Partitions + 2
 }
 
-// Holding lists the queues that this process consumes now: of partitions, and the endpoint's own when it is the
-// distributor. It is for metrics; the answer may be out of date when it arrives.
+// Holding returns the names of the queues that this process consumes now: queues of partitions, and the endpoint's
+// own queue when this process is the distributor. It is for metrics; the answer may be out of date when it arrives.
 func (p *Partitioned) Holding() []string { return p.consumer.Holding() }
 
 // Install creates the queues, stores the number of partitions, and subscribes the endpoint to its kinds. It needs the
-// right to create tables, and does nothing if the endpoint is installed. It fails if another number of partitions is
-// stored: edda endpoint partitions, or partitions.Operator of operate/partitions, changes it.
+// right to create tables, and does nothing if the endpoint is installed. It fails if a different number of partitions
+// is stored: edda endpoint partitions, or partitions.Operator of operate/partitions, changes it.
 func (p *Partitioned) Install(ctx context.Context) error {
 	if err := p.group.Install(ctx); err != nil {
 		return fmt.Errorf("install partitioned endpoint %s: %w", p.name, err)
@@ -150,8 +150,8 @@ func (p *Partitioned) Install(ctx context.Context) error {
 	return p.distributor.Install(ctx)
 }
 
-// Check does what Run does before its first message, and nothing else, see Endpoint.Check. It fails if another number
-// of partitions is stored.
+// Check makes the checks of Run and takes no message, see Endpoint.Check. It fails if a different number of
+// partitions is stored.
 func (p *Partitioned) Check(ctx context.Context) error {
 	if _, err := p.check(ctx); err != nil {
 		return fmt.Errorf("check partitioned endpoint %s: %w", p.name, err)
@@ -159,7 +159,7 @@ func (p *Partitioned) Check(ctx context.Context) error {
 	return nil
 }
 
-// check returns what it read about the distributor's queue.
+// check returns the values that it read about the distributor's queue.
 func (p *Partitioned) check(ctx context.Context) (resolved, error) {
 	if err := migrations.Check(ctx, p.bus.pool, p.bus.schema); err != nil {
 		return resolved{}, err
@@ -183,7 +183,7 @@ func (p *Partitioned) Run(ctx context.Context) error {
 	return named("run partitioned endpoint "+p.name, ends.Run(ctx, p.runToEnd))
 }
 
-// giveUp is that of all endpoints.
+// giveUp gives up the resources of all endpoints.
 func (p *Partitioned) giveUp() {
 	for _, e := range append(p.partitions, p.distributor) {
 		e.held.giveUp()

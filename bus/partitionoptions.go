@@ -11,14 +11,16 @@ import (
 	"github.com/edda-go/edda/internal/store/lease"
 )
 
-// PartitionOptions of a partitioned endpoint. Every zero is a default, and a negative number an error.
+// PartitionOptions are the options of a partitioned endpoint. The zero value of every field is a default; a negative
+// number is an error.
 type PartitionOptions struct {
-	// Partitions is the number of queues, and of batches that run at a time in all processes together; 0 is 8, at most
+	// Partitions is the number of queues, and of batches that run at a time in all processes together; 0 is 8, at
+	// most 256. Install stores it, and a different number is an error from then on: see operate/partitions.
 	// 256. Install stores it, and another number is an error from then on: see operate/partitions.
 	Partitions int
 
-	// Lease is how long a crashed process keeps its partitions; 0 is the default lease, 2 s to 1 h. Processes look for
-	// each other every third of it, and at least every 5 s.
+	// Lease is how long a crashed process keeps its partitions; 0 is the default lease of 15 s, 2 s to 1 h. Processes
+	// look for each other every third of it, and at least every 5 s.
 	Lease time.Duration
 
 	Holder   string          // the name of this process in the table lease, for operators; "" is the host's name

@@ -22,10 +22,10 @@ var errDescribeExec = errors.New("a pooler in transaction mode is in front of Po
 	"default_query_exec_mode=describe_exec describes a query in one session and may execute it in another: use " +
 	"cache_describe")
 
-// checkPooler is called if there is a pooler between the process and Postgres. A pooler that gives each client a
-// session of its own does no harm. Behind any other, LISTEN succeeds but receives nothing, and the lock that shows that
-// this process is alive would stay with a session of the pooler: other processes would miss a crash, or see one that
-// did not happen.
+// checkPooler is called if there is a pooler between the process and Postgres. A pooler that gives each client its
+// own session does no harm. Behind any other pooler, LISTEN succeeds but receives nothing, and the lock that proves
+// that this process is alive would stay with a session of the pooler: other processes would miss a crash, or detect
+// one that did not happen.
 func checkPooler(ctx context.Context, b *Bus, config *pgxpool.Config) error {
 	mode := config.ConnConfig.DefaultQueryExecMode
 	if b.wakeup == PollOnly && mode == pgx.QueryExecModeCacheDescribe {
@@ -65,8 +65,8 @@ func (b *Bus) look(ctx context.Context, config *pgxpool.Config) (planner [6]stri
 	return planner, checkPooler(ctx, b, config)
 }
 
-// openPool makes the workers' own pool: a handler that uses the user's pool must not wait for the workers that have
-// taken its connections.
+// openPool makes a separate pool for the workers: a handler that uses the user's pool must not wait for the workers
+// that have taken its connections.
 func (e *Endpoint) openPool(ctx context.Context) (*pg.Pool, error) {
 	config := e.workerConfig()
 	if !e.handlers.Leased {
@@ -83,7 +83,7 @@ func openPool(ctx context.Context, config *pgxpool.Config) (*pg.Pool, error) {
 	return pg.Committed(pool), nil
 }
 
-// workerConfig is the configuration of the workers' pool.
+// workerConfig returns the configuration of the workers' pool.
 func (e *Endpoint) workerConfig() *pgxpool.Config {
 	config := e.bus.workerConfig(e.idleInTx())
 	if e.handlers.Leased {
@@ -92,8 +92,8 @@ func (e *Endpoint) workerConfig() *pgxpool.Config {
 	return config
 }
 
-// workerConfig is the configuration of a pool whose transactions may be idle for idle. MaxConns stays that of the bus's
-// pool: there are as many connections as workers, and SetConcurrency may ask for more.
+// workerConfig returns the configuration of a pool whose transactions may be idle for idle. MaxConns stays that of
+// the bus's pool: there are as many connections as workers, and SetConcurrency may ask for more.
 func (b *Bus) workerConfig(idle time.Duration) *pgxpool.Config {
 	config := b.pool.Config()
 	config.MinConns, config.MinIdleConns = 0, 0
@@ -103,7 +103,7 @@ func (b *Bus) workerConfig(idle time.Duration) *pgxpool.Config {
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		pg.RegisterArrays(conn.TypeMap())
 		if b.wakeup != PollOnly {
-			// Not a startup parameter: a server on a system without the check refuses it, and can do without.
+			// Not a startup parameter: a server on a system that lacks the check would refuse the connection.
 			_, _ = conn.Exec(ctx, b.sql.Get("check_client"))
 		}
 		if theirs != nil {
@@ -111,13 +111,13 @@ func (b *Bus) workerConfig(idle time.Duration) *pgxpool.Config {
 		}
 		return nil
 	}
-	if b.wakeup != PollOnly { // PgBouncer refuses parameters it does not know
+	if b.wakeup != PollOnly { // PgBouncer refuses unknown parameters
 		sessionTimeouts(config.ConnConfig.RuntimeParams, idle)
 	}
 	return config
 }
 
-// sessionTimeouts bound how long a client that has disappeared keeps its batch locked.
+// sessionTimeouts bounds how long a client that has disappeared keeps its batch locked.
 func sessionTimeouts(params map[string]string, idle time.Duration) {
 	for name, value := range map[string]string{
 		"idle_in_transaction_session_timeout": fmt.Sprint(idle.Milliseconds()),

@@ -22,7 +22,8 @@ import (
 // consumer is the engine of one Run.
 type consumer interface {
 	wake.Waker
-	// Run consumes until ctx ends. Handlers run until they return or work ends. cancel ends work if they take too long.
+	// Run consumes until ctx ends. Handlers run until they return or work ends. cancel ends work if they take too
+	// long.
 	Run(ctx, work context.Context, cancel context.CancelCauseFunc) error
 }
 
@@ -99,9 +100,9 @@ func (e *Endpoint) leasedNeeds(pool *pg.Pool) leased.Needs {
 
 const unparkRows = 1000 // moved by one transaction
 
-// unpark is for an endpoint without order, whose queue an ordered program consumed before, or consumes at the same time
-// during a deploy. It moves the messages that that program has parked back into the queue, as soon as no process has
-// their lane. It looks at the beginning, and then less and less often.
+// unpark is for an endpoint without order, whose queue an ordered program consumed before, or consumes at the same
+// time during a deploy. It moves the messages that the ordered program has parked back into the queue, as soon as no
+// process has their lane. It runs at the start, and then at growing intervals.
 func (e *Endpoint) unpark(ctx context.Context) error {
 	for pause := e.options.Poll; ; pause = min(2*pause, cleanEvery) {
 		if err := e.unparkOnce(ctx); err != nil && ctx.Err() == nil {
@@ -137,7 +138,7 @@ const (
 	countersKept   = 14 * 24 * time.Hour
 )
 
-// writeCounters adds the endpoint's counts to the table every ten seconds or so, if there are any.
+// writeCounters adds the endpoint's counts to the table about every ten seconds, if there are any.
 func (e *Endpoint) writeCounters(ctx context.Context) error {
 	for run.Sleep(ctx, run.Jitter(countersEvery)) == nil {
 		e.flushCounters(ctx)

@@ -24,9 +24,10 @@ import (
 
 // Send writes a command to the queue of the one endpoint that handles its kind, and returns after the commit.
 //
-// Errors: ErrNoRoute and ErrAmbiguous name the remedy; ErrIDConflict for an id used before with other content; a
-// *saga.PermanentError for a message that cannot be sent (its kind, size, headers or time); an *OutcomeUnknownError if
-// the connection broke during the commit. After any other error nothing was sent.
+// Errors: ErrNoRoute and ErrAmbiguous, with the remedy in the text; ErrIDConflict for an id used before with
+// different content; a *saga.PermanentError for a message that cannot be sent (its kind, size, headers or time); an
+// *OutcomeUnknownError if the connection broke during the commit. After any other error nothing was sent. Send is
+// safe for concurrent use.
 func (b *Bus) Send(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 	out, err := b.sender.compose(ctx, saga.Command, m, o)
 	if err != nil {
@@ -35,8 +36,9 @@ func (b *Bus) Send(ctx context.Context, m saga.Message, o ...saga.SendOption) (s
 	return b.sender.sendAlone(ctx, out)
 }
 
-// Publish writes one copy to the queue of every endpoint that handles the kind; Sent.Copies is their number. It is no
-// error if there is none. Other errors are those of Send.
+// Publish writes one copy to the queue of every endpoint that handles the kind; Sent.Copies is their number. If no
+// endpoint handles the kind, Publish returns nil and writes nothing, except with saga.MustRoute. Other errors are
+// those of Send.
 func (b *Bus) Publish(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 	out, err := b.sender.compose(ctx, saga.Event, m, o)
 	if err != nil {
@@ -45,7 +47,8 @@ func (b *Bus) Publish(ctx context.Context, m saga.Message, o ...saga.SendOption)
 	return b.sender.sendAlone(ctx, out)
 }
 
-// SendTx is Send in the caller's transaction: nothing is sent unless tx commits. tx must belong to the bus's database.
+// SendTx is Send in the caller's transaction: nothing is sent unless tx commits. tx must belong to the bus's
+// database; otherwise the error is ErrOtherDatabase. Calls with different transactions may be concurrent.
 func (b *Bus) SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 	out, err := b.sender.compose(ctx, saga.Command, m, o)
 	if err != nil {
@@ -157,7 +160,7 @@ func (s *sender) sendOne(ctx context.Context, conn *pgx.Conn, out saga.Outgoing)
 	}
 }
 
-// oneArgs are the parameters of insert_one, which every connection knows.
+// oneArgs returns the parameters of insert_one, a statement that every connection has prepared.
 func oneArgs(out *saga.Outgoing) []any {
 	var due *time.Time
 	if !out.Info.Due.IsZero() {
@@ -177,7 +180,7 @@ func (s *sender) outcome(out saga.Outgoing, err error) error {
 
 func sendError(out saga.Outgoing, err error) error {
 	if errors.Is(err, ErrNoRoute) || errors.Is(err, ErrAmbiguous) {
-		return err // it names the message already
+		return err // its text already names the message
 	}
 	switch {
 	case errors.Is(err, pgx.ErrTxClosed), errors.Is(err, sql.ErrTxDone):
@@ -190,7 +193,7 @@ func sendError(out saga.Outgoing, err error) error {
 
 var errNilTx = errors.New("the transaction is nil")
 
-// usable returns why nothing can be sent in tx, or nil.
+// usable returns the reason why nothing can be sent in tx, or nil.
 func usable(tx pgx.Tx) error {
 	switch t := tx.(type) {
 	case nil:
@@ -272,7 +275,7 @@ func (s *sender) write(ctx context.Context, tx pgx.Tx, out saga.Outgoing) (saga.
 	return sent, to, err
 }
 
-// destinations finds the queues. For an event it first takes a lock, for which a new subscriber has to wait.
+// destinations finds the queues. For an event it first takes a lock that makes new subscribers wait.
 func (s *sender) destinations(ctx context.Context, tx queue.Pipeliner, out saga.Outgoing) ([]*queue.Queue, error) {
 	event := out.Info.Intent == saga.Event && out.To == ""
 	batch := &pgx.Batch{}
@@ -297,8 +300,8 @@ func (s *sender) destinations(ctx context.Context, tx queue.Pipeliner, out saga.
 	return []*queue.Queue{q}, nil
 }
 
-// fits checks the schema before this process reads its routes, so also for a program that only sends. A role that may
-// not read the table of migrations is not checked.
+// fits checks the schema before this process reads its routes, so also for a program that only sends. If the role may
+// not read the table of migrations, fits checks nothing.
 func fits(schema pg.Schema) func(context.Context, pg.Queryer) error {
 	return func(ctx context.Context, q pg.Queryer) error {
 		of, ok := q.(migrations.Querier)

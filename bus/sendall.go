@@ -11,16 +11,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// SendAllTx is SendTx for many commands, in two round trips however many there are. Commands to one endpoint that are
-// due at once are due in the order given. Commands with WithID, At or Delay are sent one by one after the others. After
-// an error roll the transaction back: some commands may have been written.
+// SendAllTx is SendTx for many commands, in two round trips for any number of commands. Commands to one endpoint that
+// are due at once are due in the order given. Commands with WithID, At or Delay are sent one by one after the others.
+// After an error roll the transaction back: some commands may have been written.
 func (b *Bus) SendAllTx(ctx context.Context, tx pgx.Tx, all []saga.Posting) ([]saga.Sent, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
 	sent := make([]saga.Sent, len(all))
 	var together, apart []saga.Outgoing
-	var places []int // in sent, of those that are sent one by one
+	var places []int // in sent, of the commands that are sent one by one
 	for n, p := range all {
 		out, err := b.sender.compose(ctx, saga.Command, p.Message, p.Options)
 		if err != nil {

@@ -17,22 +17,24 @@ import (
 // RawMessage is a message of SendRaw and SendRawTx: bytes that are encoded already.
 type RawMessage struct {
 	saga.Raw
-	// zero is a new one. Unlike an id of saga.WithID it is not remembered: the same id may be sent again
+	// ID is the id of the message; zero makes a new id. Unlike an id of saga.WithID it is not remembered: the same id
+	// may be sent again.
 	ID        saga.ID
 	Header    map[string]string // with the limits of saga.WithHeader
 	MustRoute bool              // as saga.MustRoute
 	Expire    time.Duration     // as saga.Expire; 0 is never
 }
 
-// Check returns why the message cannot be sent (its kind, headers or size), or nil.
+// Check returns the reason why the message cannot be sent (its kind, headers or size), or nil.
 func (m RawMessage) Check() error {
 	_, err := m.compose(&saga.Runtime{}, saga.Command)
 	return err
 }
 
-// SendRaw writes messages of any kinds to the queue of one endpoint, in one transaction: all of them or none. They are
-// due in the order given. With "*" for the endpoint it publishes: the queue of every endpoint that is subscribed to the
-// kind of a message gets a copy. Errors are those of Send and Publish; an unknown outcome names the first message.
+// SendRaw writes messages of any kinds to the queue of one endpoint, in one transaction: all of them or none. They
+// are due in the order given. With "*" for the endpoint it publishes: the queue of every endpoint that is subscribed
+// to the kind of a message gets a copy. Errors are those of Send and Publish; an unknown outcome names the first
+// message. SendRaw is safe for concurrent use.
 func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessage) error {
 	out, err := b.sender.composeRaw(ctx, endpoint, messages)
 	if err != nil || len(out) == 0 {
@@ -56,7 +58,7 @@ func (b *Bus) SendRaw(ctx context.Context, endpoint string, messages ...RawMessa
 			b.notifier.Wake(ctx, q.ID, time.Time{})
 			return nil
 		case !again && (isNoRoute(err) || pgerr.ClassOf(err) == pgerr.Unprepared):
-			b.routes.Forget() // the queue was made since the routes were read
+			b.routes.Forget() // the queue was created after the routes were read
 		case isNoRoute(err):
 			return err
 		default:
@@ -127,8 +129,8 @@ func (s *sender) publishRaw(ctx context.Context, conn *pgxpool.Conn, out []saga.
 	return to, nil
 }
 
-// rawWrites returns the statements that write the messages to their queues, and these queues in the order in which they
-// occur. For events it takes the lock for which a new subscriber has to wait.
+// rawWrites returns the statements that write the messages to their queues, and these queues in the order in which
+// they occur. For events it takes the lock that makes new subscribers wait.
 func (s *sender) rawWrites(ctx context.Context, tx pgx.Tx, out []saga.Outgoing) (*pgx.Batch, []*queue.Queue, error) {
 	byKind := map[string][]*queue.Queue{}
 	byQueue := map[*queue.Queue][]saga.Outgoing{}

@@ -15,10 +15,10 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// SendSQL is SendTx for database/sql. It is one call of the SQL function send with scalar arguments, so that it works
-// under pgx/stdlib and lib/pq. Outside of InSQL the first call of a process reads the subscriptions over another
-// connection, because tx may belong to another database. If no connection is free for two seconds it fails: call it
-// again, or use InSQL.
+// SendSQL is SendTx for database/sql. It makes one call of the SQL function send with scalar arguments, so it works
+// under pgx/stdlib and lib/pq. Outside of InSQL the first call of a process reads the subscriptions over a second
+// connection, because tx may belong to a different database. If no connection is free for two seconds it fails: call
+// it again, or use InSQL.
 func (b *Bus) SendSQL(ctx context.Context, tx *sql.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 	return b.sender.callSend(ctx, tx, saga.Command, m, o)
 }
@@ -75,7 +75,7 @@ func (s *sender) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m
 	return sent, nil
 }
 
-// likely returns the queues that the function has probably written to, for a wake-up. They may be wrong.
+// likely returns the queues to which the function has probably written, for a wake-up. They may be wrong.
 func likely(known *queue.Routes, out saga.Outgoing) []*queue.Queue {
 	if out.Info.Intent == saga.Event && out.To == "" {
 		return known.Kinds[out.Info.Kind]

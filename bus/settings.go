@@ -55,7 +55,7 @@ func (s *workerSettings) reportConcurrency(b *Bus, before, now settings.Settings
 	b.hooks.Emit(ConcurrencySet{Endpoint: now.Endpoint, Concurrency: s.count(now)})
 }
 
-// count returns how many workers the endpoint has in this process while it is not paused: at least 1.
+// count returns the number of workers that the endpoint has in this process while it is not paused: at least 1.
 func (s *workerSettings) count(set settings.Settings) int {
 	if set.Concurrency == 0 {
 		return s.own
@@ -63,7 +63,7 @@ func (s *workerSettings) count(set settings.Settings) int {
 	return min(set.Concurrency, s.most)
 }
 
-// workers returns how many workers there should be: 0 while the endpoint is paused.
+// workers returns the number of workers that should run: 0 while the endpoint is paused.
 func (s *workerSettings) workers(set settings.Settings) int {
 	if set.Paused {
 		return 0
@@ -71,8 +71,8 @@ func (s *workerSettings) workers(set settings.Settings) int {
 	return s.count(set)
 }
 
-// announceSettings tells every process of an endpoint to read its settings. A process that misses it reads them at its
-// next poll.
+// announceSettings notifies every process of an endpoint to read its settings. A process that misses the notification
+// reads them at its next poll.
 func announceSettings(ctx context.Context, b *Bus, queue int) {
 	payload := settings.Prefix + wake.Payload(queue)
 	b.hub.Hear(payload)

@@ -4,8 +4,8 @@ SELECT current_setting('enable_seqscan'), current_setting('enable_hashjoin'),
        current_setting('plan_cache_mode'), pg_backend_pid();
 
 -- name: send
--- Without an id of the caller's the function makes one, and remembers nothing. In another database than the bus's there
--- is no row here, so nothing is called: the function depends on this schema's own row.
+-- Without an id of the caller's the function makes one, and remembers nothing. In a database other than the bus's the
+-- CROSS JOIN finds no row, so the function is not called: the call depends on this schema's own row.
 SELECT s.message_id::text, s.copies, s.duplicate
 FROM :schema.settings here CROSS JOIN LATERAL :schema.send(
     kind => CASE WHEN here.name = 'schema_id' THEN $1::text END, body => $2::bytea, header => $3::json,

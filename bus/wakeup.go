@@ -11,8 +11,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// attach registers w and the other waiters of e, which are woken when something happens for its queue, until detach is
-// called.
+// attach registers w and the other waiters of e, which are woken when the queue, the settings or the limit of e
+// change, until detach is called.
 func attach(e *Endpoint, w wake.Waker) (detach func()) {
 	hub := e.bus.hub
 	stops := []func(){
@@ -42,7 +42,7 @@ func (s *sender) wakeAfterCommit(ctx context.Context, to []*queue.Queue, out sag
 	}
 }
 
-// nudgeLater is for a transaction whose commit this process does not see. tx is its connection, or the *sql.Tx.
+// nudgeLater is for a transaction whose commit this process does not observe. tx is its connection, or the *sql.Tx.
 func (s *sender) nudgeLater(ctx context.Context, tx any, to []*queue.Queue, out saga.Outgoing) {
 	if out.Delay > 0 || out.Info.Due.After(time.Now()) {
 		return // the poll is early enough
