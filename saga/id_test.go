@@ -58,11 +58,11 @@ func TestHeaders(t *testing.T) {
 // A header of 600 kB with 40,000 names took two seconds to read: each name was looked for among all before it.
 func TestManyHeadersAreAddedOneByOne(t *testing.T) {
 	t.Parallel()
-	const many = 200_000
+	const many = 1_000_000
 	var i saga.Info
 	for n, begun := 0, time.Now(); n < many; n++ {
-		if i.AddHeader(strconv.Itoa(n), "first"); time.Since(begun) > time.Minute {
-			t.Fatalf("%d headers took a minute", n)
+		if i.AddHeader(strconv.Itoa(n), "first"); time.Since(begun) > 20*time.Second {
+			t.Fatalf("%d headers took %v", n, time.Since(begun))
 		}
 	}
 	for _, n := range []int{0, 15, 16, 17, many - 1} {

@@ -383,7 +383,7 @@ func TestStatementsOfTheLoopsReachTheirRowsByIndex(t *testing.T) {
 				":schema.run WHERE state = 'queued' LIMIT 1) x", "0", "0", "x", "5", "1", "1", "1"},
 			"lock_manifest_of": {"SELECT coalesce(min(id::text), gen_random_uuid()::text) FROM (SELECT id FROM " +
 				":schema.run LIMIT 1) x"},
-			"remind": {"50", "0"}, "empty_orphan": {"2000-01-01", "10"}, "drop_orphan": {"2000-01-01", "10"},
+			"remind": {"50", "0"}, "empty_orphan": {"SELECT now()::text", "10"}, "drop_orphan": {"2000-01-01", "10"},
 			"forgotten_before": {"1000000", "1000000", "10000"},
 			"queue": {"{1}", "{1}", "SELECT array[now()]::text", "SELECT array[gen_random_uuid()]::text",
 				"SELECT array[now()]::text", "SELECT array[now()]::text", "SELECT array[now()]::text", "{0}"},
