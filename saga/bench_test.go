@@ -11,7 +11,7 @@ import (
 
 const steps = 200
 
-// benchmarkBatch steps 200 messages on one instance with a state of so many entries.
+// benchmarkBatch steps 200 messages on one instance whose state has this number of entries.
 func benchmarkBatch(b *testing.B, entries int) {
 	d := saga.Define("order", saga.Options{}, saga.StartedBy(byOrder, func(o *order, ctx *saga.Context, m place) error {
 		o.Total += m.Total
@@ -66,8 +66,8 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// BenchmarkEncode shows what the check for text that is not UTF-8 costs: honest text pays a scan, and text
-// with U+FFFD in it pays a walk.
+// BenchmarkEncode measures the check for text that is not UTF-8: ordinary text costs a scan, and text with U+FFFD
+// costs a walk over the value.
 func BenchmarkEncode(b *testing.B) {
 	for name, text := range map[string]string{"100 bytes": strings.Repeat("x", 90), "U+FFFD": strings.Repeat("x", 87) +
 		"\uFFFD"} {

@@ -6,21 +6,21 @@ import (
 	"fmt"
 )
 
-// Call is one message that is ready for its handler: decoded, with its key. A Call belongs to one goroutine at a time.
-// It may be stepped again after a failure.
+// Call is one message that is ready for its handler: decoded, with its key. A Call belongs to one goroutine at a
+// time. It may be stepped again after a failure.
 type Call struct {
 	h        *handler
 	def      *Definition
 	codec    Codec
-	msg      any    // *M; nil after a handler got it, because the handler may have changed it
-	body     []byte // what msg was decoded from
+	msg      any    // *M; nil after it was given to a handler, because the handler may have changed it
+	body     []byte // the bytes that msg was decoded from
 	key      string
 	instance ID
 }
 
 // Prepare finds the handler of a delivery, decodes the body and reads the key; a nil Codec is JSON. Every error is a
-// *PermanentError: no handler takes the kind in this way, the body cannot be decoded, the key is invalid, or the key
-// function panicked. Prepare is safe for concurrent use.
+// *PermanentError: the saga does not handle the kind, or not with this intent; the body cannot be decoded; the key is
+// invalid; or the key function panicked. Prepare is safe for concurrent use.
 func (d *Definition) Prepare(in Delivery, c Codec) (*Call, error) {
 	if c == nil {
 		c = JSON
@@ -96,21 +96,21 @@ func (h *handler) keyFor(msg any, in Info) (key string, err error) {
 	return key, nil
 }
 
-// Key is the correlation key; "" if the message names its instance.
+// Key returns the correlation key, or "" if the message names its instance.
 func (c *Call) Key() string { return c.key }
 
-// Instance is the instance to load; if it is zero, load by Key.
+// Instance returns the id of the instance to load. If it is zero, load by Key.
 func (c *Call) Instance() ID { return c.instance }
 
-// Definition is the saga that the call was prepared for.
+// Definition returns the saga that the call was prepared for.
 func (c *Call) Definition() *Definition { return c.def }
 
-// MayStart reports whether the message starts an instance if there is none. It is false for a message with an instance
-// id: an answer to a completed saga does not revive it.
+// MayStart reports whether the message starts an instance if its key has none. It is false for a message with an
+// instance id: an answer to a completed saga does not revive it.
 func (c *Call) MayStart() bool { return c.h.role == RoleStart && c.instance.IsZero() }
 
-// Missing is what to do if there is no instance and MayStart is false. A timeout without an instance is always
-// discarded.
+// Missing returns the treatment of the message if there is no instance and MayStart is false. A timeout without an
+// instance is always discarded.
 func (c *Call) Missing() Missing {
 	if c.h.role == RoleTimeout {
 		return MissingDiscard
@@ -118,8 +118,8 @@ func (c *Call) Missing() Missing {
 	return c.h.missing
 }
 
-// StepMissing runs the handler's IfMissingDo; ok is false if it has none. The messages that it sends have no instance
-// as their origin. An answer still goes to the instance that asked.
+// StepMissing runs the handler's IfMissingDo; ok is false if the handler has no IfMissingDo. The messages that it
+// sends have no instance as their origin. An answer still goes to the instance that sent the request.
 func (c *Call) StepMissing(ctx context.Context, rt *Runtime) (out Outcome, ok bool) {
 	if c.h.ifNone == nil {
 		return Outcome{}, false
@@ -132,8 +132,8 @@ func (c *Call) StepMissing(ctx context.Context, rt *Runtime) (out Outcome, ok bo
 	return x.run(func() error { return c.h.ifNone(x, msg) }), true
 }
 
-// message returns the decoded message once. It decodes again for another body, and for another attempt, because the
-// first handler may have changed memory that the message points to.
+// message returns the decoded message once. For a different body, and for a further attempt, it decodes again,
+// because the first handler may have changed memory that the message points to.
 func (c *Call) message(body []byte) (any, error) {
 	msg := c.msg
 	c.msg = nil

@@ -49,7 +49,7 @@ func (d *Definition) check() {
 	}
 }
 
-// checkUpcasts wants one Upcast from each older version, and no other.
+// checkUpcasts requires exactly one Upcast from each older version.
 func (d *Definition) checkUpcasts() {
 	now := d.opts.StateVersion
 	if now < 1 || now > 1_000_000 {
@@ -68,8 +68,8 @@ func (d *Definition) checkUpcasts() {
 	}
 }
 
-// kindOf returns the kind of M. It compares the zero value with a filled one: a kind that depends on a field would
-// break routes and stored timeouts.
+// kindOf returns the kind of M. It compares the zero value with a filled one, because a kind that depends on a field
+// would break routes and stored timeouts.
 func kindOf[M Message]() (kind string, err error) {
 	defer caught(&err)
 	t := reflect.TypeFor[M]()
@@ -113,10 +113,10 @@ func fill(v reflect.Value) {
 	}
 }
 
-// losesChanges reports whether f is the method expression (*S).Method of a method declared on S. It compiles, because
-// *S has the methods of S too, but it changes a copy. The compiler makes a wrapper for such a method, and the wrapper
-// has no source file. Promoted methods have such wrappers as well and may be correct, so a state with embedded fields
-// is not checked.
+// losesChanges reports whether f is the method expression (*S).Method of a method that is declared on S. Such a
+// handler compiles, because *S has the methods of S too, but it changes a copy. The compiler makes a wrapper for such
+// a method, and the wrapper has no source file. Promoted methods have such wrappers as well and may be correct, so a
+// state with embedded fields is not checked.
 func losesChanges(f any, state reflect.Type) bool {
 	if state.Kind() == reflect.Struct {
 		for i := range state.NumField() {

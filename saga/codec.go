@@ -16,13 +16,13 @@ import (
 type Codec interface {
 	ContentType() string
 	Encode(Message) ([]byte, error)
-	Decode([]byte, any) error // the second argument is a pointer to the registered type
+	Decode([]byte, any) error // the second argument is a pointer to the handler's message type
 }
 
 // JSON is the default Codec: encoding/json, with an error where encoding/json would lose data silently. Text that is
 // not UTF-8 is an error in both directions (encoding/json would write U+FFFD), and so is nesting deeper than 1,000,
 // which databases refuse. NaN and infinities are errors. An empty body is accepted only for a type without fields. A
-// lone surrogate (`\ud800`) is decoded as U+FFFD, because Go text cannot hold it; the stored body keeps it.
+// lone surrogate (`\ud800`) is decoded as U+FFFD, because Go text cannot represent it; the stored body keeps it.
 var JSON Codec = jsonCodec{}
 
 type jsonCodec struct{}

@@ -22,7 +22,7 @@ type note struct {
 
 func (note) Kind() string { return "note" }
 
-// own writes itself, as many types do, by way of encoding/json.
+// own encodes itself with encoding/json, as many types do.
 type own struct{ text string }
 
 func (o own) MarshalJSON() ([]byte, error) { return json.Marshal(o.text) }
@@ -112,7 +112,7 @@ func TestRawTravelsAsItIs(t *testing.T) {
 	}
 }
 
-// FuzzDecode: no bytes panic, and what was read can be written and read again as the same.
+// FuzzDecode: no input panics, and a decoded value that is encoded and decoded again stays equal.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{`{"Text":"a"}`, ``, `null`, `{"Next":{"Next":{}}}`, `{"Any":[1,"\ud800"]}`,
 		"{\"Text\":\"\xff\"}", strings.Repeat("[", 2500)} {
@@ -137,7 +137,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzEncodeText: text either travels exactly or is refused, and it is refused exactly when it is not UTF-8.
+// FuzzEncodeText: text is refused exactly if it is not UTF-8; other text arrives unchanged.
 func FuzzEncodeText(f *testing.F) {
 	for _, s := range []string{"a", bad, "\uFFFD", `\ufffd`, "\\\xff", "\u2028<>&"} {
 		f.Add(s)
@@ -174,7 +174,7 @@ func FuzzParseID(f *testing.F) {
 	})
 }
 
-// FuzzOpen: whatever stands in the state column, opening and stepping it gives an answer and no panic.
+// FuzzOpen: for any content of the state column, Open and Step return an outcome or an error and do not panic.
 func FuzzOpen(f *testing.F) {
 	for _, s := range []string{`{"Total":1,"Seen":2}`, `{"Total": 1}`, `{}`, `{"`, `{"a":`, `{"a\"":1}`, "", "null",
 		"[]", " {}"} {

@@ -25,7 +25,7 @@ type Context struct {
 	isNew   bool
 	missing bool // IfMissingDo runs: there is no instance
 
-	panicked bool // Runtime.Outgoing has; the first fault says so
+	panicked bool // Runtime.Outgoing has panicked; the first fault is that panic
 
 	originator Originator
 	pending    []Pending // a copy: the session keeps its own until the step has succeeded
@@ -38,14 +38,14 @@ type Context struct {
 	closed atomic.Bool // atomic, so that a late goroutine panics instead of racing
 }
 
-// Deadline is the deadline of the runtime's context. Deadline, Done, Err and Value may be called after the handler has
-// returned, because derived contexts may outlive it.
+// Deadline returns the deadline of the runtime's context. Deadline, Done, Err and Value may be called after the
+// handler has returned, because derived contexts may outlive it.
 func (c *Context) Deadline() (time.Time, bool) { return c.ctx.Deadline() }
 
 // Done is closed when the handler should stop.
 func (c *Context) Done() <-chan struct{} { return c.ctx.Done() }
 
-// Err is the reason why Done was closed.
+// Err returns the reason why Done was closed.
 func (c *Context) Err() error { return c.ctx.Err() }
 
 // Value returns the value of the runtime's context for key.
@@ -54,20 +54,20 @@ func (c *Context) Value(key any) any { return c.ctx.Value(key) }
 // Info describes the message in hand.
 func (c *Context) Info() Info { c.alive("Info"); return c.rt.In.Info }
 
-// Key is the instance's key, also in timeouts and answers.
+// Key returns the instance's key, also in handlers of timeouts and answers.
 func (c *Context) Key() string { c.alive("Key"); return c.key }
 
-// Instance is the instance's id. A key that starts again after Complete gets a new id. It is zero in IfMissingDo.
+// Instance returns the instance's id, or zero in IfMissingDo. A key that starts again after Complete gets a new id.
 func (c *Context) Instance() ID { c.alive("Instance"); return c.id }
 
 // IsNew reports whether this step starts the instance.
 func (c *Context) IsNew() bool { c.alive("IsNew"); return c.isNew }
 
-// Now is the database's time when the message was taken.
+// Now returns the database's time when the message was taken.
 func (c *Context) Now() time.Time { c.alive("Now"); return c.rt.Now }
 
-// Complete ends the instance when the step succeeds, and removes its pending timeouts. Unless Options.Remember says so
-// the key is not remembered: a later message that may start an instance starts a new one, with an empty state.
+// Complete ends the instance when the step succeeds, and removes its pending timeouts. Without Options.Remember the
+// key can start again at once: a later message that may start an instance starts a new one, with an empty state.
 func (c *Context) Complete() {
 	c.alive("Complete")
 	if c.needInstance("Complete") {
@@ -113,7 +113,7 @@ func (c *Context) call(handler func() error) (err error) {
 		return Examined(handler())
 	}
 	return Examined(c.rt.Around(c.ctx, func(ctx context.Context) error {
-		c.ctx = ctx // the handler sees the values that a middleware added
+		c.ctx = ctx // the handler gets the values that a middleware added
 		return handler()
 	}))
 }
@@ -149,7 +149,7 @@ func faultError(faults []error, returned error) error {
 	return &PermanentError{Err: err}
 }
 
-// withdraw removes a message that this step has sent, and reports whether it had.
+// withdraw removes a message that this step has sent, and reports whether it found one.
 func (c *Context) withdraw(id ID) bool {
 	for i := len(c.out) - 1; i >= 0; i-- {
 		if c.out[i].Info.ID == id {

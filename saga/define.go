@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Store is how concurrent steps of one instance are kept apart.
+// Store selects how a saga keeps concurrent steps of one instance apart.
 type Store uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	Optimistic               // the version is compared when the step is written
 )
 
-// Missing is what happens to a message that finds no instance and may not start one.
+// Missing is the treatment of a message that finds no instance and may not start one.
 type Missing uint8
 
 const (
@@ -28,27 +28,27 @@ const (
 	MissingDeadLetter                // a dead letter at once
 )
 
-// Options of a definition. Every zero is a default.
+// Options configure a definition. The zero value of each field is its default.
 type Options struct {
 	Store        Store
 	StateVersion int // 0 is 1; at most 1,000,000. Raise it when S changes, and add an Upcast
-	// Of a Pessimistic saga: how long a worker waits if another process holds all instances of its batch. Less than 50
-	// ms means 50 ms.
+	// LockWait is how long a worker of a Pessimistic saga waits if another process has locked all instances of its
+	// batch. Less than 50 ms means 50 ms. Negative is an error.
 	LockWait time.Duration
-	// Of an Optimistic saga: after how many lost saves an instance is loaded with its lock, for five seconds. 0 is 2;
-	// -1 is never. Then nobody in the process takes the instance for a random time, at first of at most 5 ms, which
-	// doubles up to 50 ms. See docs/guide/hot-sagas.md.
+	// LockAfter is, for an Optimistic saga, the number of lost saves after which workers load the instance with its
+	// lock, for five seconds. 0 means 2; -1 means never: then the process waits after a lost save for a random time,
+	// at first at most 5 ms, doubled up to 50 ms. See docs/guide/hot-sagas.md.
 	LockAfter int
-	Missing   Missing // for handlers without an IfMissing; zero is MissingDiscard
+	Missing   Missing // for handlers without IfMissing; the zero value is MissingDiscard
 
-	// Remember is for how long the row of a completed instance stays, so that a message which comes late is recognised.
-	// A message that would start an instance of the key starts none until then. What becomes of it, IfMissing says, as
-	// for every message without an instance. 0 is not at all; at most 10 years.
+	// Remember is how long the row of a completed instance stays, so that late messages are recognized. In that time
+	// no message starts an instance with its key: a message that would do so is treated as IfMissing configures, like
+	// every message without an instance. 0 means that the row is deleted at once; the maximum is 10 years.
 	Remember time.Duration
 }
 
-// Definition is a saga: its name, its options and its handlers by kind. It does not change after Define and is safe for
-// concurrent use. Err has its faults; a runtime reports them before it takes a message.
+// Definition is a saga: its name, its options and its handlers by kind. It does not change after Define and is safe
+// for concurrent use. Err returns its faults; a runtime reports them before it takes a message.
 type Definition struct {
 	name  string
 	opts  Options
@@ -58,19 +58,19 @@ type Definition struct {
 	order []*handler
 
 	stateType reflect.Type
-	plain     bool       // a state equals the result of decoding its bytes, see isPlain
+	plain     bool       // decoding the bytes of a state gives an equal state, see isPlain
 	keepsText bool       // decoding a state calls code that might keep the bytes
 	newState  func() any // *S
 	upcasts   map[int]upcast
-	starts    bool // it has a StartedBy, faulty ones included
+	starts    bool // a StartedBy was given, even a faulty one
 	faults    []error
 }
 
 // upcast converts the bytes of an older version into bytes of the current version.
 type upcast func(old []byte) ([]byte, error)
 
-// Part is a handler or an upcast of a saga with state S. A Define with parts of two states does not compile. The type
-// parameter ends here: Definition has none.
+// Part is a handler or an upcast of a saga with state S. A Define with parts of two states does not compile.
+// Definition itself has no type parameter.
 type Part[S any] interface{ part(*S, *Definition) }
 
 type part[S any] func(*Definition)
@@ -100,28 +100,28 @@ func Define[S any](name string, o Options, parts ...Part[S]) *Definition {
 	return d
 }
 
-// fault records a fault, with the saga's name before it.
+// fault records a fault, prefixed with the saga's name.
 func (d *Definition) fault(format string, args ...any) {
 	d.faults = append(d.faults, fmt.Errorf("saga %q: "+format, append([]any{d.name}, args...)...))
 }
 
-// Name is the saga's stable name.
+// Name returns the saga's stable name.
 func (d *Definition) Name() string { return d.name }
 
 // Options returns the options with their defaults filled in.
 func (d *Definition) Options() Options { return d.opts }
 
-// StateType is the type of the state, S.
+// StateType returns the type of the state, S.
 func (d *Definition) StateType() reflect.Type { return d.stateType }
 
 // Err returns every fault of the definition, or nil. Each names the saga and, if it has one, the kind.
 func (d *Definition) Err() error { return errors.Join(d.faults...) }
 
-// Role is how the messages of a handler find their instance.
+// Role determines how the messages of a handler find their instance.
 type Role uint8
 
 const (
-	RoleStart   Role = iota // StartedBy: by key; starts an instance if there is none
+	RoleStart   Role = iota // StartedBy: by key; starts an instance if the key has no instance
 	RoleHandle              // Handles: by key
 	RoleReply               // OnReply: by the instance id of an answer
 	RoleTimeout             // OnTimeout: by the instance id of a timeout
@@ -130,7 +130,7 @@ const (
 var roleNames = [...]string{RoleStart: "StartedBy", RoleHandle: "Handles", RoleReply: "OnReply",
 	RoleTimeout: "OnTimeout"}
 
-// String is the name of the constructor: "StartedBy", "Handles", "OnReply" or "OnTimeout".
+// String returns the name of the constructor: "StartedBy", "Handles", "OnReply" or "OnTimeout".
 func (r Role) String() string {
 	if int(r) < len(roleNames) {
 		return roleNames[r]
@@ -138,16 +138,16 @@ func (r Role) String() string {
 	return fmt.Sprintf("role(%d)", uint8(r))
 }
 
-// KindInfo describes one handler. A kind with OnReply and Handles has two.
+// KindInfo describes one handler. A kind with OnReply and Handles has two handlers.
 type KindInfo struct {
 	Kind    string
 	Role    Role
 	Type    reflect.Type
 	Missing Missing // for a message without an instance; ignored if Asks, and for timeouts
-	Asks    bool    // it has an IfMissingDo
+	Asks    bool    // the handler has an IfMissingDo
 }
 
-// Kinds lists the handlers in the order they were declared, and behind them that of the timeout which forgets a
+// Kinds lists the handlers in the order they were declared, followed by the handler of the timeout that forgets a
 // completed instance.
 func (d *Definition) Kinds() []KindInfo {
 	out := make([]KindInfo, 0, len(d.order))

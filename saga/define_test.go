@@ -89,7 +89,7 @@ func start[S any](f func(*S, *saga.Context, place) error, o ...saga.HandleOption
 
 func nop[S any, M saga.Message](*S, *saga.Context, M) error { return nil }
 
-// TestEveryFaultOfADefinitionIsReported: each names the saga, and the kind where there is one.
+// TestEveryFaultOfADefinitionIsReported: each fault names the saga, and the kind if it has one.
 func TestEveryFaultOfADefinitionIsReported(t *testing.T) {
 	t.Parallel()
 	ok := start((*order).place)
@@ -181,7 +181,7 @@ func TestEveryFaultOfADefinitionIsReported(t *testing.T) {
 	}
 }
 
-// A start of a bad kind is one fault: that there is no start would be a second, and false.
+// A start with a bad kind is one fault; reporting a missing start too would be wrong.
 func TestStartOfABadKindIsOneFault(t *testing.T) {
 	t.Parallel()
 	d := saga.Define("order", saga.Options{}, saga.StartedBy(func(shouting) string { return "7" },
@@ -238,7 +238,7 @@ func TestDefinitionTellsRuntimesItsKinds(t *testing.T) {
 	}
 }
 
-// keyOfPlace is a key function with a name, as a program has that shares it between sagas.
+// keyOfPlace is a named type of key function, as in a program that shares one between sagas.
 type keyOfPlace func(place) string
 
 func TestKeyFunctionOfANamedType(t *testing.T) {

@@ -12,19 +12,19 @@ import (
 )
 
 var (
-	// ErrState: this definition cannot read the stored state. The messages of the instance fail permanently; other
-	// instances are not affected.
+	// ErrState means that this definition cannot read the stored state. The messages of the instance fail
+	// permanently; other instances are not affected.
 	ErrState = errors.New("saga state cannot be read")
-	// ErrNewerState: a newer program wrote the state. Leave the message for a newer worker.
+	// ErrNewerState means that a newer program wrote the state. Leave the message for a newer worker.
 	ErrNewerState = errors.New("saga state was written by a newer program")
-	// ErrTooLarge: a body, a state, the headers or the messages of a step exceed their limit.
+	// ErrTooLarge means that a body, a state, the headers or the messages of a step exceed their limit.
 	ErrTooLarge = errors.New("too large")
-	// ErrInvalidText: a text has NUL or is not UTF-8. Postgres refuses both, and encoding/json would write U+FFFD for
-	// bytes that are not UTF-8.
+	// ErrInvalidText means that a text contains NUL or is not UTF-8. Postgres refuses both, and encoding/json would
+	// write U+FFFD for bytes that are not UTF-8.
 	ErrInvalidText = errors.New("not UTF-8 text without NUL")
 )
 
-// PermanentError is a failure that another attempt cannot cure.
+// PermanentError is a failure that a retry cannot cure.
 type PermanentError struct{ Err error }
 
 func (e *PermanentError) Error() string { return e.Err.Error() }
@@ -58,7 +58,7 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Permanent wraps err as a failure that no other attempt can cure: the default policy makes the message a dead letter.
+// Permanent wraps err as a failure that a retry cannot cure: the default policy makes the message a dead letter.
 // Permanent(nil) is nil.
 func Permanent(err error) error {
 	if isNil(err) {
@@ -67,8 +67,8 @@ func Permanent(err error) error {
 	return &PermanentError{Err: err}
 }
 
-// RetryAfter wraps err as a failure after which the default policy waits for d, for example after an HTTP 429. It costs
-// one attempt. A negative d is zero. RetryAfter(d, nil) is nil.
+// RetryAfter wraps err as a failure after which the default policy waits for d, for example after an HTTP 429. It
+// counts as one attempt. A negative d means 0. RetryAfter(d, nil) is nil.
 func RetryAfter(d time.Duration, err error) error {
 	if isNil(err) {
 		return nil
@@ -89,8 +89,8 @@ func permanentf(format string, args ...any) error {
 	return &PermanentError{Err: fmt.Errorf(format, args...)}
 }
 
-// nameOf is the name of an instance in errors. A key with characters that are not printable is quoted, so that it
-// cannot forge a line of a log.
+// nameOf returns the name of an instance for errors. It quotes a key with characters that are not printable, so that
+// the key cannot forge a line of a log.
 func nameOf(saga, key string) string {
 	if strings.ContainsFunc(key, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		key = strconv.Quote(key)
@@ -102,8 +102,8 @@ func nameOf(saga, key string) string {
 func Succeeded(err error) bool { return isNil(err) }
 
 // Examined calls Error, errors.Is and errors.As on err, and returns an error that wraps err and keeps its text. It is
-// for runtimes: if a method of a user's error panics or ends its goroutine, it does so here, where the runtime survives
-// that of the handler, and not later. A nil, or a nil pointer of an error type, is returned as it is.
+// for runtimes: a method of a user's error that panics or ends its goroutine then does so here, where the runtime
+// handles it like a panic of the handler, and not later. A nil, or nil pointer, is returned unchanged.
 func Examined(err error) error {
 	if isNil(err) {
 		return err
@@ -113,7 +113,7 @@ func Examined(err error) error {
 	}
 	var permanent *PermanentError
 	_ = errors.As(err, &permanent) || errors.Is(err, ErrState)
-	e := &examined{error: err, text: fmt.Sprint(err)} // which survives a panic of Error
+	e := &examined{error: err, text: fmt.Sprint(err)} // fmt.Sprint survives a panic of Error
 	var panicked *PanicError
 	if errors.As(err, &panicked) {
 		e.stack = topOf(panicked.Stack)
@@ -128,15 +128,15 @@ type examined struct {
 	stack string // of a panic, see topOf
 }
 
-// PanicStack is where the panic was, a line for each of the innermost functions; "" if the error is no panic. Package
-// deadletter looks for it.
+// PanicStack returns the place of the panic, one line for each of the innermost functions, or "" if the error is no
+// panic. Package deadletter uses it.
 func (e *examined) PanicStack() string { return e.stack }
 
-// shownFrames is how many functions of a panic's stack are shown.
+// shownFrames is the number of functions of a panic's stack that are shown.
 const shownFrames = 10
 
-// topOf returns the functions that panicked, the innermost first, each with its file and line, from what debug.Stack
-// returns in the deferred function that recovers.
+// topOf returns the functions that panicked, the innermost first, each with its file and line. stack is the result of
+// debug.Stack in the deferred function that recovers.
 func topOf(stack []byte) string {
 	_, below, found := strings.Cut("\n"+string(stack), "\npanic(")
 	if !found {

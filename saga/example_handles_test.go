@@ -25,7 +25,7 @@ func (c *Cart) PutIn(ctx *saga.Context, m PutIn) error {
 	return nil
 }
 
-// A message finds its instance by a key: StartedBy starts one where there is none, Handles does not.
+// A message finds its instance by a key. StartedBy starts an instance if the key has none; Handles does not.
 func ExampleHandles() {
 	carts := saga.Define("cart", saga.Options{},
 		saga.StartedBy(func(m OpenCart) string { return m.Cart }, (*Cart).Open),
@@ -39,7 +39,7 @@ func ExampleHandles() {
 		check(b.Advance(ctx, time.Minute))
 	}
 	for _, d := range b.Discarded() {
-		fmt.Println(d.Kind, "is discarded:", d.Reason) // saga.IfMissing may say otherwise
+		fmt.Println(d.Kind, "is discarded:", d.Reason) // saga.IfMissing changes that
 	}
 	// Output:
 	// cart 7 has [bread]

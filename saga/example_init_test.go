@@ -12,8 +12,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// What the examples of parts do not show: a bus in memory, whose clock a call of Advance moves. On Postgres the sagas
-// do the same.
+// The examples share a bus in memory; a call of Advance moves its clock. On Postgres the sagas behave the same.
 
 func check(err error) {
 	if err != nil {
@@ -21,7 +20,7 @@ func check(err error) {
 	}
 }
 
-// inMemory runs a saga in an endpoint, and the parts in another one.
+// inMemory runs a saga in one endpoint, and the parts in a second endpoint.
 func inMemory(d *saga.Definition, parts ...bus.Part) (ctx context.Context, b *memory.Bus, end func()) {
 	ctx = context.Background()
 	b, err := memory.New(memory.Options{Start: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
@@ -38,7 +37,7 @@ func inMemory(d *saga.Definition, parts ...bus.Part) (ctx context.Context, b *me
 	return ctx, b, func() { check(stop()) }
 }
 
-// t is what a test has, and an example has not.
+// t stands for the *testing.T of a test, which an example does not have.
 var t testingTB
 
 type testingTB struct{ testing.TB }

@@ -31,13 +31,13 @@ func (o *Order) Charged(ctx *saga.Context, m CardCharged) error {
 	return nil
 }
 
-// chargeCard is the service that the order asks. It knows no order: its answer finds the instance that has asked.
+// chargeCard is the service that charges cards. It has no order id: its answer carries the id of the instance.
 func chargeCard(ctx *bus.Context, m ChargeCard) error {
 	ctx.Reply(CardCharged{Receipt: fmt.Sprint("R", m.Cents)})
 	return nil
 }
 
-// A saga asks another endpoint, and is answered.
+// A saga sends a request to another endpoint, and gets an answer.
 func ExampleOnReply() {
 	orders := saga.Define("order", saga.Options{},
 		saga.StartedBy(func(m PlaceOrder) string { return m.Order }, (*Order).Place),

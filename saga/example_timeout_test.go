@@ -49,7 +49,7 @@ func ExampleOnTimeout() {
 	defer end()
 	_, err := b.Send(ctx, Invite{Guest: "Ada"})
 	check(err)
-	check(b.Advance(ctx, 50*time.Hour)) // in a test; elsewhere the database's clock tells
+	check(b.Advance(ctx, 50*time.Hour)) // in a test; elsewhere the database's clock decides
 	_, err = b.Send(ctx, Accepted{Guest: "Ada"})
 	check(err)
 	check(b.Advance(ctx, 50*time.Hour))
@@ -59,7 +59,7 @@ func ExampleOnTimeout() {
 	// no more reminders: true
 }
 
-// A timeout is a message to the instance itself. A second one with the same name moves the first.
+// A timeout is a message to the instance itself. A second timeout with the same name replaces the first.
 func ExampleContext_Timeout() {
 	invite := func(_ *Invitation, ctx *saga.Context, _ Invite) error {
 		ctx.Timeout(24*time.Hour, Remind{Time: 1}, saga.Named("remind"))

@@ -12,7 +12,7 @@ type Enrol struct{ Member string }
 
 func (Enrol) Kind() string { return "member.enrol" }
 
-// MemberV1 is the state as the release before stored it.
+// MemberV1 is the state as the previous release stored it.
 type MemberV1 struct{ Name string }
 
 // Member is the state of version 2.
@@ -25,8 +25,8 @@ func inTwo(old MemberV1) (Member, error) {
 	return Member{First: first, Last: last}, nil
 }
 
-// Instances that an older release has stored are read as the new state, at their next message. sagatest has one of them
-// in a test.
+// At its next message, an instance that an older release has stored is converted to the new state. sagatest has such
+// an instance in a test.
 func ExampleUpcast() {
 	members := saga.Define("member", saga.Options{StateVersion: 2},
 		saga.StartedBy(func(m Enrol) string { return m.Member }, (*Member).Enrol),

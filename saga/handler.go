@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// handler is one handler without its type parameters. addHandler uses reflection once; a call uses none.
+// handler is one handler without its type parameters. addHandler uses reflection once; a call uses no reflection.
 type handler struct {
 	kind    string
 	role    Role
@@ -14,13 +14,13 @@ type handler struct {
 	key     func(msg any, in Info) string              // nil for OnReply and OnTimeout
 	call    func(state any, c *Context, msg any) error // state is *S, msg is *M
 	missing Missing
-	ifNone  func(c *Context, msg any) error // IfMissingDo; nil: none
+	ifNone  func(c *Context, msg any) error // IfMissingDo, or nil
 	asked   bool                            // IfMissing was given
 }
 
-// StartedBy handles M, and starts an instance if none has its key. The key function reads the key from the message,
-// or from the message and its Info (a header, the firing of a manifest). Keys are compared byte by byte. A key that is
-// empty, the nil UUID, longer than 512 bytes, or not UTF-8 without NUL is a permanent failure.
+// StartedBy handles M on the instance with its key, and starts an instance if the key has none. The key function reads
+// the key from the message, or from the message and its Info (a header, the firing of a manifest). Keys are compared
+// byte by byte. A key that is empty, the nil UUID, over 512 bytes, not UTF-8, or has NUL is a permanent failure.
 //
 // A message with an instance id, such as an answer, never starts an instance: a late answer does not revive a
 // completed saga. M and K are inferred from the two functions.
@@ -29,26 +29,26 @@ func StartedBy[S any, M Message, K ~func(M) string | ~func(M, Info) string](key 
 	return part[S](func(d *Definition) { addHandler(d, RoleStart, keyOf[M](key), h, o) })
 }
 
-// Handles handles M on the instance with its key. StartedBy documents the key, IfMissing a message without an
-// instance.
+// Handles handles M on the instance with its key and never starts one. StartedBy documents the key; IfMissing decides
+// about a message without an instance.
 func Handles[S any, M Message, K ~func(M) string | ~func(M, Info) string](key K, h func(*S, *Context, M) error,
 	o ...HandleOption) Part[S] {
 	return part[S](func(d *Definition) { addHandler(d, RoleHandle, keyOf[M](key), h, o) })
 }
 
-// OnReply handles answers to messages that the instance has sent. An answer carries the id of its instance, so OnReply
-// needs no key. A kind may have both OnReply and Handles: a message with an instance id goes to OnReply.
+// OnReply handles answers to messages that the instance has sent. An answer carries the id of its instance, so
+// OnReply needs no key. A kind may have both OnReply and Handles: a message with an instance id goes to OnReply.
 func OnReply[S any, M Message](h func(*S, *Context, M) error, o ...HandleOption) Part[S] {
 	return part[S](func(d *Definition) { addHandler[S, M](d, RoleReply, nil, h, o) })
 }
 
-// OnTimeout handles M if it comes from Context.Timeout of the same instance, and never otherwise.
+// OnTimeout handles M only if Context.Timeout or Context.TimeoutAt of the same instance has sent it.
 func OnTimeout[S any, M Message](h func(*S, *Context, M) error) Part[S] {
 	return part[S](func(d *Definition) { addHandler[S, M](d, RoleTimeout, nil, h, nil) })
 }
 
-// Upcast converts state that was stored as version from directly into the current S. Each older version needs one.
-// An error of f makes the messages of the instance permanent failures.
+// Upcast converts state that was stored with version from directly into the current S. Each older version needs one
+// Upcast. An error of f makes the messages of the instance permanent failures.
 func Upcast[S, Old any](from int, f func(Old) (S, error)) Part[S] {
 	return part[S](func(d *Definition) {
 		switch {
@@ -79,7 +79,7 @@ type handleOption func(*handler) error
 
 func (f handleOption) handle(h *handler) error { return f(h) }
 
-// IfMissing sets what happens to this handler's message if there is no instance. It overrides Options.Missing.
+// IfMissing sets the treatment of this handler's messages that find no instance. It overrides Options.Missing.
 func IfMissing(m Missing) HandleOption {
 	return handleOption(func(h *handler) error {
 		h.missing, h.asked = m, true
@@ -87,8 +87,8 @@ func IfMissing(m Missing) HandleOption {
 	})
 }
 
-// IfMissingDo runs f if there is no instance. f may Send, Publish and Reply; Complete and Timeout are faults, because
-// they need an instance. M must be the handler's message type.
+// IfMissingDo calls f if there is no instance. f may call Send, Publish and Reply; Complete and Timeout are faults,
+// because they need an instance. M must be the handler's message type.
 func IfMissingDo[M Message](f func(*Context, M) error) HandleOption {
 	return handleOption(func(h *handler) error {
 		switch {
@@ -111,8 +111,8 @@ func checkMissing(m Missing) error {
 	return nil
 }
 
-// keyOf gives the two forms of a key function, which may have a named type, one type. nil stays nil, for the check in
-// register.
+// keyOf converts the two forms of a key function, which may have named types, to one type. nil stays nil, and
+// register reports it.
 func keyOf[M Message](key any) func(any, Info) string {
 	for _, form := range []reflect.Type{reflect.TypeFor[func(M) string](), reflect.TypeFor[func(M, Info) string]()} {
 		if v := reflect.ValueOf(key); v.CanConvert(form) {
@@ -164,7 +164,7 @@ func addHandler[S any, M Message](d *Definition, role Role, key func(any, Info) 
 	}
 }
 
-// register adds h to the table in which its messages are looked up, and reports a second handler of its kind.
+// register adds h to the table for its role, and reports a second handler of its kind.
 func (d *Definition) register(h *handler, noFunc bool) {
 	if noFunc {
 		d.fault("%v of %s: the handler is nil", h.role, h.kind)
@@ -181,8 +181,8 @@ func (d *Definition) register(h *handler, noFunc bool) {
 	d.order = append(d.order, h)
 }
 
-// table returns the handlers with the same lookup as r. StartedBy and Handles share a table, because a message that is
-// found by key has one handler.
+// table returns the handlers that are looked up in the same way as r. StartedBy and Handles share a table, because a
+// kind that is found by key has one handler.
 func (d *Definition) table(r Role) map[string]*handler {
 	switch r {
 	case RoleReply:

@@ -7,12 +7,12 @@ import (
 	"fmt"
 )
 
-// ID identifies a message or an instance. Edda makes UUIDs of version 7. The zero ID means "none".
+// ID identifies a message or an instance. Edda makes UUIDs of version 7. The zero ID means "no id".
 type ID [16]byte
 
 const idText = 36 // length of xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx
 
-// ParseID parses the canonical text of a UUID, in lower or upper case. Every other text is an error.
+// ParseID parses the canonical text of a UUID, in lower or upper case. Any other text is an error.
 func ParseID(s string) (ID, error) {
 	if len(s) != idText || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return ID{}, fmt.Errorf("id of %d bytes: want xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", len(s))
@@ -33,7 +33,7 @@ func ParseID(s string) (ID, error) {
 	return id, nil
 }
 
-// String is the canonical text, in lower case.
+// String returns the canonical text, in lower case.
 func (id ID) String() string {
 	b := id.text()
 	return string(b[:])
@@ -49,10 +49,10 @@ func (id ID) text() (b [idText]byte) {
 	return b
 }
 
-// IsZero reports whether id means "none".
+// IsZero reports whether id is the zero ID.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// Compare orders ids by their bytes. An id that one process made later compares greater.
+// Compare orders ids by their bytes. Of two ids made by one process, the later one is greater.
 func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
 // MarshalText returns the canonical text, so that an ID is a string in JSON.

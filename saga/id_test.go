@@ -55,7 +55,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A header of 600 kB with 40,000 names took two seconds to read: each name was looked for among all before it.
+// A header of 600 kB with 40,000 names took two seconds to read, because each name was searched among all others.
 func TestManyHeadersAreAddedOneByOne(t *testing.T) {
 	t.Parallel()
 	const many = 1_000_000

@@ -15,17 +15,17 @@ type Info struct {
 	Intent         Intent
 	From           string // the endpoint that sent it, where a Reply goes; "" from outside
 	Instance       ID     // the saga instance that it names (an answer or a timeout); zero: found by key
-	Origin         ID     // the saga instance that sent it, to which a Reply goes
+	Origin         ID     // the saga instance that sent it; a Reply goes there
 	Attempt        int    // 1 on the first delivery, counted over all processes
 	Sent, Due      time.Time
-	Expire         time.Duration // after Sent it is discarded; 0 is never
+	Expire         time.Duration // from Sent until it is discarded; 0 is never
 	Fire           *Fire         // nil unless a manifest emitted it
 
 	headers []header
 	places  map[string]int // index of a header by name, if there are many; nil: search headers
 }
 
-// fewHeaders is how many headers are searched without a map. Edda's messages have few; a foreign one may have 100,000.
+// fewHeaders is the number of headers that are searched without a map. Edda's messages have few, others up to 100,000.
 const fewHeaders = 16
 
 // header is one name and its value.
@@ -45,7 +45,7 @@ type Delivery struct {
 	Body []byte
 }
 
-// Header returns a header's value, "" if absent.
+// Header returns the value of a header, or "" if the message does not have it.
 func (i Info) Header(name string) string {
 	if n := i.place(name); n >= 0 {
 		return i.headers[n].value
@@ -53,7 +53,7 @@ func (i Info) Header(name string) string {
 	return ""
 }
 
-// place returns the index of the header, -1 if absent.
+// place returns the index of the header, or -1.
 func (i *Info) place(name string) int {
 	if i.places != nil {
 		if n, ok := i.places[name]; ok {
@@ -69,8 +69,8 @@ func (i *Info) place(name string) int {
 	return -1
 }
 
-// Headers yields the headers in the order in which they were written: by name, and those of Runtime.Outgoing behind
-// them, unless another program wrote them.
+// Headers yields the headers in their stored order. For messages that Edda sent this is the order of names, followed
+// by the headers that Runtime.Outgoing added.
 func (i Info) Headers() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, h := range i.headers {
@@ -81,11 +81,11 @@ func (i Info) Headers() iter.Seq2[string, string] {
 	}
 }
 
-// HeaderCount is the number of headers.
+// HeaderCount returns the number of headers.
 func (i Info) HeaderCount() int { return len(i.headers) }
 
-// AddHeader sets one header. It is for runtimes that read a message, and for Runtime.Outgoing. It must not be called on
-// a copy of an Info that is in use.
+// AddHeader sets one header. It is for runtimes that read a message, and for Runtime.Outgoing. It must not be called
+// on a copy of an Info that is in use.
 func (i *Info) AddHeader(name, value string) {
 	if n := i.place(name); n >= 0 {
 		i.headers[n].value = value

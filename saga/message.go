@@ -2,9 +2,9 @@ package saga
 
 import "fmt"
 
-// Message is a value with a stable kind. Declare Kind on the value receiver and let it return a constant: Define calls
-// it on the zero value. With a pointer receiver StartedBy does not compile. With the codec JSON every field has to be
-// exported: an endpoint refuses a message whose fields do not all arrive.
+// Message is a value with a stable kind. Declare Kind on the value receiver and return a constant: Define calls it on
+// the zero value. With a pointer receiver StartedBy does not compile. With the codec JSON every field has to be
+// exported: an endpoint refuses a message type with fields that would not arrive.
 type Message interface{ Kind() string }
 
 // Raw is a message without a Go type, for schedulers, dead-letter tools and bridges. It can be sent but has no handler,
@@ -17,7 +17,7 @@ type Raw struct {
 // Kind returns Name.
 func (r Raw) Kind() string { return r.Name }
 
-// Intent is how a message was sent. Its numbers are stored and never change.
+// Intent records how a message was sent. Its numbers are stored and never change.
 type Intent uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 
 var intentNames = [...]string{Command: "send", Event: "publish", Answer: "reply", Timer: "timeout"}
 
-// String is "send", "publish", "reply" or "timeout".
+// String returns "send", "publish", "reply" or "timeout".
 func (i Intent) String() string {
 	if int(i) < len(intentNames) {
 		return intentNames[i]
@@ -40,8 +40,8 @@ func (i Intent) String() string {
 // Sent is the receipt of one Send or Publish.
 type Sent struct {
 	ID        ID
-	Copies    int  // queues it was written to; 0 for an event without a subscriber, and for a duplicate
-	Duplicate bool // an equal message with this ID was already sent: nothing was written
+	Copies    int  // number of queues it was written to; 0 for an event without a subscriber, and for a duplicate
+	Duplicate bool // an equal message with this ID was sent before: nothing was written
 }
 
 // Posting is a message with its options, for calls that send many messages at a time.

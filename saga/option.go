@@ -73,8 +73,8 @@ func WithID(id ID) SendOption {
 	})
 }
 
-// WithHeader adds a header. A name that is given twice, or that begins with "edda-", is an error; so is text with NUL
-// or text that is not UTF-8.
+// WithHeader adds a header. A name that is given twice or begins with "edda-" is an error, and so is text that
+// contains NUL or is not UTF-8.
 func WithHeader(name, value string) SendOption {
 	return sendOption(func(s *sendSettings) error {
 		if err := checkHeader(name, value); err != nil {
@@ -102,8 +102,8 @@ func To(endpoint string) SendOption {
 	})
 }
 
-// MustRoute makes it an error to publish an event that no endpoint is subscribed to: bus.ErrNoRoute, with which a step
-// fails for good. Without it such an event goes nowhere. A command must have a route in any case.
+// MustRoute makes it an error to publish an event to which no endpoint is subscribed: the error is bus.ErrNoRoute, and
+// a step fails permanently with it. Without MustRoute such an event is not written. A command must always have a route.
 func MustRoute() SendOption {
 	return sendOption(func(s *sendSettings) error {
 		s.MustRoute = true
@@ -111,10 +111,10 @@ func MustRoute() SendOption {
 	})
 }
 
-// Expire discards the message, with the reason "expired", if no handler has begun with it a time d after it was due to
-// be handled first. It is judged before each attempt, by the database's clock. A message that an operator takes back
-// from the dead letters, and one that a relay carries into another database, has the time d once more. d has to be
-// positive, and at most Limits.MaxDelay. A program that takes messages with the SQL function edda.take judges
+// Expire discards the message, with the reason "expired", if no handler has begun with it within d after its first
+// due time. Workers check this before each attempt, by the database's clock. The time d starts anew when an operator
+// retries the message from the dead letters, and when a relay carries it into another database. d must be positive
+// and at most Limits.MaxDelay. A program that takes messages with the SQL function edda.take must check the header
 // edda-expire itself.
 func Expire(d time.Duration) SendOption {
 	return sendOption(func(s *sendSettings) error {
@@ -126,7 +126,7 @@ func Expire(d time.Duration) SendOption {
 	})
 }
 
-// WithFire sets the firing that emits the message. It is for schedulers: the run follows the fate of the message.
+// WithFire sets the firing that emits the message. It is for schedulers: the run gets the outcome of the message.
 func WithFire(f Fire) SendOption {
 	return sendOption(func(s *sendSettings) error {
 		s.Fire = &f

@@ -62,7 +62,7 @@ func (o *order) stocked(_ *saga.Context, m stocked) error { o.Seen = m.Left; ret
 
 func (o *order) overdue(ctx *saga.Context, _ overdue) error { o.Seen = -1; return nil }
 
-// acts lets a test say what the step does.
+// acts maps a key to the action of its step, so that a test chooses the action.
 var acts = map[string]func(*order, *saga.Context) error{}
 
 func byOrder(m place) string { return m.Order }
@@ -78,7 +78,7 @@ func orders(o saga.Options) *saga.Definition {
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// ids makes ids that count, so that failures read well.
+// ids makes consecutive ids, so that failures are easy to read.
 func ids() func() saga.ID {
 	n := uint64(100)
 	return func() saga.ID { n++; return numbered(n) }
@@ -108,7 +108,7 @@ func turn(in saga.Delivery) *saga.Runtime {
 
 func fresh() saga.Instance { return saga.Instance{ID: numbered(50), New: true, Key: "7"} }
 
-// step prepares and steps one delivery, and fails t when it cannot be prepared.
+// step prepares and steps one delivery, and fails t if it cannot be prepared.
 func step(t testing.TB, s *saga.Session, d *saga.Definition, in saga.Delivery) saga.Outcome {
 	t.Helper()
 	call, err := d.Prepare(in, nil)

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// stamp calls Outgoing, and adds the headers that it set to those of the message.
+// stamp calls Outgoing, and adds the headers that it set to the message.
 func (rt *Runtime) stamp(ctx context.Context, i *Info) error {
 	seen, ok := infos.Get().(*Info)
 	if !ok {
@@ -33,10 +33,10 @@ func (rt *Runtime) stamp(ctx context.Context, i *Info) error {
 	return nil
 }
 
-// infos are what Outgoing was given, to be used again: it must not keep them.
+// infos keeps Infos that Outgoing has used, for reuse: Outgoing must not keep them.
 var infos sync.Pool
 
-// addHeaders adds those that i does not have.
+// addHeaders adds the headers that i does not have.
 func (rt *Runtime) addHeaders(i *Info, more []header) error {
 	before := len(i.headers)
 	for _, h := range more {

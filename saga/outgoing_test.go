@@ -45,7 +45,7 @@ func headerText(i saga.Info) string {
 	return strings.Join(all, " ")
 }
 
-// The hook sees each message as it is written, and with the context that the handler has.
+// The hook gets each message as it is written, with the context of the handler.
 func TestOutgoingOfAStep(t *testing.T) {
 	seen := ""
 	out := stamped(t, func(ctx context.Context, i *saga.Info) {
@@ -81,7 +81,7 @@ func TestOutgoingOfAStep(t *testing.T) {
 	}
 }
 
-// What the hook adds is held to the rules of WithHeader, and fails the step as a header of the handler's does.
+// The rules of WithHeader hold for headers that the hook adds, and a violation fails the step.
 func TestOutgoingWithAnInvalidHeader(t *testing.T) {
 	for name, value := range map[string]string{
 		"": "x", "edda-from": "x", "a\x00": "x", "a": "\xff", "large": strings.Repeat("x", 9<<10),
@@ -111,7 +111,7 @@ func TestOutgoingWithAnInvalidHeader(t *testing.T) {
 	}
 }
 
-// A hook that panics fails the step as a panic of the handler does, also if the handler recovers from everything.
+// A hook that panics fails the step like a panic of the handler, even if the handler recovers from everything.
 func TestOutgoingThatPanics(t *testing.T) {
 	for name, f := range map[string]do{
 		"send":    func(_ *order, ctx *saga.Context) error { ctx.Send(paid{}); return nil },
@@ -127,7 +127,7 @@ func TestOutgoingThatPanics(t *testing.T) {
 	}
 }
 
-// A sender without a step gives its context as the Caller.
+// A sender outside of a step passes its context as Caller.
 func TestOutgoingOfCompose(t *testing.T) {
 	rt := turn(saga.Delivery{})
 	rt.Outgoing = func(ctx context.Context, i *saga.Info) { i.AddHeader("trace", fmt.Sprint(ctx.Value(traceKey{}))) }

@@ -10,12 +10,12 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// A step reads and writes its state and sends messages. Its context lends it nothing that does I/O: no transaction, no
+// A step reads and writes its state and sends messages. Its context gives it no access to I/O: no transaction, no
 // client, no file.
 func TestContextReachesNothingOutside(t *testing.T) {
 	t.Parallel()
 	of := reflect.TypeFor[*saga.Context]()
-	harmless := []string{"", "context", "time", of.Elem().PkgPath()} // the first is for types that the language has
+	harmless := []string{"", "context", "time", of.Elem().PkgPath()} // the first is for predeclared types
 	for n := range of.Elem().NumField() {
 		if f := of.Elem().Field(n); f.IsExported() {
 			t.Errorf("Context.%s is there for handlers", f.Name)

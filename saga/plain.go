@@ -7,10 +7,10 @@ import (
 	"github.com/edda-go/edda/internal/base/fields"
 )
 
-// isPlain reports whether every value of type t equals the result of decoding its encoding: structs of numbers,
-// booleans and text with a distinct name for each field. Such a state need not be decoded before each step. Pointers,
-// slices, maps and types that encode themselves are not plain: nil may be decoded as empty, two fields may share
-// memory, a time loses its monotonic part.
+// isPlain reports whether decoding the encoding of any value of type t gives an equal value: t is a struct of
+// numbers, booleans and text with a distinct name for each field. Such a state need not be decoded before each step.
+// Pointers, slices, maps and types that encode themselves are not plain: nil may be decoded as empty, two fields may
+// share memory, a time loses its monotonic part.
 func isPlain(t reflect.Type) bool {
 	if fields.Encodes(t) || fields.Decodes(t) {
 		return false

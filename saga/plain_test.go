@@ -8,7 +8,7 @@ import (
 
 type address struct{ Street, City string }
 
-// A method on the pointer alone is called when the field is addressable, which a state is.
+// shout has the method only on the pointer; it is called if the field is addressable, as in a state.
 type shout string
 
 func (s *shout) UnmarshalText(b []byte) error { *s = shout(b) + "!"; return nil }

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A completed instance that Options.Remember keeps stays in its row, with its last state and one pending timeout: the
-// one that forgets it. So a message that comes late finds it, by the same lock or version as any other.
+// A completed instance that Options.Remember keeps stays in its row, with its last state and one pending timeout,
+// which deletes the row. So a late message finds it, by the same lock or version as any other message.
 
-// forgetKind is the kind of the timeout that forgets a completed instance. Every saga has a handler for it: the
-// instance may have been kept by another version of the program.
+// forgetKind is the kind of the timeout that deletes the row of a completed instance. Every saga has a handler for
+// it, because an earlier version of the program may have kept the instance.
 const forgetKind = "edda.forget"
 
 // forgetter is the handler of that timeout. Its message has no body.
@@ -18,7 +18,7 @@ func forgetter() *handler {
 	return &handler{kind: forgetKind, role: RoleTimeout, msgType: reflect.TypeFor[Raw]()}
 }
 
-// RememberedUntil is when a completed instance is forgotten that Options.Remember keeps, and zero for one that lives.
+// RememberedUntil returns when the row of a completed instance will be deleted, or zero for a live instance.
 func (i Instance) RememberedUntil() time.Time {
 	if n := slices.IndexFunc(i.Pending, func(p Pending) bool { return p.Kind == forgetKind }); n >= 0 {
 		return i.Pending[n].Due
@@ -26,7 +26,7 @@ func (i Instance) RememberedUntil() time.Time {
 	return time.Time{}
 }
 
-// remember sets the timeout that forgets the instance of a step, which is its only one from now on.
+// remember sets the timeout that deletes the row; the instance has no other timeout from now on.
 func (s *Session) remember(c *Context) error {
 	out, err := c.rt.compose(Timer, Raw{Name: forgetKind}, nil)
 	if err != nil {
@@ -43,8 +43,8 @@ func (s *Session) remember(c *Context) error {
 	return nil
 }
 
-// stepRemembered decides about a message for an instance that has completed: the timeout forgets it, and for any other
-// message there is no instance, and none may start.
+// stepRemembered decides about a message for an instance that has completed: the timeout ends the instance, and every
+// other message finds no instance and may not start one.
 func (s *Session) stepRemembered(call *Call) Outcome {
 	if call.h.role != RoleTimeout {
 		return Outcome{Missing: true}

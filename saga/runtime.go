@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Runtime is what a step runs with: the message in hand, the time, ids and limits. It must not change
-// while the step runs; afterwards it serves the next message with another In.
+// Runtime has the inputs of a step: the message in hand, the time, ids and limits. It must not change while the step
+// runs; afterwards the runtime may use it for the next message, with a new In.
 type Runtime struct {
 	In  Delivery
-	Now time.Time // what Context.Now returns
+	Now time.Time // the result of Context.Now
 	// Clock is an upper bound of the database's clock at this moment. Delays count from it, so no message is early.
 	Clock    func() time.Time
 	NewID    func() ID
@@ -18,21 +18,21 @@ type Runtime struct {
 	Endpoint string // of the step: From of the messages that it sends
 	Limits   Limits
 
-	// Admit, if not nil, is called with every command, event and answer before it becomes part of the step. It returns
-	// an error if the message has no destination; the error is a fault of the step.
+	// Admit, if not nil, is called with every command, event and answer before it becomes part of the step. It
+	// returns an error if the message has no destination; that error is a fault of the step.
 	Admit func(*Outgoing) error
 
 	// Outgoing, if not nil, is called with every message, timeouts included, before it becomes part of the step, with
-	// the handler's context; and by Compose, with Caller, unless that is nil. It adds headers with Info.AddHeader. A
-	// header that the sender has set keeps its value, and other changes of the Info have no effect. A header that
-	// WithHeader would refuse is a fault of the step. A panic of Outgoing fails the step as a panic of the handler
-	// does. It must not keep the Info.
+	// the handler's context. Compose calls it with Caller, unless Caller is nil. Outgoing adds headers with
+	// Info.AddHeader. A header that the sender has set keeps its value, and other changes of the Info have no effect.
+	// A header that WithHeader would refuse is a fault of the step. A panic of Outgoing fails the step like a panic
+	// of the handler. Outgoing must not keep the Info.
 	Outgoing func(ctx context.Context, i *Info)
 	Caller   context.Context
 
 	// Around, if not nil, is the middleware: it is called instead of the handler, and calls the handler at most once.
-	// An error that it returns undoes the step, whether it is the handler's or its own. The handler gets the message
-	// that In.Body has when Around calls the handler.
+	// If it returns an error, whether the handler's or its own, the step is undone. The handler gets the message that
+	// In.Body contains when Around calls the handler.
 	Around func(ctx context.Context, handler func(context.Context) error) error
 }
 
@@ -74,7 +74,7 @@ func or[N int | time.Duration](n, standard N) N {
 	return standard
 }
 
-// clock returns the time from which delays count.
+// clock returns the base of delays.
 func (rt *Runtime) clock() time.Time {
 	if rt.Clock == nil {
 		return rt.Now
@@ -90,17 +90,17 @@ func (rt *Runtime) codec() Codec {
 }
 
 // Outcome is the result of one step, as data. At most one of Err, Discard and Missing is set; then Out and Cancelled
-// are empty, and the instance is as it was before the step.
+// are empty, and the step has not changed the instance.
 type Outcome struct {
 	Out       []Outgoing
 	Cancelled []Cancelled
 	Err       error  // the step failed; errors.As finds *PermanentError and *RetryAfterError
 	Discard   string // the message is consumed, and the runtime records this reason
-	Missing   bool   // the instance has completed and is remembered: do what Call.StepMissing and Call.Missing say
+	Missing   bool   // the instance has completed and is remembered: act on Call.StepMissing and Call.Missing
 	Completed bool   // the step has completed the instance
-	RunOpen   bool   // the run of the message stays open: its work goes on elsewhere
-	// Unknown are the fields of the stored state that the state of the saga does not have, although its StateVersion is
-	// the same: a step that succeeds stores the state without them. They are names in JSON, of any depth, at most 20.
+	RunOpen   bool   // the run of the message stays open: other work continues it
+	// Unknown lists the fields of the stored state that the saga's state type does not have, although the StateVersion
+	// is the same: a successful step stores the state without them. They are JSON names, at any depth, at most 20.
 	Unknown []string
 }
 
@@ -110,10 +110,10 @@ type Outgoing struct {
 	Body    []byte
 	To      string // the endpoint; "" is by kind, and for a timer the sender's own endpoint
 	GivenID bool   // WithID was used: duplicates are detected
-	// MustRoute was used: an event that no endpoint is subscribed to is an error
+	// MustRoute was used: publishing to no subscribed endpoint is an error.
 	MustRoute bool
-	Type      reflect.Type  // of the message; its secrets are masked in the history
-	Delay     time.Duration // instead of Info.Due if the Runtime has no Clock: the database adds it to its clock
+	Type      reflect.Type  // of the message; the history masks its secrets
+	Delay     time.Duration // replaces Info.Due if the Runtime has no Clock: the database adds it to its clock
 }
 
 // Cancelled is a pending timeout that was cancelled or moved, or whose instance completed. The runtime may delete its
@@ -123,10 +123,10 @@ type Cancelled struct {
 	Due time.Time
 }
 
-// Instance is one running saga as a store knows it.
+// Instance is one saga instance as it is stored.
 type Instance struct {
 	ID           ID
-	New          bool // not stored: the first good step starts it
+	New          bool // not stored: the first successful step starts it
 	Saga, Key    string
 	Version      int64 // raised by the store, once per committed batch that changed the instance
 	StateVersion int
@@ -135,18 +135,18 @@ type Instance struct {
 	Originator   Originator
 }
 
-// Originator is the sender of the message that started an instance, to which ReplyToOriginator sends, and the run that
-// ends when the instance completes.
+// Originator is the sender of the message that started an instance, and the run that ends when the instance
+// completes. ReplyToOriginator sends to it.
 type Originator struct {
 	Endpoint    string `json:"endpoint,omitempty"` // "" if it was started from outside
 	MessageID   ID     `json:"message,omitzero"`
-	Instance    ID     `json:"instance,omitzero"` // the saga instance that sent the start, if one did
+	Instance    ID     `json:"instance,omitzero"` // the saga instance that sent the start, or zero
 	Correlation ID     `json:"correlation,omitzero"`
 	Run         ID     `json:"run,omitzero"` // if a manifest emitted the start
 	RunAttempt  int    `json:"run_attempt,omitempty"`
 }
 
-// Pending is a timeout that an instance waits for. Name is "" unless Named was used.
+// Pending is a timeout that has not fired yet. Name is "" unless Named was used.
 type Pending struct {
 	Name string    `json:"name,omitempty"`
 	Kind string    `json:"kind"`

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Send sends a command to the one endpoint that handles its kind.
+// Send sends a command to the one endpoint that handles its kind. Like Publish and the replies, it returns the id of
+// the message, or zero after a fault.
 func (c *Context) Send(m Message, o ...SendOption) ID {
 	c.alive("Send")
 	return c.emit(Command, m, o)
@@ -21,15 +22,15 @@ func (c *Context) Publish(m Message, o ...SendOption) ID {
 	return c.emit(Event, m, o)
 }
 
-// Reply answers the message in hand. The answer goes to the endpoint that sent the message, and to the instance there
-// that sent it, if any. Answering a message from outside, or a timeout, is a fault.
+// Reply answers the message in hand. The answer goes to the endpoint that sent the message, and to the saga instance
+// there that sent it, if any. Answering a message from outside, or a timeout, is a fault.
 func (c *Context) Reply(m Message, o ...SendOption) ID {
 	c.alive("Reply")
 	return c.emit(Answer, m, o)
 }
 
-// ReplyToOriginator answers the message that started the instance, from any step, even of a timeout. Its correlation id
-// is the id of that message. It is a fault if the instance was started from outside; see HasOriginator.
+// ReplyToOriginator answers the message that started the instance, from any step, even of a timeout. The answer's
+// correlation id is that message's id. If the instance was started from outside, it is a fault; see HasOriginator.
 func (c *Context) ReplyToOriginator(m Message, o ...SendOption) ID {
 	c.alive("ReplyToOriginator")
 	if !c.needInstance("ReplyToOriginator") {
@@ -124,7 +125,7 @@ func (rt *Runtime) compose(intent Intent, m Message, o []SendOption) (Outgoing, 
 	return out, err
 }
 
-// encode makes the bytes; whatever happens to m afterwards does not travel.
+// encode encodes m; later changes to m have no effect.
 func (rt *Runtime) encode(intent Intent, m Message) (Outgoing, error) {
 	if m == nil {
 		return Outgoing{}, errors.New("the message is nil")
@@ -143,7 +144,7 @@ func (rt *Runtime) encode(intent Intent, m Message) (Outgoing, error) {
 	if limit := rt.Limits.maxBody(); len(body) > limit {
 		return Outgoing{}, fmt.Errorf("%s: body of %d bytes, limit %d: %w", kind, len(body), limit, ErrTooLarge)
 	}
-	if asItIs { // after the check: what is refused is not copied
+	if asItIs { // after the check, so that a refused body is not copied
 		body = append(make([]byte, 0, len(body)), body...)
 	}
 	info := Info{Kind: kind, Intent: intent, From: rt.Endpoint, Sent: rt.Now}
@@ -177,7 +178,7 @@ func (rt *Runtime) apply(o []SendOption, out *Outgoing) error {
 	return err
 }
 
-// expire counts from when the message is sent.
+// expire returns the time from sending until the message expires.
 func (rt *Runtime) expire(d, wait time.Duration) (time.Duration, error) {
 	if limit := rt.Limits.maxDelay(); d > limit {
 		return 0, fmt.Errorf("expires after %v, limit %v", d, limit)
@@ -185,7 +186,7 @@ func (rt *Runtime) expire(d, wait time.Duration) (time.Duration, error) {
 	return wait + d, nil
 }
 
-// delay counts from the store's clock; a sender that has none leaves the counting to the database.
+// delay adds d to the store's clock. If the runtime has no clock, the database adds it.
 func (rt *Runtime) delay(d time.Duration, out *Outgoing) (err error) {
 	if limit := rt.Limits.maxDelay(); d > limit {
 		return fmt.Errorf("delay %v, limit %v", d, limit)
@@ -198,7 +199,7 @@ func (rt *Runtime) delay(d time.Duration, out *Outgoing) (err error) {
 	return nil
 }
 
-// dueAt returns the zero time for a time that has passed: at once, and not before everything that waits.
+// dueAt returns the zero time if at has passed: the message is then due at once, but not ahead of waiting messages.
 func (rt *Runtime) dueAt(at time.Time) (time.Time, error) {
 	if err := checkTime(at); err != nil {
 		return time.Time{}, err
@@ -213,7 +214,7 @@ func (rt *Runtime) dueAt(at time.Time) (time.Time, error) {
 	return roundUp(at), nil
 }
 
-// roundUp keeps microseconds, which is what Postgres stores; up, so that nothing is early.
+// roundUp rounds t up to microseconds, the precision of Postgres, so that no message is early.
 func roundUp(t time.Time) time.Time {
 	down := t.UTC().Truncate(microsec)
 	if down.Before(t) {
@@ -222,7 +223,7 @@ func roundUp(t time.Time) time.Time {
 	return down
 }
 
-// address sends an answer to the sender of the message in hand.
+// address addresses an answer to the sender of the message in hand.
 func (rt *Runtime) address(out *Outgoing) error {
 	in := &rt.In.Info
 	switch {

@@ -10,25 +10,25 @@ import (
 	"github.com/edda-go/edda/internal/base/fields"
 )
 
-// Session steps the messages of one batch on one instance, in memory. It belongs to one goroutine at a time. It holds
-// the last good state as bytes, so a step that fails has nothing to undo.
+// Session steps the messages of one batch on one instance, in memory. It belongs to one goroutine at a time. It keeps
+// the state after the last successful step as bytes, so a step that fails has nothing to undo.
 type Session struct {
 	def    *Definition
-	opened Instance // as it came, before any upcast
-	last   Instance // after the last good step
+	opened Instance // as loaded, before any upcast
+	last   Instance // after the last successful step
 
-	state     any // *S, decoded, and not changed by a failed step; nil: decode last.State first
-	reused    int // good steps since state was decoded
+	state     any // *S, decoded, unchanged by failed steps; nil: decode last.State first
+	reused    int // successful steps since state was decoded
 	live      bool
 	foreign   bool // opened may have fields that S does not have
 	stepped   bool // a step has succeeded, so last is to be stored
 	completed bool // the row is to be deleted
-	over      bool // it has completed, and is remembered
+	over      bool // the instance has completed, and is remembered
 }
 
-// Open prepares an instance for steps. The first good step starts Instance{New: true, ID: fresh, Key: key}. The state
-// of any other instance is decoded, and upcast first if its version is older. Errors are ErrNewerState, and ErrState
-// (permanent) if the state cannot be read.
+// Open prepares an instance for steps. The first successful step starts Instance{New: true, ID: fresh, Key: key}.
+// Open decodes the state of any other instance, after an upcast if its version is older. It returns ErrNewerState, or
+// ErrState (permanent) if the state cannot be read.
 func (d *Definition) Open(i Instance) (*Session, error) {
 	if i.ID.IsZero() {
 		return nil, fmt.Errorf("open saga %s: the instance has no id", nameOf(d.name, i.Key))
@@ -86,8 +86,8 @@ var (
 
 func stateError(err error) error { return &PermanentError{Err: fmt.Errorf("%w: %w", ErrState, err)} }
 
-// decode makes a new state from the last good bytes, or the zero S for a new instance. foreign is set if the bytes may
-// have fields that S does not have.
+// decode decodes the bytes of the last successful step, or makes the zero S for a new instance. foreign is set if the
+// bytes may have fields that S does not have.
 func (s *Session) decode() (foreign bool, err error) {
 	s.reused = 0
 	if s.last.State == nil {
@@ -105,7 +105,7 @@ func (s *Session) decode() (foreign bool, err error) {
 	return foreign, nil
 }
 
-// changed adds to an error of encoding/json what to do if a program with another type wrote the state.
+// changed adds advice to an error of encoding/json that a changed type of a field may have caused.
 func (s *Session) changed(err error) error {
 	var wrongType *json.UnmarshalTypeError
 	if !errors.As(err, &wrongType) {
@@ -116,8 +116,8 @@ func (s *Session) changed(err error) error {
 		err, now+1, now)
 }
 
-// Instance returns the instance to store after the last good step, and an error if no step has succeeded. Version is
-// unchanged: the store raises it.
+// Instance returns the instance to store after the last successful step, or an error if no step has succeeded.
+// Version is unchanged: the store raises it.
 func (s *Session) Instance() (Instance, error) {
 	if !s.live {
 		return Instance{}, fmt.Errorf("saga %s: no step succeeded, so there is no instance",
@@ -126,16 +126,16 @@ func (s *Session) Instance() (Instance, error) {
 	return s.last, nil
 }
 
-// Live reports whether there is an instance. It is false until the first good step of a new one. It stays true after
-// the instance has completed, because its row may have to be inserted and deleted.
+// Live reports whether there is an instance. For a new instance it is false until the first successful step. It stays
+// true after the instance has completed, because its row may have to be inserted and deleted.
 func (s *Session) Live() bool { return s.live }
 
-// Completed reports whether the instance is over and its row is to be deleted. One that Options.Remember keeps is not
-// Completed until it is forgotten; see Outcome.Completed.
+// Completed reports whether the row of the instance must be deleted. An instance that Options.Remember keeps is not
+// Completed until that duration has passed; see Outcome.Completed.
 func (s *Session) Completed() bool { return s.completed }
 
 // Changed reports whether the state, the pending timeouts or the completion differ from the instance that was opened.
-// An upcast alone is no change: while no step has succeeded the release before must be able to read the state.
+// An upcast alone is no change: until a step has succeeded, the previous release must be able to read the state.
 func (s *Session) Changed() bool {
 	if !s.stepped {
 		return false
@@ -148,8 +148,8 @@ func (s *Session) pendingChanged() bool {
 	return !slices.EqualFunc(s.opened.Pending, s.last.Pending, same)
 }
 
-// stateChanged compares bytes. With a store that reformats JSON (jsonb writes spaces and sorts keys) every state would
-// look changed, so stored bytes of another form are decoded and encoded before the comparison.
+// stateChanged compares bytes. Stored bytes that the store has reformatted (jsonb writes spaces and sorts keys) are
+// first decoded and encoded again; otherwise every state would look changed.
 func (s *Session) stateChanged() bool {
 	if s.opened.StateVersion != s.last.StateVersion && max(s.opened.StateVersion, 1) != s.last.StateVersion {
 		return true

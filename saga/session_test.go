@@ -83,7 +83,7 @@ func TestWhatAHandlerReturns(t *testing.T) {
 	}
 }
 
-// TestFaultsFailTheStepWhateverItReturns: each is permanent, and says what was wrong.
+// TestFaultsFailTheStepWhateverItReturns: each fault is permanent, and its error names the mistake.
 func TestFaultsFailTheStepWhateverItReturns(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 9<<10)
@@ -186,8 +186,8 @@ func TestSendOptions(t *testing.T) {
 	}
 }
 
-// TestComposeFromOutside: a sender without a message in hand begins a conversation, and without a clock
-// leaves the counting to the database.
+// TestComposeFromOutside: a sender without a message in hand starts a conversation; without a clock, the database
+// adds the delay.
 func TestComposeFromOutside(t *testing.T) {
 	t.Parallel()
 	tn := saga.Runtime{NewID: ids()}
@@ -206,7 +206,7 @@ func TestComposeFromOutside(t *testing.T) {
 	}
 }
 
-// TestFailedStepLeavesTheLastGoodState, with a state so large that it is not decoded before every step.
+// TestFailedStepLeavesTheLastGoodState includes a state so large that it is not decoded before every step.
 func TestFailedStepLeavesTheLastGoodState(t *testing.T) {
 	t.Parallel()
 	for _, notes := range []int{0, 500} {
@@ -252,7 +252,7 @@ func instanceOrNone(s *saga.Session) string {
 	return fmt.Sprintf("%s %+v %v", i.State, i.Pending, err)
 }
 
-// TestSecondAttemptGetsAFreshMessage: the handler of the first may have changed what the message points to.
+// TestSecondAttemptGetsAFreshMessage: the first handler may have changed memory that the message points to.
 func TestSecondAttemptGetsAFreshMessage(t *testing.T) {
 	t.Parallel()
 	attempts := 0
@@ -308,7 +308,7 @@ func TestTimeoutsOfOneStep(t *testing.T) {
 	}
 }
 
-// TestFiringTimeoutIsGoneForItsHandler: under its own name it may ask for the next, and nothing is cancelled.
+// TestFiringTimeoutIsGoneForItsHandler: the handler may set a timeout of the same name; nothing is cancelled.
 func TestFiringTimeoutIsGoneForItsHandler(t *testing.T) {
 	t.Parallel()
 	fail := true
@@ -347,14 +347,13 @@ func TestFiringTimeoutIsGoneForItsHandler(t *testing.T) {
 	}
 }
 
-// keeping decodes itself, and keeps the bytes that it got, which encoding/json forbids.
+// keeping decodes itself, and keeps the bytes, which encoding/json forbids.
 type keeping struct{ text []byte }
 
 func (k keeping) MarshalJSON() ([]byte, error)  { return json.Marshal(len(k.text)) }
 func (k *keeping) UnmarshalJSON(b []byte) error { k.text = b; return nil }
 
-// The outcome of the first step on a stored state names the fields that the type does not have, also if the step
-// fails.
+// The outcome of the first step on a stored state lists the fields that the type does not have, even if the step fails.
 func TestFieldsThatTheStateDoesNotHave(t *testing.T) {
 	t.Parallel()
 	type line struct{ Price int }
@@ -392,7 +391,7 @@ func TestFieldsThatTheStateDoesNotHave(t *testing.T) {
 	}
 }
 
-// Two states share no bytes, even if one of them keeps the bytes that its UnmarshalJSON was given.
+// Two states share no bytes, even if one keeps the bytes that were passed to its UnmarshalJSON.
 func TestDecodersShareNoBytes(t *testing.T) {
 	t.Parallel()
 	type state struct{ Kept *keeping }
@@ -411,7 +410,7 @@ func TestDecodersShareNoBytes(t *testing.T) {
 	}
 }
 
-// TestUpcastIsStoredWithAGoodStepOnly: until then the release before can read the state.
+// TestUpcastIsStoredWithAGoodStepOnly: until then the previous release can read the state.
 func TestUpcastIsStoredWithAGoodStepOnly(t *testing.T) {
 	t.Parallel()
 	var says error
@@ -568,7 +567,7 @@ func TestPrepareRefusesForGood(t *testing.T) {
 	}
 }
 
-// errType ends the error of a state with a field of another type.
+// errType ends the error about a field whose stored value has the wrong type.
 var errType = errors.New("if the type of the field has changed, raise StateVersion to 4 and give an Upcast from 3")
 
 func TestOpenRefuses(t *testing.T) {
@@ -644,7 +643,7 @@ func TestLargeStateFailsTheStep(t *testing.T) {
 	}
 }
 
-// TestMiddlewareIsPartOfTheStep: what it returns counts, and what it puts into the context is seen.
+// TestMiddlewareIsPartOfTheStep: its error decides the outcome, and the handler gets its context.
 func TestMiddlewareIsPartOfTheStep(t *testing.T) {
 	t.Parallel()
 	type name struct{}

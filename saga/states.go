@@ -9,12 +9,12 @@ import (
 // InstanceReader reads instances of sagas: a *bus.Bus, or a *memory.Bus.
 type InstanceReader interface {
 	// Instance reads the live instance with this key, and decodes its state into a pointer to the state type of d. ok
-	// is false if there is none.
+	// is false if there is no instance.
 	Instance(ctx context.Context, d *Definition, key string, into any) (i Instance, ok bool, err error)
 }
 
-// States reads the states of a saga as their type, from outside of its handlers. Make one with StatesOf, beside the
-// definition:
+// States reads the states of a saga as values of their type, outside of its handlers. Make one with StatesOf, next to
+// the definition:
 //
 //	var Orders = saga.Define("order", …)
 //	var orders = saga.StatesOf[Order](Orders)
@@ -23,7 +23,7 @@ type InstanceReader interface {
 type States[S any] struct{ def *Definition }
 
 // StatesOf returns the reader of the states of d. It panics unless S is their type: that is a mistake in the program,
-// which a package variable shows before main begins.
+// and a package variable reveals it before main begins.
 func StatesOf[S any](d *Definition) States[S] {
 	if asked := reflect.TypeFor[S](); d.stateType != asked {
 		panic(fmt.Sprintf("saga %q: StatesOf[%v]: its state is a %v", d.name, asked, d.stateType))
@@ -31,25 +31,25 @@ func StatesOf[S any](d *Definition) States[S] {
 	return States[S]{def: d}
 }
 
-// Read reads the state of the live instance with this key. ok is false if there is none, or one that has completed. The
-// state is upgraded first if an older program wrote it. It may be out of date when it arrives.
+// Read reads the state of the live instance with this key. ok is false if the key has no instance or the instance has
+// completed. Read upgrades a state that an older program wrote. The result may be out of date when it arrives.
 //
-// Errors are those of the bus: ErrState and ErrNewerState for a state that this program cannot read.
+// Read returns the errors of the bus, and ErrState or ErrNewerState for a state that this program cannot read.
 func (s States[S]) Read(ctx context.Context, from InstanceReader, key string) (state S, ok bool, err error) {
 	_, ok, err = from.Instance(ctx, s.def, key, &state)
 	return state, ok, err
 }
 
-// Decode returns the state of an instance that was read before: by a watch (bus.Seen.Instance), a list, or a test. It
-// may have completed, if it is remembered.
+// Decode returns the state of an instance that was read before: by a watch (bus.Seen.Instance), a list, or a test. An
+// instance that has completed and is remembered can be decoded too.
 //
-// Errors: ErrState and ErrNewerState for a state that this program cannot read, and others for an instance of another
-// saga, and for one that has no state.
+// Decode returns ErrState or ErrNewerState for a state that this program cannot read, and other errors for an
+// instance of a different saga and for an instance without a state.
 func (s States[S]) Decode(i Instance) (state S, err error) {
 	if i.New || i.State == nil {
 		return state, fmt.Errorf("decode saga %s: it has no state", nameOf(s.def.name, i.Key))
 	}
-	i.Pending = nil // else one that is remembered is not decoded
+	i.Pending = nil // because Open does not decode the state of a remembered instance
 	session, err := s.def.Open(i)
 	if err != nil {
 		return state, err

@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/sagatest"
 )
 
-// member is a saga whose states have two versions, and which remembers those that have ended.
+// member is a saga with two versions of its state that remembers completed instances.
 func member() *saga.Definition {
 	return saga.Define("member", saga.Options{StateVersion: 2, Remember: time.Hour},
 		saga.StartedBy(func(m Enrol) string { return m.Member }, func(m *Member, ctx *saga.Context, _ Enrol) error {
@@ -36,7 +36,7 @@ func TestStatesOfAnotherTypePanic(t *testing.T) {
 	saga.StatesOf[MemberV1](member())
 }
 
-// Decode reads a living instance, one of an older release, and one that is remembered.
+// Decode reads a live instance, an instance of an older release, and a remembered instance.
 func TestStatesAreDecoded(t *testing.T) {
 	t.Parallel()
 	def := member()

@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// decodeEvery is how many steps use a large state before it is decoded again. A small state is decoded before every
-// step, which costs less than a microsecond per hundred bytes; for a large one that would be most of the work, and a
-// state that depends on shared memory is noticed within 16 steps or at the next load. A plain state is never decoded
-// again.
+// decodeEvery is the number of steps that use a large state before it is decoded again. A small state is decoded
+// before every step, which costs less than a microsecond per hundred bytes. For a large state that would be most of
+// the work, so a state that depends on shared memory is found out only after 16 steps or at the next load. A plain
+// state is never decoded again.
 const decodeEvery = 16
 
 // Step runs the handler of one prepared message on the instance. It recovers a panic of the handler, and blocks only
 // while the handler does.
 //
-//  1. A timer that is not pending any more is discarded: it was cancelled or replaced after it was sent.
-//  2. The state is decoded from the last good bytes.
+//  1. A timer that is no longer pending is discarded: it was cancelled or replaced after it was sent.
+//  2. The state is decoded from the bytes of the last successful step.
 //  3. The handler runs with a new Context.
-//  4. If the handler succeeds, the state is encoded, and state, pending timeouts and completion become the last good
-//     ones.
+//  4. If the handler succeeds, the state is encoded, and the session keeps the new state, pending timeouts and
+//     completion.
 //
-// The outcome of the first step has the fields of the stored state that S does not have.
+// The outcome of the first step lists the fields of the stored state that S does not have.
 func (s *Session) Step(ctx context.Context, rt *Runtime, call *Call) Outcome {
 	out := s.step(ctx, rt, call)
 	if s.foreign {
@@ -77,7 +77,7 @@ func (s *Session) refuse(call *Call) error {
 	return nil
 }
 
-// fired returns the pending timeouts without the one that fires. ok is false if the one that fires is not pending.
+// fired returns the pending timeouts without the timeout in hand. ok is false if that timeout is not pending.
 func (s *Session) fired(in *Info) (pending []Pending, ok bool) {
 	if in.Intent != Timer {
 		return slices.Clone(s.last.Pending), true
@@ -105,7 +105,7 @@ func (s *Session) context(ctx context.Context, rt *Runtime, pending []Pending) *
 	return c
 }
 
-// accept makes the result of the step the last good one if its state can be encoded.
+// accept keeps the result of the step if its state can be encoded and is not too large.
 func (s *Session) accept(c *Context) Outcome {
 	state, err := encodeJSON(s.state)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Session) accept(c *Context) Outcome {
 		}
 	}
 	if len(c.pending) == 0 {
-		c.pending = nil // one form of "none" in the database
+		c.pending = nil // store an empty list always as null
 	}
 	s.last.State, s.last.Pending, s.last.Originator = state, c.pending, c.originator
 	s.live, s.stepped = true, true

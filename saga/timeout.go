@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Timeout sends m to this instance after d, by the database's clock and never early; d ≤ 0 means now. Each call adds a
-// timeout; a second call with the same Named moves it. Pending timeouts are in the row of the instance, so cancelling,
-// moving and completing need no search. A delay over Limits.MaxDelay, and a kind without OnTimeout, are faults.
+// Timeout sends m to this instance after d, by the database's clock and never early; d ≤ 0 means now. Each call adds
+// a timeout; a second call with the same Named moves it. Pending timeouts are in the row of the instance, so
+// cancelling, moving and completing need no search. Exceeding Limits.MaxDelay or Limits.MaxPending, and a kind
+// without OnTimeout, are faults.
 func (c *Context) Timeout(d time.Duration, m Message, o ...TimeoutOption) {
 	c.alive("Timeout")
 	if limit := c.rt.Limits.maxDelay(); d > limit {
@@ -32,8 +33,8 @@ func (c *Context) TimeoutAt(t time.Time, m Message, o ...TimeoutOption) {
 	c.ask(due, m, o)
 }
 
-// CancelTimeout cancels the timeout with this name, and reports whether there was one. In the handler of a timeout that
-// timeout is not pending any more.
+// CancelTimeout cancels the timeout with this name, and reports whether it was pending. In the handler of a timeout
+// that timeout is no longer pending.
 func (c *Context) CancelTimeout(name string) bool {
 	c.alive("CancelTimeout")
 	if name == "" || !c.needInstance("CancelTimeout") {
@@ -48,7 +49,7 @@ func (c *Context) CancelTimeout(name string) bool {
 	return true
 }
 
-// Timeouts returns the pending timeouts of the instance, with the changes of this step.
+// Timeouts returns a copy of the pending timeouts of the instance, with the changes of this step.
 func (c *Context) Timeouts() []Pending {
 	c.alive("Timeouts")
 	return slices.Clone(c.pending)
@@ -97,7 +98,7 @@ func timeoutName(o []TimeoutOption) (string, error) {
 	return s.name, nil
 }
 
-// drop removes a pending timeout: if this step has set it, its message is withdrawn; else it is reported in Cancelled.
+// drop removes a pending timeout. If this step has set it, its message is withdrawn; else it is reported in Cancelled.
 func (c *Context) drop(p Pending) {
 	if !c.withdraw(p.ID) {
 		c.cancelled = append(c.cancelled, Cancelled{ID: p.ID, Due: p.Due})

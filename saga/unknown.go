@@ -26,8 +26,8 @@ func (d *Definition) decodeState(b []byte) (state any, foreign bool, err error) 
 	return state, true, decodeJSON(b, state)
 }
 
-// strict is a decoder that refuses unknown fields, which json.Unmarshal cannot. Its buffer serves the next state, so
-// that it takes no longer than json.Unmarshal.
+// strict is a decoder that refuses unknown fields, which json.Unmarshal cannot do. Its buffer is reused for the next
+// state, so that it takes no longer than json.Unmarshal.
 type strict struct {
 	from    bytes.Reader
 	decoder *json.Decoder
@@ -45,8 +45,8 @@ var (
 	errBehind = errors.New("there is text behind the value")
 )
 
-// decodeKnown decodes b into a new state. An error means that b has a field that S does not have, or is not one value;
-// the state is then of no use.
+// decodeKnown decodes b into a new state. An error means that b has a field that S does not have, or is not one
+// value; do not use the state then.
 func (d *Definition) decodeKnown(b []byte, state any) error {
 	var s *strict
 	if !d.keepsText {
@@ -69,8 +69,8 @@ func (d *Definition) decodeKnown(b []byte, state any) error {
 	return nil
 }
 
-// keepsText reports whether a type has a decoding of its own, which might keep the bytes that it is given.
-// encoding/json forbids that; a type that does it all the same must not see the state of another instance.
+// keepsText reports whether a type has its own decoding method, which might keep the bytes. encoding/json forbids
+// that; a type that keeps them nevertheless must not get the state of a different instance.
 func keepsText(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] || slices.Contains(harmless, t) {
 		return false
@@ -96,13 +96,13 @@ func keepsText(t reflect.Type, seen map[reflect.Type]bool) bool {
 
 var harmless = []reflect.Type{reflect.TypeFor[time.Time](), reflect.TypeFor[ID](), rawJSON}
 
-const mostUnknown = 20 // fields that one state is searched for
+const mostUnknown = 20 // most fields that unknown returns for one state
 
 // unknown returns the names of the fields of a stored state that S does not have, at any depth.
 func (d *Definition) unknown(b []byte) (names []string) {
 	var tree any
 	var err error
-	defer caught(&err) // in a decoding of the user's: the names found so far stay
+	defer caught(&err) // in a decoding method of the user: the names found so far are returned
 	decoder := json.NewDecoder(bytes.NewReader(b))
 	decoder.UseNumber()
 	if decoder.Decode(&tree) != nil {
@@ -126,7 +126,7 @@ func (d *Definition) unknown(b []byte) (names []string) {
 	return names
 }
 
-// without takes a name away wherever it is in a tree.
+// without removes all fields with this name from a tree.
 func without(tree any, name string) {
 	switch t := tree.(type) {
 	case map[string]any:

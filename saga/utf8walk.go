@@ -10,8 +10,8 @@ import (
 
 var rawJSON = reflect.TypeFor[json.RawMessage]()
 
-// textIsUTF8 reports whether every string that encoding/json may have written for v is UTF-8. It cannot know which
-// fields a MarshalJSON writes, so it checks all of them. It runs only if mayBeReplaced.
+// textIsUTF8 reports whether every string that encoding/json may have written for v is UTF-8. It cannot find out
+// which fields a MarshalJSON writes, so it checks all of them. It runs only if mayBeReplaced.
 func textIsUTF8(v reflect.Value, depth int) bool {
 	if depth == 0 || !v.IsValid() || v.Type() == rawJSON {
 		return true
