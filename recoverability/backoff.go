@@ -8,23 +8,22 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// mostBackOff is how many attempts a policy of Backoff makes at most: its nth decision takes n steps.
+// mostBackOff is the largest number of attempts of a Backoff policy: its nth decision takes n steps.
 const mostBackOff = 10_000
 
-// Backoff makes a policy of a policy of github.com/cenkalti/backoff/v4. create returns it as it is at its beginning, is
-// called for each failure, and must be safe for concurrent use. After its nth failed attempt a message waits for the
-// policy's nth interval:
+// Backoff makes a policy from a policy of github.com/cenkalti/backoff/v4. create returns a new one; it is called for
+// each failure, and must be safe for concurrent use. After its nth failed attempt a message waits for the nth interval:
 //
 //	policy := recoverability.Backoff(func() backoff.BackOff {
 //		return backoff.WithMaxRetries(backoff.NewExponentialBackOff(), 8)
 //	})
 //
 // backoff.Stop makes a dead letter, and so do saga.Permanent, backoff.Permanent and the 10,000th attempt. An interval
-// of zero retries at once. saga.RetryAfter waits for its own time in place of the interval.
+// of zero retries at once. saga.RetryAfter waits for its own time instead of the interval.
 //
-// MaxElapsedTime of a backoff.ExponentialBackOff, which is 15 minutes unless it is set, is the age of a message: from
-// its first failure, by the database's clock. Inside a wrapper such as backoff.WithMaxRetries it has no effect: set the
-// age by Within there. The library draws jitter at random, so a decision that is computed again may differ.
+// MaxElapsedTime of a backoff.ExponentialBackOff (15 minutes by default) limits the age of a message: the time since
+// its first failure, by the database's clock. Inside a wrapper such as backoff.WithMaxRetries it has no effect: limit
+// the age with Within there. The library draws jitter at random, so a decision cannot be recomputed.
 //
 // If create returns nil, the verdict is a dead letter with an error.
 func Backoff(create func() backoff.BackOff) Policy {
@@ -51,12 +50,12 @@ func Backoff(create func() backoff.BackOff) Policy {
 	}
 }
 
-// moment is a backoff.Clock that stands still.
+// moment is a backoff.Clock that always returns the same time.
 type moment time.Time
 
 func (m moment) Now() time.Time { return time.Time(m) }
 
-// interval returns the nth interval of a policy at its beginning.
+// interval returns the nth interval of a new policy.
 func interval(b backoff.BackOff, n int, f Failure) time.Duration {
 	e, aged := b.(*backoff.ExponentialBackOff)
 	aged = aged && !f.First.IsZero()

@@ -54,7 +54,7 @@ func TestBackoffWaitsForTheNthInterval(t *testing.T) {
 	}
 }
 
-// The age is the message's, although each decision makes a policy of its own.
+// The age of a message accumulates over its failures, although each decision makes a new backoff policy.
 func TestBackoffEndsAtMaxElapsedTime(t *testing.T) {
 	p := recoverability.Backoff(doubling(backoff.WithMaxElapsedTime(time.Minute)))
 	for age, want := range map[time.Duration]recoverability.Action{
@@ -97,7 +97,7 @@ func TestBackoffKnowsErrorsThatSayWhatToDo(t *testing.T) {
 	}
 }
 
-// Retries computes its nth delay without the ones before. They are the library's.
+// Retries computes its nth delay directly; the library computes it step by step. Both are equal.
 func TestExponentialRetriesAreThoseOfTheLibrary(t *testing.T) {
 	r := recoverability.Retries{Delayed: 12, Step: time.Second, Growth: recoverability.Exponential,
 		Max: 5 * time.Minute}

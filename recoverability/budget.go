@@ -9,14 +9,14 @@ import (
 )
 
 // Budget bounds the immediate retries of one endpoint in one process, so that a failing dependency is not called
-// several times for each message. It is a token bucket: every handled message adds Share, every second adds PerSecond,
-// and every immediate retry takes one token. When the bucket is empty, an immediate retry becomes one after Delay. The
-// number of attempts does not change, so no message is given up.
+// several times for each message. It is a token bucket: every handled message adds Share tokens, every second adds
+// PerSecond, and every immediate retry takes one token. When the bucket is empty, an immediate retry becomes a retry
+// after Delay. The number of attempts does not change, so no message is given up earlier.
 //
 // A Budget has no clock: each Failure carries the time and the number of handled messages.
 type Budget struct {
-	Share     float64       // tokens for each handled message; 0 is 0.1, at most 100
-	PerSecond float64       // tokens for each second, for an idle endpoint; 0 is 10, at most 1,000,000
+	Share     float64       // tokens per handled message; 0 is 0.1, at most 100
+	PerSecond float64       // tokens per second, for an idle endpoint; 0 is 10, at most 1,000,000
 	Burst     int           // size of the bucket, which is full at first; 0 is 1,000
 	Delay     time.Duration // of a retry without a token, ± 10 %; 0 is 5 s
 }
@@ -54,8 +54,8 @@ func (b Budget) withDefaults() (Budget, error) {
 }
 
 // Limit returns p with its immediate retries bounded by the budget; a nil p is Default. The returned policy has one
-// bucket for each endpoint that uses it, and is safe for concurrent use. The error names every field that is out of
-// range.
+// bucket for each endpoint that uses it, and is safe for concurrent use if p is. The error lists every field that is
+// out of range.
 func (b Budget) Limit(p Policy) (Policy, error) {
 	b, err := b.withDefaults()
 	if err != nil {
@@ -87,7 +87,7 @@ type bucket struct {
 	at      time.Time
 }
 
-// take adds the tokens since the last call, and then takes one. It reports whether there was one.
+// take adds the tokens since the last call, and then takes one. It reports whether it got a token.
 func (l *limited) take(f Failure) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,7 +22,7 @@ func limited(t *testing.T, b recoverability.Budget, p recoverability.Policy) rec
 	return p
 }
 
-// atOnce asks about n first failures and counts the retries at once. The others must be late, and none lost.
+// atOnce passes n first failures to p and counts the immediate retries. All others must be delayed retries.
 func atOnce(t *testing.T, p recoverability.Policy, n int, f recoverability.Failure) (count int) {
 	t.Helper()
 	for i := range n {
@@ -46,13 +46,13 @@ func TestBudgetBoundsRetriesAtOnce(t *testing.T) {
 		handled int64
 		want    int
 	}{
-		{0, 0, 50},                        // what is saved up
-		{0, 100, 10},                      // a tenth of what was handled
-		{time.Second, 100, 10},            // and ten a second
-		{time.Second, 105, 0},             // less than one
-		{time.Second, 110, 1},             // is kept
+		{0, 0, 50},                        // the initial tokens
+		{0, 100, 10},                      // a tenth of the handled messages
+		{time.Second, 100, 10},            // and ten per second
+		{time.Second, 105, 0},             // half a token is not enough
+		{time.Second, 110, 1},             // but is kept
 		{time.Hour, 1_000_000, 50},        // no more than the burst
-		{time.Hour - time.Second, 100, 0}, // a clock that goes back, a new Run
+		{time.Hour - time.Second, 100, 0}, // the clock goes back, and the counter restarts
 		{time.Hour + time.Second, 100, 10},
 	}
 	for n, step := range steps {
@@ -66,7 +66,7 @@ func TestBudgetBoundsRetriesAtOnce(t *testing.T) {
 	}
 }
 
-// The attempts of a message are as many with an empty bucket as with a full one.
+// With an empty bucket a message gets as many attempts as with a full one.
 func TestBudgetGivesNoMessageUp(t *testing.T) {
 	p := limited(t, recoverability.Budget{Burst: 1}, nil)
 	attempts, delays := story(t, p, errBoom, 100)

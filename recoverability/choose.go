@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Chosen is a policy as Choose and its rules accept it: a Policy, a function like Default, or Retries.
+// Chosen is the type of policies in Choose and its rules: a Policy, a function like Default, or Retries.
 type Chosen interface {
 	~func(Failure) Decision | Retries
 }
@@ -27,12 +27,12 @@ type Rule struct {
 	kind   string       // of OnKind
 }
 
-// Choose combines policies. The rules are tried in the order in which they are written, and the first that matches
-// decides; rest decides if none does. Only Default and Retries look at saga.Permanent and saga.RetryAfter, so a rule
-// comes first: OnError(ErrNoStock, …) also decides about saga.Permanent(ErrNoStock).
+// Choose combines policies. It tries the rules in their order, and the first that matches decides; if no rule matches,
+// rest decides. A rule takes precedence over saga.Permanent and saga.RetryAfter, which only Default, Retries and
+// Backoff treat specially: OnError(ErrNoStock, …) also decides about saga.Permanent(ErrNoStock).
 //
-// The error has every fault: a nil policy, Retries with numbers out of range, an invalid kind, and a rule that can
-// never match because an earlier one matches everything that it does.
+// Choose returns an error that lists every fault: a nil policy, Retries with numbers out of range, an invalid kind,
+// and a rule that can never match because an earlier rule matches all its failures.
 func Choose[P Chosen](rest P, rules ...Rule) (Policy, error) {
 	last, err := chosen(rest)
 	var faults []error
@@ -70,7 +70,7 @@ func Choose[P Chosen](rest P, rules ...Rule) (Policy, error) {
 	}, nil
 }
 
-// OnError applies p to failures for which errors.Is(err, target).
+// OnError applies p to failures whose error matches target, by errors.Is.
 func OnError[P Chosen](target error, p P) Rule {
 	r := newRule(fmt.Sprintf("OnError(%v)", target), p)
 	if target == nil {
@@ -81,7 +81,7 @@ func OnError[P Chosen](target error, p P) Rule {
 	return r
 }
 
-// OnErrorAs applies p to failures in which errors.As finds a T: OnErrorAs[*net.OpError](patient).
+// OnErrorAs applies p to failures if errors.As finds a T in their error: OnErrorAs[*net.OpError](patient).
 func OnErrorAs[T error, P Chosen](p P) Rule {
 	as := reflect.TypeFor[T]()
 	r := newRule(fmt.Sprintf("OnErrorAs[%v]", as), p)
@@ -112,7 +112,7 @@ func OnKind[P Chosen](kind string, p P) Rule {
 	return r
 }
 
-// When applies p to failures for which match returns true. match must be safe for concurrent use.
+// When applies p to failures that match accepts. match must be safe for concurrent use.
 func When[P Chosen](match func(Failure) bool, p P) Rule {
 	r := newRule("When", p)
 	if match == nil {
@@ -134,7 +134,7 @@ func Unrecoverable(targets ...error) Rule {
 	return r
 }
 
-// Always returns the policy that decides d about every failure.
+// Always returns the policy that returns d for every failure.
 func Always(d Decision) Policy { return func(Failure) Decision { return d } }
 
 func newRule[P Chosen](name string, p P) Rule {

@@ -14,7 +14,7 @@ import (
 
 var errClosed = errors.New("closed")
 
-// says is a policy that is told from others by its reason.
+// says is a policy that its reason identifies.
 func says(reason string) recoverability.Policy {
 	return recoverability.Always(recoverability.DiscardBecause(reason))
 }
@@ -58,7 +58,7 @@ func TestChooseAsksTheFirstRuleThatMatches(t *testing.T) {
 	}
 }
 
-// Numbers, functions and policies can stand in every place.
+// Choose and its rules accept numbers, functions and policies.
 func TestChooseTakesWhatDecides(t *testing.T) {
 	_, err := recoverability.Choose(recoverability.Default,
 		recoverability.OnError(errClosed, recoverability.Retries{Immediate: 1}),

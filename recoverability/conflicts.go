@@ -2,7 +2,7 @@ package recoverability
 
 import "time"
 
-// CountConflicts makes a policy for conflicts out of a policy for failures: p sees the number of lost saves, including
+// CountConflicts makes a policy for conflicts from a policy for failures: p gets the number of lost saves, including
 // those within the budget, as the attempt. A nil p is Default. Use it as bus.EndpointOptions.ConflictPolicy:
 //
 //	series := recoverability.Retries{Delayed: 100, Step: time.Second, Max: time.Minute}

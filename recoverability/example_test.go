@@ -15,7 +15,7 @@ var (
 	errNoSuchArticle = errors.New("no such article")
 )
 
-// A policy is a function: treat the errors you know, and leave the rest to a policy you have.
+// A policy is a function: it treats the errors that it names, and leaves the rest to an existing policy.
 func ExamplePolicy() {
 	rest, err := recoverability.Retries{Immediate: 1, Delayed: 6, Step: time.Second,
 		Growth: recoverability.Exponential}.Policy()

@@ -20,7 +20,7 @@ var (
 // The policies of docs/operate/recoverability.md, which a test compares with this file.
 func Example_page() {
 	// page policies
-	policy, err := recoverability.Choose(recoverability.Default, // what no rule matches
+	policy, err := recoverability.Choose(recoverability.Default, // for all other failures
 		recoverability.Unrecoverable(errCardRefused), // a dead letter on its first attempt
 		// a network that is down comes back in its own time
 		recoverability.OnErrorAs[*net.OpError](recoverability.Retries{
@@ -29,7 +29,7 @@ func Example_page() {
 		}),
 		recoverability.OnError(errPassword, recoverability.Always(
 			recoverability.PauseEndpoint("renew the password of the card service"))),
-		recoverability.OnKind("order.remind", recoverability.Retries{}), // one attempt: nobody misses a reminder
+		recoverability.OnKind("order.remind", recoverability.Retries{}), // one attempt: a lost reminder does no harm
 		recoverability.When(func(f recoverability.Failure) bool {
 			return errors.Is(f.Err, errClosedDay) && f.Info.Attempt == 1
 		}, recoverability.Always(recoverability.RetryIn(24*time.Hour))),

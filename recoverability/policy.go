@@ -25,17 +25,17 @@ type Failure struct {
 type Policy func(Failure) Decision
 
 // Decision is the output of a policy. RetryNow, RetryIn, DeadLetter, DiscardBecause, PauseEndpoint and CountAsFailure
-// make one; the type is sealed. Its zero value is refused, so that a forgotten return cannot lose a message.
+// make one; the type is sealed. Resolve refuses nil and the zero value, so a forgotten return cannot lose a message.
 type Decision interface{ verdict() Verdict }
 
 type decision Verdict
 
 func (d decision) verdict() Verdict { return Verdict(d) }
 
-// RetryNow tries the message again as soon as possible.
+// RetryNow retries the message as soon as possible.
 func RetryNow() Decision { return decision{Action: ActionRetryNow} }
 
-// RetryIn tries the message again after d. d ≤ 0 means RetryNow; more than ten years means ten years.
+// RetryIn retries the message after d. d ≤ 0 means RetryNow; more than ten years means ten years.
 func RetryIn(d time.Duration) Decision {
 	if d <= 0 {
 		return RetryNow()
@@ -54,9 +54,9 @@ func DiscardBecause(reason string) Decision {
 	return decision{Action: ActionDiscard, Reason: reason}
 }
 
-// PauseEndpoint stops the endpoint in all processes until an operator resumes it. The message is put back with this
-// attempt counted, and tried again after the resume. Use it for failures that affect every message of the endpoint,
-// such as an expired password. Operators see reason.
+// PauseEndpoint stops the endpoint in all processes until an operator resumes it. The message returns to the queue
+// with this attempt counted, and is retried after the resume. Use it for failures that affect every message of the
+// endpoint, such as an expired password. The reason is shown to operators.
 func PauseEndpoint(reason string) Decision {
 	if reason == "" {
 		reason = "no reason given"
@@ -64,11 +64,11 @@ func PauseEndpoint(reason string) Decision {
 	return decision{Action: ActionPause, Reason: reason}
 }
 
-// CountAsFailure makes a conflict a failed attempt, and the endpoint's policy then decides. It is valid in a policy for
-// conflicts only.
+// CountAsFailure turns a conflict into a failed attempt, about which the endpoint's policy then decides. It is valid
+// only in a policy for conflicts.
 func CountAsFailure() Decision { return decision{Action: ActionCountAsFailure} }
 
-// Action is what a runtime does with a failed message. The zero value means no action.
+// Action is the treatment of a failed message by a runtime. The zero value means no action.
 type Action uint8
 
 const (
@@ -98,8 +98,8 @@ type Verdict struct {
 	Err    error         // the policy itself failed: it panicked, or returned no decision
 }
 
-// Resolve calls p with f; a nil p is Default. If the policy panics or returns no decision, the verdict is a dead letter
-// and its Err has the reason: another attempt would call the same policy.
+// Resolve calls p with f; a nil p is Default. If the policy panics or returns no decision, the verdict is a dead
+// letter with the reason in Err, because a retry would call the same policy again.
 func Resolve(p Policy, f Failure) Verdict {
 	if p == nil {
 		p = Default

@@ -18,7 +18,7 @@ func failure(attempt int, err error) recoverability.Failure {
 	return recoverability.Failure{Info: saga.Info{ID: saga.ID{15: 7}, Attempt: attempt}, Err: err}
 }
 
-// story runs a message that always fails through p, and writes down what was decided.
+// story runs a message that always fails through p, and records the decisions.
 func story(t *testing.T, p recoverability.Policy, err error, most int) (attempts int, delays []time.Duration) {
 	t.Helper()
 	for n := 1; n <= most; n++ {

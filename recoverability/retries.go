@@ -9,15 +9,16 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Default makes at most 24 attempts: (5 at once + 1) × (3 delayed by 10, 20 and 30 s, ± 10 %, + 1). An error of
-// saga.Permanent makes a dead letter at once. An error of saga.RetryAfter waits for its time, and costs one attempt.
+// Default makes at most 24 attempts: 4 rounds of 6 attempts each, an attempt and 5 immediate retries; the delays
+// between the rounds are 10, 20 and 30 s, ± 10 %. saga.Permanent makes a dead letter at once. saga.RetryAfter waits
+// for its own time, as one attempt.
 func Default(f Failure) Decision { return Standard().decide(f) }
 
 // Standard returns the numbers of Default.
 func Standard() Retries { return Retries{Immediate: 5, Delayed: 3, Step: 10 * time.Second} }
 
-// Retries are the numbers of a policy. A zero is not a default: Retries{} makes one attempt and no retry. Retries
-// treats saga.Permanent and saga.RetryAfter as Default does.
+// Retries are the numbers of a policy. Zero fields have no defaults, except Max: Retries{} makes one attempt and no
+// retry. Retries treats saga.Permanent and saga.RetryAfter as Default does.
 type Retries struct {
 	Immediate int           // immediate retries after the first attempt of each round
 	Delayed   int           // rounds after the first, each after a delay
@@ -27,7 +28,7 @@ type Retries struct {
 	Jitter    Jitter        // of the delays
 }
 
-// Growth is how the delays grow.
+// Growth is the shape of a series of delays.
 type Growth uint8
 
 const (
@@ -35,8 +36,8 @@ const (
 	Exponential               // Step, 2 Step, 4 Step, …
 )
 
-// Jitter is how far a delay may be from its number, so that messages that failed together do not come back together.
-// The jitter is computed from the message's id and the attempt, so a decision that is computed again is the same.
+// Jitter is the largest deviation of a delay, so that messages that failed together do not come back together. It is
+// computed from the message's id and the attempt, so computing a decision again gives the same result.
 type Jitter uint8
 
 const (
@@ -47,7 +48,7 @@ const (
 // mostAttempts keeps every count well within the 32 bits of the column attempt.
 const mostAttempts = 1_000_000
 
-// Policy returns the policy with these numbers. The error has every number that is out of range.
+// Policy returns the policy with these numbers. The error lists every number that is out of range.
 func (r Retries) Policy() (Policy, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func (r Retries) check() error {
 	return errors.Join(faults...)
 }
 
-// Attempts returns how often a message that always fails is tried.
+// Attempts returns the number of attempts for a message that always fails.
 func (r Retries) Attempts() int { return (r.Immediate + 1) * (r.Delayed + 1) }
 
 // decide computes the position in the series from the attempt: every (Immediate + 1)th failure ends a round.

@@ -24,7 +24,7 @@ type Edit struct {
 	Reason string            // for the record
 }
 
-// Limits of an edited message, which are those of a send.
+// Limits of an edited message, the same as of a send.
 const (
 	MaxBody        = 1 << 20 // bytes
 	maxHeaders     = 64
@@ -32,7 +32,7 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// ownHeaders is the prefix of headers that only the bus sets: the sender of a message, and the message that it answers.
+// ownHeaders is the prefix of headers that only the bus sets, such as the sender of a message.
 const ownHeaders = "edda-"
 
 // Edited is a dead letter before an edit. At is by the database's clock.
@@ -50,11 +50,11 @@ type Edited struct {
 	At        time.Time
 }
 
-// Edit changes a dead letter and retries it, in one transaction. ListEdited returns the old message. The message keeps
-// its id, so that its receivers recognize it, unless e.ID is another.
+// Edit changes a dead letter and retries it, in one transaction. ListEdited returns the old message. The message
+// keeps its id, so that its receivers recognize it, unless e.ID is set.
 //
-// Errors are those of Retry, a body or headers over the limits of a send, a header that only the bus sets, and with
-// e.JSON a body that is not JSON. After an error nothing has changed.
+// Edit returns the errors of Retry, and an error for a body or headers over the limits of a send, for a header that
+// only the bus sets, and, with e.JSON, for a body that is not JSON. After an error nothing has changed.
 func (s *Store) Edit(ctx context.Context, db Beginner, r Resender, number int64, e Edit) error {
 	if err := e.check(); err != nil {
 		return fmt.Errorf("edit dead letter %d: %w", number, err)
@@ -92,7 +92,7 @@ func (s *Store) Edit(ctx context.Context, db Beginner, r Resender, number int64,
 	return nil
 }
 
-// queueEdited queues the record of what l was before an edit.
+// queueEdited queues the insert that keeps l as it was before an edit.
 func (l Letter) queueEdited(sql pg.Statements, b *pgx.Batch, sentAs saga.ID, reason string) {
 	b.Queue(sql.Get("keep_edited"), l.Number, l.Endpoint, l.MessageID.String(), sentAs.String(), l.Kind,
 		pg.NonNil(l.Header), pg.NonNil(l.Body), Storable(reason))
@@ -139,7 +139,7 @@ func (e Edit) apply(l Letter) (Letter, error) {
 	}
 	values := map[string]json.RawMessage{}
 	if err := json.Unmarshal(l.Header, &values); err != nil {
-		values = map[string]json.RawMessage{} // the header cannot be read: start with none
+		values = map[string]json.RawMessage{} // the header cannot be read: start with an empty one
 	}
 	for _, name := range e.Remove {
 		delete(values, name)
@@ -174,7 +174,7 @@ func withinLimits(values map[string]json.RawMessage) error {
 	return nil
 }
 
-// ListEdited returns edits in order. It uses only MessageID, After and Limit of f.
+// ListEdited returns edits in the order of their numbers. It uses only MessageID, After and Limit of f.
 func (s *Store) ListEdited(ctx context.Context, q Queryer, f Filter) ([]Edited, error) {
 	if err := f.check(); err != nil {
 		return nil, fmt.Errorf("list edited dead letters: %w", err)

@@ -67,7 +67,7 @@ func TestEditSendsTheNewMessageAndKeepsTheOld(t *testing.T) {
 	}
 }
 
-// A header that nobody can read may be the reason why the letter died.
+// A header that cannot be decoded may be the reason why the letter died.
 func TestEditReplacesAHeaderThatIsNone(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, deadletter.Letter{Endpoint: "orders", Header: []byte("\xff"), Body: []byte("{}")})

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Endings returns the dead letters of these messages without headers and bodies, and the records of those that were
-// discarded, 1,000 each at most, in the order of their numbers.
+// Endings returns the dead letters of these messages without headers and bodies, and the records of the messages that
+// were discarded, at most 1,000 each, in the order of their numbers.
 func (s *Store) Endings(
 	ctx context.Context, q Queryer, ids ...saga.ID,
 ) (letters []Letter, discarded []Discarded, err error) {

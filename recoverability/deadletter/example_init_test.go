@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What the examples do not show: a Postgres, and an endpoint whose first two messages became dead letters.
+// The examples share a Postgres, and an endpoint whose first two messages became dead letters.
 
 var check = pgtest.Must
 

@@ -6,7 +6,7 @@ import (
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 
-// All dead letters of an endpoint are retried, ten a second. A job goes on after a crash: call RunJob with its number.
+// All dead letters of an endpoint are retried, ten per second. After a crash, call RunJob with the job's number again.
 func ExampleStore_NewJob() {
 	ctx, pool, operator, charged, end := openBank() // with two dead letters of the endpoint "bank"
 	defer end()
@@ -23,7 +23,7 @@ func ExampleStore_NewJob() {
 	// charged: 2
 }
 
-// One dead letter, and why it is one, goes back into the queue where it failed.
+// A dead letter, shown with its error, is put back into the queue where it failed.
 func ExampleStore_Retry() {
 	ctx, pool, operator, charged, end := openBank()
 	defer end()

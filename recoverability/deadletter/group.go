@@ -16,40 +16,40 @@ import (
 
 // Group is a set of dead letters of one endpoint and one kind with similar errors.
 type Group struct {
-	Name     string // twelve hexadecimal digits, the same in every database
+	Name     string // twelve hexadecimal digits, computed in the same way in every database
 	Endpoint string
 	Kind     string
 	Count    int64 // at most CountLimit, or CountTo
-	Capped   bool  // there are at least so many
+	Capped   bool  // counting stopped at the limit: there may be more
 	First    time.Time
 	Last     time.Time // when the letters with the lowest and the highest number died
-	Example  int64     // the number of the last one
-	Reason   string    // of the last one, like Error
+	Example  int64     // the number of the last letter
+	Reason   string    // of the last letter, like Error
 	Error    string
 	Note     Note // read if GroupFilter.Notes is set
 }
 
-// CountLimit is the highest number to which the letters of a group or a filter are counted.
+// CountLimit is the largest count of the letters of a group or a filter: counting stops there.
 const CountLimit = 100_000
 
-// GroupFilter chooses groups. Every zero field is no condition.
+// GroupFilter selects groups. A zero field is no condition.
 type GroupFilter struct {
 	Endpoint string
 	Kind     string
 	After    string // continue after the group of this name
-	// Limit is how many groups are looked at, including those of other endpoints and kinds; 0 or less is MaxGroups, the
-	// maximum.
+	// Limit is the number of groups to read, including those of other endpoints and kinds; 0 or less is MaxGroups,
+	// the maximum.
 	Limit int
-	// CountTo is the number to which the letters of a group are counted; 0 or less is CountLimit, the maximum.
+	// CountTo is the largest count of a group's letters: counting stops there; 0 or less is CountLimit, the maximum.
 	CountTo int
-	Notes   bool // read the note of each group, too
+	Notes   bool // also read the note of each group
 }
 
-// MaxGroups is how many groups one call of Groups looks at, at most.
+// MaxGroups is the largest number of groups that one call of Groups reads.
 const MaxGroups = 1000
 
-// Groups returns groups in the order of their names, and the last name that it looked at, "" if there are no more. It
-// probes an index for each group, and counts up to CountLimit, or CountTo, of its entries.
+// Groups returns groups in the order of their names, and the last name that it read, or "" if there are no more. It
+// probes an index for each group, and counts at most CountLimit, or CountTo, of its entries.
 func (s *Store) Groups(ctx context.Context, q Queryer, f GroupFilter) (groups []Group, next string, err error) {
 	limit := f.Limit
 	if limit <= 0 || limit > MaxGroups {
@@ -96,15 +96,15 @@ func GroupOf(l *Letter) string {
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
-// Bytes: the part of an error that its shape is made of, and the longest quoted text.
+// In bytes: the part of an error that its shape is made from, and the longest quoted text.
 const (
 	mostShape = 2048
 	mostQuote = 512
 )
 
-// Shape returns an error text without the parts that differ between messages: "#" replaces every word with a digit,
-// every long hexadecimal word, every quoted text, and a sequence of these with points, colons and the like between.
-// Only the first 2,048 bytes count.
+// Shape returns an error text without the parts that differ between messages. It replaces every word with a digit,
+// every long hexadecimal word and every quoted text by "#", and so a sequence of these that are separated only by
+// points, colons and similar characters. Only the first 2,048 bytes count.
 func Shape(text string) string {
 	text = strings.ToValidUTF8(text[:min(len(text), mostShape)], "\uFFFD")
 	w := shaper{}
@@ -130,7 +130,7 @@ func isWord(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
 }
 
-// quoted returns the end of the quoted text that text begins with, or 0. An apostrophe within a word is not a quote.
+// quoted returns the end of the quoted text at the beginning of text, or 0. An apostrophe within a word is not a quote.
 func quoted(text string, before rune) (end int) {
 	quote := text[0]
 	if quote != '"' && quote != '\'' && quote != '`' || isWord(before) {
@@ -176,7 +176,7 @@ func (w *shaper) word(word string) {
 	w.out.WriteString(word)
 }
 
-// joints may stand between the parts of one number, time, address, id or list of them.
+// joints are the characters between the parts of one number, time, address, id or list.
 const joints = ".,:;-+/\\@% "
 
 func (w *shaper) other(r rune) {

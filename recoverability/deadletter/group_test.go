@@ -39,7 +39,7 @@ func TestShapeLeavesOutWhatDiffers(t *testing.T) {
 	}
 }
 
-// Names of groups are in tickets and in scripts: they must be the same tomorrow.
+// Tickets and scripts contain names of groups: a name must never change.
 func TestGroupsHaveStableNames(t *testing.T) {
 	t.Parallel()
 	l := deadletter.Letter{Endpoint: "orders", Kind: "order.place", Reason: "permanent", Error: "no article 17"}

@@ -10,8 +10,8 @@ import (
 // Header is a header of a message. Only the bus sets names that begin with "edda-".
 type Header struct{ Name, Value string }
 
-// Headers decodes the headers of a dead letter and sorts them by name. A value that is not a string is returned as
-// JSON. It is an error if the header is not a JSON object, which is often why the message failed; Header has its bytes.
+// Headers decodes the headers of a dead letter and sorts them by name. It returns a value that is not a string as
+// JSON. A header that is not a JSON object is an error (and often why the message failed); Header has the bytes.
 func (l *Letter) Headers() ([]Header, error) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(l.Header, &values); err != nil {

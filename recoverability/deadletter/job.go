@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Action is what a job does with dead letters.
+// Action is the operation of a job on dead letters.
 type Action string
 
 // The actions of jobs.
@@ -28,7 +28,7 @@ const (
 // JobState is the state of a job.
 type JobState string
 
-// The states of jobs. A job that is not running is open, too. A paused one has stopped itself, see Job.Plan.
+// The states of jobs. A job that no process is running is open, too. A paused job has stopped itself, see Job.Plan.
 const (
 	JobOpen      JobState = "open"
 	JobPaused    JobState = "paused"
@@ -36,34 +36,34 @@ const (
 	JobCancelled JobState = "cancelled"
 )
 
-// Job ends the dead letters that Filter chooses, in the order of their numbers, up to the last one when the job was
-// created. Letters that are written later are not part of it, so no message is retried in circles.
+// Job ends the dead letters that Filter selects, in the order of their numbers, up to the last letter at the time
+// when the job was created. Later letters are not part of it, so no message is retried in circles.
 type Job struct {
 	Number int64 // given by the table
 	Action Action
 	Filter Filter  // After and Limit are not used
-	Rate   float64 // letters a second, over all processes that run the job; 0 is no limit
+	Rate   float64 // letters per second, over all processes that run the job; 0 is no limit
 	Reason string  // of ActionDiscard and of a Patch, for the record
 
-	// To is the endpoint that a retry sends the letters to, "" sends each to where it died.
+	// To is the endpoint that a retry sends the letters to; "" sends each to its own endpoint.
 	To string
-	// Plan makes a retry a canary: it is how many letters each stage sends, and the last number holds for all stages
-	// that follow. After a stage the job waits until each message of it has left the queue or has failed again, or 30
-	// seconds have passed. A message has failed again when it is dead again or waits for its next attempt. If more than
-	// a tenth of the stage, or of all stages so far, have failed again, the job is paused; ResumeJob continues it with
-	// the first stage. Nil sends all at once.
+	// Plan makes a retry a canary: it has the number of letters of each stage, and its last number holds for all
+	// further stages. After a stage the job waits until each of its messages has left the queue or has failed again, or
+	// 30 seconds have passed. A message has failed again when it is dead again or waits for its next attempt. If more
+	// than a tenth of the stage, or of all stages so far, have failed again, the job is paused; ResumeJob continues it
+	// with the first stage. Nil sends all letters at once. A plan has at most 100 stages of 1 to 1,000,000 letters.
 	Plan []int
-	// Patch is a JSON merge patch (RFC 7396) that a retry applies to the body of each letter; nil changes none. What
-	// the letters were is kept as for Edit. RunJob needs a Patcher. Letters that it cannot be applied to are kept.
+	// Patch is a JSON merge patch (RFC 7396) that a retry applies to the body of each letter; nil changes no body.
+	// The old letters are kept as for Edit. RunJob needs a Patcher. Letters that the patch does not fit stay dead.
 	Patch []byte
 
 	State   JobState
 	Ended   int64     // letters that it has retried or discarded
-	Kept    int64     // letters that it could not retry, which stay dead letters
-	Undone  int64     // letters that UndoJob took back
+	Kept    int64     // letters that it could not retry; they remain dead letters
+	Undone  int64     // letters that UndoJob has taken back
 	Stage   int       // of a Plan, from 1
-	Error   string    // why the last of them could not be retried, or why the job is paused
-	Mark    int64     // the job has dealt with every letter up to this number
+	Error   string    // why the last kept letter could not be retried, or why the job is paused
+	Mark    int64     // the job is finished with every letter up to this number
 	Last    int64     // the last number of the job
 	Created time.Time // by the database's clock, as is Changed
 	Changed time.Time
@@ -137,7 +137,7 @@ func jobChange(verb string, number int64, reason string, after any) audit.Change
 	return audit.Change{Verb: verb, Target: "job " + strconv.FormatInt(number, 10), Reason: reason, After: after}
 }
 
-// mostRate is more than a database can do, and small enough for exact arithmetic.
+// mostRate is more than a database can achieve, and small enough for exact arithmetic.
 const mostRate = 1e6
 
 func (j Job) check() error {
@@ -175,7 +175,7 @@ func (s *Store) Job(ctx context.Context, q Queryer, number int64) (Job, error) {
 	return j, nil
 }
 
-// ErrNoJob: there is no job with this number.
+// ErrNoJob means that no job has this number.
 var ErrNoJob = errors.New("no such job of dead letters")
 
 // Jobs returns at most limit jobs, the newest first; 0 or less is DefaultLimit, and more than MaxLimit is an error.
@@ -187,8 +187,8 @@ func (s *Store) Jobs(ctx context.Context, q Queryer, limit int) ([]Job, error) {
 		Filter{Limit: limit}.limit())
 }
 
-// CancelJob cancels a job that is open or paused. Letters that it has ended stay ended, and RunJob returns after the
-// step in hand. The error is ErrNoJob if no such job has this number.
+// CancelJob cancels a job that is open or paused. Letters that it has ended stay ended, and a running RunJob returns
+// after the step in hand. The error is ErrNoJob if no open or paused job has this number.
 func (s *Store) CancelJob(ctx context.Context, db Beginner, number int64) error {
 	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, s.sql.Get("cancel_job"), pg.Planned, number)

@@ -20,7 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// office is a schema with many dead letters and a queue that retries go to.
+// office is a schema with many dead letters and a table that retries go to.
 type office struct {
 	*testing.T
 	pool   *pgxpool.Pool
@@ -43,7 +43,7 @@ func newOffice(t *testing.T, letters ...deadletter.Letter) *office {
 		resend: resender{insert: schema.Render("-- name: resend\nINSERT INTO :schema.resent VALUES ($1, $2, $3, $4)")}}
 }
 
-// numbered are n letters of endpoints that take turns.
+// numbered returns n letters, of each endpoint in turn.
 func numbered(n int, endpoints ...string) (letters []deadletter.Letter) {
 	for i := range n {
 		letters = append(letters, deadletter.Letter{
@@ -82,7 +82,7 @@ func (o *office) count(sql string) (n int) {
 	return n
 }
 
-// want checks where the letters are: each in one place.
+// want checks that each letter is in exactly one place.
 func (o *office) want(dead, resent, discarded int) {
 	o.Helper()
 	got := fmt.Sprintf("%d dead, %d sent again (%d messages), %d discarded",
@@ -99,7 +99,7 @@ func TestJobEndsWhatItsFilterChooses(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, numbered(450, "orders", "stock", "mail")...)
 	number := o.job(deadletter.Job{Action: deadletter.ActionRetry, Filter: deadletter.Filter{Endpoint: "stock"}})
-	// died after the job was made
+	// died after the job was created
 	write(t, o.pool, o.store, deadletter.Letter{Endpoint: "stock", MessageID: saga.ID{15: 9}})
 	j := o.run(number)
 	if j.State != deadletter.JobDone || j.Ended != 150 || j.Kept != 0 || j.Error != "" {
@@ -122,7 +122,7 @@ func TestJobEndsWhatItsFilterChooses(t *testing.T) {
 	}
 }
 
-// One endpoint that nobody installed any more keeps no other letter from being retried, and loses none.
+// An endpoint that is no longer installed does not keep other letters from being retried, and no letter is lost.
 func TestJobKeepsWhatItCannotRetry(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, numbered(250, "orders", "nowhere")...)
@@ -136,7 +136,7 @@ func TestJobKeepsWhatItCannotRetry(t *testing.T) {
 	}
 }
 
-// A letter from outside that is larger than a queue takes keeps no other letter from being retried, and is not lost.
+// A foreign letter that is too large for a queue does not keep other letters from being retried, and is not lost.
 func TestJobKeepsWhatNoQueueTakes(t *testing.T) {
 	t.Parallel()
 	letters := numbered(20, "orders")
@@ -158,7 +158,7 @@ func TestJobKeepsWhatNoQueueTakes(t *testing.T) {
 	o.want(3, 17, 0)
 }
 
-// Three programs run one job, people retry the same letters by hand, and another job wants them too.
+// Three programs run one job, while operators retry the same letters one by one and a second job selects them too.
 func TestJobsAndPeopleEndEachLetterOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, numbered(600, "orders", "stock")...)
@@ -187,7 +187,7 @@ func TestJobsAndPeopleEndEachLetterOnce(t *testing.T) {
 	}
 }
 
-// The program is killed before and after each of its statements, and another goes on: each letter is sent again once.
+// A program is killed before and after each of its statements, and a second one continues: each letter is sent once.
 func TestJobSurvivesEveryCut(t *testing.T) {
 	t.Parallel()
 	for name, job := range map[string]deadletter.Job{
@@ -228,7 +228,7 @@ func survivesEveryCut(t *testing.T, job deadletter.Job) {
 		proxy.Set(fault)
 		err := attempt(o, number)
 		if len(proxy.Fired()) != 1 {
-			continue // its turn did not come: the waits of two runs are not the same
+			continue // this statement did not occur: the waits of two runs differ
 		}
 		if err == nil {
 			t.Errorf("%v: the run says nothing of the cut", fault)
@@ -242,7 +242,7 @@ func survivesEveryCut(t *testing.T, job deadletter.Job) {
 	}
 }
 
-// refill begins anew.
+// refill deletes the resent messages and writes new letters.
 func (o *office) refill(letters []deadletter.Letter) {
 	o.Helper()
 	if _, err := o.pool.Exec(o.Context(), o.schema.Render("DELETE FROM :schema.resent")); err != nil {
@@ -251,7 +251,7 @@ func (o *office) refill(letters []deadletter.Letter) {
 	write(o.T, o.pool, o.store, letters...)
 }
 
-// The rate holds for all who run a job together, and one that rested does not catch up.
+// The rate holds for all callers that run a job together, and a job that did not run for a while does not catch up.
 func TestJobKeepsItsRate(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, numbered(60, "orders")...)
@@ -266,7 +266,7 @@ func TestJobKeepsItsRate(t *testing.T) {
 		all.Go(func() { o.run(number) })
 	}
 	all.Wait()
-	// Six steps of ten: the first is due at once, the last 500 ms after it.
+	// Six steps of ten letters: the first is due at once, the last 500 ms after it.
 	if took := time.Since(begun); took < 490*time.Millisecond {
 		t.Errorf("60 letters at 100 a second took %v", took)
 	}
@@ -348,7 +348,7 @@ func TestJobsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-// Large letters end in steps that fit into memory, whatever is large about them.
+// Letters with a large body, header or error end in steps that fit into memory.
 func TestJobTakesLargeLettersInTurn(t *testing.T) {
 	t.Parallel()
 	letters := numbered(30, "orders")

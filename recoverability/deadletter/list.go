@@ -12,13 +12,13 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// How many rows a list returns.
+// Limits of the number of rows that a list returns.
 const (
 	DefaultLimit = 50
 	MaxLimit     = 200
 )
 
-// Filter chooses rows of a list. Every zero field is no condition.
+// Filter selects rows of a list. A zero field is no condition.
 type Filter struct {
 	Endpoint  string
 	Kind      string
@@ -31,7 +31,7 @@ type Filter struct {
 	DiedBefore time.Time // died before this time
 }
 
-// check returns an error for a limit above MaxLimit, and for a filter that matches no letter, which is likely a
+// check returns an error for a limit above MaxLimit, and for a filter that cannot match any letter, which is likely a
 // mistake.
 func (f Filter) check() error {
 	if f.Limit > MaxLimit {
@@ -48,7 +48,7 @@ func (f Filter) check() error {
 	return nil
 }
 
-// period returns the bounds of the time at which a letter died; an open bound is infinite.
+// period returns the bounds of the time of death of a letter; an open bound is infinite.
 func (f Filter) period() (from, before pgtype.Timestamptz) {
 	from = pgtype.Timestamptz{Time: f.DiedFrom, Valid: true}
 	before = pgtype.Timestamptz{Time: f.DiedBefore, Valid: true}
@@ -69,7 +69,7 @@ func (f Filter) limit() int {
 }
 
 // List returns dead letters without their bodies, in the order of their numbers; fewer than f.Limit if there are no
-// more. One statement looks at 10,000 letters, and List repeats it until it has enough.
+// more. One statement reads at most 10,000 letters, and List repeats it until it has enough.
 func (s *Store) List(ctx context.Context, q Queryer, f Filter) ([]Letter, error) {
 	letters, err := s.list(ctx, q, f)
 	if err != nil {
@@ -132,7 +132,7 @@ func one(ctx context.Context, q Queryer, sql string, number int64) (Letter, erro
 	return letters[0], nil
 }
 
-// ListDiscarded returns records of messages that were consumed without effect, in the order of their numbers.
+// ListDiscarded returns records of discarded messages in order. It ignores Group, DiedFrom and DiedBefore of f.
 func (s *Store) ListDiscarded(ctx context.Context, q Queryer, f Filter) ([]Discarded, error) {
 	if err := f.check(); err != nil {
 		return nil, fmt.Errorf("list discarded messages: %w", err)
@@ -142,7 +142,7 @@ func (s *Store) ListDiscarded(ctx context.Context, q Queryer, f Filter) ([]Disca
 		f.limit(), f.Endpoint, f.messageID())
 }
 
-// messageID is the id as the statements take it: "" for any message.
+// messageID returns the id as the statements expect it: "" for any message.
 func (f Filter) messageID() string {
 	if f.MessageID.IsZero() {
 		return ""
@@ -150,10 +150,10 @@ func (f Filter) messageID() string {
 	return f.MessageID.String()
 }
 
-// listing is a statement and what it lists, as an error calls it.
+// listing is a statement and the name of its rows for errors.
 type listing struct{ what, sql string }
 
-// collect runs a statement that lists something, and scans its rows.
+// collect runs a statement and scans its rows.
 func collect[T any](ctx context.Context, q Queryer, l listing, scan pgx.RowToFunc[T], args ...any) ([]T, error) {
 	rows, err := q.Query(ctx, l.sql, args...)
 	if err != nil {

@@ -14,32 +14,31 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Note is what somebody has written on a group: what is known, where the ticket is. It is the newest entry of the audit
-// about it, so it is kept for audit.Kept, also while the group has no letters.
+// Note is a text that an operator has written on a group: the known facts, the ticket. It is the newest entry of the
+// audit about the group, so it is kept for audit.Kept, even while the group has no letters.
 type Note struct {
-	Text string // "" if there is none
+	Text string // "" if the group has no note
 	By   string
 	At   time.Time
 }
 
-// MostNote is how many bytes a note has at most.
+// MostNote is the largest size of a note in bytes.
 const MostNote = 2000
 
-// ErrNote says that a text cannot be a note.
+// ErrNote means that a text is longer than MostNote, not UTF-8, or has characters that are not printed.
 var ErrNote = errors.New("this is no note")
 
 const noteVerb = "dead.note"
 
-// noteTarget is a group as the audit names it.
+// noteTarget returns the target under which the audit records a group.
 func noteTarget(group string) string { return "group " + group }
 
-// noted is what an entry of the audit has of a note.
+// noted is the part of an audit entry that contains a note.
 type noted struct {
 	Note string `json:"note"`
 }
 
-// SetNote writes a note on a group, in place of the one that is there; "" takes it away. Errors: ErrNote, and
-// ErrNotFound for a group that has no letters.
+// SetNote replaces the note of a group; "" removes it. It returns ErrNote, or ErrNotFound for a group without letters.
 func (s *Store) SetNote(ctx context.Context, db Beginner, group, text string) error {
 	err := checkNote(text)
 	if err == nil {
@@ -67,10 +66,10 @@ func setNote(ctx context.Context, tx pgx.Tx, s *Store, group, text string) error
 		Before: noted{before[group].Text}, After: noted{text}})
 }
 
-// joiner makes one sign of several, as of emoji.
+// joiner joins several characters to one, for example in emoji.
 const joiner = '\u200d'
 
-// checkNote refuses what people would not see as it was written.
+// checkNote refuses characters that readers would not see.
 func checkNote(text string) error {
 	unseen := func(r rune) bool {
 		return !unicode.IsPrint(r) && !unicode.Is(unicode.Zs, r) && r != '\n' && r != '\t' && r != joiner
@@ -86,7 +85,7 @@ func checkNote(text string) error {
 	return nil
 }
 
-// notesOf returns the notes of groups by their names. A group without one is left out.
+// notesOf returns the notes of groups by their names. Groups without a note are left out.
 func notesOf(ctx context.Context, q Queryer, from *audit.Store, groups ...string) (map[string]Note, error) {
 	targets := make([]string, len(groups))
 	for n, group := range groups {
@@ -109,7 +108,7 @@ func notesOf(ctx context.Context, q Queryer, from *audit.Store, groups ...string
 	return found, nil
 }
 
-// addNotes reads the notes of groups.
+// addNotes reads the notes of groups into them.
 func addNotes(ctx context.Context, q Queryer, from *audit.Store, groups []Group) error {
 	names := make([]string, len(groups))
 	for n, g := range groups {

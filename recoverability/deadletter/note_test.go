@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// A group has the note that was written last, with who wrote it; the others have none, and an empty one takes it away.
+// A group has its newest note, with its author; other groups have no note, and an empty note removes it.
 func TestNotesOnGroups(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.OddDatabase(t)
@@ -30,7 +30,7 @@ func TestNotesOnGroups(t *testing.T) {
 	}
 	ctx := audit.As(t.Context(), audit.Actor{Name: "ann"})
 	text := "the certificate has expired\nOPS-1234" + strings.Repeat("é", 982)
-	spaced := "10\u00a0% of\u3000it \U0001f469\u200d\U0001f692" // as people and their editors write
+	spaced := "10\u00a0% of\u3000it \U0001f469\u200d\U0001f692" // as people and their editors write it
 	for _, text := range []string{spaced, "first", text, text} {
 		if err := store.SetNote(ctx, pool, noted, text); err != nil {
 			t.Fatal(err)
@@ -76,7 +76,7 @@ func TestWhatIsNoNoteIsRefused(t *testing.T) {
 			t.Errorf("group %q: %v, want ErrNotFound", group, err)
 		}
 	}
-	err := store.SetNote(t.Context(), pool, "no text: \xff", "x") // which the database refuses to look for
+	err := store.SetNote(t.Context(), pool, "no text: \xff", "x") // the database refuses to search for it
 	if err == nil || errors.Is(err, deadletter.ErrNotFound) {
 		t.Errorf("a search that failed: %v, want another error than ErrNotFound", err)
 	}

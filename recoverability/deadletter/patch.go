@@ -10,7 +10,7 @@ import (
 )
 
 // Patcher is a Resender for jobs with a Patch: Patch returns a body with a JSON merge patch (RFC 7396) applied. This
-// package links no library for that; the command edda has one.
+// package links no library for that; the command edda does.
 type Patcher interface {
 	Resender
 	Patch(body, patch []byte) ([]byte, error)
@@ -28,7 +28,7 @@ type Preview struct {
 	Err    error  // why the job would keep the letter
 }
 
-// Preview returns what a patch makes of the first letters that a filter chooses, f.Limit of them; 0 is DefaultLimit.
+// Preview returns the first letters that a filter selects with the patch applied, f.Limit of them; 0 is DefaultLimit.
 func (s *Store) Preview(ctx context.Context, q Queryer, p Patcher, f Filter, patch []byte) ([]Preview, error) {
 	letters, err := s.List(ctx, q, f)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *Store) Preview(ctx context.Context, q Queryer, p Patcher, f Filter, pat
 	return previews, nil
 }
 
-// patched returns the body of a letter after a patch.
+// patched returns the body of a letter with a patch applied.
 func patched(p Patcher, l Letter, patch []byte) ([]byte, error) {
 	if !json.Valid(l.Body) {
 		return nil, fmt.Errorf("dead letter %d: %w: it is not JSON", l.Number, errPatch)
@@ -65,8 +65,8 @@ func patched(p Patcher, l Letter, patch []byte) ([]byte, error) {
 	return body, nil
 }
 
-// change applies the patch of the job to letters, and keeps what they were. With an error it returns which letters have
-// to stay.
+// change applies the patch of the job to letters, and keeps the unchanged letters for ListEdited. With an error it
+// returns a function that reports which letters have to stay.
 func (st *step) change(ctx context.Context, tx pgx.Tx, letters []Letter) (stays func(candidate) bool, err error) {
 	if st.job.Patch == nil {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// replacing is a patcher that replaces text in place of a library.
+// replacing is a patcher that replaces text instead of using a library.
 type replacing struct{ *operate.Operator }
 
 func (replacing) Patch(body, _ []byte) ([]byte, error) {
@@ -29,7 +29,7 @@ func (replacing) Patch(body, _ []byte) ([]byte, error) {
 	return bytes.ReplaceAll(body, []byte("old"), []byte("new")), nil
 }
 
-// A job with a patch sends changed bodies, keeps what they were, and leaves what it cannot change.
+// A job with a patch sends changed bodies, keeps the old letters, and leaves letters that it cannot change.
 func TestJobPatchesMany(t *testing.T) {
 	t.Parallel()
 	letters := numbered(120, "orders")
@@ -75,20 +75,20 @@ func TestJobPatchesMany(t *testing.T) {
 	}
 }
 
-// losing is a pool that loses the first letter before it is asked for by its number.
+// losing is a pool in which the first letter disappears before Preview reads it by its number.
 type losing struct {
 	*pgxpool.Pool
 	lose func()
 }
 
 func (l losing) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if len(args) == 2 && args[1] == int64(1) { // and how it is planned
+	if len(args) == 2 && args[1] == int64(1) { // the other argument is pg.Planned
 		l.lose()
 	}
 	return l.Pool.Query(ctx, sql, args...)
 }
 
-// A letter that somebody ends while a preview is made is left out of it.
+// A letter that ends while a preview is made is left out.
 func TestPreviewLeavesOutWhatIsGone(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, numbered(3, "orders")...)

@@ -13,7 +13,7 @@ import (
 
 const always, never = "-infinity", "infinity"
 
-// An operator opens a list when things go wrong: the table is full, and nobody has analysed it.
+// Operators open a list during an incident: the table is full, and was never analysed.
 func TestListsAndRetriesDoNotReadTheWholeTable(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
@@ -46,7 +46,7 @@ func TestListsAndRetriesDoNotReadTheWholeTable(t *testing.T) {
 			"new_job":         {"retry", "", "", "", message, always, never, "", "1", "", "{1,5}", "{}"},
 		},
 	}.Check(t, pool, schema)
-	pool, schema = pgtest.Database(t) // anew: the server may have counted what was rolled back in the other
+	pool, schema = pgtest.Database(t) // the first has statistics of rolled back rows
 	pgtest.Probes{
 		SQL:  deadletter.Statements(deadletter.New(schema)),
 		Fill: fill, MaxRows: 1, PlannedAnew: true,
@@ -54,7 +54,7 @@ func TestListsAndRetriesDoNotReadTheWholeTable(t *testing.T) {
 	}.Check(t, pool, schema)
 }
 
-// A plan that was made when vacuum had found the table of the letters empty would read all of the full one.
+// A plan that was made when vacuum had found the table of letters empty would read all of the full table.
 func TestChangesOfLettersKeepNoPlan(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -75,7 +75,7 @@ func TestChangesOfLettersKeepNoPlan(t *testing.T) {
 	}
 }
 
-// What is done by hand stays quick with a million dead letters in three groups, which nobody has analysed.
+// Manual operations stay fast with a million dead letters in three groups, in a table that was never analysed.
 func TestAMillionDeadLetters(t *testing.T) {
 	t.Parallel()
 	owner := pgtest.Pool(t)
@@ -106,7 +106,7 @@ func TestAMillionDeadLetters(t *testing.T) {
 		}
 		return err
 	})
-	late := time.Date(2026, 1, 12, 13, 46, 30, 0, time.UTC) // ten seconds before the last
+	late := time.Date(2026, 1, 12, 13, 46, 30, 0, time.UTC) // ten seconds before the last letter
 	for what, f := range map[string]deadletter.Filter{
 		"list of a group": {Group: "g1"}, "list of a kind": {Kind: "k2"},
 		"list of the last ten seconds": {DiedFrom: late},
@@ -136,7 +136,7 @@ func TestAMillionDeadLetters(t *testing.T) {
 	t.Logf("%d steps; %v", steps, took)
 }
 
-// What a stage has sent is looked for where it was due first, and in all that is due later only if nothing is there.
+// The messages of a stage are searched at their first due time, and at later times only if that finds no message.
 func TestMessagesOfAStageAreLookedForWhereTheyWereSent(t *testing.T) {
 	t.Parallel()
 	owner := pgtest.Pool(t)

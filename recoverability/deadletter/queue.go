@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// QueueLetters queues one insert of letters, or nothing if there are none. The insert never waits for a lock. The
-// connection must have been prepared by pg.RegisterArrays.
+// QueueLetters queues one insert of letters, or nothing if there are no letters. The insert never waits for a lock.
+// The connection must have been prepared by pg.RegisterArrays.
 func (s *Store) QueueLetters(b *pgx.Batch, letters []Letter) {
 	if len(letters) == 0 {
 		return
@@ -38,8 +38,8 @@ func (s *Store) QueueLetters(b *pgx.Batch, letters []Letter) {
 		group)
 }
 
-// QueueDiscarded queues one insert of discarded messages, or nothing if there are none. The insert never waits for a
-// lock. The connection must have been prepared by pg.RegisterArrays.
+// QueueDiscarded queues one insert of discarded messages, or nothing if there are no messages. The insert never waits
+// for a lock. The connection must have been prepared by pg.RegisterArrays.
 func (s *Store) QueueDiscarded(b *pgx.Batch, discarded []Discarded) {
 	if len(discarded) == 0 {
 		return

@@ -15,8 +15,8 @@ import (
 )
 
 // Resender puts dead letters back into the queues of their endpoints, in tx: with their ids, headers and bodies, due
-// now in the order given, and with no attempts counted. It writes all of them or none. ErrUndeliverable means that a
-// queue does not exist.
+// now in the order given, and with the attempts reset. It writes all of them or nothing. It returns ErrUndeliverable,
+// wrapped, if a queue does not exist.
 //
 // If a Resender has a method Wake(ctx, endpoints...), it is called after the commit, to wake the workers of the
 // endpoints.
@@ -33,15 +33,16 @@ func wake(ctx context.Context, r Resender, endpoints ...string) {
 	}
 }
 
-// Retry removes a dead letter and puts its message back into its queue, in one transaction. Of several callers at the
-// same time one succeeds and the others get ErrNotFound; if the first fails, another one succeeds. A letter from
-// another system may be larger than a queue allows (16 MiB, or a header of 2 MiB): the error is saga.ErrTooLarge.
+// Retry removes a dead letter and puts its message back into its queue, in one transaction. Of several concurrent
+// callers one succeeds and the others get ErrNotFound; if the first fails, a later one succeeds. A letter from a
+// foreign system may be larger than a queue allows (body 16 MiB, header 2 MiB, kind 255 bytes): the error is
+// saga.ErrTooLarge. If the endpoint has no queue, the error is ErrUndeliverable.
 func (s *Store) Retry(ctx context.Context, db Beginner, r Resender, number int64) error {
 	return s.RetryTo(ctx, db, r, number, "")
 }
 
-// RetryTo is Retry to another endpoint than that in which the letter died; "" is that one. If the endpoint has no queue
-// the error is ErrUndeliverable.
+// RetryTo is Retry to a different endpoint; "" is the letter's own. If the endpoint has no queue, the error is
+// ErrUndeliverable.
 func (s *Store) RetryTo(ctx context.Context, db Beginner, r Resender, number int64, endpoint string) error {
 	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
 		l, err := s.takeOne(ctx, tx, number)
@@ -69,7 +70,7 @@ func (s *Store) RetryTo(ctx context.Context, db Beginner, r Resender, number int
 	return nil
 }
 
-// changed is the entry of the audit for what was done to l.
+// changed returns the audit entry of an operation on l.
 func (l Letter) changed(verb string) audit.Change {
 	return audit.Change{Verb: verb, Target: strconv.FormatInt(l.Number, 10), Before: map[string]any{
 		"endpoint": l.Endpoint, "message_id": l.MessageID, "kind": pg.Storable(l.Kind, mostKind)}}
@@ -77,7 +78,7 @@ func (l Letter) changed(verb string) audit.Change {
 
 const mostKind = 255 // bytes, by a constraint of a queue's table
 
-// fits returns an error if the letter is too large for a queue, as one that was written by hand may be.
+// fits returns an error if the letter is too large for a queue, as a row that was written by hand may be.
 func (l Letter) fits() error {
 	for _, part := range []struct {
 		what       string
@@ -97,8 +98,8 @@ func (s *Store) takeOne(ctx context.Context, tx pgx.Tx, number int64) (Letter, e
 	return one(ctx, tx, s.sql.Get("take"), number)
 }
 
-// committed is asked for because a database may default to another isolation, in which the second caller
-// gets an error of Postgres instead of finding nothing.
+// committed sets READ COMMITTED, because a database may have a different default. There the second caller would get
+// an error of Postgres instead of finding no row.
 var committed = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 
 // Discard removes a dead letter and records the reason; the body is deleted. The error is ErrNotFound as for Retry.
@@ -120,8 +121,8 @@ func (s *Store) Discard(ctx context.Context, db Beginner, number int64, reason s
 	return nil
 }
 
-// PruneJobs deletes at most limit jobs that ended more than olderThan ago by the database's clock, and at most limit of
-// the letters that such jobs have sent, and returns how many rows that are.
+// PruneJobs deletes at most limit jobs that ended more than olderThan ago by the database's clock, and at most limit
+// records of letters that such jobs have sent. It returns the number of deleted rows.
 func (s *Store) PruneJobs(ctx context.Context, db Execer, olderThan time.Duration, limit int) (n int64, err error) {
 	for _, sql := range []string{s.sql.Get("prune_sent"), s.sql.Get("prune_jobs")} {
 		tag, err := db.Exec(ctx, sql, pg.Planned, olderThan.Seconds(), limit)
@@ -133,10 +134,10 @@ func (s *Store) PruneJobs(ctx context.Context, db Execer, olderThan time.Duratio
 	return n, nil
 }
 
-// Prune deletes at most limit rows of discarded that are older than olderThan by the database's clock, and returns how
-// many. Dead letters are never pruned: each waits for a decision.
+// Prune deletes at most limit rows of discarded that are older than olderThan by the database's clock, and returns
+// their number. Dead letters are never pruned: each waits for a decision.
 func (s *Store) Prune(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
-	// Planned on each call: a plan kept from the empty table would read all of the full one.
+	// Planned on each call: a plan that was cached while the table was empty would read the whole table.
 	tag, err := db.Exec(ctx, s.sql.Get("prune_discarded"), pg.Planned, olderThan.Seconds(), limit)
 	if err != nil {
 		return 0, fmt.Errorf("prune discarded messages: %w", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// resender writes what it is given into a table of the test, in the transaction.
+// resender writes letters into a table of the test, in the transaction.
 type resender struct {
 	insert string
 	before func(tx pgx.Tx) error
@@ -71,7 +71,7 @@ func newStage(t *testing.T) stage {
 	}
 }
 
-// want checks where the message is now: waiting as a dead letter, or back in the queue with its bytes.
+// want checks where the message is now: a dead letter, or back in the queue with its bytes.
 func (s stage) want(t *testing.T, waiting, resent int) {
 	t.Helper()
 	if n := len(list(t, s.pool, s.store, deadletter.Filter{})); n != waiting {
@@ -114,7 +114,7 @@ func TestRetryThatFailsChangesNothing(t *testing.T) {
 	s.want(t, 1, 0)
 }
 
-// Two people press the button at once: the message must not run twice.
+// Two operators press the button at once: the message must not be sent twice.
 func TestTwoRetriesSendOnce(t *testing.T) {
 	t.Parallel()
 	for _, isolation := range []string{"read committed", "repeatable read"} {

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// RunJob runs the rest of a job and returns its state. A step is one transaction that ends at most 100 letters and 8
+// RunJob runs a job to its end and returns its state. A step is one transaction that ends at most 100 letters and 8
 // MiB and advances the job's mark. A program that is killed loses only the step in hand: the next call of RunJob
 // continues where the last step ended. Several processes may run the same job; each letter ends once, and the rate
 // holds for all of them together.
@@ -28,7 +28,7 @@ func (s *Store) RunJob(ctx context.Context, db Beginner, r Resender, number int6
 	for {
 		st := step{store: s, resend: r}
 		err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error { return st.run(ctx, tx, number) })
-		if pgerr.ClassOf(err) == pgerr.Race { // another job has locked the same letters first
+		if pgerr.ClassOf(err) == pgerr.Race { // a different job has locked the same letters first
 			if err = run.Sleep(ctx, run.Jitter(raceWait)); err == nil {
 				continue
 			}
@@ -52,8 +52,8 @@ func (s *Store) RunJob(ctx context.Context, db Beginner, r Resender, number int6
 const (
 	stepLetters = 100
 	stepBytes   = 8 << 20
-	stepRows    = 1000                   // letters that one step looks at, for a filter that chooses few of them
-	stepsPer    = 10                     // steps a second, if the rate allows
+	stepRows    = 1000                   // letters that one step reads, for a filter that selects few of them
+	stepsPer    = 10                     // steps per second, if the rate allows
 	longestWait = 500 * time.Millisecond // until a step checks whether the job was cancelled
 	raceWait    = 20 * time.Millisecond
 )
@@ -89,7 +89,7 @@ func (st *step) run(ctx context.Context, tx pgx.Tx, number int64) error {
 	return st.advance(ctx, tx, mark)
 }
 
-// begin locks the job, so that its steps run one after another in all processes.
+// begin locks the job, so that its steps never overlap in all processes.
 func (st *step) begin(ctx context.Context, tx pgx.Tx, number int64) error {
 	rows, err := tx.Query(ctx, st.store.sql.Get("lock_job"), pg.Planned, number)
 	if err != nil {
@@ -110,7 +110,7 @@ func (st *step) begin(ctx context.Context, tx pgx.Tx, number int64) error {
 	return nil
 }
 
-// choose returns the next letters of the job, and the number up to which it has looked.
+// choose returns the next letters of the job, and the last number that it has read.
 func (st *step) choose(ctx context.Context, tx pgx.Tx) (chosen []candidate, mark int64, err error) {
 	most := stepLetters
 	if j := st.job; j.Rate > 0 {
@@ -133,7 +133,7 @@ func (st *step) choose(ctx context.Context, tx pgx.Tx) (chosen []candidate, mark
 	return found.letters, found.mark, nil
 }
 
-// end ends the letters, except those that have ended meanwhile.
+// end ends the letters, except letters that have ended in the meantime.
 func (st *step) end(ctx context.Context, tx pgx.Tx, chosen []candidate) error {
 	if st.job.Action == ActionDiscard {
 		tag, err := tx.Exec(ctx, st.store.sql.Get("discard_many"), pg.Planned, numbers(chosen), Storable(st.job.Reason))
@@ -159,7 +159,7 @@ func (st *step) end(ctx context.Context, tx pgx.Tx, chosen []candidate) error {
 }
 
 // retry takes all letters in one statement, so that every caller locks them in the same order. With an error it returns
-// which letters have to stay: all of an endpoint without a queue, or one that is too large.
+// a function that reports which letters have to stay: those of an endpoint without a queue, or a too large one.
 func (st *step) retry(ctx context.Context, tx pgx.Tx, chosen []candidate) (stays func(candidate) bool, err error) {
 	taken, err := st.take(ctx, tx, numbers(chosen))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// scanLetter reads the columns that every statement on dead letters returns in this order, and then more.
+// scanLetter reads the columns that every statement on dead letters returns in this order, and then more columns.
 func scanLetter(row pgx.CollectableRow, more ...any) (l Letter, err error) {
 	var (
 		id           string

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	stageWait  = 30 * time.Second       // for the fates of a stage
-	stageLook  = 200 * time.Millisecond // between two looks, at least
-	stageRest  = 9                      // and so many times as long as a look took: it reads what is due later
+	stageWait  = 30 * time.Second       // for the outcomes of a stage
+	stageLook  = 200 * time.Millisecond // between two checks, at least
+	stageRest  = 9                      // and this many times the duration of a check
 	mostStages = 100                    // of a plan
-	mostStage  = 1_000_000              // letters of one
+	mostStage  = 1_000_000              // letters of one stage
 	mostFailed = 10                     // the job is paused when more than one message in 10 fails again
-	mostBefore = 10_000                 // letters of earlier stages that a stage is judged with
+	mostBefore = 10_000                 // letters of earlier stages that are counted with a stage
 )
 
-// Canary returns the plan of "edda dead retry --canary" and of the pages: 1, 5, 25, 125, 625 letters, and then 3,125 at
-// a time.
+// Canary returns the plan that "edda dead retry --canary" and the pages use: 1, 5, 25, 125, 625 letters, and then
+// 3,125 at a time.
 func Canary() []int { return []int{1, 5, 25, 125, 625, 3125} }
 
 func checkPlan(plan []int) (faults []error) {
@@ -35,9 +35,10 @@ func checkPlan(plan []int) (faults []error) {
 	return faults
 }
 
-// judge decides how a canary continues. While a stage waits for the fates of its messages st.wait is set. The job is
-// paused when too many messages of the stage, or of all stages since it was begun or resumed, have failed again. A
-// message that waits for its next attempt has failed: a policy may retry for longer than any stage waits.
+// judge decides how a canary continues. While a stage waits for the outcomes of its messages, judge sets st.wait. It
+// pauses the job when too many messages of the stage, or of all stages since the job was begun or resumed, have
+// failed again. A message that waits for its next attempt counts as failed: a policy may retry for longer than any
+// stage waits.
 func (st *step) judge(ctx context.Context, tx pgx.Tx) error {
 	if st.job.Plan == nil {
 		return nil
@@ -75,10 +76,10 @@ func (st *step) judge(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// stageSize returns how many letters a stage sends.
+// stageSize returns the number of letters that a stage sends.
 func (st *step) stageSize(stage int) int { return st.job.Plan[min(stage, len(st.job.Plan))-1] }
 
-// sentBefore returns how many letters the stages before the present one have sent, at most mostBefore.
+// sentBefore returns the number of letters that the stages before the present one have sent, at most mostBefore.
 func (st *step) sentBefore() (n int) {
 	for stage := st.job.Stage - 1; stage > 0 && n < mostBefore; stage-- {
 		n += st.stageSize(stage)
@@ -86,7 +87,7 @@ func (st *step) sentBefore() (n int) {
 	return min(n, mostBefore)
 }
 
-// fate counts messages that a job has sent by what became of them.
+// fate counts the messages that a job has sent, by outcome.
 type fate struct {
 	sent, waiting, failed int
 	why                   string
@@ -94,11 +95,11 @@ type fate struct {
 
 func (f fate) tooMany() bool { return f.failed*mostFailed > f.sent }
 
-// fates are the fates of a stage, and of the last letters that the job has sent.
+// fates are the outcomes of a stage, and of the last letters that the job has sent.
 type fates struct{ stage, all fate }
 
-// fates returns the fates of the last letters, at most this many. If whole is false, messages that wait for a later
-// time are counted only where no other message of the stage waits.
+// fates returns the outcomes of the last letters, at most the number last. If whole is false, messages that wait for
+// a later time are counted only if no other message of the stage waits.
 func (st *step) fates(ctx context.Context, tx pgx.Tx, last int, whole bool) (f fates, err error) {
 	rows, err := tx.Query(ctx, st.store.sql.Get("fates"), pg.Planned, st.job.Number, last, whole)
 	if err != nil {
@@ -122,8 +123,8 @@ func (st *step) pause(ctx context.Context, tx pgx.Tx, of string, f fate) error {
 	return err
 }
 
-// ResumeJob opens a job that has paused itself, for RunJob: with the first stage of its plan, and the letters that it
-// has not sent yet. The error is ErrNoJob if no paused job has this number.
+// ResumeJob opens a paused job again, for RunJob: it starts with the first stage of its plan, and covers the letters
+// that it has not sent yet. The error is ErrNoJob if no paused job has this number.
 func (s *Store) ResumeJob(ctx context.Context, db Beginner, number int64) error {
 	err := pgx.BeginTxFunc(ctx, db, committed, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, s.sql.Get("resume_job"), pg.Planned, number)

@@ -16,11 +16,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// shop is an office with queues, to which an operator retries.
+// shop is an office with queues; an operator retries to them.
 type shop struct {
 	*office
 	op    *operate.Operator
-	owner *pgxpool.Pool // of the tables
+	owner *pgxpool.Pool // owns the tables
 }
 
 func newShop(t *testing.T, letters ...deadletter.Letter) *shop {
@@ -47,7 +47,7 @@ func (s *shop) exec(sql string, args ...any) int64 {
 	return pgtest.Exec(s, s.pool, s.schema.Render(sql), args...)
 }
 
-// handle takes what waits in orders. Of it as many die again as there are of these numbers.
+// handle takes the messages that wait in orders, and makes the first of them dead letters again, as many as die.
 func (s *shop) handle(die int) {
 	s.Helper()
 	s.exec(`WITH gone AS (DELETE FROM :schema.queue_1 RETURNING id, kind, header, body),
@@ -57,8 +57,8 @@ func (s *shop) handle(die int) {
 		FROM numbered WHERE n <= $1`, die)
 }
 
-// canary runs a job and handles each of its stages as soon as it has been sent; die says how many of it die again. It
-// returns the sizes of the stages.
+// canary runs a job and handles the messages of each stage as soon as they have been sent; die returns how many of
+// them die again. canary returns the sizes of the stages.
 func (s *shop) canary(number int64, die func(size int) int) (sizes []int, j deadletter.Job) {
 	s.Helper()
 	at := int64(0)
@@ -91,7 +91,7 @@ func TestCanaryGoesInStages(t *testing.T) {
 	}
 }
 
-// A stage of which more than a tenth dies again is the last one until somebody resumes the job.
+// If more than a tenth of a stage dies again, no further stage begins until an operator resumes the job.
 func TestCanaryStopsItself(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, numbered(300, "orders")...)
@@ -117,7 +117,7 @@ func TestCanaryStopsItself(t *testing.T) {
 	}
 }
 
-// A stage waits for messages that are in hand, wait for a later time or are parked, up to half a minute.
+// A stage waits up to half a minute for messages that are in hand, wait for a later time or are parked.
 func TestCanaryWaitsForFates(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, numbered(4, "orders")...)
@@ -140,8 +140,8 @@ func TestCanaryWaitsForFates(t *testing.T) {
 	}
 }
 
-// A message that waits for its next attempt has failed, wherever and however late it waits, and whatever waits beside
-// it. The earlier stages count: a failure that a stage did not wait for stops a later one.
+// A message that waits for its next attempt has failed, in any queue, for any due time, and with any messages next to
+// it. Earlier stages count: a failure that came after its stage pauses the job in a later stage.
 func TestCanaryCountsWhatWaitsForItsNextAttempt(t *testing.T) {
 	t.Parallel()
 	const (
@@ -156,8 +156,8 @@ func TestCanaryCountsWhatWaitsForItsNextAttempt(t *testing.T) {
 	)
 	for what, c := range map[string]struct {
 		plan   []int
-		stages [][]string // what happens to the messages after each stage
-		want   string     // "" is the next stage
+		stages [][]string // the state of the messages after each stage
+		want   string     // "" if the next stage begins
 	}{
 		"soon":                {[]int{1}, [][]string{{soon}}, "1 of 1 messages of stage 1"},
 		"parked":              {[]int{1}, [][]string{{soon, park}}, "1 of 1 messages of stage 1"},
@@ -191,8 +191,8 @@ func TestCanaryCountsWhatWaitsForItsNextAttempt(t *testing.T) {
 	}
 }
 
-// A message that dies during the look at its stage has died again, or waits: it is never taken for handled, because the
-// queues are read with the snapshot that the dead letters are read with.
+// A message that dies while the job checks its stage counts as dead or as waiting, and never as handled: one snapshot
+// is used for the queues and the dead letters.
 func TestCanarySeesWhatDiesDuringItsLook(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, numbered(1, "orders")...)
@@ -251,7 +251,7 @@ func (s *shop) first(number int64) (first deadletter.Job) {
 	return first
 }
 
-// begins is a pool that tells before each transaction how many there were.
+// begins is a pool that calls tell before each transaction with the number of earlier transactions.
 type begins struct {
 	*pgxpool.Pool
 	tell func(before int)
@@ -264,7 +264,7 @@ func (b begins) BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error) {
 	return b.Pool.BeginTx(ctx, o)
 }
 
-// look lets a run of a job look at its stage twice, and returns the job.
+// look lets RunJob check the stage twice, and returns the job.
 func (s *shop) look(number int64) deadletter.Job {
 	s.Helper()
 	ctx, stop := context.WithCancel(s.Context())

@@ -1,5 +1,5 @@
 -- name: insert
--- died is stamped by the database. The insert cannot fail on data: the table makes the key, and the caller has made the
+-- The database sets died. The insert cannot fail on data: the table assigns the key, and the caller has made the
 -- texts storable.
 INSERT INTO :schema.dead_letter
     (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error, sent, first_failed, error_group)
@@ -19,10 +19,10 @@ SELECT id, endpoint, message_id::text, kind, header, attempts, conflicts, reason
 FROM :schema.dead_letter WHERE id = ANY ($1::bigint[]) ORDER BY id;
 
 -- name: walk
--- Four statements instead of one with optional conditions, which a generic plan answers by reading everything. Each
--- looks at $3 letters at most, whatever the filter leaves of them, and returns how many it saw and up to which number.
--- A kind and a time have no index of their own. The upper end is outside if there is no other condition: without
--- statistics the planner takes a range with two ends for narrow, and would read all of it.
+-- There are four statements instead of one with optional conditions, because a generic plan for that one would read
+-- everything. Each reads at most $3 letters, whatever the filter selects, and returns how many it read and up to
+-- which number. A kind and a time have no index. Without other conditions the upper bound is outside of the inner
+-- query: without statistics the planner takes a range with two ends for narrow, and would read all of it.
 WITH seen AS MATERIALIZED (
     SELECT id, endpoint, kind, died,
         octet_length(kind) + octet_length(header) + octet_length(body) + octet_length(error) AS size
@@ -65,8 +65,8 @@ LEFT JOIN LATERAL (
 ORDER BY c.id;
 
 -- name: walk_of_message
--- One message may have died in several endpoints. MATERIALIZED keeps the plan to the index of message
--- ids, because the order by number looks cheaper without statistics.
+-- One message may have died in several endpoints. MATERIALIZED forces the index of message ids, because without
+-- statistics the order by number looks cheaper to the planner.
 WITH m AS MATERIALIZED (SELECT * FROM :schema.dead_letter WHERE message_id = $10::text::uuid),
 seen AS MATERIALIZED (
     SELECT id, endpoint, kind, died, error_group,
@@ -82,8 +82,8 @@ LEFT JOIN LATERAL (
 ORDER BY c.id;
 
 -- name: groups
--- From one group to the next by the index, and three probes of it for each: the first letter, the last, and a count
--- that ends at its limit. Grouping would read the whole table.
+-- Walks from one group to the next by the index, and probes it three times for each: for the first letter, for the
+-- last, and for a count that ends at its limit. Grouping would read the whole table.
 WITH RECURSIVE g(error_group) AS (
     (SELECT d.error_group FROM :schema.dead_letter d WHERE d.error_group > $1 ORDER BY d.error_group LIMIT 1)
     UNION ALL
@@ -132,7 +132,7 @@ INSERT INTO :schema.discarded (endpoint, message_id, kind, saga, key, reason)
 SELECT endpoint, message_id, kind, '', '', $2 FROM gone;
 
 -- name: new_job
--- The job ends with the last letter of now.
+-- The job covers the letters up to the last one at this time.
 INSERT INTO :schema.dead_letter_job (action, endpoint, kind, error_group, message_id, died_from, died_before, reason,
     rate, target, plan, patch, stage, stage_left, last)
 SELECT $1, $2, $3, $4, $5::text::uuid, nullif($6::timestamptz, '-infinity'), nullif($7::timestamptz, 'infinity'), $8,
@@ -162,11 +162,11 @@ SELECT id, action, state, endpoint, kind, error_group, message_id::text, died_fr
 FROM :schema.dead_letter_job WHERE id = $1 FOR NO KEY UPDATE;
 
 -- name: job_wait
--- A statement of its own, after the lock: it must see the step that the lock waited for.
+-- A separate statement, after the lock: it must read the result of the step that the lock waited for.
 SELECT extract(epoch FROM due - clock_timestamp())::double precision FROM :schema.dead_letter_job WHERE id = $1;
 
 -- name: advance_job
--- A job that was not running for a while does not catch up: its rate counts from now.
+-- A job that did not run for a while does not catch up: its rate counts from now.
 UPDATE :schema.dead_letter_job
 SET mark = $2, ended = ended + $3, kept = kept + $4, error = CASE WHEN $5 = '' THEN error ELSE $5 END,
     due = greatest(due, clock_timestamp()) + $6 * interval '1 second', changed = clock_timestamp(),
@@ -195,7 +195,7 @@ WHERE ctid = ANY (ARRAY(
 SELECT :schema.command_queue('', $1);
 
 -- name: keep_sent
--- The messages of a step were due after its transaction began, each a microsecond after the one before it.
+-- The messages of a step were due after its transaction began, each a microsecond after its predecessor.
 INSERT INTO :schema.dead_letter_sent (job, letter, endpoint, target, message_id, attempts, conflicts, reason, error,
     sent, first_failed, died, error_group, since, until)
 SELECT $1, u.letter, u.endpoint, u.target, u.id::uuid, u.attempts, u.conflicts, u.reason, u.error, u.sent,
@@ -209,9 +209,10 @@ SELECT stage_left, extract(epoch FROM clock_timestamp() - stage_sent)::double pr
 FROM :schema.dead_letter_job WHERE id = $1;
 
 -- name: fates
--- The fates of the last $2 letters that a job has sent, in two rows: of its stage, and of all of these. Each row has
--- how many letters there are, how many of them wait or are in hand, how many have failed again (they are dead again, or
--- wait for the next attempt), and the error of one that failed. With $3 messages that wait for long are counted, too.
+-- The outcomes of the last $2 letters that a job has sent, in two rows: for its stage, and for all of them. Each row
+-- has the number of letters, the number that wait or are in hand, the number that have failed again (they are dead
+-- again, or wait for the next attempt), and the error of one failed letter. If $3 is true, messages with a late due
+-- time are counted, too.
 WITH sent AS MATERIALIZED (
     SELECT s.letter > j.stage_mark AS staged, s.target, s.message_id, s.since
     FROM :schema.dead_letter_job j JOIN :schema.dead_letter_sent s ON s.job = j.id
@@ -249,14 +250,14 @@ SET state = 'open', error = '', stage = 1, stage_left = plan[1], stage_mark = ma
 WHERE id = $1 AND state = 'paused';
 
 -- name: stop_job
--- A job that is undone sends no more.
+-- Undoing a job also stops it.
 UPDATE :schema.dead_letter_job
 SET state = CASE WHEN state IN ('open', 'paused') THEN 'cancelled' ELSE state END, changed = clock_timestamp()
 WHERE id = $1
 RETURNING action, ended, undone, patch IS NOT NULL;
 
 -- name: undo
--- The letters that a job has sent and that nobody has touched since, back to what they were, with their numbers.
+-- Restores the letters that a job has sent and that no worker has touched since, with their numbers.
 WITH chosen AS MATERIALIZED (
     SELECT s.* FROM :schema.dead_letter_sent s WHERE s.job = $1 AND s.letter > $2 ORDER BY s.letter LIMIT $3),
 back AS MATERIALIZED (

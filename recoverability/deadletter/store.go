@@ -16,17 +16,17 @@ import (
 //go:embed statements.sql
 var statements string
 
-// ErrUndeliverable: a Resender returns it, wrapped, for letters whose queue does not exist. It has written nothing
-// then.
+// ErrUndeliverable means that the queue of a dead letter does not exist. A Resender returns it, wrapped, and has then
+// written nothing.
 var ErrUndeliverable = errors.New("the queue of a dead letter does not exist")
 
-// ErrNotFound: no dead letter has this number, or it has been retried or discarded.
+// ErrNotFound means that no dead letter has this number, or that it has been retried or discarded.
 var ErrNotFound = errors.New("no such dead letter")
 
-// Letter is a message that is not retried any more. Number is its key, given by the table.
+// Letter is a message that is no longer retried. Number is its key, assigned by the table.
 type Letter struct {
 	Number      int64
-	Endpoint    string // where it failed, and to which a retry sends it
+	Endpoint    string // where it failed; a retry sends it there
 	MessageID   saga.ID
 	Kind        string
 	Header      []byte
@@ -37,8 +37,8 @@ type Letter struct {
 	Error       string    // the last error, at most MaxText bytes
 	Sent        time.Time // zero if unknown, like FirstFailed
 	FirstFailed time.Time
-	Died        time.Time // set by the database's clock; QueueLetters ignores it, and Group
-	Group       string    // of dead letters with the same endpoint, kind, reason and shape of the error
+	Died        time.Time // set by the database's clock; QueueLetters ignores Died and Group
+	Group       string    // shared by dead letters with the same endpoint, kind, reason and shape of the error
 }
 
 // Discarded records that a message was consumed without effect, and why. The table sets Number and At.

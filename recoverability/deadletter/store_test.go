@@ -67,7 +67,7 @@ func TestBytesAreKept(t *testing.T) {
 	}
 }
 
-// A dead letter whose error cannot be stored would fail its batch for ever.
+// A dead letter whose error cannot be stored would fail its batch again and again.
 func TestNoTextFailsTheInsert(t *testing.T) {
 	t.Parallel()
 	pool, store := open(t)
@@ -155,7 +155,7 @@ func TestListPagesAndFilters(t *testing.T) {
 			t.Errorf("%+v: %d dead letters, want %d", c.filter, len(got), c.want)
 		}
 	}
-	// A list that ended at the most would pass for all that there is.
+	// A list that silently ended at the maximum would look complete.
 	for what, err := range map[string]error{
 		"List":          errorOf(store.List(t.Context(), pool, deadletter.Filter{Limit: 201})),
 		"ListDiscarded": errorOf(store.ListDiscarded(t.Context(), pool, deadletter.Filter{Limit: 201})),

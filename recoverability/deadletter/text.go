@@ -6,15 +6,15 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 )
 
-// MaxText is how many bytes of a reason or an error are kept.
+// MaxText is the largest size in bytes of a stored reason or error.
 const MaxText = 8 << 10
 
-// Storable returns s as a text that Postgres can store: U+FFFD replaces NUL and bytes that are not UTF-8, and the text
-// is cut after at most MaxText bytes, at the end of a rune.
+// Storable returns s as a text that Postgres can store: U+FFFD replaces NUL and bytes that are not UTF-8, and the
+// text is cut at the end of a rune, after at most MaxText bytes.
 func Storable(s string) string { return pg.Storable(s, MaxText) }
 
-// ErrorText returns the text of an error, "" of none. The Error method of a user's error may panic; the text then says
-// so. Of a panic it has the innermost functions, with file and line, too.
+// ErrorText returns the text of an error, or "" for nil. If the Error method of a user's error panics, the text
+// describes that panic. For a panic the text includes the innermost functions, with file and line.
 func ErrorText(err error) string {
 	if err == nil {
 		return ""

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// keepSent keeps what UndoJob needs of letters that the job has sent, which name the endpoint that they were sent to;
-// from are the endpoints in which they died.
+// keepSent stores the data that UndoJob needs of letters that the job has sent. The letters name the endpoint that
+// they were sent to; from has their own endpoints, by number.
 func (st *step) keepSent(ctx context.Context, tx pgx.Tx, letters []Letter, from map[int64]string) error {
 	var (
 		number                                   []int64
@@ -34,7 +34,7 @@ func (st *step) keepSent(ctx context.Context, tx pgx.Tx, letters []Letter, from 
 	return err
 }
 
-// known is null for the zero time.
+// known returns nil, for a SQL NULL, if t is zero.
 func known(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -42,18 +42,18 @@ func known(t time.Time) *time.Time {
 	return &t
 }
 
-// Undone is what UndoJob has done.
+// Undone is the result of UndoJob.
 type Undone struct {
 	Returned int64 // letters that are dead letters again
-	Handled  int64 // left as they are: handled, tried (so that they may be dead again), moved, retried again or in hand
+	Handled  int64 // left unchanged: handled, attempted (and perhaps dead again), moved, retried again or in hand
 }
 
 const undoLetters = 100 // of one transaction
 
-// UndoJob takes back what a job that retries has sent: each message that still waits in its queue, and that nobody has
-// tried yet, is a dead letter again as it was, with its number. A job that is open or paused is cancelled first. It
-// works in steps as RunJob does, so what is interrupted may be called again. What a job has sent is known for 30 days
-// after its end. The error is ErrNoJob if no job that retries has this number. A job with a Patch is not undone.
+// UndoJob takes back the messages that a retry job has sent: each message that still waits in its queue, and that no
+// worker has attempted, becomes the same dead letter again, with its number. An open or paused job is cancelled first.
+// UndoJob works in steps like RunJob, so it can be called again after an interruption. Its data is kept for 30 days
+// after the end of the job. The error is ErrNoJob if no retry job has this number. A job with a Patch cannot be undone.
 func (s *Store) UndoJob(ctx context.Context, db Beginner, number int64) (done Undone, err error) {
 	u := undoing{s, db, number}
 	if err = u.stop(ctx); err == nil {
@@ -65,7 +65,7 @@ func (s *Store) UndoJob(ctx context.Context, db Beginner, number int64) (done Un
 	return done, nil
 }
 
-// undoing takes a job back.
+// undoing undoes a job.
 type undoing struct {
 	*Store
 	db     Beginner

@@ -21,7 +21,7 @@ func (s *shop) undo(number int64) deadletter.Undone {
 	return done
 }
 
-// letters are all, with their bodies.
+// letters returns all letters with their bodies.
 func (s *shop) letters() (all []deadletter.Letter) {
 	s.Helper()
 	for _, l := range list(s.T, s.pool, s.store, deadletter.Filter{Limit: 200}) {
@@ -34,7 +34,7 @@ func (s *shop) letters() (all []deadletter.Letter) {
 	return all
 }
 
-// fill gives each column of the letters that is not of their messages a value, also one that a later migration adds.
+// fill sets every column of the letters that does not come from their messages, including columns of later migrations.
 func (s *shop) fill() {
 	s.Helper()
 	rows, err := s.pool.Query(s.Context(), `SELECT column_name || '=' || udt_name FROM information_schema.columns
@@ -60,7 +60,7 @@ func (s *shop) fill() {
 	}
 }
 
-// rows are the letters with each of their columns.
+// rows returns the letters with all their columns.
 func (s *shop) rows() (all []map[string]any) {
 	s.Helper()
 	err := s.pool.QueryRow(s.Context(), s.schema.Render(
@@ -71,8 +71,8 @@ func (s *shop) rows() (all []map[string]any) {
 	return all
 }
 
-// An undo makes each message that still waits untouched a dead letter again, equal in every column, and leaves the
-// others where they are.
+// An undo turns each message that still waits and was not attempted into its dead letter again, equal in every
+// column, and leaves the others where they are.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, numbered(120, "orders", "stock")...)
@@ -113,7 +113,7 @@ func TestUndoLeavesWhatWasTouched(t *testing.T) {
 		due = now() + interval '1 minute'`)
 	touched(2, `UPDATE :schema.queue_1 SET conflict = 2`)
 	touched(3, `DELETE FROM :schema.queue_1`)
-	// a worker has one in hand
+	// a worker has one message in hand
 	tx, err := s.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err == nil {
 		_, err = tx.Exec(t.Context(), s.schema.Render(`SELECT FROM :schema.queue_1 ORDER BY id DESC LIMIT 1
@@ -132,13 +132,13 @@ func TestUndoLeavesWhatWasTouched(t *testing.T) {
 	if dead, waits := len(s.letters()), s.count("SELECT count(*) FROM :schema.queue_1"); dead != 2 || waits != 4 {
 		t.Errorf("%d are dead, %d wait", dead, waits)
 	}
-	if done = s.undo(number); done != (deadletter.Undone{Returned: 1, Handled: 4}) { // what the worker gave back
+	if done = s.undo(number); done != (deadletter.Undone{Returned: 1, Handled: 4}) { // the worker returned it
 		t.Errorf("once more: %+v", done)
 	}
 }
 
-// Undo finds what a distributor has moved to a partition, ends a job that is open, and refuses what it cannot bring
-// back.
+// UndoJob finds messages that a distributor has moved to a partition, ends an open job, and refuses a job that it
+// cannot undo.
 func TestUndoOfOtherJobs(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, numbered(3, "orders")...)

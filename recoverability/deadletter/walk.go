@@ -9,19 +9,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// walk looks at dead letters in the order of their numbers, a bounded number in one statement, and chooses from them.
+// walk reads dead letters in the order of their numbers, a bounded number per statement, and selects from them.
 type walk struct {
 	filter Filter
 	after  int64
 	last   int64
-	most   int // letters to choose
-	rows   int // letters to look at; at least most
+	most   int // letters to select
+	rows   int // letters to read; at least most
 }
 
-// walkRows is how many letters one statement looks at, at most.
+// walkRows is the largest number of letters that one statement reads.
 const walkRows = 10_000
 
-// found is the result of one statement of a walk, and the number up to which it has looked.
+// found is the result of one statement of a walk, and the last number that it has read.
 type found struct {
 	letters []candidate
 	mark    int64
@@ -66,8 +66,8 @@ func (s *Store) walk(ctx context.Context, q Queryer, w walk) (found, error) {
 	return f, nil
 }
 
-// statement returns one that is planned for each call: a plan that a connection kept since the table was empty
-// would read and sort the whole table.
+// statement returns a statement that is planned for each call: a plan that a connection cached while the table was
+// empty would read and sort the whole table.
 func (w walk) statement(of pg.Statements) (sql string, args []any) {
 	f := w.filter
 	from, before := f.period()
@@ -83,8 +83,8 @@ func (w walk) statement(of pg.Statements) (sql string, args []any) {
 	return of.Get("walk"), args
 }
 
-// Count returns how many dead letters a filter chooses, up to CountLimit. One statement looks at 10,000 letters. If no
-// index has the answer, as for a kind or a time alone, Count looks at all letters.
+// Count returns the number of dead letters that a filter selects, up to CountLimit. One statement reads at most
+// 10,000 letters. If no index fits the filter, as for a kind or a time alone, Count reads all letters.
 func (s *Store) Count(ctx context.Context, q Queryer, f Filter) (n int64, err error) {
 	if err := f.check(); err != nil {
 		return 0, fmt.Errorf("count dead letters: %w", err)
