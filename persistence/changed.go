@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Known is a key of a saga with the instance that a reader saw last. If it has seen none, ID and Version are zero.
+// Known is a key of a saga with the last instance that a reader has read. ID and Version are zero if there was none.
 type Known struct {
 	Saga    string
 	Key     string
@@ -17,7 +17,7 @@ type Known struct {
 	Version int64
 }
 
-// Change is the new state of one Known: another instance or version, or no instance if Live is false. Faulty is set if
+// Change is the new state of one Known: a new instance or version, or no instance if Live is false. Faulty is set if
 // a column cannot be decoded; the instance then has no timeouts and no originator.
 type Change struct {
 	N        int // index in the argument of Changed
@@ -26,16 +26,16 @@ type Change struct {
 	Faulty   error
 }
 
-// Changed returns a Change for each of known that differs from the database. It is one statement with an index probe
-// for each, takes no lock and never waits, and the result may be outdated when it arrives. q is any pool, connection or
-// transaction.
+// Changed returns a Change for each element of known that differs from the database. It is one statement with an
+// index probe for each, takes no lock and never waits, and the result may be outdated when it arrives. q is any pool,
+// connection or transaction.
 func (s *Store) Changed(ctx context.Context, q Queryer, known []Known) ([]Change, error) {
 	sagas, keys, ids, versions := make([]string, len(known)), make([]string, len(known)), make([]string, len(known)),
 		make([]int64, len(known))
 	for n, k := range known {
 		sagas[n], keys[n], ids[n], versions[n] = k.Saga, k.Key, k.ID.String(), k.Version
 	}
-	// Planned on each call, as list is.
+	// Planned on each call, like list.
 	rows, err := q.Query(ctx, s.sql.Get("changed"), pg.Planned, sagas, keys, ids, versions)
 	if err != nil {
 		return nil, fmt.Errorf("look at %d saga instances: %w", len(known), err)

@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// A reader learns of what is new to him, and of nothing else.
+// Changed returns exactly the instances that have changed since the reader read them.
 func TestChanged(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -73,11 +73,11 @@ func TestChangedWithAFaultyColumn(t *testing.T) {
 	}
 }
 
-// A thousand instances of a table that was never analysed are a thousand probes, with a plan that is made now.
+// A thousand instances of a table that was never analysed take a thousand index probes, with a plan for the full table.
 func TestPlanOfChanged(t *testing.T) {
 	t.Parallel()
 	db := open(t)
-	// as the owner
+	// with the owner's role
 	if _, err := pgtest.Pool(t).Exec(t.Context(),
 		db.render(`ALTER TABLE :schema.saga SET (autovacuum_enabled = off)`)); err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestPlanOfChanged(t *testing.T) {
 	}
 }
 
-// A look at a thousand instances of a hundred thousand, of which none has changed.
+// One call for a thousand instances, in a table of a hundred thousand, that have not changed.
 func BenchmarkChanged(b *testing.B) {
 	pool, schema := pgtest.Database(b)
 	store := persistence.New(schema)

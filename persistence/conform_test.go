@@ -10,12 +10,12 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// fixture is an empty store as the conformance suite drives it.
+// fixture is an empty store for the conformance suite.
 type fixture struct {
 	begin   func(ctx context.Context) (storeTx, error)
 	read    func(ctx context.Context, name, key string) (saga.Instance, bool, error)
-	blocked func(t *testing.T, tx storeTx) // returns when the transaction waits for another one
-	lock    bool                           // loads hold what they find
+	blocked func(t *testing.T, tx storeTx) // returns when the transaction waits for a lock
+	lock    bool                           // loads lock the instances
 	serial  bool                           // there are no open transactions: a save takes effect at once
 }
 
@@ -26,7 +26,7 @@ type storeTx interface {
 	Rollback(ctx context.Context) error
 }
 
-// conform runs every store through one suite. Cases are named after what would go wrong.
+// conform runs every store through one suite. The name of a case is the fault that it would find.
 func conform(t *testing.T, open func(*testing.T) fixture) {
 	cases := lifeCases
 	if !open(t).serial {
@@ -45,7 +45,7 @@ type conformCase struct {
 	run  func(scene)
 }
 
-// scene is a case on its store. What fails ends the case.
+// scene is a case on its store. An error ends the case.
 type scene struct {
 	*testing.T
 	store fixture
@@ -67,7 +67,7 @@ func (s scene) begin() act {
 	return act{s, tx}
 }
 
-// then saves writes in a transaction of their own.
+// then saves writes in one transaction.
 func (s scene) then(writes ...persistence.Write) []bool {
 	s.Helper()
 	a := s.begin()
@@ -76,7 +76,7 @@ func (s scene) then(writes ...persistence.Write) []bool {
 	return won
 }
 
-// load loads as the store under test does: with the lock or without.
+// load loads as the store under test does: with a lock or without.
 func (a act) load(refs ...persistence.Ref) []persistence.Found {
 	a.Helper()
 	for n := range refs {
@@ -89,7 +89,7 @@ func (a act) load(refs ...persistence.Ref) []persistence.Found {
 	return found
 }
 
-// get loads an instance that must be there.
+// get loads an instance that must exist.
 func (a act) get(ref persistence.Ref) persistence.Found {
 	a.Helper()
 	found := a.load(ref)[0]
@@ -129,7 +129,7 @@ func (s scene) won(story string, got []bool, want ...bool) {
 	}
 }
 
-// want checks the living instance of a key: its version, or 0 when there must be none.
+// want checks the live instance of a key: its version, or 0 if there must be no instance.
 func (s scene) want(key string, version int64) saga.Instance {
 	s.Helper()
 	i, ok, err := s.store.read(s.Context(), "order", key)
@@ -145,7 +145,7 @@ func (s scene) want(key string, version int64) saga.Instance {
 func key(key string) persistence.Ref  { return persistence.Ref{Saga: "order", Key: key} }
 func byID(id saga.ID) persistence.Ref { return persistence.Ref{Saga: "order", ID: id} }
 
-// order is an instance that has not been stored. n makes its id.
+// order returns an instance that has not been stored. n determines its id.
 func order(key string, n int) saga.Instance {
 	return saga.Instance{
 		ID:   saga.ID{byte(n >> 8), byte(n), 15: 1},
@@ -161,7 +161,7 @@ func startAndComplete(i saga.Instance) persistence.Write {
 	return persistence.Write{Op: persistence.StartAndComplete, Instance: i}
 }
 
-// write saves what was found.
+// write saves the loaded instance f.
 func write(op persistence.Op, f persistence.Found) persistence.Write {
 	return persistence.Write{Op: op, Instance: f.Instance, Row: f.Row}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// crowdCases have many transactions at once.
+// crowdCases run many concurrent transactions.
 var crowdCases = []conformCase{
 	{"StartRaceHasOneWinner", startRaceHasOneWinner},
 	{"OverlappingBatchesDoNotDeadlock", overlappingBatchesDoNotDeadlock},
@@ -60,7 +60,7 @@ func race(ctx context.Context, store fixture, w persistence.Write) (bool, error)
 	return won[0], tx.Commit(ctx)
 }
 
-// crowd is a number of workers with overlapping batches of starts, updates, checks and completes.
+// crowd is a group of workers with overlapping batches of starts, updates, checks and completes.
 type crowd struct {
 	scene
 	ids             atomic.Uint64
@@ -144,7 +144,7 @@ func (c *crowd) batch(r *rand.Rand) error {
 	return nil
 }
 
-// decide makes the state of every instance count its own versions, so that a lost update shows.
+// decide counts the versions of every instance in its state, so that a lost update is detected.
 func (c *crowd) decide(r *rand.Rand, refs []persistence.Ref, found []persistence.Found) (writes []persistence.Write,
 	err error) {
 	for n, f := range found {

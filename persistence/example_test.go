@@ -7,7 +7,7 @@ import (
 	"github.com/edda-go/edda/persistence"
 )
 
-// What the examples do not show: the pgxpool.Pool of a program, with the tables of Edda.
+// The examples share the pgxpool.Pool of a program, with the tables of Edda.
 var check, openPool = pgtest.Must, pgtest.Example
 
 type Customer struct {
@@ -15,7 +15,7 @@ type Customer struct {
 	Orders int    `json:"orders"`
 }
 
-// Records are values of a program's own, under a key. Change reads one, and writes what became of it.
+// Records are values that a program defines, under a key. Change reads a record, changes it and writes it.
 func ExampleNewRecords() {
 	ctx, pool, end := openPool()
 	defer end()
@@ -35,7 +35,7 @@ func ExampleNewRecords() {
 	// Output: {Name:Ann Orders:2}
 }
 
-// Items are values that a program collects, each key once, in the order in which they came.
+// Items are values that a program collects, each key once, in the order of their addition.
 func ExampleNewItems() {
 	ctx, pool, end := openPool()
 	defer end()

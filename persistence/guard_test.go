@@ -7,8 +7,8 @@ import (
 	"github.com/edda-go/edda/persistence"
 )
 
-// A start that waited for one key held others already, for which others waited in turn: a circle. In the order of
-// the keys it holds none that comes after the one it waits for.
+// If a start that waits for one key had already written others, and other starts waited for those, there would be a
+// deadlock. Starts are written in the order of keys, so a waiting start has written no key after the one it waits for.
 func TestStartThatWaitsHoldsNoLaterKey(t *testing.T) {
 	t.Parallel()
 	s := scene{t, postgresFixture(t, false)}
@@ -20,7 +20,7 @@ func TestStartThatWaitsHoldsNoLaterKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := third.tx.Save(t.Context(), []persistence.Write{start(order("b", 4))})
-	_ = third.tx.Rollback(context.WithoutCancel(t.Context())) // the waiter comes to this key next
+	_ = third.tx.Rollback(context.WithoutCancel(t.Context())) // the waiter writes this key next
 	holder.rollback()
 	if err != nil {
 		t.Fatalf("key b is held by a batch that waits for key a: %v", err)

@@ -20,8 +20,8 @@ var itemStatements string
 const (
 	mostAdded      = 10_000   // items of one AddAll
 	mostAddedBytes = 64 << 20 // of their keys and values
-	pageItems      = 1000     // of All
-	pageBytes      = 4 << 20  // of values; the item that passes it is the last of its page
+	pageItems      = 1000     // items of a page of All
+	pageBytes      = 4 << 20  // bytes of values; the item that exceeds it is the last of its page
 )
 
 // Item is a value that a program collects, under a key.
@@ -32,32 +32,32 @@ type Item[T any] struct {
 	Value  T
 }
 
-// Items are the items of one collection, which a program adds beside its sagas: a row for each item, so that nothing
-// waits for the row of the saga and the saga's state does not grow. An item is collected for something, such as the key
-// of a saga instance: the argument of. Its key is unique there, so a message that comes twice adds one item. Nothing
-// changes an item. Safe for concurrent use.
+// Items are the items of one collection. A program adds them next to its sagas, one row for each item, so that no
+// transaction waits for the row of the saga and the saga's state does not grow. The argument of names the owner of an
+// item, such as the key of a saga instance. An item's key is unique there, so a message that comes twice adds one
+// item. Items never change. Items is safe for concurrent use.
 //
-// The arguments of and key are 1 to 512 bytes of UTF-8 without NUL. A value is stored as JSON, at most 1 MiB; an error
-// about a larger one is saga.ErrTooLarge. What exceeds a limit is refused before the database is asked.
+// The arguments of and key have 1 to 512 bytes of UTF-8 without NUL. A value is stored as JSON, at most 1 MiB; the
+// error about a larger one is saga.ErrTooLarge. A call that exceeds a limit fails before any statement is sent.
 //
-// Each method but All is one statement, which commits by itself if db is a pool or a connection.
+// Each method except All is one statement, which commits by itself if db is a pool or a connection.
 //
-// Two transactions that add different keys never wait for each other. If they add the same key, the second one waits
-// for the end of the first, and then has added nothing, or, if the first was rolled back, the item. So two transactions
-// that add the same keys in different orders may deadlock, as with any table. At REPEATABLE READ and SERIALIZABLE it is
-// the error 40001 of Postgres if another transaction has added the key, or cleared the item, since this one began to
-// read; a pool is always READ COMMITTED here.
+// Two transactions that add different keys never wait for each other. If they add the same key, the second waits for
+// the end of the first; if the first commits, the second adds nothing, and if it rolls back, the second adds the item.
+// So two transactions that add the same keys in different orders may deadlock, as with any table. At REPEATABLE READ
+// and SERIALIZABLE an addition or a Clear fails with the error 40001 of Postgres if a concurrent transaction has added
+// the key, or cleared the item, since this transaction began to read; on a pool, Items always use READ COMMITTED.
 //
-// The order of addition is not the order of commits, because an item has its number before its transaction commits. A
-// reader that goes through the items while others add some may miss one that commits late with a low number. So count,
-// and read all in the transaction that has counted them all.
+// The order of addition is not the order of commits, because an item gets its number before its transaction commits.
+// A reader that iterates while others add items may miss an item that commits late with a low number. So count the
+// items, and once all are there, read them in the same transaction.
 type Items[T any] struct {
 	sql        pg.Statements
 	collection string
 }
 
-// NewItems returns the items of a collection, in a schema; "" is "edda". The name of the collection is 1 to 63 of a-z,
-// 0-9, dot, dash and underscore, beginning with a letter. It does no I/O.
+// NewItems returns the items of a collection in a schema; "" is "edda". It returns an error unless the collection's
+// name is valid for saga.CheckName. It does no I/O.
 func NewItems[T any](schema, collection string) (*Items[T], error) {
 	parsed, err := pg.ParseSchema(schema)
 	if err == nil {
@@ -69,8 +69,8 @@ func NewItems[T any](schema, collection string) (*Items[T], error) {
 	return &Items[T]{sql: pg.Load(itemStatements, parsed), collection: collection}, nil
 }
 
-// Add adds an item if there is none of its key. It reports whether it did: fresh is false if there was one, whatever
-// its value is.
+// Add adds an item if its key has none, and reports whether it did: fresh is false if the key had an item, whatever
+// its value.
 func (i *Items[T]) Add(ctx context.Context, db DB, of, key string, value T) (fresh bool, err error) {
 	text, err := i.encode(of, key, value)
 	if err != nil {
@@ -83,9 +83,9 @@ func (i *Items[T]) Add(ctx context.Context, db DB, of, key string, value T) (fre
 	return added == 1, nil
 }
 
-// AddAll adds items in their order, except those whose key is there already, or comes a second time. It returns how
-// many it added. All of them are added or, after an error, none. It takes at most 10,000 items, and 64 MiB of keys and
-// encoded values; the error about more is saga.ErrTooLarge.
+// AddAll adds items in their order, except items whose key exists already or comes a second time. It returns the
+// number of items that it added. After an error it has added nothing. It accepts at most 10,000 items, and 64 MiB of
+// keys and encoded values; the error about more is saga.ErrTooLarge.
 func (i *Items[T]) AddAll(ctx context.Context, db DB, of string, items ...Item[T]) (fresh int, err error) {
 	if len(items) > mostAdded {
 		err := fmt.Errorf("%d items, limit %d: %w", len(items), mostAdded, saga.ErrTooLarge)
@@ -112,8 +112,8 @@ func (i *Items[T]) AddAll(ctx context.Context, db DB, of string, items ...Item[T
 	return fresh, nil
 }
 
-// Count returns how many items there are: those that are committed, and those of its own transaction. It takes no lock
-// and never waits. It reads an index entry for each item.
+// Count returns the number of items: the committed ones, and those of its own transaction. It takes no lock and never
+// waits. It reads an index entry for each item.
 func (i *Items[T]) Count(ctx context.Context, db DB, of string) (count int, err error) {
 	if err = checkArgument("of", of); err == nil {
 		// Planned on each call: a plan that was made for the empty table would read the whole table.
@@ -125,9 +125,9 @@ func (i *Items[T]) Count(ctx context.Context, db DB, of string) (count int, err 
 	return count, nil
 }
 
-// All returns the items in the order of addition. It reads pages of at most 1,000 items and some 5 MiB, each with a
-// statement of its own: between two of them db is free for other statements, and at READ COMMITTED a page has what was
-// committed before it. It takes no lock and never waits. After an error, which comes with a zero item, it ends.
+// All iterates over the items in the order of addition. It reads pages of at most 1,000 items and about 5 MiB, with
+// one statement each: between two pages db is free for other statements, and at READ COMMITTED each page has the
+// items that were committed before it was read. It takes no lock and never waits. An error ends it.
 func (i *Items[T]) All(ctx context.Context, db DB, of string) iter.Seq2[Item[T], error] {
 	return func(yield func(Item[T], error) bool) {
 		after, more := int64(0), true
@@ -150,7 +150,7 @@ func (i *Items[T]) All(ctx context.Context, db DB, of string) iter.Seq2[Item[T],
 	}
 }
 
-// page reads the items after one of them. It reports whether there may be more.
+// page reads the items after a number. It reports whether there may be more.
 func (i *Items[T]) page(ctx context.Context, db DB, of string, after int64) (page []Item[T], more bool, err error) {
 	rows, err := db.Query(ctx, i.sql.Get("item_page"), pg.Planned, i.collection, of, after, pageItems, pageBytes)
 	if err != nil {
@@ -170,8 +170,8 @@ func (i *Items[T]) page(ctx context.Context, db DB, of string, after int64) (pag
 	return page, near == pageItems || len(page) < near, err
 }
 
-// Clear deletes all items and returns how many there were. It sees what is committed, so an item that another
-// transaction is adding stays.
+// Clear deletes all items and returns their number. It does not delete an item of a transaction that has not
+// committed yet.
 func (i *Items[T]) Clear(ctx context.Context, db DB, of string) (removed int, err error) {
 	if err = checkArgument("of", of); err == nil {
 		removed, err = write(ctx, db, i.sql.Get("item_clear"), pg.Planned, i.collection, of)
@@ -195,9 +195,9 @@ func (i *Items[T]) encode(of, key string, value T) (text string, err error) {
 	return text, nil
 }
 
-// write runs a statement that writes, and returns how many rows it wrote.
+// write runs a statement that writes, and returns the number of rows that it wrote.
 func write(ctx context.Context, db DB, sql string, args ...any) (int, error) {
-	if pool, ok := db.(*pgxpool.Pool); ok { // READ COMMITTED, whatever its default is
+	if pool, ok := db.(*pgxpool.Pool); ok { // READ COMMITTED, whatever the database's default is
 		tag, err := pg.Committed(pool).Exec(ctx, sql, args...)
 		return int(tag.RowsAffected()), err
 	}
@@ -213,7 +213,7 @@ func (i *Items[T]) failed(what, of string, err error) error {
 	return fmt.Errorf("%s of %s/%s: %w", what, i.collection, shortened(of), pgerr.Explain(err))
 }
 
-// checkArgument returns an error if Postgres cannot keep a text in an index.
+// checkArgument returns an error for a text that Postgres cannot keep in an index.
 func checkArgument(name, text string) error {
 	if !fits(text) {
 		return fmt.Errorf("argument %s has %d bytes: want 1 to %d, in UTF-8 and without NUL", name, len(text), MaxKey)
@@ -221,5 +221,5 @@ func checkArgument(name, text string) error {
 	return nil
 }
 
-// shortened is a text for an error.
+// shortened returns the beginning of a text, for an error.
 func shortened(text string) string { return printable(text[:min(len(text), 80)]) }

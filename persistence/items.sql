@@ -6,7 +6,7 @@ VALUES ($1, $2, $3, octet_length($4::text), $4::text::json)
 ON CONFLICT ON CONSTRAINT saga_item_pkey DO NOTHING;
 
 -- name: item_add_all
--- Numbers are given in the order of the arrays.
+-- Numbers are assigned in the order of the arrays.
 INSERT INTO :schema.saga_item (collection, collected_for, item_key, size, item_value)
 SELECT $1, $2, n.item_key, octet_length(n.item_value), n.item_value::json
 FROM unnest($3::text[], $4::text[]) WITH ORDINALITY n(item_key, item_value, place) ORDER BY n.place
@@ -16,8 +16,8 @@ ON CONFLICT ON CONSTRAINT saga_item_pkey DO NOTHING;
 SELECT count(*) FROM :schema.saga_item i WHERE i.collection = $1 AND i.collected_for = $2;
 
 -- name: item_page
--- At most $4 items behind the number $3, and none that begins beyond $5 bytes of values. Values are read for these
--- alone. The last column is how many of the $4 there are.
+-- At most $4 items after the number $3, but no item that begins after $5 bytes of values. Only their values are read.
+-- The last column is the number of items before the limit in bytes is applied.
 SELECT p.item_key, p.number, p.added, p.item_value, p.near
 FROM (
     SELECT n.item_key, n.number, n.added, n.item_value, count(*) OVER () AS near,

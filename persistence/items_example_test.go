@@ -18,7 +18,7 @@ import (
 
 // page saga
 
-// Survey asks guests, and ends when all have answered. It is the message that starts it, and its state.
+// Survey asks guests, and ends when all have answered. It is the start message of a saga, and its state.
 type Survey struct {
 	Name   string
 	Guests int
@@ -77,7 +77,7 @@ var surveys = saga.Define("survey", saga.Options{},
 
 // page handlers
 
-// Moods keeps what the guests of a survey answer.
+// Moods keeps the answers of the guests of a survey.
 type Moods struct{ *persistence.Items[string] }
 
 func (moods Moods) keep(ctx *bus.Context, tx pgx.Tx, m Answer) error {
@@ -139,7 +139,7 @@ func surveyEndpoints(b *bus.Bus, schema string) (runners []edda.Runner, err erro
 	return runners, err
 }
 
-// The survey of docs/guide/items.md ends with what its guests have answered, and leaves no item.
+// The survey of docs/guide/items.md ends with the answers of its guests, and leaves no item.
 func TestSurveyOfThePage(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)

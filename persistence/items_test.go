@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// heap is the items of one collection in a schema of a test's own.
+// heap is the items of one collection, in a schema of its own.
 type heap struct {
 	*testing.T
 	pool   *pgxpool.Pool
@@ -36,7 +36,7 @@ func newHeap(t *testing.T) *heap {
 	return &heap{T: t, pool: pool, schema: schema, texts: texts}
 }
 
-// adds adds an item and fails the test if it is not as fresh as wanted.
+// adds adds an item and fails the test if fresh is not as wanted.
 func (h *heap) adds(db persistence.DB, of, key string, wanted bool) {
 	h.Helper()
 	fresh, err := h.texts.Add(h.Context(), db, of, key, "of "+key)
@@ -131,7 +131,7 @@ func (r *reader) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, 
 	return r.DB.Query(ctx, sql, args...)
 }
 
-// Keys are in no order, some are there and some come twice: what is read is the order of addition, over three pages.
+// Keys are unordered, some exist already, some come twice: items are read in the order of addition, over three pages.
 func TestItemsAreReadInTheOrderOfAddition(t *testing.T) {
 	h := newHeap(t)
 	h.adds(h.pool, "7", "first", true)
@@ -171,7 +171,7 @@ func TestItemsAreReadInTheOrderOfAddition(t *testing.T) {
 	}
 }
 
-// A page ends with the item that passes 4 MiB.
+// A page ends with the item that exceeds 4 MiB.
 func TestPagesOfItemsAreBoundedByBytes(t *testing.T) {
 	h := newHeap(t)
 	large := strings.Repeat("x", 1<<20-2) // and two quotes
@@ -186,7 +186,7 @@ func TestPagesOfItemsAreBoundedByBytes(t *testing.T) {
 	}
 }
 
-// The connection is free while an item is in hand.
+// The connection is free for other statements between two items.
 func TestAllLeavesItsTransactionFree(t *testing.T) {
 	h := newHeap(t)
 	tx := h.begin(pgx.ReadCommitted)
@@ -208,7 +208,7 @@ func TestAllLeavesItsTransactionFree(t *testing.T) {
 	h.adds(h.pool, "7", "a", true)
 }
 
-// A second addition of a key waits for the first, and is not fresh if that commits. One of another key does not wait.
+// A second addition of a key waits for the first, and is not fresh if that commits. Other keys do not wait.
 func TestAdditionWaitsForTheSameKeyAlone(t *testing.T) {
 	h := newHeap(t)
 	for _, commits := range []bool{true, false} {
@@ -243,7 +243,7 @@ func TestAdditionWaitsForTheSameKeyAlone(t *testing.T) {
 	}
 }
 
-// Items of a transaction that sees the past: what another one has added or cleared since is the error 40001.
+// With an old snapshot, writing items that a concurrent transaction has added or cleared is the error 40001.
 func TestItemsAtRepeatableRead(t *testing.T) {
 	h := newHeap(t)
 	h.adds(h.pool, "7", "a", true)
@@ -276,7 +276,7 @@ func TestItemsAtRepeatableRead(t *testing.T) {
 	}
 }
 
-// A pool is READ COMMITTED, whatever its sessions are.
+// A pool is used at READ COMMITTED, whatever the default of its sessions is.
 func TestItemsOfAPoolAreReadCommitted(t *testing.T) {
 	h := newHeap(t)
 	config := h.pool.Config()
@@ -308,7 +308,7 @@ func TestItemsOfAPoolAreReadCommitted(t *testing.T) {
 	}
 }
 
-// A connection by itself, and one whose driver sends every parameter as text.
+// Items work on a connection without a pool, and with a driver that sends every parameter as text.
 func TestItemsOfAConnectionInTheSimpleProtocol(t *testing.T) {
 	h := newHeap(t)
 	config := h.pool.Config()
@@ -378,7 +378,7 @@ func TestItemsRefuseWhatCannotBeStored(t *testing.T) {
 	}
 }
 
-// An item that is no longer what the program reads is named.
+// The error for an item that the program can no longer decode names the item.
 func TestItemThatCannotBeDecodedIsNamed(t *testing.T) {
 	h := newHeap(t)
 	h.adds(h.pool, "7", "a", true)
@@ -398,7 +398,7 @@ func TestItemThatCannotBeDecodedIsNamed(t *testing.T) {
 	}
 }
 
-// The items of one saga among those of many are read by index. A page reads no more than its own items.
+// The items of one saga among many are read by index. A page reads only its own items.
 func TestItemsAreReachedByIndex(t *testing.T) {
 	h := newHeap(t)
 	const fill = `INSERT INTO :schema.saga_item (collection, collected_for, item_key, size, item_value)

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// lifeCases are what every store keeps, with and without open transactions.
+// lifeCases hold for every store, with and without open transactions.
 var lifeCases = []conformCase{
 	{"AbsentIsAbsent", absentIsAbsent},
 	{"OneInstanceByKeyAndByID", oneInstanceByKeyAndByID},
@@ -180,7 +180,7 @@ func completeThenStartNeedsTwoBatches(s scene) {
 	s.want("7", 1)
 }
 
-// A key may live again, with the same version: only its id tells the two lives apart.
+// A key may start again, with the same version: only the id distinguishes the two instances.
 func oldVersionDoesNotHitNewLife(s scene) {
 	for _, op := range []persistence.Op{persistence.Check, persistence.Update, persistence.Complete} {
 		k := fmt.Sprint("key of ", op)
@@ -209,7 +209,7 @@ func (s scene) released(ref persistence.Ref) persistence.Found {
 	return found[0]
 }
 
-// A step that changes nothing has still decided on what it read.
+// A step that changes nothing has still decided on the basis of the state that it read.
 func silentStepOnStaleStateLoses(s scene) {
 	s.won("start", s.then(start(order("7", 1))), true)
 	old := s.released(key("7"))

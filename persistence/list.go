@@ -14,14 +14,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// How many instances a list returns.
+// Limits of the number of instances that a list returns.
 const (
 	DefaultLimit = 50
 	MaxLimit     = 200
 )
 
-// checkLimit puts the default in the place of no limit. A list that ended silently at MaxLimit would pass for a whole
-// one.
+// checkLimit replaces an unset limit by the default. It refuses a limit above MaxLimit, because a list that silently
+// ended at MaxLimit would look complete.
 func checkLimit(limit *int) error {
 	if *limit <= 0 {
 		*limit = DefaultLimit
@@ -32,16 +32,16 @@ func checkLimit(limit *int) error {
 	return nil
 }
 
-// ListOptions choose instances of a list. Every zero field is no condition.
+// ListOptions select instances of a list. A zero field is no condition.
 type ListOptions struct {
 	Saga      string
 	KeyPrefix string // only with Saga
 	AfterSaga string // continue after the instance of this saga and AfterKey; "" with an AfterKey means Saga
 	AfterKey  string
 	Limit     int  // 0 or less is DefaultLimit; more than MaxLimit is an error
-	Oldest    bool // those that began first, of all sagas and in that order; the fields above Limit do not hold
-	// Quiet lists those that may be stuck, of the MaxLimit oldest that live: first those whose timeout should have come
-	// more than a minute ago, then those to which nothing has come for longest. What is only remembered is left out.
+	Oldest    bool // the first that began, over all sagas, in that order; the fields above Limit are ignored
+	// Quiet lists instances that may be stuck, among the MaxLimit oldest live ones: first instances whose timeout is
+	// overdue by more than a minute, then instances that have not changed for longest. No remembered ones.
 	Quiet bool
 }
 
@@ -49,17 +49,17 @@ type ListOptions struct {
 type Listed struct {
 	Instance saga.Instance
 	Started  time.Time
-	Changed  time.Time // when the transaction of its last save began, or that of its start
-	Overdue  time.Time // of a list of Quiet: the timeout that should have come; zero if there is none
+	Changed  time.Time // when the transaction of its last save, or of its start, began
+	Overdue  time.Time // in a list of Quiet: the due time of its overdue timeout; zero if it has none
 	Faulty   error     // a column cannot be decoded; the instance then has no timeouts and no originator
 }
 
 var errPrefixAlone = errors.New("a key prefix needs the name of the saga")
 
-// List returns living instances without their states, in the byte order of saga and key, the oldest first, or those
-// that may be stuck. It reads no more of the index than it returns, for ListOptions.Quiet at most QuietWalk rows. It
-// takes no lock and never waits, and the result may be outdated when it arrives. q is any pool, connection or
-// transaction.
+// List returns live instances without their states: in the byte order of saga and key, the oldest first, or the
+// instances that may be stuck. It reads only as many index entries as it returns, or at most QuietWalk rows for
+// ListOptions.Quiet. It takes no lock and never waits, and the result may be outdated when it arrives. q is any pool,
+// connection or transaction. A KeyPrefix without Saga, and a Limit above MaxLimit, are errors.
 func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, error) {
 	if o.KeyPrefix != "" && o.Saga == "" {
 		return nil, fmt.Errorf("list saga instances: %w", errPrefixAlone)
@@ -73,7 +73,7 @@ func (s *Store) List(ctx context.Context, q Queryer, o ListOptions) ([]Listed, e
 	if o.Quiet {
 		return s.quiet(ctx, q, o.Limit)
 	}
-	// Postgres reads from where the first of the two conditions begins, so that begins where the later one does.
+	// Postgres starts reading at the first of the two conditions, so both get the later bound.
 	saga, key := o.Saga, o.KeyPrefix
 	if cmp.Or(cmp.Compare(o.AfterSaga, saga), cmp.Compare(o.AfterKey, key)) > 0 {
 		saga, key = o.AfterSaga, o.AfterKey
@@ -103,7 +103,7 @@ func listed(ctx context.Context, q Queryer, sql string, args ...any) ([]Listed, 
 	return all, nil
 }
 
-// cut ends the list where the saga or the prefix ends. A condition in the statement would search the rest of the index.
+// cut ends the list at the end of the saga or prefix. A condition in the statement would search the rest of the index.
 func (o ListOptions) cut(all []Listed) []Listed {
 	for n := range all {
 		i := &all[n].Instance
@@ -114,8 +114,8 @@ func (o ListOptions) cut(all []Listed) []Listed {
 	return all
 }
 
-// Show returns the living instance of a key with its stored state; ok is false if there is none. It takes no lock and
-// never waits. q is any pool, connection or transaction.
+// Show returns the live instance of a key with its stored state; ok is false if there is no instance. It takes no
+// lock and never waits. q is any pool, connection or transaction.
 func (s *Store) Show(ctx context.Context, q Queryer, name, key string) (l Listed, ok bool, err error) {
 	rows, err := q.Query(ctx, s.sql.Get("show"), pg.Planned, name, key)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// insert writes instances "saga/key" by hand.
+// insert writes instances "saga/key" directly.
 func (db database) insert(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -101,7 +101,7 @@ func TestListHasPages(t *testing.T) {
 	}
 }
 
-// The oldest are those that began first, whatever their sagas and keys are.
+// Oldest lists the instances that began first, of any saga and key.
 func TestOldest(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -128,7 +128,7 @@ func TestOldest(t *testing.T) {
 	}
 }
 
-// What may be stuck is found behind many instances that are only remembered, and the search has an end.
+// A stuck instance is found behind many remembered instances, and the search ends.
 func TestQuietIsFoundBehindWhatIsRemembered(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -144,7 +144,7 @@ func TestQuietIsFoundBehindWhatIsRemembered(t *testing.T) {
 		}
 	}
 	over(1, persistence.QuietWalk-1)
-	db.insert(t, "order/stuck") // its id is a larger one
+	db.insert(t, "order/stuck") // its id is larger
 	all, err := db.store.List(t.Context(), db, persistence.ListOptions{Quiet: true})
 	if err != nil || len(all) != 1 || all[0].Instance.Key != "stuck" || all[0].Overdue.IsZero() {
 		t.Errorf("of %d rows: %+v, %v", persistence.QuietWalk, all, err)
@@ -206,7 +206,7 @@ func TestListsReadOnePageOfTheTable(t *testing.T) {
 	}.Check(t, pool, schema)
 }
 
-// explaining tells how many buffers each query takes.
+// explaining counts the buffers that queries read.
 type explaining struct {
 	persistence.Queryer
 	buffers int
@@ -234,7 +234,7 @@ func (e *explaining) Query(ctx context.Context, sql string, args ...any) (pgx.Ro
 	return e.Queryer.Query(ctx, sql, args...)
 }
 
-// What is before the page is not read, in the list of all sagas and in that of one.
+// Rows before the page are not read, in the list of all sagas and in the list of one.
 func TestADeepPageOfAListCostsWhatTheFirstCosts(t *testing.T) {
 	t.Parallel()
 	db := open(t)

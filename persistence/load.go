@@ -32,8 +32,8 @@ const (
 
 func (s Status) String() string { return [...]string{"absent", "busy", "loaded"}[s] }
 
-// Found is the result of a load for one Ref. If it is Busy, Instance has only its identity. Faulty is set if a column
-// cannot be decoded; the instance is then Loaded without timeouts and originator.
+// Found is the result of a load for one Ref. If it is Busy, Instance has only its id, saga and key. Faulty is set if
+// a column cannot be decoded; the instance is then Loaded without timeouts and originator.
 type Found struct {
 	Status   Status
 	Instance saga.Instance
@@ -41,18 +41,18 @@ type Found struct {
 	Faulty   error
 }
 
-// Row is the place of a loaded instance, for the Write that saves it.
+// Row is the physical place of a loaded instance, for the Write that saves it.
 type Row struct {
 	tid    pg.TID
-	Locked bool    // by this transaction: its save cannot lose
-	Page   saga.ID // that tells of the last version in the history, zero if none does
+	Locked bool    // this transaction has locked the row: its save cannot lose
+	Page   saga.ID // page of the history with the last recorded version, or zero
 }
 
-// columns of one instance in a loading statement.
+// columns is the number of columns of one instance in a loading statement.
 const columns = 10
 
-// Load loads refs in one round trip and returns the results in their order. Two refs may name one instance; the caller
-// merges them by Instance.ID before the first step.
+// Load loads refs in one round trip and returns the results in their order. Two refs may name one instance; the
+// caller merges them by Instance.ID before the first step. Load never waits for a lock.
 func (s *Store) Load(ctx context.Context, tx Sender, refs []Ref) ([]Found, error) {
 	found := make([]Found, len(refs))
 	byKey := [4]*pg.Array{pg.Ints(), pg.Texts(), pg.Texts(), pg.Ints()}

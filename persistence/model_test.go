@@ -16,9 +16,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Three transactions take turns at loading, saving and ending, in random batches on few keys. A twin that
-// knows only committed batches, one at a time, predicts what each load finds and which saves win, and after
-// every commit the table must be the twin's.
+// Three transactions take turns at loading, saving and ending, in random batches on few keys. A model that applies
+// only committed batches, one at a time, predicts the result of each load and the winners of each save, and after
+// every commit the table must equal the model.
 func TestInterleavedBatchesAreAsOneAtATime(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -39,13 +39,13 @@ func TestInterleavedBatchesAreAsOneAtATime(t *testing.T) {
 	})
 }
 
-// world is the twin, and who acts upon it.
+// world is the model, and the actors that use the table.
 type world struct {
 	*rapid.T
 	ctx    context.Context
 	db     database
 	actors [3]*actor
-	alive  map[string]life // what is committed, by key
+	alive  map[string]life // the committed instances, by key
 	past   []saga.ID
 	serial int
 }
@@ -56,9 +56,9 @@ type life struct {
 	State   string
 }
 
-// actor is one transaction after the other. holds are the instances whose rows it has locked, shares those that it has
-// checked, as others may too; touched are the keys that it started, changed or completed, for whose fate other starts
-// wait.
+// actor runs one transaction after the other. holds are the instances whose rows it has locked, shares the instances
+// that it has checked, as others may too; touched are the keys that it started, changed or completed: starts of these
+// keys wait for its end.
 type actor struct {
 	*world
 	name    string
@@ -68,7 +68,7 @@ type actor struct {
 	holds   map[saga.ID]bool
 	shares  map[saga.ID]bool
 	touched map[string]bool
-	writes  []persistence.Write // the ones that won
+	writes  []persistence.Write // the writes that won
 }
 
 func (w *world) draw(n int) int { return rapid.IntRange(0, n-1).Draw(w.T, "choice") }
@@ -106,7 +106,7 @@ func (a *actor) end(err error) {
 	*a = actor{world: a.world, name: a.name}
 }
 
-// held reports whether another actor holds the row of an instance, or shares it, and a shared row can be checked.
+// held reports whether another actor has locked the row of an instance. A shared lock does not count for a check.
 func (a *actor) held(id saga.ID, check bool) bool {
 	return slices.ContainsFunc(a.actors[:], func(b *actor) bool {
 		return b != a && (b.holds[id] || b.shares[id] && !check)
@@ -134,7 +134,7 @@ func (a *actor) load() {
 		}
 		refs, want = append(refs, ref), append(want, status)
 	}
-	for _, id := range a.past { // a life that is over is not found, whoever has its key now
+	for _, id := range a.past { // a completed instance is not found, even if its key has started again
 		refs, want = append(refs, persistence.Ref{ID: id, Lock: true}), append(want, persistence.Absent)
 	}
 	a.Logf("%s loads %+v", a.name, refs)
@@ -177,7 +177,7 @@ func (a *actor) save() {
 		want = append(want, a.predict(w))
 	}
 	a.Logf("%s saves %s", a.name, tell(writes))
-	// Nothing that is left open may be waited for.
+	// The save must not wait for an open transaction.
 	ctx, cancel := context.WithTimeout(a.ctx, pgdev.Patience(20*time.Second))
 	defer cancel()
 	won, err := a.db.store.Save(ctx, a.tx, writes)
@@ -201,7 +201,7 @@ func (a *actor) save() {
 	}
 }
 
-// decide draws what to do with each instance that was found, and starts where none was, and beside living ones.
+// decide draws an operation for each instance that was found, and starts instances for absent keys and for living ones.
 func (a *actor) decide() (writes []persistence.Write) {
 	for _, k := range []string{"a", "b", "c", "d"} {
 		f, ok := a.found[k]
@@ -225,7 +225,7 @@ func (w *world) state() []byte {
 	return fmt.Appendf(nil, `{"n":%d}`, w.serial)
 }
 
-// settle ends the transactions for which a start of key would wait.
+// settle ends the transactions that a start of key would wait for.
 func (a *actor) settle(key string) {
 	for _, b := range a.actors {
 		if b != a && b.touched[key] {
@@ -248,7 +248,7 @@ func (a *actor) predict(w persistence.Write) bool {
 	return alive && now.ID == i.ID && now.Version == i.Version && !a.held(i.ID, w.Op == persistence.Check)
 }
 
-// commit makes the twin do the batch, which must be possible one write after the other.
+// commit applies the batch to the model, where it must be possible to apply the writes one by one.
 func (a *actor) commit() {
 	a.Logf("%s commits %s", a.name, tell(a.writes))
 	for _, w := range a.writes {

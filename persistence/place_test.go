@@ -10,10 +10,10 @@ import (
 	"github.com/edda-go/edda/persistence"
 )
 
-// A save reaches its row by the place where it was loaded. A transaction has no snapshot between its statements, so
-// vacuum may give that place to another row, or to a later version of the same one.
+// A save reaches its row by the ctid that was loaded. A transaction has no snapshot between its statements, so vacuum
+// may give that place to a different row, or to a later version of the same row.
 //
-// This test is not parallel: vacuum frees a place only when no other transaction could still see it.
+// This test is not parallel: vacuum frees a place only if no other transaction could still read it.
 func TestReusedPlaceIsNotTakenForTheRow(t *testing.T) { //nolint:paralleltest // see above
 	for name, c := range map[string]struct{ before, between func(database, scene) }{
 		"new life": {nothing, func(db database, s scene) {
@@ -26,14 +26,14 @@ func TestReusedPlaceIsNotTakenForTheRow(t *testing.T) { //nolint:paralleltest //
 			db.vacuum(s.T)
 			s.won("start another", s.then(start(order("8", 2))), true)
 		}},
-		// The first place of a row is kept for the index, so this is about the second and the fourth version.
+		// Postgres keeps the first place of a row for the index, so this case uses the second and the fourth version.
 		"later version": {updateAndVacuum, func(db database, s scene) {
 			updateAndVacuum(db, s)
 			s.update("7")
 		}},
 	} {
 		for _, op := range []persistence.Op{persistence.Check, persistence.Update, persistence.Complete} {
-			// An automatic vacuum, with its snapshot, may keep this one from freeing the place.
+			// A concurrent automatic vacuum holds a snapshot, which may prevent this vacuum from freeing the place.
 			reused := false
 			for end := time.Now().Add(pgdev.Patience(time.Minute)); !reused && !t.Failed() && time.Now().Before(end); {
 				t.Run(fmt.Sprintf("%s, op %d", name, op), func(t *testing.T) {
@@ -54,7 +54,7 @@ func updateAndVacuum(db database, s scene) {
 	db.vacuum(s.T)
 }
 
-// saveAtReusedPlace reports whether the place was used again.
+// saveAtReusedPlace reports whether the place was reused.
 func saveAtReusedPlace(t *testing.T, op persistence.Op, before, between func(database, scene)) bool {
 	db := open(t)
 	s := db.scene(t, false)
@@ -62,7 +62,7 @@ func saveAtReusedPlace(t *testing.T, op persistence.Op, before, between func(dat
 	before(db, s)
 	late := s.begin()
 	f := late.get(key("7"))
-	// The protocol keeps the last statement open, with its snapshot, until the next one.
+	// The extended protocol keeps the last statement open, with its snapshot, until the next one.
 	if _, err := late.tx.(postgresTx).tx.Exec(t.Context(), "SET LOCAL lock_timeout = 0"); err != nil {
 		t.Fatal(err)
 	}

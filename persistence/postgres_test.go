@@ -27,7 +27,7 @@ func postgresFixture(t *testing.T, lock bool) fixture {
 	}
 }
 
-// postgresTx is a transaction of Postgres with a store upon it.
+// postgresTx is a transaction of Postgres with a store.
 type postgresTx struct {
 	store *persistence.Store
 	tx    pgx.Tx

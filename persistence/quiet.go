@@ -11,15 +11,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// overdueBy is how late a timeout is that is not on its way any more.
+// overdueBy is the delay after which a timeout counts as overdue.
 const overdueBy = time.Minute
 
-// QuietWalk is how many of the oldest instances, those that are only remembered included, ListOptions.Quiet goes
-// through at most to find MaxLimit that live.
+// QuietWalk is the largest number of instances that ListOptions.Quiet reads, the oldest first, to find MaxLimit live
+// ones. Remembered instances count too.
 const QuietWalk = 10_000
 
-// quiet returns the instances that may be stuck, of those that live and began first. One that is stuck grows old, so
-// that it is among them as soon as fewer than MaxLimit older ones live.
+// quiet returns the instances that may be stuck, among the oldest live ones. A stuck instance grows old, so it is
+// among them as soon as fewer than MaxLimit older instances live.
 func (s *Store) quiet(ctx context.Context, q Queryer, most int) ([]Listed, error) {
 	rows, err := q.Query(ctx, s.sql.Get("clock"), pg.Planned)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Store) quiet(ctx context.Context, q Queryer, most int) ([]Listed, error
 	return all[:min(len(all), most)], nil
 }
 
-// overdue returns the first timeout of an instance if it was due before a time.
+// overdue returns the due time of the first timeout of an instance if it was due before a time.
 func overdue(l Listed, before time.Time) (first time.Time) {
 	for _, p := range l.Instance.Pending {
 		if p.Due.Before(before) && (first.IsZero() || p.Due.Before(first)) {

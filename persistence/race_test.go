@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/persistence"
 )
 
-// raceCases are what stores with transactions keep while some of them are open.
+// raceCases hold for stores with transactions, while some transactions are open.
 var raceCases = []conformCase{
 	{"RolledBackBatchLeavesNothing", rolledBackBatchLeavesNothing},
 	{"SkippedInstanceIsNotMissing", skippedInstanceIsNotMissing},
@@ -21,8 +21,8 @@ var raceCases = []conformCase{
 	{"StateOfALoadIsTheNewest", stateOfALoadIsTheNewest},
 }
 
-// atOnce is a scene whose statements must return while other transactions stay open. None of them ends before
-// the case does, so one that waits is found by the clock.
+// atOnce runs statements that must return while other transactions stay open. Those do not end before the case does,
+// so a statement that waits fails with the deadline.
 func (s scene) atOnce(story string, do func(ctx context.Context) error) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), pgdev.Patience(20*time.Second))
@@ -44,8 +44,8 @@ func rolledBackBatchLeavesNothing(s scene) {
 	s.want("9", 0)
 }
 
-// A row that is locked and a row that is not there look the same to SKIP LOCKED. A message whose instance is
-// busy must not be treated as one whose instance is missing.
+// A locked row and a missing row give the same result with SKIP LOCKED. A message whose instance is busy must not be
+// treated like a message without an instance.
 func skippedInstanceIsNotMissing(s scene) {
 	s.won("start", s.then(start(order("7", 1)), start(order("8", 2)), start(order("9", 3))), true, true, true)
 	holder := s.begin()
@@ -124,7 +124,7 @@ func secondStartWaitsForTheFirst(s scene) {
 	}
 }
 
-// saveAside saves in a goroutine, since the save may wait.
+// saveAside saves in a goroutine, because the save may wait.
 func (a act) saveAside(writes ...persistence.Write) <-chan []bool {
 	result := make(chan []bool, 1)
 	go func() {
@@ -151,7 +151,7 @@ func startWaitsForAnUncommittedComplete(s scene) {
 	}
 }
 
-// Saving what another transaction holds loses at once, or wins at once if both change nothing.
+// Saving an instance that another transaction has locked loses at once, or wins at once if both change nothing.
 func saveNeverWaits(s scene) {
 	s.won("start", s.then(start(order("7", 1)), start(order("8", 2)), start(order("9", 3))), true, true, true)
 	old := []persistence.Found{s.released(key("7")), s.released(key("8")), s.released(key("9"))}
@@ -198,7 +198,7 @@ func loadedByTwoHasOneWinner(s scene) {
 	s.want("7", 3)
 }
 
-// A transaction that is old still loads what others have committed since it began.
+// An old transaction still loads the changes that others have committed since it began.
 func stateOfALoadIsTheNewest(s scene) {
 	s.won("start", s.then(start(order("7", 1)), start(order("8", 2))), true, true)
 	old := s.begin()

@@ -20,27 +20,30 @@ import (
 var recordStatements string
 
 var (
-	// ErrNoRecord says that there is no record of the key.
+	// ErrNoRecord means that the key has no record.
 	ErrNoRecord = errors.New("there is no such record")
-	// ErrChanged says that another write came first: the record is there already, has another version, or is gone.
+	// ErrChanged means that another write came first: the record exists already, has a new version, or is deleted.
 	ErrChanged = errors.New("another write came first")
 )
 
-// Record is a value of a program's own, under a key.
+// Record is a value that a program defines, under a key.
 type Record[T any] struct {
 	Key     string
-	Version int64     // of its last write; it grows, and no two writes of a schema have the same one
+	Version int64     // of its last write; each write of a schema gets a new, larger version
 	Changed time.Time // when the transaction of its last write began
 	Value   T
 }
 
-// Records are the records of one collection, which a program reads and writes beside its sagas: in their transactions,
-// in those of its web handlers, or by themselves. Values are stored as JSON. Safe for concurrent use.
+// Records are the records of one collection. A program reads and writes them next to its sagas: in the transactions
+// of their handlers, in the transactions of its web handlers, or on their own. Records is safe for concurrent use.
 //
-// Each method but Change is one statement, which commits by itself if db is a pool or a connection. In a transaction a
-// write waits for another one of the same record, and two transactions that write several records in different orders
-// may deadlock, as with any table. At REPEATABLE READ and SERIALIZABLE a write that came second is the error 40001 of
-// Postgres, also in Change; a pool is always READ COMMITTED here.
+// A key has 1 to 512 bytes of UTF-8 without NUL. A value is stored as JSON, at most 1 MiB; the error about a larger
+// one is saga.ErrTooLarge.
+//
+// Each method except Change is one statement, which commits by itself if db is a pool or a connection. In a transaction
+// a write waits for an uncommitted write of the same record, and two transactions that write several records in
+// different orders may deadlock, as with any table. At REPEATABLE READ and SERIALIZABLE the second of two concurrent
+// writes fails with the error 40001 of Postgres, also in Change; on a pool, Records always use READ COMMITTED.
 type Records[T any] struct {
 	sql        pg.Statements
 	collection string
@@ -52,8 +55,8 @@ type DB interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// NewRecords returns the records of a collection, in a schema; "" is "edda". The name of the collection is 1 to 63 of
-// a-z, 0-9, dot, dash and underscore, beginning with a letter. It does no I/O.
+// NewRecords returns the records of a collection in a schema; "" is "edda". It returns an error unless the
+// collection's name is valid for saga.CheckName. It does no I/O.
 func NewRecords[T any](schema, collection string) (*Records[T], error) {
 	parsed, err := pg.ParseSchema(schema)
 	if err == nil {
@@ -65,28 +68,28 @@ func NewRecords[T any](schema, collection string) (*Records[T], error) {
 	return &Records[T]{sql: pg.Load(recordStatements, parsed), collection: collection}, nil
 }
 
-// Get reads a record. It returns ErrNoRecord if there is none. It neither locks nor waits.
+// Get reads a record, or returns ErrNoRecord. It takes no lock and never waits.
 func (r *Records[T]) Get(ctx context.Context, db DB, key string) (Record[T], error) {
 	return r.one(ctx, db, recordCall{verb: "get", sql: r.sql.Get("record_get"), key: key, none: ErrNoRecord})
 }
 
-// Create writes a record if there is none of its key, and returns ErrChanged if there is one.
+// Create writes a record if its key has none, and returns ErrChanged otherwise.
 func (r *Records[T]) Create(ctx context.Context, db DB, key string, value T) (Record[T], error) {
 	return r.write(ctx, db, recordCall{verb: "create", sql: r.sql.Get("record_create"), key: key}, value)
 }
 
-// Update writes the value of a record if it still has the version that was read, and returns ErrChanged if it has not.
+// Update writes the value of a record if it still has the version that was read, and returns ErrChanged otherwise.
 func (r *Records[T]) Update(ctx context.Context, db DB, read Record[T]) (Record[T], error) {
 	c := recordCall{verb: "update", sql: r.sql.Get("record_update"), key: read.Key, args: []any{read.Version}}
 	return r.write(ctx, db, c, read.Value)
 }
 
-// Put writes a record, whatever there is.
+// Put writes a record, whether or not its key has one.
 func (r *Records[T]) Put(ctx context.Context, db DB, key string, value T) (Record[T], error) {
 	return r.write(ctx, db, recordCall{verb: "put", sql: r.sql.Get("record_put"), key: key}, value)
 }
 
-// Delete deletes a record if it still has the version that was read, and returns ErrChanged if it has not.
+// Delete deletes a record if it still has the version that was read, and returns ErrChanged otherwise.
 func (r *Records[T]) Delete(ctx context.Context, db DB, read Record[T]) error {
 	c := recordCall{verb: "delete", sql: r.sql.Get("record_delete"), key: read.Key, args: []any{read.Version}}
 	c.none = ErrChanged
@@ -94,9 +97,9 @@ func (r *Records[T]) Delete(ctx context.Context, db DB, read Record[T]) error {
 	return err
 }
 
-// Change reads a record, or begins with the zero value if there is none, calls change, and writes what it made of it.
-// If another write came first it begins again, until ctx ends: change may be called several times. What change returns
-// ends Change, and nothing is written.
+// Change reads a record, or begins with the zero value if there is no record, calls change, and writes the value
+// back. If a concurrent write comes first, Change starts again, until ctx ends: change may be called several times.
+// If change returns an error, Change returns that error and writes nothing.
 func (r *Records[T]) Change(ctx context.Context, db DB, key string, change func(*T) error) (Record[T], error) {
 	for {
 		found, err := r.Get(ctx, db, key)
@@ -118,8 +121,8 @@ func (r *Records[T]) Change(ctx context.Context, db DB, key string, change func(
 	}
 }
 
-// List reads records in the byte order of their keys, those after a key: "" is from the first. limit is at most 200; 0
-// or less is 50.
+// List reads the records after a key, in the byte order of keys; "" starts with the first. limit is at most 200, and
+// more is an error; 0 or less means 50.
 func (r *Records[T]) List(ctx context.Context, db DB, after string, limit int) ([]Record[T], error) {
 	if err := checkLimit(&limit); err != nil {
 		return nil, r.failed("list", "", err)
@@ -141,14 +144,14 @@ func (r *Records[T]) List(ctx context.Context, db DB, after string, limit int) (
 	return list, nil
 }
 
-// recordCall is a call of a statement that returns a record, or none.
+// recordCall is a call of a statement that returns a record or no row.
 type recordCall struct {
 	verb, sql, key string
-	args           []any // behind the collection and the key
-	none           error // if it returns none
+	args           []any // after the collection and the key
+	none           error // the error for no row
 }
 
-// write calls a statement that takes a value before its other arguments.
+// write calls a statement whose first argument after the key is a value.
 func (r *Records[T]) write(ctx context.Context, db DB, c recordCall, value T) (Record[T], error) {
 	text, err := encodeValue(value)
 	if err != nil {
@@ -165,7 +168,7 @@ func (r *Records[T]) one(ctx context.Context, db DB, c recordCall) (Record[T], e
 	}
 	ask := db.QueryRow
 	if pool, ok := db.(*pgxpool.Pool); ok {
-		ask = pg.Committed(pool).Row // READ COMMITTED, whatever its default is
+		ask = pg.Committed(pool).Row // READ COMMITTED, whatever the database's default is
 	}
 	found, err := r.scan(ask(ctx, c.sql, append([]any{r.collection, c.key}, c.args...)...))
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -194,7 +197,7 @@ func fits(key string) bool {
 	return key != "" && len(key) <= MaxKey && utf8.ValidString(key) && !strings.ContainsRune(key, 0)
 }
 
-// held is a value as a message, for the codec of the sagas' states: it reports what encoding/json would lose.
+// held wraps a value as a message, for the codec of sagas' states, which reports data that encoding/json would lose.
 type held[T any] struct {
 	V T `json:"v"`
 }
@@ -207,7 +210,7 @@ const (
 	heldAfter  = `}`
 )
 
-// encodeValue returns text and no bytes: pgx's simple protocol would send them as bytea.
+// encodeValue returns a string and not bytes: pgx's simple protocol would send bytes as bytea.
 func encodeValue[T any](value T) (string, error) {
 	text, err := saga.JSON.Encode(held[T]{value})
 	if err != nil {

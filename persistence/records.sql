@@ -1,5 +1,5 @@
--- A version is a number of the table's own sequence: a record that is deleted and made again has one that no reader of
--- the old record has.
+-- A version is a number from the table's own sequence: a record that is deleted and created again has a version that
+-- no reader of the old record has.
 
 -- name: record_get
 SELECT r.key, r.version, r.changed, r.value FROM :schema.record r WHERE r.collection = $1 AND r.key = $2;

@@ -20,7 +20,7 @@ type account struct {
 	Cents int
 }
 
-// shelf is the records of one collection in a schema of a test's own.
+// shelf is the records of one collection, in a schema of its own.
 type shelf struct {
 	*testing.T
 	pool     *pgxpool.Pool
@@ -76,7 +76,7 @@ func TestRecordIsWrittenUnderItsCondition(t *testing.T) {
 		t.Errorf("%+v after %+v", second, first)
 	}
 
-	third := s.is(s.accounts.Put(ctx, s.pool, "7", account{"eve", 4})) // whatever there is
+	third := s.is(s.accounts.Put(ctx, s.pool, "7", account{"eve", 4})) // whether or not there is a record
 	s.want(persistence.ErrChanged, s.accounts.Delete(ctx, s.pool, second))
 	s.want(nil, s.accounts.Delete(ctx, s.pool, third))
 	_, err = s.accounts.Get(ctx, s.pool, "7")
@@ -84,7 +84,7 @@ func TestRecordIsWrittenUnderItsCondition(t *testing.T) {
 	s.is(s.accounts.Put(ctx, s.pool, "7", account{}))
 }
 
-// A record that was deleted and made again is another one for who read the first.
+// A record that was deleted and created again is a new record to readers of the first.
 func TestRecordThatIsMadeAgainIsAnotherOne(t *testing.T) {
 	s := newShelf(t)
 	first := s.is(s.accounts.Create(t.Context(), s.pool, "7", account{"ada", 1}))
@@ -94,7 +94,7 @@ func TestRecordThatIsMadeAgainIsAnotherOne(t *testing.T) {
 	s.want(persistence.ErrChanged, err)
 }
 
-// Many writers of few records lose nothing.
+// Many writers of few records lose no update.
 func TestChangeLosesNoUpdate(t *testing.T) {
 	s := newShelf(t)
 	var writers sync.WaitGroup
@@ -160,7 +160,7 @@ func TestChangeThatAlwaysLosesEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// In a transaction, beside whatever else it writes.
+// Records are written in a transaction with other statements.
 func TestRecordsOfATransaction(t *testing.T) {
 	s := newShelf(t)
 	no := errors.New("no")

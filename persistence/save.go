@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Op is what a save does with an instance.
+// Op is the operation of a save on an instance.
 type Op uint8
 
-// An instance that was read and not changed is still checked, because the batch has decided about messages with its
-// state. An instance that starts and completes in one batch is still inserted, so that the unique constraint sees it.
+// An instance that was read and not changed is still checked, because the batch has decided on the basis of its
+// state. An instance that starts and completes in one batch is still inserted, so that the unique constraint applies.
 const (
 	Check Op = iota
 	Update
@@ -31,7 +31,7 @@ type Write struct {
 	Op       Op
 	Instance saga.Instance
 	Row      Row
-	Page     saga.ID // of the history, that tells of this write; zero leaves what the row has
+	Page     saga.ID // page of the history that records this write; zero leaves the column unchanged
 }
 
 // Save is a save in preparation. The caller queues its two statements into a pipeline, with no statement after the
@@ -52,7 +52,7 @@ func (s *Store) NewSave(writes []Write) *Save {
 // Won reports whether the i-th write is part of the transaction. Call it after the pipeline was sent.
 func (v *Save) Won(i int) bool { return v.won[i] }
 
-// QueueStarts queues the inserts. No statement before it in the transaction may wait for a lock, and it may.
+// QueueStarts queues the inserts. They may wait for a lock; no statement before them in the transaction may do so.
 func (v *Save) QueueStarts(b *pgx.Batch) {
 	var starts []int
 	for n, w := range v.writes {
@@ -92,8 +92,8 @@ func (v *Save) collectStarts(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// Sure reports whether every write is certain to win, because the transaction has held the rows since the load. Then
-// statements that depend on it may follow QueueChanges in the same pipeline.
+// Sure reports whether every write is certain to win, because the transaction has locked the rows since the load.
+// Then statements that depend on that may follow QueueChanges in the same pipeline.
 func (v *Save) Sure() bool {
 	for n := range v.writes {
 		if w := &v.writes[n]; w.Op >= Start || !w.Row.Locked {
@@ -103,7 +103,7 @@ func (v *Save) Sure() bool {
 	return true
 }
 
-// QueueChanges queues the compare, the updates and the deletes.
+// QueueChanges queues the comparisons, the updates and the deletes.
 func (v *Save) QueueChanges(b *pgx.Batch) {
 	v.queueLocked(b)
 	v.queueChecked(b)
@@ -163,7 +163,7 @@ func (v *Save) queueLocked(b *pgx.Batch) {
 	}
 }
 
-// queueChecked compares instances that were read without their lock and have not changed.
+// queueChecked compares instances that were read without a lock and have not changed.
 func (v *Save) queueChecked(b *pgx.Batch) {
 	at, tid, iid, version := pg.Ints(), pg.TIDs(), pg.UUIDs(), pg.BigInts()
 	for n := range v.writes {
@@ -200,7 +200,7 @@ func (v *Save) queueCompared(b *pgx.Batch) {
 	}
 }
 
-// queueEnded deletes instances that started and completed in this batch. If the start lost, there is no row.
+// queueEnded deletes instances that started and completed in this batch. If the start lost, there is no row to delete.
 func (v *Save) queueEnded(b *pgx.Batch) {
 	iid := pg.UUIDs()
 	for n := range v.writes {

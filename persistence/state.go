@@ -15,10 +15,10 @@ func CheckInto(d *saga.Definition, into any) error {
 	return nil
 }
 
-// ReadState decodes the state of i into into, a pointer to the state type of d, upgraded to the current version. Also
-// of an instance that is remembered. Errors: saga.ErrState and saga.ErrNewerState.
+// ReadState decodes the state of i into into, a pointer to the state type of d, upgraded to the current version. It
+// also decodes a remembered instance. It returns saga.ErrState or saga.ErrNewerState if the state cannot be decoded.
 func ReadState(d *saga.Definition, i saga.Instance, into any) error {
-	i.Pending = nil // else one that is remembered is not decoded
+	i.Pending = nil // because Open does not decode the state of a remembered instance
 	session, err := d.Open(i)
 	if err != nil {
 		return err

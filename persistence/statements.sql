@@ -1,8 +1,8 @@
 -- name: load_by_key
 -- l is the locked row, for callers that lock; p is the row without a lock. For a locking caller p only shows that the
--- instance exists, because SKIP LOCKED returns no row for a busy and for an absent one. Its state must not be used
--- then: the holder may commit a newer one. A LATERAL with a locking clause cannot be flattened, so each ref is one
--- index probe, whatever the planner knows of the table.
+-- instance exists, because SKIP LOCKED returns no row for a busy and for an absent instance. Its state must not be
+-- used then: the transaction that has locked it may commit a newer one. A LATERAL with a locking clause cannot be
+-- flattened, so each ref is one index probe, whatever the planner's statistics are.
 SELECT u.n,
        l.tid, l.iid, l.saga, l.key, l.version, l.state_version, l.state, l.timeouts, l.originator, l.history,
        p.tid, p.iid, p.saga, p.key, p.version, p.state_version, p.state, p.timeouts, p.originator, p.history
@@ -40,13 +40,13 @@ LEFT JOIN LATERAL (
     OFFSET 0) p ON true;
 
 -- name: wait
--- Waits, up to lock_timeout, for the transaction that holds the instance. Only a transaction that holds no other
--- instance may do this.
+-- Waits, up to lock_timeout, for the transaction that has locked the instance. Only a transaction that has locked no
+-- other instance may run it.
 SELECT s.iid FROM :schema.saga s WHERE s.iid = $1 FOR NO KEY UPDATE;
 
 -- name: start
--- The only statement of a batch that may wait (for another start of the same key), so it comes first, with its rows in
--- key order. The caller sorts them.
+-- The only statement of a batch that may wait (for an uncommitted start of the same key), so it comes first, with its
+-- rows in key order. The caller sorts them.
 INSERT INTO :schema.saga (iid, saga, key, version, state_version, state, timeouts, originator, history)
 SELECT n.iid, n.saga, n.key, 1, n.state_version, n.state, n.timeouts, n.originator, n.history
 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::json[], $6::json[], $7::json[], $8::uuid[])
@@ -55,9 +55,9 @@ ON CONFLICT (saga, key) DO NOTHING
 RETURNING iid;
 
 -- name: save
--- For instances that were read without their lock and have changed. Each is locked and compared before anything is
--- written. A row that another transaction holds, or that was written since, is not in l: its save has lost.
--- Nothing here waits. Rows are reached by the ctid that was loaded: a version that moved has another one.
+-- For instances that were read without a lock and have changed. Each row is locked and compared before anything is
+-- written. A row that a concurrent transaction has locked, or that was written since, is not in l: its save has lost.
+-- Nothing here waits. Rows are reached by the ctid that was loaded: a row that was written since has a different one.
 WITH l AS MATERIALIZED (
     SELECT u.n, u.tid, u.op, u.state_version, u.state, u.timeouts, u.history
     FROM unnest($1::int[], $2::tid[], $3::uuid[], $4::bigint[], $5::int[], $6::int[], $7::json[], $8::json[],
@@ -81,17 +81,17 @@ SELECT (SELECT array_agg(l.n) FROM l),
                     = (SELECT count(*) FROM l), 'a saga instance was written twice or not at all');
 
 -- name: check
--- For instances that were read without their lock and have not changed. A row that another transaction changes, or that
--- was written since, is not in the result: its messages come again. The lock is shared: transactions that change
--- nothing do not exclude each other.
+-- For instances that were read without a lock and have not changed. A row that a concurrent transaction is changing,
+-- or that was written since, is not in the result: its messages are retried. The lock is shared: transactions that
+-- change nothing do not exclude each other.
 SELECT u.n FROM unnest($1::int[], $2::tid[], $3::uuid[], $4::bigint[]) u(n, tid, iid, version)
 CROSS JOIN LATERAL (
     SELECT FROM :schema.saga s WHERE s.ctid = u.tid AND (s.iid, s.version) = (u.iid, u.version)
     FOR SHARE SKIP LOCKED) x;
 
 -- name: save_locked
--- For instances whose lock this transaction has held since they were loaded: no other transaction can have changed
--- them. If one has all the same, the statement fails and nothing commits.
+-- For instances that this transaction has locked since it loaded them: no other transaction can have changed them. If
+-- one has changed them nevertheless, the statement fails and nothing commits.
 WITH u AS MATERIALIZED (
     SELECT u.* FROM unnest($1::tid[], $2::uuid[], $3::bigint[], $4::int[], $5::int[], $6::json[], $7::json[],
                            $8::uuid[])
@@ -110,8 +110,8 @@ SELECT :schema.expect((SELECT count(*) FROM changed) + (SELECT count(*) FROM com
                       'a locked saga instance has moved');
 
 -- name: end_started
--- Instances that this transaction has started and that are complete: the unique constraint has seen them.
--- This transaction wrote the rows, so none is skipped; the lock keeps each row a probe of the index.
+-- For instances that this transaction has started and completed: the unique constraint has checked them. This
+-- transaction wrote the rows, so no row is skipped; the lock forces one index probe per row.
 DELETE FROM :schema.saga s
 USING unnest($1::uuid[]) u(iid)
 CROSS JOIN LATERAL (SELECT x.ctid AS tid FROM :schema.saga x WHERE x.iid = u.iid FOR UPDATE SKIP LOCKED) l
@@ -122,7 +122,7 @@ SELECT s.ctid, s.iid, s.saga, s.key, s.version, s.state_version, s.state, s.time
 FROM :schema.saga s WHERE s.saga = $1 AND s.key = $2;
 
 -- name: list
--- Two conditions on the columns of one index: where the saga and its prefix begin, and where the last page ended.
+-- Two conditions on the columns of one index: the beginning of the saga and prefix, and the end of the last page.
 SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, NULL::json, s.timeouts, s.originator, s.started,
        s.changed
 FROM :schema.saga s
@@ -134,14 +134,14 @@ LIMIT $5;
 SELECT now();
 
 -- name: oldest
--- An iid has the time at which its instance began, so this is a walk along the primary key.
+-- An iid contains the start time of its instance, so this is a walk along the primary key.
 SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, NULL::json, s.timeouts, s.originator, s.started,
        s.changed
 FROM :schema.saga s ORDER BY s.iid LIMIT $1;
 
 -- name: quiet
--- Of the $2 oldest the first $1 that are not over: one that is only remembered has the timeout that forgets it, and no
--- other.
+-- Of the $2 oldest instances the first $1 that have not completed: the only timeout of a remembered instance is of
+-- the kind edda.forget.
 SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, NULL::json, s.timeouts, s.originator, s.started,
        s.changed
 FROM (SELECT o.* FROM :schema.saga o ORDER BY o.iid LIMIT $2) s
@@ -152,8 +152,8 @@ SELECT s.iid::text, s.saga, s.key, s.version, s.state_version, s.state, s.timeou
 FROM :schema.saga s WHERE s.saga = $1 AND s.key = $2;
 
 -- name: changed
--- Instances that differ from the versions that a reader knows. Each is one probe of the index, and an unchanged one
--- returns no row. OFFSET 0 keeps the probes from becoming a join that reads the table.
+-- Instances that differ from the versions of the reader. Each is one index probe, and an unchanged instance returns
+-- no row. OFFSET 0 keeps the probes from becoming a join that reads the table.
 SELECT u.n, s.iid::text, s.version, s.state_version, s.state, s.timeouts, s.originator
 FROM unnest($1::text[], $2::text[], $3::text[]::uuid[], $4::bigint[]) WITH ORDINALITY u(saga, key, iid, version, n)
 LEFT JOIN LATERAL (

@@ -23,21 +23,21 @@ const (
 //go:embed statements.sql
 var statements string
 
-// Sender runs a pipeline of statements: a connection or a transaction of pgx, on a connection that pg.RegisterArrays
+// Sender sends a pipeline of statements: a connection or a transaction of pgx, on a connection that pg.RegisterArrays
 // has prepared.
 type Sender interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// Store loads and saves instances of one schema in the caller's transaction. It has no state and is safe for concurrent
-// use.
+// Store loads and saves instances of one schema in the caller's transaction. It has no state and is safe for
+// concurrent use.
 type Store struct{ sql pg.Statements }
 
 // New returns the store of a schema.
 func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
 
-// Wait locks an instance, and waits up to the transaction's lock_timeout for a transaction that holds it. Only a
-// transaction that holds no other instance may call it. A missing instance is not an error.
+// Wait locks an instance, and waits up to the transaction's lock_timeout for another transaction that has locked it.
+// Only a transaction that has locked no other instance may call it. A missing instance is not an error.
 func (s *Store) Wait(ctx context.Context, tx Sender, id saga.ID) error {
 	b := &pgx.Batch{}
 	b.Queue(s.sql.Get("wait"), [16]byte(id)).Exec(func(pgconnTag) error { return nil })
@@ -47,8 +47,8 @@ func (s *Store) Wait(ctx context.Context, tx Sender, id saga.ID) error {
 	return nil
 }
 
-// Read returns the live instance of a key; ok is false if there is none. It takes no lock and never waits, and the
-// result may be outdated when it arrives. q is any pool, connection or transaction.
+// Read returns the live instance of a key; ok is false if there is no instance. It takes no lock and never waits, and
+// the result may be outdated when it arrives. q is any pool, connection or transaction.
 func (s *Store) Read(ctx context.Context, q Queryer, name, key string) (i saga.Instance, ok bool, err error) {
 	rows, err := q.Query(ctx, s.sql.Get("read"), pg.Planned, name, key)
 	if err != nil {
@@ -67,10 +67,10 @@ func (s *Store) Read(ctx context.Context, q Queryer, name, key string) (i saga.I
 	return i, ok, nil
 }
 
-// LastPage is the page of the history that tells of the last version of a live instance that is in one.
+// LastPage names the page of the history with the last recorded version of a live instance.
 type LastPage struct {
 	Instance saga.ID
-	Page     saga.ID // zero if no version is in a page
+	Page     saga.ID // zero if no page has a version of the instance
 }
 
 // LastPage returns the last page of the live instance of a key; ok is false if there is no instance.
@@ -90,7 +90,7 @@ func (s *Store) LastPage(ctx context.Context, q Queryer, name, key string) (last
 	return last, ok, nil
 }
 
-// NameOf returns a live instance with its id, its saga and its key alone; ok is false if there is none with this id.
+// NameOf returns a live instance with only its id, its saga and its key; ok is false if no instance has this id.
 func (s *Store) NameOf(ctx context.Context, q Queryer, id saga.ID) (i saga.Instance, ok bool, err error) {
 	rows, err := q.Query(ctx, s.sql.Get("name_of"), pg.Planned, [16]byte(id))
 	if err != nil {

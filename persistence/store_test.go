@@ -31,8 +31,8 @@ func (db database) scene(t *testing.T, lock bool) scene {
 	return scene{t, f}
 }
 
-// Somebody edits a row by hand. Its neighbours in a batch must not suffer, and it must be told apart from a row
-// that is missing.
+// If a row was edited by hand, its neighbours in a batch must not suffer, and it must be distinguished from a missing
+// row.
 func TestFaultyRowDoesNotHurtItsNeighbours(t *testing.T) {
 	t.Parallel()
 	edits := map[string]string{
@@ -41,7 +41,7 @@ func TestFaultyRowDoesNotHurtItsNeighbours(t *testing.T) {
 		`timeouts = '[{"due":"0"}]'`: "column timeouts",
 		`timeouts = '{}'`:            "column timeouts",
 		`originator = '[1]'`:         "column originator",
-		`state = '"x"'`:              "", // whether a state can be read is for the saga to say
+		`state = '"x"'`:              "", // only the saga decides whether a state can be read
 		`state_version = -1`:         "",
 		`timeouts = 'null'`:          "",
 	}
@@ -150,7 +150,7 @@ func (db database) begin(t *testing.T) pgx.Tx {
 	return s.begin().tx.(postgresTx).tx
 }
 
-// An instance that occurs twice in a save would lose one of its states without a word.
+// If an instance could occur twice in a save, one of its states would be lost silently.
 func TestInstanceWrittenTwiceFailsTheSave(t *testing.T) {
 	t.Parallel()
 	for _, lock := range []bool{true, false} {
@@ -170,7 +170,7 @@ func TestInstanceWrittenTwiceFailsTheSave(t *testing.T) {
 	}
 }
 
-// Should a row have moved although the caller says that he holds it, nothing may commit.
+// If a row has moved although the caller claims to have locked it, nothing may commit.
 func TestLostLockFailsTheSave(t *testing.T) {
 	t.Parallel()
 	for _, op := range []persistence.Op{persistence.Update, persistence.Complete} {
@@ -207,7 +207,7 @@ func TestReadNeitherLocksNorWaits(t *testing.T) {
 	s.want("7", 2)
 }
 
-// An update must stay in its page: no index covers what changes.
+// Updates must stay in their page: no index contains a changed column.
 func TestUpdatesAreHOT(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -245,7 +245,7 @@ func TestUpdatesAreHOT(t *testing.T) {
 	s.want("7", updates+1)
 }
 
-// The statements of a batch that meet a table which was empty when they were planned, and is full now.
+// The statements of a batch are planned while the table is empty, and run when it is full.
 func TestBatchNeverReadsTheWholeTable(t *testing.T) {
 	t.Parallel()
 	operator := []string{"SET LOCAL enable_seqscan = off", "SET LOCAL enable_bitmapscan = off"}
@@ -259,8 +259,8 @@ func TestBatchNeverReadsTheWholeTable(t *testing.T) {
 	}
 }
 
-// Postgres plans a read outside of a batch for the arguments of the call: a plan that the session keeps may be one of
-// an empty table.
+// Postgres plans a read outside of a batch for each call: a plan that the session keeps may have been made for an
+// empty table.
 func TestReadsOfOneInstanceKeepNoPlan(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
