@@ -17,8 +17,8 @@ const (
 	benchFill = 1_000_000
 )
 
-// One claim of 500 ids, with the three other slots of the ring empty, and with a million ids in each: of version 7, and
-// without an order. The fastest of all is told, since it is the one that nothing disturbed.
+// One claim of 500 ids, with the three other slots of the ring empty, and with a million ids in each: of version 7,
+// and in random order. The benchmark reports the fastest claim, because it is the least disturbed.
 func BenchmarkInboxClaim(b *testing.B) {
 	pool, schema := pgtest.Database(b)
 	store := outbox.New(schema)

@@ -24,15 +24,15 @@ import (
 //go:embed relay.sql
 var relayStatements string
 
-// A Border is where messages leave the database and enter it: its relays, Ingest and Replay. A bus makes one. It is
+// Border carries messages into the database and out of it: with its relays, Ingest and Replay. A bus makes one. It is
 // safe for concurrent use.
 type Border struct {
 	BorderOptions
 	sql  pg.Statements
-	calm *slog.Logger // for work that is tried again; hides most warnings while the database is away
+	calm *slog.Logger // for work that is retried; hides most warnings while the database is away
 }
 
-// BorderOptions of a Border. All are required, except where they say otherwise.
+// BorderOptions configure a Border. All fields are required, unless marked otherwise.
 type BorderOptions struct {
 	Pool     *pg.Pool
 	Schema   pg.Schema
@@ -55,12 +55,12 @@ type BorderOptions struct {
 	PollOnly    bool // without LISTEN
 }
 
-// Process is what relays share with everything else that runs in the process.
+// Process provides the parts of a process that relays share with its endpoints and schedulers.
 type Process interface {
 	// Join announces that this process consumes a queue, and runs the services of the process, until leave is called.
-	// left is how many functions of the program do not return.
+	// left returns how many functions of the program have not returned.
 	Join(ctx context.Context, queue int, left func() int) (leave func(), err error)
-	// OpenPool opens a pool like those of endpoints. The server ends a transaction in it that is idle for idle.
+	// OpenPool opens a pool like an endpoint's. The server ends a transaction in it after idle without a statement.
 	OpenPool(ctx context.Context, idle time.Duration) (*pg.Pool, error)
 	// CheckPool returns an error if there is a pooler in front of Postgres and PollOnly is not set.
 	CheckPool(ctx context.Context, idle time.Duration) error
@@ -74,15 +74,15 @@ func NewBorder(o BorderOptions) *Border {
 // commitTimeout bounds a write and its COMMIT, which a shutdown does not cancel.
 const commitTimeout = 30 * time.Second
 
-// betweenStatements bounds how long the server waits for the next statement of a transaction that runs no user
-// function, because others may wait for its locks. The server counts until it has read the whole statement, so the
-// bound is five seconds and one more for each MiB that the statement may have, at most commitTimeout.
+// betweenStatements returns the longest time that the server waits for the next statement of a transaction that runs
+// no user function, because other transactions may wait for its locks. The server counts until it has read the whole
+// statement, so the bound is five seconds plus one for each MiB of the largest statement, at most commitTimeout.
 func betweenStatements(bytes int) string {
 	most := 5*time.Second + time.Duration(bytes>>10)*time.Second/1024
 	return strconv.FormatInt(min(most, commitTimeout).Milliseconds(), 10) + "ms"
 }
 
-// newID makes a UUIDv7, so that ids made one after another are neighbours in an index.
+// newID makes a UUIDv7, so that consecutive ids are neighbours in an index.
 func newID() saga.ID {
 	id, err := uuid.NewV7()
 	if err != nil { // the system has no random numbers left: nothing can continue

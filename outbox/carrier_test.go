@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// After a success the next failure is tried again as soon as the first one was.
+// After a success the first retry comes as soon as after the very first failure.
 func TestWaitsOfARelayBeginAnewAfterASuccess(t *testing.T) {
 	t.Parallel()
 	c := newCarrier(&Relay{options: RelayOptions{Retry: time.Second, RetryMost: time.Hour, BatchMax: 1,
@@ -31,7 +31,7 @@ func TestWaitsOfARelayBeginAnewAfterASuccess(t *testing.T) {
 	}
 }
 
-// Messages that lie between those of a pass and those that were read behind them are not taken for gone.
+// If messages were read behind a pass, there may be a gap before them: gone ends at the pass.
 func TestPassEndsBeforeAGap(t *testing.T) {
 	t.Parallel()
 	b := &batch{beyond: 1}

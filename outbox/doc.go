@@ -1,44 +1,44 @@
-// Package outbox carries messages over the border of the database: out by relays, in by Ingest.
+// Package outbox carries messages across the border of the database: out of it with relays, into it with Ingest.
 //
 //	relay, err := bus.NewRelay(b, "broker", bus.RelayOptions{}, forward, "order.paid") // forward is an outbox.Forward
 //	_, err = b.Ingest(ctx, bus.IngestOptions{From: "partner"}, messages...)            // each id of a source once
 //	fresh, err := b.InboxTx(ctx, tx, "partner", id)                                    // for consumers of your own
 //
-// Programs reach it through a bus: bus.NewRelay, Bus.Ingest and Bus.InboxTx; operators reach its copies
-// through package operate.
+// Programs use it through a bus: bus.NewRelay, Bus.Ingest and Bus.InboxTx. Operators use its copies of relayed
+// messages through package operate.
 //
 // # Promise
 //
-// A Relay gives the messages of its queue to the other side in order, each at least once and with its id. It deletes a
-// message only after the other side has accepted it, and only while it holds the lease. The messages of a transaction
-// are relayed before those that were written after its commit. See docs/guide/outbox.md.
+// A Relay gives the messages of its queue to the other side in order, each at least once and with its id. It deletes
+// a message only after the other side has accepted it, and only while it holds the lease. The messages of a
+// transaction are relayed before messages that were written after its commit. See docs/guide/outbox.md.
 //
-// Ingest puts a message from another system into the queues once for each id of its source, for as long as the inbox
-// keeps the id. What cannot be a message becomes a dead letter, once. See docs/guide/inbox.md.
+// Ingest puts a message from a foreign system into the queues once for each id of its source, for as long as the
+// inbox keeps the id. Input that cannot be a message becomes a dead letter, once. See docs/guide/inbox.md.
 //
 // # States
 //
-// A message of a relay is left in the queue, relayed, dead or discarded. One pass of a relay looks at the head of the
-// queue, forwards, and finishes what has met its fate:
+// A message of a relay is left in the queue, relayed, dead or discarded. One pass of a relay reads the head of the
+// queue, forwards its messages, and finishes the messages whose fate is decided:
 //
 //	look.go ──▶ forward.go ──▶ finish.go
 //	head.go     search.go      report.go
 //	            stuck.go
 //
 // An id of the inbox is unknown, claimed by an open transaction, or recorded. A transaction that claims an id which
-// another transaction has claimed waits for the end of that one, because only then is the answer known. So a
+// is already claimed waits for the end of the other transaction, because that end decides whether the id is new. So a
 // transaction claims in the order of the ids, before it changes any row.
 //
-// Ids of the inbox and copies of relayed messages are in rings of four partitions. A claim of the inbox keeps its ring
-// from rotating while its transaction is open.
+// Ids of the inbox and copies of relayed messages are in rings of four partitions. A claim of the inbox keeps its
+// ring from rotating while its transaction is open.
 //
 //	slot that is written into ──a rotation──▶ kept ──▶ kept ──▶ emptied by a rotation, and written into again
 //
 // # Failures
 //
-// If the other side does not accept a message, it and all messages behind it wait, and it is tried again. It becomes a
-// dead letter only while others are accepted. If this database refuses a finish, the relay finishes fewer messages at a
-// time, and does not relay any of them a second time for that. While the database is away, relays wait.
+// If the other side does not accept a message, it is retried, and all messages behind it wait. It becomes a dead
+// letter only while the other side accepts other messages. If this database refuses a finish, the relay finishes
+// fewer messages at a time, and does not relay any of them a second time. While the database is away, relays wait.
 //
 // In a transaction that is repeatable read or serializable, an id that was recorded after the snapshot is the error
 // 40001 of Postgres. The caller's own transaction may use any connection, also through PgBouncer and in each of pgx's

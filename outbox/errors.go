@@ -12,19 +12,18 @@ import (
 )
 
 var (
-	// ErrBehind is what a Forward returns for a message that it did not forward, because one before it failed. It does
-	// not count as an attempt.
+	// ErrBehind is the error that a Forward returns for a message that it did not forward, because an earlier message
+	// failed. It does not count as an attempt.
 	ErrBehind = errors.New("not tried, because a message before it failed")
-	// ErrDrain says that Run had to cancel calls that did not end within Drain. Their messages are still in the queue.
+	// ErrDrain means that Run had to cancel calls that did not end within Drain. Their messages are still in the queue.
 	ErrDrain = run.ErrDrain
-	// ErrRunning says that Run was called while another Run of the same thing was running.
+	// ErrRunning means that Run was called while another Run of the same endpoint or relay was running.
 	ErrRunning = errors.New("the endpoint is already running")
 )
 
-// OutcomeUnknownError says that the connection broke during a commit: of a send, of an Ingest, or of a transaction of
-// InTx or InSQL. What it wrote may be in the queue, or not. ID is the id of the send, zero for a transaction. A send
-// with an id of saga.WithID may be repeated for seven days. Any other send may make a second message when it is
-// repeated.
+// OutcomeUnknownError means that the connection broke during a commit: of a send, of an Ingest, or of a transaction
+// of InTx or InSQL. The messages may or may not be in the queue. ID is the id of the send, zero for a transaction. A
+// send with an id of saga.WithID may be repeated for seven days; repeating any other send may make a second message.
 type OutcomeUnknownError struct {
 	ID  saga.ID
 	Err error
@@ -41,7 +40,7 @@ func (e *OutcomeUnknownError) Error() string {
 
 func (e *OutcomeUnknownError) Unwrap() error { return e.Err }
 
-// cannotGoOn reports whether only a human can correct err. Other errors pass with time.
+// cannotGoOn reports whether only an operator can remove the cause of err. Other errors pass with time.
 func cannotGoOn(err error) bool {
 	for _, known := range []error{queue.ErrNotInstalled, migrations.ErrNotMigrated, migrations.ErrTooNew} {
 		if errors.Is(err, known) {

@@ -5,7 +5,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// SQL is one of the rendered statements, for the tests of their plans.
+// SQL returns one of the rendered statements, for the tests of their plans.
 func (s *Store) SQL(name string) string {
 	if sql, ok := s.inbox[name]; ok {
 		return sql
@@ -13,7 +13,7 @@ func (s *Store) SQL(name string) string {
 	return s.kept.Get(name)
 }
 
-// What Ingest does with the inbox, for its tests.
+// The operations of Ingest on the inbox, for its tests.
 type (
 	InboxClaim = inboxClaim
 	InboxEntry = inboxEntry

@@ -16,26 +16,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// finisher deletes the messages that have a fate, and writes their records, in one transaction that commits only while
-// no other process has the lease.
+// finisher deletes the messages with a decided fate, and writes their records, in one transaction that commits only
+// while no other process has the lease.
 //
-// When a finish fails, the other side has messages that are still in the queue. If the relay made the same pass again
-// it would forward them again, as often as the finish fails: for ever, if the finish is too large for a
-// statement_timeout. So the finisher remembers their fates, none of them is forwarded a second time, and the next
-// passes are smaller by half, until one message is alone. All of this is in memory: a process that takes over forwards
-// again what was not deleted.
+// When a finish fails, the other side has messages that are still in the queue. If the relay repeated the pass, it
+// would forward them again, as often as the finish fails: for ever, if the finish is too large for a
+// statement_timeout. So the finisher remembers their fates, the relay forwards none of them a second time, and the
+// next passes are smaller by half, down to a single message. All of this is in memory: a process that takes over
+// forwards again the messages that were not deleted.
 type finisher struct {
 	relay   *Relay
 	term    lease.Term
 	pool    *pg.Pool
 	log     *reporter
-	decided map[queue.Position]verdict // fates that are not written down yet
+	decided map[queue.Position]verdict // fates that are not written yet
 	page    *history.Page
-	keeps   func() history.Options // what of the history is kept now
-	refused int                    // times in a row that the finish of a single message was refused
+	keeps   func() history.Options // returns the present options of the history
+	refused int                    // how many times in a row the finish of a single message was refused
 }
 
-// verdict is what a pass has decided about a message.
+// verdict is the decision of a pass about a message.
 type verdict struct {
 	fate        fate
 	err         error
@@ -44,11 +44,11 @@ type verdict struct {
 	firstFailed time.Time
 }
 
-// uncopiedAfter is how often in a row the finish of a single message is refused before the message is finished without
-// a copy.
+// uncopiedAfter is how many times in a row the finish of a single message is refused before the message is finished
+// without a copy.
 const uncopiedAfter = 3
 
-// finish returns the messages that its commit has deleted: an operator may have removed one meanwhile.
+// finish returns the messages that its commit has deleted: an operator may have removed one in the meantime.
 func (f *finisher) finish(ctx context.Context, b *batch) (ended []*message, err error) {
 	for _, m := range b.messages {
 		if m.fate != fateLeft {
@@ -70,8 +70,8 @@ func (f *finisher) finish(ctx context.Context, b *batch) (ended []*message, err 
 	return ended, nil
 }
 
-// write deletes messages. On an error the connection is closed with its transaction, because the pool closes a
-// connection that has one open.
+// write deletes messages. On an error the pool closes the connection, and so ends the transaction, because it closes
+// every connection with an open transaction.
 func (f *finisher) write(ctx context.Context, messages []*message, now time.Time) (ended []*message, err error) {
 	// Relayed messages are deleted even after the drain.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), relayTimeout)
@@ -117,7 +117,7 @@ func bytesOf(messages []*message) (sum int) {
 	return sum
 }
 
-// queueDelete queues the deletion. gone are the ids of the messages that were there.
+// queueDelete queues the deletion. gone gets the ids of the messages that were still in the queue.
 func (f *finisher) queueDelete(pipeline *pgx.Batch, messages []*message, gone *[][16]byte) {
 	tid, due, id := pg.TIDs(), pg.Timestamps(), pg.UUIDs()
 	for _, m := range messages {
@@ -140,7 +140,7 @@ func (f *finisher) recordsNothing(messages []*message) bool {
 	})
 }
 
-// queueRecords queues the copies, the records of messages that the other side does not have, and the ends of runs.
+// queueRecords queues the copies, the records of dead and discarded messages, and the ends of runs.
 func (f *finisher) queueRecords(pipeline *pgx.Batch, ended []*message) {
 	var (
 		letters   []deadletter.Letter
@@ -176,7 +176,7 @@ func (f *finisher) queueRecords(pipeline *pgx.Batch, ended []*message) {
 	b.Runs.QueueEnd(pipeline, &ends)
 }
 
-// reportRun adds how the run of m ended.
+// reportRun adds the outcome of the run of m.
 func (m *message) reportRun(ends *runs.Ends) {
 	switch {
 	case m.fate == fateRelayed:
@@ -191,12 +191,12 @@ func (m *message) reportRun(ends *runs.Ends) {
 }
 
 // copies reports whether a copy of m is kept. If the server refuses the copy while m is alone, m is finished without
-// it: m would hold up all messages behind it, and the other side has it.
+// a copy: m would hold up all messages behind it, and the other side has it.
 func (f *finisher) copies(m *message) bool {
 	return m.fate == fateRelayed && f.relay.options.Keep > 0 && f.refused < uncopiedAfter
 }
 
-// remember notes the fates of a pass when its finish failed with err.
+// remember records the fates of a pass whose finish failed with err.
 func (f *finisher) remember(b *batch, err error) {
 	for _, m := range b.messages {
 		if m.fate != fateLeft {
@@ -213,7 +213,7 @@ func (f *finisher) remember(b *batch, err error) {
 	}
 }
 
-// recall gives the messages of a pass the fates that an earlier pass could not write down.
+// recall gives the messages of a pass the fates that an earlier pass could not write.
 func (f *finisher) recall(b *batch) {
 	if len(f.decided) == 0 {
 		return

@@ -14,21 +14,21 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// failing is what is known about a message that has failed. It is only in memory: rows are never updated, and a process
-// that takes over begins to count anew.
+// failing is the record of a message that has failed. It is only in memory: rows are never updated, and a process
+// that takes over starts counting again.
 type failing struct {
 	attempts int
 	first    time.Time // by the database's clock
-	refused  int       // times that it failed right behind another that was accepted, see stuck.go
+	refused  int       // times that it failed right after a success, see stuck.go
 	alone    bool      // it is forwarded alone, see search.go
 }
 
 // failures are the messages that have failed and are still in the queue.
 type failures map[saga.ID]*failing
 
-const mostRemembered = 100_000 // of anything that is kept in memory for each message
+const mostRemembered = 100_000 // entries of each map that is kept in memory per message
 
-// bounded empties a map that has grown too large: its entries were only advice.
+// bounded empties a map that has grown too large: its entries are only hints.
 func bounded[K comparable, V any](m map[K]V) {
 	if len(m) >= mostRemembered {
 		clear(m)
@@ -42,7 +42,7 @@ func (f failures) tried(id saga.ID) int {
 	return 0
 }
 
-// note counts a failed attempt, the first of which may be now.
+// note counts a failed attempt at the time now.
 func (f failures) note(id saga.ID, now time.Time) *failing {
 	known := f[id]
 	if known == nil {
@@ -54,7 +54,7 @@ func (f failures) note(id saga.ID, now time.Time) *failing {
 	return known
 }
 
-// suspects reports whether a message has failed right behind a success.
+// suspects reports whether a message has failed right after a success.
 func (f failures) suspects(id saga.ID) bool {
 	known := f[id]
 	return known != nil && known.refused > 0
@@ -73,10 +73,10 @@ type carrier struct {
 	reader   *reader
 	log      *reporter
 	failures failures
-	patience *backoff.ExponentialBackOff // with the other side
+	patience *backoff.ExponentialBackOff // delays of retries
 	search   search                      // for the message that makes forward fail as a whole
-	probing  probing                     // for messages behind a stuck one that are accepted
-	judges   hooks.Guest                 // Permanent, and methods of errors
+	probing  probing                     // for accepted messages behind a stuck one
+	judges   hooks.Guest                 // calls Permanent, and methods of errors
 }
 
 func newCarrier(r *Relay, reader *reader, f failures, log *reporter) *carrier {
@@ -87,7 +87,7 @@ func newCarrier(r *Relay, reader *reader, f failures, log *reporter) *carrier {
 	}
 }
 
-// carry forwards what is undecided. What failed is left in the queue.
+// carry forwards the undecided messages. Failed messages are left in the queue.
 func (c *carrier) carry(life, ctx context.Context, b *batch) {
 	begun := time.Now()
 	defer func() { b.took = time.Since(begun) }()
@@ -101,18 +101,18 @@ func (c *carrier) carry(life, ctx context.Context, b *batch) {
 	}
 }
 
-// forgetEnded forgets the failures of messages that are gone.
+// forgetEnded removes the failures of messages that are gone.
 func (c *carrier) forgetEnded(ended []*message) {
 	for _, m := range ended {
 		delete(c.failures, m.ID)
 	}
 }
 
-// forwardFor is how long a pass begins further calls of forward before it deletes what was accepted.
+// forwardFor is the time after which a pass begins no further call of forward, and deletes the accepted messages.
 const forwardFor = time.Second
 
-// forwardAll forwards messages, as many at a time as the search says, up to the first that is left. It reports whether
-// one of them was accepted. After forwardFor, or when life has ended, it begins no further call.
+// forwardAll forwards messages, in portions that the search determines, up to the first that is left. It reports
+// whether one of them was accepted. After forwardFor, or when life has ended, it begins no further call.
 func (c *carrier) forwardAll(life, ctx context.Context, b *batch, messages []*message) (through bool) {
 	for begun := time.Now(); len(messages) > 0; {
 		some := messages[:c.portion(messages)]
@@ -131,14 +131,14 @@ func (c *carrier) forwardAll(life, ctx context.Context, b *batch, messages []*me
 	return through
 }
 
-// try forwards messages together. It reports whether one of them was accepted, and whether the call failed as a whole:
-// then nothing is known about any of them, unless there is only one, which has then failed.
+// try forwards messages together. It reports whether one of them was accepted, and whether the call failed as a
+// whole. After such a failure the fates are unknown; a single message has then failed.
 func (c *carrier) try(ctx context.Context, b *batch, messages []*message) (through, whole bool) {
 	errs, wrong := c.give(ctx, messages)
 	switch {
 	case wrong == nil:
 		c.search.passed(len(messages))
-	case ctx.Err() != nil: // a shutdown is no failure of anybody
+	case ctx.Err() != nil: // a shutdown is not a failure
 		return false, false
 	case len(messages) > 1:
 		c.search.failed(len(messages))
@@ -152,7 +152,7 @@ func (c *carrier) try(ctx context.Context, b *batch, messages []*message) (throu
 	return c.decide(ctx, b, messages, errs), false
 }
 
-// decide gives each message the fate of its error. It reports whether one of them was accepted.
+// decide sets the fate of each message according to its error. It reports whether one of them was accepted.
 func (c *carrier) decide(ctx context.Context, b *batch, messages []*message, errs []error) (through bool) {
 	failed, ended := false, false
 	for n, err := range errs {
@@ -161,7 +161,7 @@ func (c *carrier) decide(ctx context.Context, b *batch, messages []*message, err
 		case err == nil:
 			m.fate, through = fateRelayed, true
 			delete(c.failures, m.ID)
-		case ctx.Err() != nil: // a shutdown is no failure of anybody
+		case ctx.Err() != nil: // a shutdown is not a failure
 		default:
 			failed = c.fail(b, m, err) || failed
 		}
@@ -170,7 +170,7 @@ func (c *carrier) decide(ctx context.Context, b *batch, messages []*message, err
 	if through {
 		c.patience.Reset()
 	}
-	// Every message waits for an earlier one, so nothing was attempted. Back off, or the loop would spin.
+	// Every message waits for an earlier one, so no message was attempted. Back off, or the loop would spin.
 	if !failed && !ended && ctx.Err() == nil {
 		messages[0].err, failed = ErrBehind, true
 	}
@@ -188,7 +188,7 @@ func (c *carrier) give(ctx context.Context, messages []*message) (errs []error, 
 	}
 	limited, cancel := context.WithTimeout(ctx, c.relay.options.forwardMost())
 	defer cancel()
-	var given forwarded // of this call: one that was left behind may still return
+	var given forwarded // of this call: an abandoned earlier call may still return
 	switch ended := c.relay.calls.Do(func(h *run.Hand) { c.call(limited, h, deliveries, &given) }); {
 	case errors.Is(ended, run.ErrLeft):
 		most := c.relay.options.forwardMost() + run.Patience
@@ -211,7 +211,7 @@ func (c *carrier) give(ctx context.Context, messages []*message) (errs []error, 
 
 var errForwardExited = errors.New("forward ended its goroutine (runtime.Goexit, or FailNow of package testing)")
 
-// recovered makes an error of a panic of a user's function.
+// recovered turns a panic of a user's function into an error.
 func recovered(err *error) {
 	if v := recover(); v != nil {
 		*err = &saga.PanicError{Value: v, Stack: debug.Stack()}
@@ -238,15 +238,15 @@ type forwarded struct {
 	wrong error // of the call
 }
 
-// judged is what an error of forward says.
+// judged is the classification of an error of forward.
 type judged struct {
-	behind    bool // it says nothing about its message
+	behind    bool // the message was not attempted
 	discard   *saga.DiscardError
 	permanent bool
 	after     time.Duration
 }
 
-// judge classifies an error. The methods of the error and Permanent are the user's.
+// judge classifies an error. It calls user code: the methods of the error, and Permanent.
 func (c *carrier) judge(err error) (j judged) {
 	var permanent *saga.PermanentError
 	var after *saga.RetryAfterError
@@ -263,7 +263,7 @@ func (c *carrier) judge(err error) (j judged) {
 	return judged{}
 }
 
-// fail judges a failure. It reports whether m will be tried again.
+// fail judges a failure. It reports whether m will be retried.
 func (c *carrier) fail(b *batch, m *message, err error) (again bool) {
 	examined := c.judges.Examined(hooks.Patience, err)
 	j, wrong := hooks.Ask(&c.judges, hooks.Patience, func() judged { return c.judge(examined) })
@@ -289,7 +289,7 @@ func (c *carrier) fail(b *batch, m *message, err error) (again bool) {
 	return true
 }
 
-// giveUp makes a dead letter of m, with all attempts that this process knows of.
+// giveUp makes a dead letter of m, with all attempts that this process has counted.
 func (c *carrier) giveUp(m *message, reason string, err error) {
 	m.Attempt += c.failures.tried(m.ID)
 	m.die(reason, err)

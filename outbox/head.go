@@ -8,30 +8,29 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// head is the place in its queue where a relay looks. Deleted messages leave their entries in the index until a vacuum,
-// and a look from the front reads all of them: after 200,000 messages that takes longer than everything else. So looks
-// begin behind a mark.
+// head is the place in its queue where a relay begins to read. Deleted messages leave their entries in the index
+// until a vacuum, and a read from the front passes over all of them: after 200,000 messages that takes longer than
+// everything else. So reads begin at a mark.
 //
-// A mark must not hide a message that is due earlier but was committed later, or a message that follows from it would
-// be relayed first. The writer of such a message had a transaction open when the mark was made. So a mark is valid once
-// all transactions of that time have ended, and a look after that has found nothing before the mark. A message with a
-// due time in the past is found by the look from the front that happens now and then; only its order depends on the
-// mark.
+// A mark must not hide a message that is due earlier but is committed later, or a message that follows from it would
+// be relayed first. The writer of such a message had a transaction open when the mark was made. So a mark becomes
+// valid once all transactions of that time have ended, and a later read has found nothing before the mark. A read
+// from the front once a second finds messages with a due time in the past; only their order depends on the mark.
 type head struct {
-	mark  queue.Position // everything before it has been relayed; zero: nothing is known
+	mark  queue.Position // everything before it has been relayed; zero: no mark
 	next  queue.Position // becomes the mark
-	xmax  uint64         // once no transaction before this one runs any more; 0: there is no next
+	xmax  uint64         // next becomes the mark once no transaction before this one runs; 0: there is no next
 	front time.Time
-	whole bool // the present look begins at the front
+	whole bool // the present read begins at the front
 }
 
 const (
-	frontEvery = time.Second            // from one look from the front to the next
-	frontLeast = 100 * time.Millisecond // at least, if nothing was found behind the mark
-	markSlack  = time.Second            // a mark is older than what any statement is still writing
+	frontEvery = time.Second            // between two reads from the front
+	frontLeast = 100 * time.Millisecond // at least, if a read from the mark found nothing
+	markSlack  = time.Second            // a mark is older than any row that a running statement may still write
 )
 
-// begin returns where the next look begins.
+// begin returns the first position of the next read.
 func (h *head) begin(now time.Time) queue.Position {
 	h.whole = h.mark == queue.Position{} || now.Sub(h.front) >= frontEvery
 	if h.whole {
@@ -41,7 +40,7 @@ func (h *head) begin(now time.Time) queue.Position {
 	return h.mark
 }
 
-// again returns, after a look that found nothing, when to look from the front: 0 if that look did.
+// again returns the time to wait before a read from the front, after a read that found nothing; 0 if that was one.
 func (h *head) again(now time.Time) time.Duration {
 	if h.whole {
 		return 0
@@ -49,11 +48,11 @@ func (h *head) again(now time.Time) time.Duration {
 	return max(time.Microsecond, frontLeast-now.Sub(h.front))
 }
 
-// fromFront makes the next look one from the front.
+// fromFront makes the next read begin at the front.
 func (h *head) fromFront() { h.front = time.Time{} }
 
-// looked records what a look has found: its first message, zero if there was none, and the oldest transaction that ran
-// before it.
+// looked records the result of a read: its first message, or zero, and the oldest transaction that was running before
+// it.
 func (h *head) looked(first queue.Position, xmin uint64) {
 	none := first == queue.Position{}
 	if !none && !first.After(h.mark) {
@@ -71,7 +70,7 @@ func (h *head) finished(last queue.Position, xmax uint64, now time.Time) {
 	}
 }
 
-// snapshot reads the statement relay_snapshot.
+// snapshot returns a function that reads the result of the statement relay_snapshot.
 func snapshot(xmin, xmax *uint64) func(rows pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		for rows.Next() {

@@ -8,12 +8,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// queueHistory queues what became of the messages of a pass. It also tells of a message that an operator has removed
-// from the queue meanwhile: the other side has it all the same.
+// queueHistory queues a page with the fates of the messages of a pass. The page includes a message that an operator
+// has removed from the queue in the meantime, because the other side has it nevertheless.
 func (f *finisher) queueHistory(pipeline *pgx.Batch, messages []*message, now time.Time) {
 	f.page.Begin(f.keeps(), now)
 	for _, m := range messages {
-		m.delivery.Info.ID, m.delivery.Info.Kind = m.ID, m.Kind // also of one that could not be read
+		m.delivery.Info.ID, m.delivery.Info.Kind = m.ID, m.Kind // also for a message whose header could not be decoded
 		a := history.Attempt{Info: &m.delivery.Info, Reason: m.reason, Fate: history.Relayed}
 		switch m.fate {
 		case fateDead:
@@ -33,7 +33,7 @@ func (f *finisher) queueHistory(pipeline *pgx.Batch, messages []*message, now ti
 	f.page.Queue(pipeline)
 }
 
-// queueHistory queues what became of the messages that came in.
+// queueHistory queues a page with the results of the ingested messages.
 func (t *ingestTx) queueHistory(pipeline *pgx.Batch) {
 	page := t.border.History.NewPage(t.options.Endpoint, newID)
 	page.Begin(t.border.History.General, time.Now())
@@ -41,7 +41,7 @@ func (t *ingestTx) queueHistory(pipeline *pgx.Batch) {
 		a := history.Attempt{Info: &m.out.Info, Fate: history.Ingested}
 		switch m.state {
 		case Repeated:
-			continue // it is told of since it came first
+			continue // an earlier page records its first arrival
 		case IngestDead:
 			a.Fate, a.Err = history.Died, deadletter.ErrorText(m.fault)
 		case Unwanted:

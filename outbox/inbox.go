@@ -19,14 +19,14 @@ import (
 //go:embed inbox.sql
 var inboxStatements string
 
-// inboxEntry is the id of a message from another system, and the inboxSum of its content.
+// inboxEntry is the id of a message from a foreign system, and the inboxSum of its content.
 type inboxEntry struct {
 	ID  saga.ID
 	Sum int64
 }
 
-// inboxID is the id of a message of source in this database: its own if that is a UUID in canonical text, otherwise a
-// UUIDv8 made of both texts. The SQL function inbox_id computes the same.
+// inboxID returns the id of a message of source in this database: its own id if that is a UUID in canonical text,
+// otherwise a UUIDv8 computed from both texts. The SQL function inbox_id computes the same.
 func inboxID(source, id string) saga.ID {
 	if own, err := saga.ParseID(id); err == nil && !own.IsZero() && own.String() == id {
 		return own
@@ -34,7 +34,7 @@ func inboxID(source, id string) saga.ID {
 	return digestID(source + "\n" + id)
 }
 
-// digestID is a UUIDv8.
+// digestID returns a UUIDv8 computed from a text.
 func digestID(text string) saga.ID {
 	sum := sha256.Sum256([]byte(text))
 	id := saga.ID(sum[:16])
@@ -43,7 +43,7 @@ func digestID(text string) saga.ID {
 	return id
 }
 
-// inboxSum is a digest of a message in 8 bytes.
+// inboxSum returns a digest of a message in 8 bytes.
 func inboxSum(kind string, body []byte) int64 {
 	h := sha256.New()
 	h.Write([]byte(kind + "\n"))
@@ -53,7 +53,7 @@ func inboxSum(kind string, body []byte) int64 {
 
 const mostSource = 255
 
-// CheckSource returns why a text cannot name a source, or nil. A source is 1 to 255 bytes of UTF-8, without control
+// CheckSource returns an error if a text cannot name a source. A source has 1 to 255 bytes of UTF-8, without control
 // characters.
 func CheckSource(source string) error {
 	if source == "" || len(source) > mostSource {
@@ -70,20 +70,20 @@ func CheckSource(source string) error {
 	return nil
 }
 
-// inboxClaim claims ids of one source within the transaction that has the effects of their messages: the caller queues
-// it into a pipeline, sends that, and sends sums too when unsure. It keeps the ring from rotating until the transaction
-// ends. It is not safe for concurrent use.
+// inboxClaim claims ids of one source within the transaction that writes the effects of their messages: the caller
+// queues it into a pipeline, sends that, and, if unsure, sends sums too. It keeps the ring from rotating until the
+// transaction ends. It is not safe for concurrent use.
 type inboxClaim struct {
 	store  *Store
 	source string
 	given  []inboxEntry
-	first  []int // where each id occurs first, in the order of the ids
-	heads  []int // for each of given, which of given has the same id first
+	first  []int // index of the first occurrence of each id, in the order of the ids
+	heads  []int // for each of given, the index of the first with the same id
 	stale  map[saga.ID]*int64
 }
 
-// newInboxClaim prepares a claim. An id may occur more than once: the first may be Fresh, the others are compared with
-// it.
+// newInboxClaim prepares a claim. An id may occur more than once: the first may be Fresh, the others are compared
+// with it.
 func (s *Store) newInboxClaim(source string, ids []inboxEntry) *inboxClaim {
 	r := &inboxClaim{store: s, source: source, given: ids, heads: make([]int, len(ids))}
 	order := make([]int, len(ids))
@@ -101,9 +101,9 @@ func (s *Store) newInboxClaim(source string, ids []inboxEntry) *inboxClaim {
 	return r
 }
 
-// queue queues two statements, or none when there are no ids. The second may wait for transactions that claim the same
-// ids: nothing before it in the transaction may have changed or deleted a row. The transaction must be read committed,
-// and the connection prepared by pg.RegisterArrays.
+// queue queues two statements, or nothing if there are no ids. The second may wait for transactions that claim the
+// same ids: no earlier statement of the transaction may have changed or deleted a row. The transaction must be read
+// committed, and the connection prepared by pg.RegisterArrays.
 func (r *inboxClaim) queue(b *pgx.Batch) {
 	if len(r.given) == 0 {
 		return
@@ -117,7 +117,7 @@ func (r *inboxClaim) queue(b *pgx.Batch) {
 	b.Queue(r.store.inbox.Get("claim_received"), r.source, ids, sums).QueryRow(r.collect)
 }
 
-// collect reads which ids are fresh; NULL is all of them.
+// collect reads which ids are fresh; NULL means all of them.
 func (r *inboxClaim) collect(row pgx.Row) error {
 	var fresh [][16]byte
 	if err := row.Scan(&fresh); err != nil || fresh == nil {
@@ -133,10 +133,10 @@ func (r *inboxClaim) collect(row pgx.Row) error {
 	return nil
 }
 
-// unsure reports whether some ids were there before, so that sums has to be sent before outcome is asked.
+// unsure reports whether some ids were recorded before, so that sums must be sent before outcome is called.
 func (r *inboxClaim) unsure() bool { return len(r.stale) > 0 }
 
-// sums queues the statement that reads what is known of the ids that were there before.
+// sums queues the statement that reads the recorded digests of ids that were recorded before.
 func (r *inboxClaim) sums(b *pgx.Batch) {
 	ids := pg.UUIDs()
 	for id := range r.stale {
@@ -155,8 +155,8 @@ func (r *inboxClaim) sums(b *pgx.Batch) {
 	})
 }
 
-// outcome returns, after all was sent, the state of the i-th id. If no content was recorded for an id, every message
-// with it is a Duplicate.
+// outcome returns the state of the i-th id, after all statements were sent. If no digest was recorded for an id,
+// every message with it is a Duplicate.
 func (r *inboxClaim) outcome(i int) dedup.Outcome {
 	g, head := r.given[i], r.heads[i]
 	known, old := r.stale[g.ID]
@@ -172,13 +172,13 @@ func (r *inboxClaim) outcome(i int) dedup.Outcome {
 	return dedup.Conflict
 }
 
-// conflictID is the id under which a message is recorded that came with the id of another message, so that it too is
+// conflictID returns the id that records a message whose own id belongs to a different message, so that it is also
 // handled once.
 func conflictID(source string, g inboxEntry) saga.ID {
 	return digestID(fmt.Sprintf("%s\nconflict\n%s\n%d", source, g.ID, g.Sum))
 }
 
-// InboxTx records one id in the caller's transaction, on a connection of any kind, and reports whether it is new.
+// InboxTx records one id in the caller's transaction, and reports whether it is new. An empty id is an error.
 func (s *Store) InboxTx(ctx context.Context, tx pgx.Tx, source, id string) (fresh bool, err error) {
 	if err := CheckSource(source); err != nil {
 		return false, err

@@ -1,14 +1,14 @@
 -- name: lock_ring
--- Held until the end of the transaction: the ring does not turn while somebody has written ids that are not committed.
--- The slot is read by a later statement, whose snapshot is younger than the lock.
+-- Held until the end of the transaction: the ring does not rotate while ids are uncommitted. A later statement reads
+-- the slot, so its snapshot is newer than the lock.
 SELECT pg_advisory_xact_lock_shared(1162101826, tableoid::int) FROM :schema.ring WHERE name = 'inbox';
 
 -- name: claim_received
--- The ids come in order, each once, so that two who claim the same ones wait for each other in one direction only.
--- Nobody writes into the slots that are not the one, so an id is either seen there, or was never there. Each of them is
--- one index scan over the ids, of which most are greater than all that came before, and need not be looked for; the
--- slot that is written into is left to ON CONFLICT. NOT IN is a hashed subplan, whatever joins the planner may use.
--- Which ids are new is only told when not all of them are.
+-- The ids come in order, each once, so that two transactions that claim the same ids wait for each other in one
+-- direction only. No transaction writes into the three other slots, so an id is either visible there, or was never
+-- recorded there. Each of these slots costs one index scan over the ids; most ids are greater than all earlier ids
+-- and need no search. The current slot is left to ON CONFLICT. NOT IN is a hashed subplan, whatever joins the planner
+-- may use. The new ids are returned only if not all ids are new.
 WITH current AS MATERIALIZED (SELECT r.slot FROM :schema.ring r WHERE r.name = 'inbox' LIMIT 1),
 seen AS MATERIALIZED (
     SELECT x.id FROM current c CROSS JOIN LATERAL (
@@ -38,7 +38,7 @@ fresh AS (
 SELECT CASE WHEN count(*) < cardinality($2::uuid[]) THEN coalesce(array_agg(f.id), '{}') END FROM fresh f;
 
 -- name: received_sums
--- A statement of its own, because the snapshot of the claim does not show the row that it waited for.
+-- A separate statement, because the snapshot of the claim does not include the row that the claim waited for.
 SELECT i.id, i.sum FROM :schema.inbox i WHERE i.source = $1 AND i.id = ANY ($2::uuid[]);
 
 -- name: received

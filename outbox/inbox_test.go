@@ -42,7 +42,7 @@ func (b *border) exec(sql string, args ...any) {
 	pgtest.Exec(b, b.pool, b.schema.Render(sql), args...)
 }
 
-// turn turns a ring as if it were due.
+// turn rotates a ring as if it were due.
 func (b *border) turn(of ring.Name) {
 	b.Helper()
 	b.exec(`UPDATE :schema.ring SET since = now() - interval '1 year' WHERE name = $1`, string(of))
@@ -51,7 +51,7 @@ func (b *border) turn(of ring.Name) {
 	}
 }
 
-// receive claims ids in tx and tells what became of each.
+// receive claims ids in tx and returns the outcome of each.
 func (b *border) receive(ctx context.Context, tx pgx.Tx, source string, given ...outbox.InboxEntry) ([]dedup.Outcome,
 	error) {
 	r := b.store.NewInboxClaim(source, given)
@@ -74,7 +74,7 @@ func (b *border) receive(ctx context.Context, tx pgx.Tx, source string, given ..
 	return outcomes, nil
 }
 
-// wantReceived receives in a transaction of its own, which commits.
+// wantReceived claims ids in a transaction of its own, which commits.
 func (b *border) wantReceived(source string, given []outbox.InboxEntry, want ...dedup.Outcome) {
 	b.Helper()
 	tx := begin(b.T, b.pool)
@@ -102,7 +102,7 @@ func TestInboxKnowsWhatCame(t *testing.T) {
 	b.wantReceived("a", nil)
 }
 
-// Ids survive three turns, whichever slot they are in, and are forgotten by the fourth.
+// Ids survive three rotations, in any slot, and are removed by the fourth.
 func TestIDsSurviveTurnsForTheirTime(t *testing.T) {
 	b := openBorder(t)
 	for n := range 8 {
@@ -147,7 +147,7 @@ func TestRingTurnsWhenItIsDue(t *testing.T) {
 	}
 }
 
-// Many transactions bring the same ids at once, some of them are rolled back, and the ring turns three times meanwhile.
+// Many transactions claim the same ids at once, some of them roll back, and the ring rotates three times.
 func TestConcurrentDuplicatesAreTakenOnceWhileTheRingTurns(t *testing.T) {
 	const rounds, workers, ids, most = 12, 6, 240, 12
 	b := openBorder(t)
@@ -169,7 +169,7 @@ func TestConcurrentDuplicatesAreTakenOnceWhileTheRingTurns(t *testing.T) {
 						return
 					}
 					if fresh == nil {
-						continue // rolled back: again
+						continue // rolled back: repeat it
 					}
 					order = order[len(some):]
 					mu.Lock()
@@ -197,7 +197,7 @@ func TestConcurrentDuplicatesAreTakenOnceWhileTheRingTurns(t *testing.T) {
 	}
 }
 
-// takeSome is one transaction; nil when it was rolled back.
+// takeSome runs one transaction. fresh is nil if it was rolled back.
 func (b *border) takeSome(round byte, some []int, rollback bool) (fresh []saga.ID, err error) {
 	given := make([]outbox.InboxEntry, len(some))
 	for i, n := range some {
@@ -215,7 +215,7 @@ func (b *border) takeSome(round byte, some []int, rollback bool) (fresh []saga.I
 				fresh = append(fresh, given[n].ID)
 			}
 		}
-		if _, err := tx.Exec(b.Context(), "SELECT pg_sleep(0.001)"); err != nil { // the effects, which take their time
+		if _, err := tx.Exec(b.Context(), "SELECT pg_sleep(0.001)"); err != nil { // the effects take time
 			return err
 		}
 		if rollback {
@@ -229,7 +229,7 @@ func (b *border) takeSome(round byte, some []int, rollback bool) (fresh []saga.I
 	return fresh, err
 }
 
-// turnAtOnce turns until it has, for claims come and go.
+// turnAtOnce repeats the rotation until it succeeds, while claims come and go.
 func (b *border) turnAtOnce() {
 	if _, err := pg.Committed(b.pool).Exec(b.Context(),
 		b.schema.Render(`UPDATE :schema.ring SET since = now() - interval '1 year' WHERE name = 'inbox'`)); err != nil {
@@ -246,7 +246,7 @@ func (b *border) turnAtOnce() {
 	}
 }
 
-// A turn waits for whoever has ids in hand, in short pieces, so that others go on.
+// A rotation waits for transactions with claimed ids, in short pieces, so that other claims continue.
 func TestTurnWaitsAndLetsOthersGoOn(t *testing.T) {
 	b := openBorder(t)
 	tx := begin(t, b.pool)
@@ -274,7 +274,7 @@ func TestTurnWaitsAndLetsOthersGoOn(t *testing.T) {
 	b.wantReceived("a", []outbox.InboxEntry{received(1, 1), received(2, 1)}, dedup.Duplicate, dedup.Duplicate)
 }
 
-// Whoever has the id in hand decides: a commit makes the other's a duplicate, a rollback makes it the one.
+// The first claimer decides: after its commit the second claim is a duplicate, after its rollback it is fresh.
 func TestInboxWaitsForTheOther(t *testing.T) {
 	for name, want := range map[string]dedup.Outcome{"commit": dedup.Duplicate, "rollback": dedup.Fresh} {
 		t.Run(name, func(t *testing.T) {
@@ -301,7 +301,7 @@ func TestInboxWaitsForTheOther(t *testing.T) {
 	}
 }
 
-// The function received and this package write the same ids.
+// The SQL function received and this package write the same ids.
 func TestReceivedMeetsTheSQLFunction(t *testing.T) {
 	b := openBorder(t)
 	for n, id := range []string{"7", "Order 7 ä", "0198C0DE-0000-7000-8000-000000000001",
@@ -313,7 +313,7 @@ func TestReceivedMeetsTheSQLFunction(t *testing.T) {
 			}
 		}
 		commit(t, tx)
-		// its content was not noted
+		// its digest was not recorded
 		b.wantReceived("a", []outbox.InboxEntry{{ID: outbox.InboxID("a", id), Sum: int64(n)}}, dedup.Duplicate)
 		other := begin(t, b.pool)
 		b.wantReceived("b", []outbox.InboxEntry{{ID: outbox.InboxID("b", id), Sum: 1}}, dedup.Fresh)
@@ -330,7 +330,7 @@ func TestReceivedMeetsTheSQLFunction(t *testing.T) {
 	commit(t, tx)
 }
 
-// A transaction with one snapshot that is older than a turn would write into a slot that others no longer write into.
+// A transaction whose snapshot is older than a rotation would write into a slot that is no longer the current one.
 func TestReceivedRefusesASnapshotOlderThanATurn(t *testing.T) {
 	b := openBorder(t)
 	tx, err := b.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
@@ -358,7 +358,7 @@ func TestReceivedRefusesWhatNamesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c[0] == "a\x00" {
-			continue // no text of Postgres
+			continue // Postgres cannot store this text
 		}
 		if _, err := b.pool.Exec(t.Context(), b.schema.Render(`SELECT :schema.received($1, $2)`), c[0],
 			c[1]); pgerr.Code(err) != "22023" {
@@ -426,8 +426,8 @@ func TestInboxPlansMadeOnEmptyTablesServeFullOnes(t *testing.T) {
 	}
 }
 
-// Somebody begins to write while the ring turns, and another after it. Whoever had read the slot before the turn, and
-// wrote into it after, would not be seen by those who write into the new one: both would take the id for new.
+// One transaction writes while the ring rotates, and a second one after the rotation. If the first had read the slot
+// before the rotation and wrote into it afterwards, the second would not find its id: both would take the id for new.
 func TestReceivedDuringATurnIsSeenByThoseAfterIt(t *testing.T) {
 	b := openBorder(t)
 	turning, first, second := begin(t, b.pool), begin(t, b.pool), begin(t, b.pool)

@@ -12,29 +12,29 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// IngestMessage is a message from another system: another database with Edda, or any program that writes to a broker.
+// IngestMessage is a message from a foreign system: a second database with Edda, or a program that writes to a broker.
 type IngestMessage struct {
-	// ID distinguishes the message from every other one of its source. A UUID stays the message's id; any other text
-	// becomes a UUID that follows from the source and the text, and is kept as the header watermill-uuid. Without an ID
-	// the message gets a new one, and a second delivery of it is another message.
+	// ID distinguishes the message from all other messages of its source. A UUID stays the message's id; any other
+	// text becomes a UUID that is computed from the source and the text, and is kept as the header watermill-uuid.
+	// Without an ID the message gets a new one, and a second delivery of it is a second message.
 	ID     string
 	Kind   string
-	Header map[string]string // as Envelope made them, or those of a foreign sender
+	Header map[string]string // as Envelope made them, or headers of a foreign sender
 	Body   []byte
-	// Fault is why it cannot be a message, if the caller knows: it becomes a dead letter with this error.
+	// Fault, if not nil, is why it cannot be a message: it becomes a dead letter with this error.
 	Fault error
 }
 
-// IngestOptions say where messages come from and go to.
+// IngestOptions name the source and the destination of messages.
 type IngestOptions struct {
-	// From names the source: ids are unique within it. 1 to 255 bytes without control characters. Required.
+	// From names the source: ids are unique within it. Required: 1 to 255 bytes without control characters.
 	From string
-	// Endpoint gets the messages. "" publishes them: each endpoint that is subscribed to the kind gets a copy. Each
-	// endpoint has ids of its own.
+	// Endpoint gets the messages. "" publishes them: each endpoint that is subscribed to the kind gets a copy. Ids
+	// are unique per source and Endpoint.
 	Endpoint string
 }
 
-// IngestState is what became of an IngestMessage.
+// IngestState is the result for an IngestMessage.
 type IngestState uint8
 
 // The states of an IngestMessage. Each is final, so the caller may acknowledge the message to its sender.
@@ -49,14 +49,14 @@ func (s IngestState) String() string {
 	return [...]string{"accepted", "repeated", "unwanted", "dead"}[s]
 }
 
-// IngestResult is what became of one IngestMessage.
+// IngestResult is the result for one IngestMessage.
 type IngestResult struct {
 	ID    saga.ID // its id in this database
 	State IngestState
 	Err   error // why it is dead
 }
 
-// Ingest is Ingest of a bus.
+// Ingest implements Ingest of a bus.
 func (b *Border) Ingest(ctx context.Context, o IngestOptions, messages ...IngestMessage) ([]IngestResult, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("ingest: %w", err)
@@ -89,8 +89,8 @@ func (b *Border) Ingest(ctx context.Context, o IngestOptions, messages ...Ingest
 	return t.results(), nil
 }
 
-// fits returns an error if a queue could not hold the message, so that its dead letter could never be retried. One that
-// fits and is larger than a send may be becomes a dead letter.
+// fits returns an error if a queue could not store the message, because its dead letter could never be retried. A
+// message that fits, but is larger than a send may be, becomes a dead letter.
 func (m *IngestMessage) fits() error {
 	if len(m.Body) > wire.MostBody {
 		return fmt.Errorf("its body has %d bytes, limit %d: %w", len(m.Body), wire.MostBody, saga.ErrTooLarge)
@@ -118,8 +118,8 @@ func (o IngestOptions) check() error {
 	return nil
 }
 
-// source is the name within which ids are unique. Two endpoints that are fed from one topic must not treat each other's
-// messages as duplicates.
+// source returns the name within which ids are unique. Two endpoints that are fed from one topic must not treat each
+// other's messages as duplicates.
 func (o IngestOptions) source() string {
 	if o.Endpoint == "" {
 		return o.From

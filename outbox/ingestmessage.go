@@ -26,10 +26,10 @@ type incoming struct {
 	state IngestState
 
 	published bool // no endpoint is named
-	refused   bool // by Outgoing
+	refused   bool // Outgoing failed
 }
 
-// newIncoming makes a message, or records why it cannot be one. Either has an id.
+// newIncoming makes a message, or records why it cannot be one. Both get an id.
 func newIncoming(ctx context.Context, b *Border, o IngestOptions, given *IngestMessage) *incoming {
 	m := &incoming{given: given, published: o.Endpoint == ""}
 	if given.ID == "" {
@@ -38,7 +38,7 @@ func newIncoming(ctx context.Context, b *Border, o IngestOptions, given *IngestM
 		m.entry = inboxEntry{ID: inboxID(o.From, given.ID), Sum: inboxSum(given.Kind, given.Body)}
 	}
 	m.out, m.fault = m.compose(ctx, b.Hooks.Outgoing)
-	if m.refused { // it is no fault of the message, and its sender would bring it again and again
+	if m.refused { // not the message's fault, and its sender would repeat it
 		b.calm.Warn("edda: a message came in without the headers of Options.Outgoing", "source", o.From,
 			"kind", wire.Shown(given.Kind), "error", m.fault)
 		m.out, m.fault = m.compose(ctx, nil)
@@ -49,10 +49,10 @@ func newIncoming(ctx context.Context, b *Border, o IngestOptions, given *IngestM
 	return m
 }
 
-// foreign reports whether the sender's id is not that of the message.
+// foreign reports whether the sender's id differs from the message's.
 func (m *incoming) foreign() bool { return m.given.ID != "" && m.given.ID != m.entry.ID.String() }
 
-// compose checks the message as every message is checked, and reads the envelope of another Edda.
+// compose checks the message like every sent message, and reads the envelope of a different Edda.
 func (m *incoming) compose(ctx context.Context, outgoing func(context.Context, *saga.Info)) (saga.Outgoing, error) {
 	if m.given.Fault != nil {
 		return saga.Outgoing{}, m.given.Fault
@@ -75,10 +75,10 @@ func (m *incoming) compose(ctx context.Context, outgoing func(context.Context, *
 		options = append(options, saga.WithHeader(name, value))
 	}
 	runtime := saga.Runtime{Now: time.Now(), NewID: func() saga.ID { return m.entry.ID }, Caller: ctx}
-	hooked := false // Outgoing is the last that Compose calls
+	hooked := false // Compose calls Outgoing last
 	if outgoing != nil {
 		runtime.Outgoing = func(ctx context.Context, i *saga.Info) {
-			if m.open(envelope, i) == nil { // else it is a dead letter
+			if m.open(envelope, i) == nil { // otherwise it becomes a dead letter
 				hooked = true
 				outgoing(ctx, i)
 			}
@@ -98,7 +98,7 @@ func (m *incoming) compose(ctx context.Context, outgoing func(context.Context, *
 	return out, err
 }
 
-// open reads the envelope of another Edda, if there is one. What is not for one endpoint is an event.
+// open reads the envelope of a different Edda, if there is one. A command without an endpoint becomes an event.
 func (m *incoming) open(envelope map[string]string, i *saga.Info) error {
 	if envelope != nil {
 		if err := wire.OpenEnvelope(envelope, i); err != nil {
@@ -111,8 +111,8 @@ func (m *incoming) open(envelope map[string]string, i *saga.Info) error {
 	return nil
 }
 
-// letterHeader is the header of a dead letter for an invalid message. Bytes that are not UTF-8 are written as \xNN, so
-// that nothing is lost.
+// letterHeader returns the header of the dead letter for an invalid message. Bytes that are not UTF-8 are written as
+// \xNN, so that nothing is lost.
 func (m *incoming) letterHeader() []byte {
 	header := make(map[string]string, len(m.given.Header)+1)
 	for name, value := range m.given.Header {
@@ -136,9 +136,8 @@ func legible(text string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// Envelope returns what has to cross a border with a message besides its id, kind and body, so that the other side
-// knows as much as this side: the user's headers, the sending endpoint, the conversation and the saga instance. Ingest
-// reads it.
+// Envelope returns the data that must cross a border with a message in addition to its id, kind and body: the user's
+// headers, the sending endpoint, the conversation and the saga instance. Ingest reads it.
 //
-// The run of a manifest stays behind: a run ends in the database that started it.
+// The run of a manifest is left out: a run ends in the database that started it.
 func Envelope(info *saga.Info) map[string]string { return wire.Envelope(info) }

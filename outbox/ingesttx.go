@@ -24,7 +24,7 @@ type ingestTx struct {
 	options IngestOptions
 	routes  *queue.Routes
 	all     []*incoming
-	order   []*queue.Queue // that get messages
+	order   []*queue.Queue // queues that get messages
 	byQueue map[*queue.Queue][]*incoming
 	letters []deadletter.Letter
 }
@@ -41,7 +41,7 @@ func newIngestTx(ctx context.Context, b *Border, conn *pgxpool.Conn, o IngestOpt
 	return t
 }
 
-// run is the transaction: find the queues, claim the ids, and write with the commit. Only the claims wait, for
+// run is the transaction: it finds the queues, claims the ids, and writes and commits. Only the claims wait, for
 // transactions that have claimed the same ids.
 func (t *ingestTx) run(ctx context.Context) error {
 	pipeline := &pgx.Batch{}
@@ -61,7 +61,7 @@ func (t *ingestTx) run(ctx context.Context) error {
 	return err
 }
 
-// bytes is an upper bound for the largest statement: the bodies and headers of all messages.
+// bytes returns an upper bound for the largest statement: the bodies and headers of all messages.
 func (t *ingestTx) bytes() (sum int) {
 	for _, m := range t.all {
 		sum += len(m.given.Body)
@@ -72,8 +72,8 @@ func (t *ingestTx) bytes() (sum int) {
 	return sum
 }
 
-// route finds the queues. For events it sends the pipeline, with the lock that a new subscriber waits for, and returns
-// an empty one.
+// route finds the queues. For events it sends the pipeline, with the lock that a new subscriber waits for, and
+// returns an empty one.
 func (t *ingestTx) route(ctx context.Context, pipeline *pgx.Batch) (rest *pgx.Batch, err error) {
 	routes := t.border.Routes
 	if t.options.Endpoint == "" {
@@ -92,8 +92,8 @@ func (t *ingestTx) route(ctx context.Context, pipeline *pgx.Batch) (rest *pgx.Ba
 	return pipeline, nil
 }
 
-// claim finds out which messages are new. Messages that come with the id of another message are recorded under an id of
-// their own, in a second claim. A transaction that waits in its second claim cannot block one in its first.
+// claim finds out which messages are new. A message whose id belongs to a different message is recorded under a
+// computed id, in a second claim. A transaction that waits in its second claim cannot block one in its first.
 func (t *ingestTx) claim(ctx context.Context, pipeline *pgx.Batch) error {
 	var named []*incoming
 	for _, m := range t.all {
@@ -127,7 +127,7 @@ func (t *ingestTx) claim(ctx context.Context, pipeline *pgx.Batch) error {
 	return nil
 }
 
-// claimSome claims the ids of some messages. It sends the pipeline even when there are none.
+// claimSome claims the ids of some messages. It sends the pipeline even if there are no messages.
 func (t *ingestTx) claimSome(ctx context.Context, pipeline *pgx.Batch, some []*incoming) ([]dedup.Outcome, error) {
 	entries := make([]inboxEntry, len(some))
 	for n, m := range some {
@@ -152,7 +152,7 @@ func (t *ingestTx) claimSome(ctx context.Context, pipeline *pgx.Batch, some []*i
 	return outcomes, nil
 }
 
-// write inserts what is new, and commits.
+// write inserts the new messages and the dead letters, and commits.
 func (t *ingestTx) write(ctx context.Context) error {
 	for _, m := range t.all {
 		switch {
@@ -201,8 +201,8 @@ func (t *ingestTx) deliver(m *incoming) {
 	}
 }
 
-// lettersOf returns the dead letters of a message: one, or one for each subscriber of an event, so that each can be
-// retried.
+// lettersOf returns the dead letters of a message: one, or, for an event, one for each subscriber, so that each can
+// be retried.
 func (t *ingestTx) lettersOf(m *incoming) []deadletter.Letter {
 	endpoints := []string{t.options.Endpoint}
 	if t.options.Endpoint == "" {
@@ -250,7 +250,7 @@ func (t *ingestTx) rollback(ctx context.Context) {
 	}
 }
 
-// after wakes the workers, and reports to the log and the events what was committed.
+// after wakes the workers, and reports the committed messages to the log and as events.
 func (t *ingestTx) after(ctx context.Context) {
 	b := t.border
 	for _, q := range t.order {
@@ -275,7 +275,7 @@ func (t *ingestTx) after(ctx context.Context) {
 	b.Events(e)
 	for _, l := range t.letters {
 		info, read := saga.Info{ID: l.MessageID, Kind: wire.Shown(l.Kind)}, saga.Info{}
-		_ = wire.ReadHeader(l.Header, &read) // for its trace; the header may be the fault
+		_ = wire.ReadHeader(l.Header, &read) // for its trace; the header may be invalid
 		args := []any{"endpoint", l.Endpoint, "message_id", l.MessageID.String(), "kind", info.Kind,
 			"source", t.options.From, "reason", l.Reason, "error", l.Error}
 		b.Log.WarnContext(ctx, "edda: message dead-lettered", wire.AppendTrace(args, &read)...)

@@ -18,18 +18,18 @@ var keptStatements string
 
 // Kept is a copy of a relayed message.
 type Kept struct {
-	Endpoint string // the relay's name, and that of its queue
+	Endpoint string // the name of the relay and of its queue
 	ID       saga.ID
 	Kind     string
 	Header   []byte
 	Body     []byte
 	Sent     time.Time
-	Relayed  time.Time // by the database's clock, whatever is given to QueueKeep
-	Size     int       // of the body, where that was not read
+	Relayed  time.Time // by the database's clock; QueueKeep ignores it
+	Size     int       // of the body, if Body was not read
 }
 
-// QueueKeep queues one insert of copies, in order, or nothing if there are none. It never waits. The connection must
-// have been prepared by pg.RegisterArrays. Copies stay as long as SetKeep says for the Outbox ring.
+// QueueKeep queues one insert of copies, in order, or nothing if there are no copies. It never waits. The connection
+// must have been prepared by pg.RegisterArrays. Copies stay for the time that is set for the ring of the outbox.
 func (s *Store) QueueKeep(b *pgx.Batch, rows []Kept) {
 	if len(rows) == 0 {
 		return
@@ -48,22 +48,22 @@ func (s *Store) QueueKeep(b *pgx.Batch, rows []Kept) {
 	b.Queue(s.kept.Get("keep"), endpoint, id, sent, kind, header, body)
 }
 
-// KeptPlace is a place in the order in which a relay's messages were relayed. The zero place is before all.
+// KeptPlace is a place in the order of a relay's messages, by the time of relaying. The zero place is before the first.
 type KeptPlace struct {
 	Relayed time.Time
 	ID      saga.ID
 }
 
-// KeptFilter chooses copies.
+// KeptFilter selects copies.
 type KeptFilter struct {
 	Endpoint string    // required
 	Kind     string    // "" is every kind
-	Since    time.Time // relayed then or later; zero is from the first
-	Until    time.Time // relayed before; zero is to the last
+	Since    time.Time // relayed at this time or later; zero is no bound
+	Until    time.Time // relayed before this time; zero is no bound
 }
 
 const (
-	// MostKept is how many copies one call looks at.
+	// MostKept is the largest number of copies that one call reads.
 	MostKept   = 1000
 	mostListed = 8 << 20 // bytes of headers
 	mostShown  = 100
@@ -71,15 +71,15 @@ const (
 
 var errNoEndpoint = errors.New("the endpoint of the relay is missing")
 
-// KeptPage is what ListKept found.
+// KeptPage is the result of ListKept.
 type KeptPage struct {
 	Found []Kept
 	Next  KeptPlace // where to continue
 	More  bool      // there may be more copies
 }
 
-// ListKept lists copies without their bodies, in the order in which they were relayed, behind a place. It looks at
-// limit copies of the endpoint at most, and at fewer when their headers are large.
+// ListKept lists copies without their bodies, in the order of their relaying, after a place. It reads at most limit
+// copies, 1 to MostKept, and fewer if their headers are large.
 func (s *Store) ListKept(ctx context.Context, db Queryer, f KeptFilter, after KeptPlace, limit int) (KeptPage, error) {
 	if f.Endpoint == "" {
 		return KeptPage{}, fmt.Errorf("list relayed messages: %w", errNoEndpoint)
@@ -87,7 +87,7 @@ func (s *Store) ListKept(ctx context.Context, db Queryer, f KeptFilter, after Ke
 	if limit < 1 || limit > MostKept {
 		return KeptPage{}, fmt.Errorf("list relayed messages: limit is %d, want 1 to %d", limit, MostKept)
 	}
-	if after.Relayed.Before(f.Since) { // the place a microsecond before is ahead of every copy of that time
+	if after.Relayed.Before(f.Since) { // every copy of that time is after the place a microsecond before
 		after = KeptPlace{Relayed: f.Since.Add(-time.Microsecond), ID: lastID}
 	}
 	rows, err := db.Query(ctx, s.kept.Get("list_kept"), f.Endpoint, bound(after.Relayed, pgtype.NegativeInfinity),
@@ -130,7 +130,7 @@ func bound(t time.Time, otherwise pgtype.InfinityModifier) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: t, Valid: true}
 }
 
-// KeptOf returns the copies of these messages without headers and bodies, the oldest first, 1,000 at most.
+// KeptOf returns the copies of these messages without headers and bodies, the oldest first, at most 1,000.
 func (s *Store) KeptOf(ctx context.Context, db Queryer, ids ...saga.ID) ([]Kept, error) {
 	of := make([][16]byte, len(ids))
 	for n, id := range ids {
@@ -150,8 +150,8 @@ func (s *Store) KeptOf(ctx context.Context, db Queryer, ids ...saga.ID) ([]Kept,
 	return found, nil
 }
 
-// ShowKept returns the copies of one message with their bodies, the oldest first. There is more than one when it was
-// relayed more than once, or by several relays.
+// ShowKept returns the copies of one message with their bodies, the oldest first, at most 100. A message has several
+// if it was relayed more than once, or by several relays.
 func (s *Store) ShowKept(ctx context.Context, db Queryer, id saga.ID) ([]Kept, error) {
 	rows, err := db.Query(ctx, s.kept.Get("show_kept"), [16]byte(id), mostShown)
 	if err != nil {
@@ -172,8 +172,8 @@ func (s *Store) ShowKept(ctx context.Context, db Queryer, id saga.ID) ([]Kept, e
 	return found, nil
 }
 
-// ReadBodies fills the bodies of copies that ListKept found for one endpoint. The body of a copy that was deleted
-// meanwhile is nil.
+// ReadBodies reads the bodies of copies that ListKept found for one endpoint. The body of a copy that was deleted in
+// the meantime is nil.
 func (s *Store) ReadBodies(ctx context.Context, db Queryer, found []Kept) error {
 	if len(found) == 0 {
 		return nil

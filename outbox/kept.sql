@@ -1,6 +1,5 @@
 -- name: keep
--- Copies follow each other by a microsecond, so that they are listed and replayed in the order in which they were
--- relayed.
+-- Copies follow each other by a microsecond, so that they are listed and replayed in the order of their relaying.
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS reading, (SELECT r.slot FROM :schema.ring r
     WHERE r.name = 'outbox') AS slot)
 INSERT INTO :schema.outbox (slot, endpoint, relayed, id, sent, kind, header, body)
@@ -9,8 +8,8 @@ FROM clock c CROSS JOIN unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::te
      WITH ORDINALITY o(endpoint, id, sent, kind, header, body, place);
 
 -- name: list_kept
--- $6 of the endpoint's copies are looked at, whatever the kind leaves of them, and fewer when their headers have more
--- than $7 bytes together; the last of them is where to go on.
+-- Reads $6 copies of the endpoint, whatever the kind selects of them, and fewer if their headers have more than $7
+-- bytes together; the list continues after the last of them.
 WITH seen AS MATERIALIZED (
     SELECT o.relayed, o.id, o.sent, o.kind, o.header, octet_length(o.body) AS size
     FROM :schema.outbox o

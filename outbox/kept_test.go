@@ -78,7 +78,7 @@ func TestCopiesAreListedInTheirOrder(t *testing.T) {
 	}
 }
 
-// The headers of a page were all in memory at once: a gigabyte, where a sender wanted that.
+// Without the limit, all headers of a page would be in memory at once: a gigabyte, if a sender wanted that.
 func TestPageOfCopiesEndsWhereItsHeadersAreLarge(t *testing.T) {
 	b := openBorder(t)
 	const copies, heavy = 12, 2 << 20

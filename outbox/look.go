@@ -53,7 +53,7 @@ func (r *reader) look(ctx context.Context, most int) (*batch, error) {
 	return found, nil
 }
 
-// lookBehind reads messages behind a position, and decides those that do not need the other side.
+// lookBehind reads messages after a position, and decides the ones that need no forward.
 func (r *reader) lookBehind(ctx context.Context, from queue.Position, most int) (*batch, error) {
 	limited, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
@@ -74,20 +74,20 @@ func (r *reader) lookBehind(ctx context.Context, from queue.Position, most int) 
 	return found, nil
 }
 
-// pipeliner is met by a pool and by a connection.
+// pipeliner is a pool or a connection.
 type pipeliner interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// part is the part of a queue that one look reads.
+// part is the part of a queue that one read covers.
 type part struct {
 	from queue.Position
 	most int // messages
 }
 
-// read queues the look and sends the pipeline, which is one transaction, so that the planner's settings end with it.
-// Then it reads the headers and bodies that the look has left out. A message that was removed from the queue meanwhile
-// is not found.
+// read queues the statement relay_look and sends the pipeline, which is one transaction, so that the planner's
+// settings end with it. Then it reads the headers and bodies that relay_look has left out. A message that was removed
+// from the queue in the meantime is dropped.
 func (r *reader) read(ctx context.Context, conn pipeliner, pipeline *pgx.Batch, found *batch, of part) error {
 	var large []*message
 	bytes := r.relay.options.BatchBytes
@@ -116,8 +116,8 @@ func (r *reader) read(ctx context.Context, conn pipeliner, pipeline *pgx.Batch, 
 
 const slabSize = 64 // messages that share an allocation
 
-// collect reads the rows of a look, and returns those that have no header and body yet. Their memory is not used again:
-// forward may keep what it was given.
+// collect reads the rows of relay_look, and returns the messages whose header and body were left out. Their memory is
+// not reused, because forward may keep its deliveries.
 func (b *batch) collect(rows pgx.Rows, most, mostBytes int) (large []*message, err error) {
 	var (
 		bytes int
@@ -146,13 +146,13 @@ func (b *batch) collect(rows pgx.Rows, most, mostBytes int) (large []*message, e
 	return large, rows.Err()
 }
 
-// untilNext returns how long it is until the first message that was not due yet at the time since, if there is one.
+// untilNext returns the time until the first message that was not yet due at the time since, if there is one.
 func (r *reader) untilNext(ctx context.Context, since time.Time) (wait time.Duration, found bool) {
 	ctx, cancel := context.WithTimeout(ctx, nextTimeout)
 	defer cancel()
 	err := r.pool.QueryRow(ctx, r.relay.queue.SQL("next_due"), since).Scan(&wait)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		// the poll finds it
+		// the next poll finds it
 		r.relay.options.Logger.Debug("edda: the next due message was not looked up", "endpoint", r.relay.name,
 			"error", err)
 	}
@@ -162,13 +162,13 @@ func (r *reader) untilNext(ctx context.Context, since time.Time) (wait time.Dura
 const (
 	nextTimeout = 5 * time.Second
 	newerWait   = time.Minute
-	// newerForgotten is how long a relay that has waited in vain for a newer program does not wait again.
+	// newerForgotten is the time after which a relay that has waited in vain for a newer program waits again.
 	newerForgotten = 24 * time.Hour
 	newerProgram   = "newer program" // the reason of such a dead letter
 )
 
-// awaitedNewer is since when a relay has seen messages of a newer program. It waits once for all of them: anyone with
-// the right to write to its queue could forge such messages again and again.
+// awaitedNewer records since when a relay has found messages of a newer program. It waits once for all of them,
+// because a role with the right to write to its queue could forge such messages again and again.
 type awaitedNewer struct{ since, last, logged time.Time }
 
 // waits is called for each such message. It reports whether to continue waiting.
@@ -181,7 +181,7 @@ func (a *awaitedNewer) waits(most time.Duration) bool {
 	return now.Sub(a.since) < most
 }
 
-// logs reports whether to log that messages wait: once in a while.
+// logs reports whether to log that messages wait, at most once per newerWait.
 func (a *awaitedNewer) logs() bool {
 	if time.Since(a.logged) < newerWait {
 		return false
@@ -190,8 +190,8 @@ func (a *awaitedNewer) logs() bool {
 	return true
 }
 
-// decode makes every message ready for forward, or a dead letter if its header is invalid. A message of a newer program
-// waits for such a program, and so do all messages behind it, for at most UnknownKindTimeout.
+// decode prepares every message for forward, or makes it a dead letter if its header is invalid. A message of a newer
+// program, and all messages behind it, wait for such a program for at most UnknownKindTimeout.
 func (r *reader) decode(b *batch) {
 	for n, m := range b.messages {
 		err := m.decode(r.failures.tried(m.ID))
@@ -219,7 +219,7 @@ func (r *reader) decode(b *batch) {
 	}
 }
 
-// decode fills the delivery. tried is how often this process has tried m.
+// decode fills the delivery. tried is the number of attempts of this process.
 func (m *message) decode(tried int) error {
 	info := saga.Info{ID: m.ID, Kind: m.Kind, Attempt: m.Attempt + 1 + tried, Sent: m.Sent, Due: m.Due}
 	m.delivery = saga.Delivery{Info: info, Body: m.Body}
@@ -257,7 +257,7 @@ func (r *reader) checkRuns(ctx context.Context, b *batch) error {
 		switch answer := (*answers)[n]; {
 		case answer == runs.Missing:
 			m.die(runs.ErrMissing.Error(), runs.ErrMissing)
-		// no scheduler sends two messages of one attempt: the first decides
+		// A scheduler never sends two messages of one attempt: the first decides.
 		case answer != runs.Current || seen[run.Run]:
 			m.err = nil
 			m.discard(runs.IsOver)

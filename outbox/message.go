@@ -28,7 +28,7 @@ type message struct {
 	delivery saga.Delivery
 
 	fired bool       // its header names a run
-	run   *saga.Fire // its run, once that is known to be current
+	run   *saga.Fire // its run, once it is known to be current
 
 	fate   fate
 	err    error
@@ -39,7 +39,7 @@ func (m *message) die(reason string, err error) { m.fate, m.reason, m.err = fate
 
 func (m *message) discard(reason string) { m.fate, m.reason = fateDiscarded, reason }
 
-// settled is the fate of m as events have it.
+// settled returns the fate of m for events.
 func (m *message) settled() event.Fate {
 	switch m.fate {
 	case fateRelayed:
@@ -55,13 +55,13 @@ func (m *message) settled() event.Fate {
 	return event.FateLeft
 }
 
-// hopeless reports whether another attempt of the run of m would fail too.
+// hopeless reports whether a further attempt of the run of m would also fail.
 func (m *message) hopeless() bool {
 	var permanent *saga.PermanentError
 	return errors.As(m.err, &permanent)
 }
 
-// since is when m began to wait.
+// since returns when m began to wait.
 func (m *message) since() time.Time {
 	if m.Sent.After(m.Due) {
 		return m.Sent
@@ -69,21 +69,21 @@ func (m *message) since() time.Time {
 	return m.Due
 }
 
-// batch is the messages of one pass, in their order.
+// batch has the messages of one pass, in their order.
 type batch struct {
 	messages []*message
 	now      time.Time // of the database, when they were read
 	read     time.Time // of this process, before that
-	xmax     uint64    // the transaction that came next, when they were read
+	xmax     uint64    // the next transaction id, when they were read
 	fired    bool      // one of them belongs to a run
 	unread   int       // messages that a newer program wrote
-	beyond   int       // of messages: read behind the pass, see stuck.go; there may be others before them
+	beyond   int       // the last messages, read behind the pass, perhaps after a gap; see stuck.go
 
 	wait time.Duration // before the next pass
 	took time.Duration // of forward
 }
 
-// clock is the database's time, or a little earlier.
+// clock returns the database's time, or slightly earlier.
 func (b *batch) clock() time.Time { return b.now.Add(time.Since(b.read)) }
 
 // undecided returns the messages that are to be forwarded.
@@ -91,7 +91,7 @@ func (b *batch) undecided() []*message {
 	return slices.DeleteFunc(slices.Clone(b.messages), func(m *message) bool { return m.fate != fateLeft })
 }
 
-// gone is the last message before the first that is left; zero if the first message is left.
+// gone returns the position of the last message before the first that is left; zero if the first message is left.
 func (b *batch) gone() (last queue.Position) {
 	for _, m := range b.messages[:len(b.messages)-b.beyond] {
 		if m.fate == fateLeft {

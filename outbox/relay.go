@@ -18,24 +18,24 @@ import (
 )
 
 // Forward gives messages to the other side of a border, in order, and returns one error for each: nil if the other side
-// has the message. A nil slice means that it has all of them. Forward runs with no transaction open.
+// has accepted the message. A nil slice means that it has accepted all of them. Forward runs with no transaction open.
 //
-// Do not forward a message behind one that failed: return ErrBehind for it. If the order of the two does not matter it
-// may be forwarded, and has a result of its own. saga.Permanent says that no attempt can succeed, saga.Discard that the
-// message is not wanted, saga.RetryAfter how long to wait, RetryMost at most. After any other error the message is
-// tried again, for ever if no other message is accepted either. Forward may keep the deliveries.
+// Do not forward a message after a failed one: return ErrBehind for it. If the order of the two does not matter, the
+// message may be forwarded, and has its own result. saga.Permanent means that no attempt can succeed, saga.Discard
+// that the message is not wanted, saga.RetryAfter sets the time to wait, at most RetryMost. After any other error the
+// message is retried, for ever if no other message is accepted either. Forward may keep the deliveries.
 //
-// A call that panics, ends its goroutine or returns another number of errors has failed as a whole, and no message is
+// A call that panics, ends its goroutine or returns a wrong number of errors has failed as a whole, and no message is
 // blamed for it. The relay forwards the same messages again, fewer at a time, until one of them fails alone. The
-// context of a call ends after ten times Drain. A call that has not returned 5 s later has failed too: its messages may
-// reach the other side late and out of order.
+// context of a call ends after ten times Drain. A call that has not returned 5 s later has failed too: its messages
+// may reach the other side late and out of order.
 type Forward func(ctx context.Context, messages []*saga.Delivery) []error
 
-// Relay carries the messages of a queue over the border of this database, in order, each at least once and with its id.
-// The queue is like that of an endpoint: saga.To("shop.events") names the relay shop.events, and a message is written
-// by the transaction that sends it. Methods are safe for concurrent use.
+// Relay carries the messages of a queue across the border of this database, in order, each at least once and with its
+// id. The queue is like that of an endpoint: saga.To("shop.events") names the relay shop.events, and a message is
+// written by the transaction that sends it. Methods are safe for concurrent use.
 //
-// One process at a time relays: the one that holds the lease. Others stand by. See docs/guide/outbox.md.
+// One process at a time relays: the holder of the lease. Others stand by. See docs/guide/outbox.md.
 type Relay struct {
 	border  *Border
 	name    string
@@ -44,7 +44,7 @@ type Relay struct {
 	calm    *slog.Logger // see Border.calm
 	forward Forward
 	keeper  *lease.Keeper
-	queue   *queue.Queue // set while Run does not run
+	queue   *queue.Queue // set before the keeper runs
 
 	newer awaitedNewer // belongs to the loop of the term
 
@@ -54,7 +54,7 @@ type Relay struct {
 	held    atomic.Pointer[func()] // ends the session of Run
 }
 
-// NewRelay is bus.NewRelay, for the bus that made b.
+// NewRelay implements bus.NewRelay, for the bus that made b.
 func NewRelay(b *Border, name string, o RelayOptions, forward Forward, kinds ...string) (*Relay, error) {
 	if b == nil {
 		return nil, fmt.Errorf("relay %.80q: the bus is nil", name)
@@ -93,14 +93,14 @@ func checkKinds(kinds []string) error {
 	return errors.Join(faults...)
 }
 
-// leaseName names the relay's lease. An endpoint's name has no slash.
+// leaseName returns the name of the relay's lease. It cannot clash with an endpoint's name, which has no slash.
 func (r *Relay) leaseName() string { return "relay/" + r.name }
 
-// Name returns the relay's name, and that of its queue.
+// Name returns the name of the relay and of its queue.
 func (r *Relay) Name() string { return r.name }
 
-// Connections returns the bus's pool, and how many connections Run opens beside it: one for the queue and one for the
-// lease. With PollOnly they are 0, see Endpoint.Connections.
+// Connections returns the bus's pool, and the number of connections that Run opens in addition to it: one for the
+// queue and one for the lease. With PollOnly that is 0, see Endpoint.Connections.
 func (r *Relay) Connections() (pool *pgxpool.Pool, more int) {
 	if r.border.PollOnly {
 		return r.border.Pool.Pool, 0
@@ -108,8 +108,8 @@ func (r *Relay) Connections() (pool *pgxpool.Pool, more int) {
 	return r.border.Pool.Pool, 2 // looks and finishes share one
 }
 
-// Holding reports whether this process is the one that relays now. It is for metrics; the answer may be out of date
-// when it arrives.
+// Holding reports whether this process relays at the moment. It is for metrics; the answer may be out of date when it
+// arrives.
 func (r *Relay) Holding() bool {
 	_, ok := r.keeper.Holding()
 	return ok
@@ -124,7 +124,7 @@ func (r *Relay) Install(ctx context.Context) error {
 	return nil
 }
 
-// Check does what Run does before its first message, and nothing else, see Endpoint.Check.
+// Check does the preparations of Run before its first message, and nothing else; see Endpoint.Check.
 func (r *Relay) Check(ctx context.Context) error {
 	if _, err := r.check(ctx); err != nil {
 		return fmt.Errorf("check relay %s: %w", r.name, err)
@@ -132,9 +132,10 @@ func (r *Relay) Check(ctx context.Context) error {
 	return nil
 }
 
-// Run relays, or stands by while another process does, until ctx ends. Then it takes no more messages, lets forward
-// finish for Drain, deletes what was relayed, and releases the lease, so that another process can continue at once.
-// Errors are those of Endpoint.Run.
+// Run relays, or stands by while another process relays, until ctx ends. Then it takes no more messages, lets forward
+// finish for Drain, deletes the relayed messages, and releases the lease, so that the next process can continue at
+// once. It returns ErrRunning if it runs already, ErrDrain if calls had to be canceled, and the other errors of
+// Endpoint.Run.
 func (r *Relay) Run(ctx context.Context) error {
 	if !r.running.TryLock() {
 		return fmt.Errorf("run relay %s: %w", r.name, ErrRunning)
@@ -153,8 +154,8 @@ func (r *Relay) leave() {
 	}
 }
 
-// runToEnd is Run, which it outlives when forward does not return. Then this process renews the lease no longer, and
-// another Run is refused.
+// runToEnd does the work of Run, and outlives Run if forward does not return. Then this process no longer renews the
+// lease, and a further Run is refused.
 func (r *Relay) runToEnd(ctx context.Context) error {
 	defer r.running.Unlock()
 	found, err := r.check(ctx)
@@ -180,7 +181,7 @@ func (r *Relay) runToEnd(ctx context.Context) error {
 	return err
 }
 
-// check compares the schema's version, creates the queue and its mark if it may, subscribes the queue and finds it.
+// check compares the schema's version, creates the queue and its mark if it may, subscribes the queue and returns it.
 func (r *Relay) check(ctx context.Context) (*queue.Queue, error) {
 	b := r.border
 	if err := migrations.Check(ctx, b.Pool, b.Schema); err != nil {
@@ -201,7 +202,7 @@ func (r *Relay) check(ctx context.Context) (*queue.Queue, error) {
 }
 
 const (
-	relayTimeout = 30 * time.Second // of a look, and of a transaction that finishes messages
+	relayTimeout = 30 * time.Second // of a read, and of a transaction that finishes messages
 	relayIdle    = time.Minute      // the server ends a transaction that is idle for this long
 	stopSlack    = 5 * time.Second  // for the work after forward
 )

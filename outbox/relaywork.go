@@ -15,8 +15,8 @@ import (
 	"github.com/edda-go/edda/internal/store/settings"
 )
 
-// work is one term of this process. life ends when Run is over, when the holder is asked to resign, and when the lease
-// is lost or in doubt. Only the last ends forward at once, because another process may be relaying then.
+// work is one term of this process. life ends when Run is over, when the holder is asked to resign, and when the
+// lease is lost or in doubt. Only a lost lease cancels forward at once, because another process may be relaying then.
 func (r *Relay) work(life context.Context, t lease.Term) error {
 	working, cancel := context.WithCancelCause(context.WithoutCancel(life))
 	defer cancel(nil)
@@ -29,7 +29,7 @@ func (r *Relay) work(life context.Context, t lease.Term) error {
 		r.ending.Drained()
 	}
 	cancel(nil)
-	_ = side.Wait() // its member has no errors
+	_ = side.Wait() // drain returns no error
 	if err != nil && life.Err() == nil && cannotGoOn(err) {
 		r.ending.GiveUp(err)
 	}
@@ -64,7 +64,7 @@ func (r *Relay) drain(life, working context.Context, cancel context.CancelCauseF
 	}
 }
 
-// serve runs the loop of one term, and the loops that wake it and follow its settings.
+// serve runs the loop of one term, and the goroutines that wake it and follow its settings.
 func (r *Relay) serve(life, working context.Context, t lease.Term) error {
 	b := r.border
 	pool, err := b.Process.OpenPool(working, relayIdle)

@@ -14,11 +14,11 @@ const relayWarns = 30 * time.Second // between two warnings of a relay about the
 // reporter writes the log of a relay's term, and emits its events.
 type reporter struct {
 	relay    *Relay
-	warned   time.Time // of failures, for the last time
-	warnedOf time.Time // calls that failed as a whole, for the last time
+	warned   time.Time // time of the last warning about failures
+	warnedOf time.Time // time of the last warning about calls that failed as a whole
 }
 
-// pass reports what a pass did. ended are the messages that its commit has deleted.
+// pass reports the result of a pass. ended are the messages that its commit has deleted.
 func (r *reporter) pass(ctx context.Context, b *batch, ended []*message) {
 	relayed := event.Relayed{Endpoint: r.relay.name, Forward: b.took}
 	now := b.clock()
@@ -55,7 +55,7 @@ func (r *reporter) dead(ctx context.Context, m *message) {
 	r.emit(event.RunFailed{Endpoint: r.relay.name, Info: info, Err: m.err, Reason: m.reason, Final: final})
 }
 
-// failures reports the first message that is to be tried again. Those behind it wait for it.
+// failures reports the first message that will be retried. Messages behind it wait for it.
 func (r *reporter) failures(ctx context.Context, b *batch, through bool) {
 	if through && !r.warned.IsZero() && b.wait == 0 {
 		r.warned = time.Time{}
@@ -70,7 +70,7 @@ func (r *reporter) failures(ctx context.Context, b *batch, through bool) {
 	}
 }
 
-// levelOf returns the level of a warning that repeats: Warn once in a while, and Debug meanwhile.
+// levelOf returns the level of a repeated warning: Warn once per relayWarns, and Debug in between.
 func levelOf(last *time.Time) slog.Level {
 	if time.Since(*last) < relayWarns {
 		return slog.LevelDebug
@@ -79,14 +79,14 @@ func levelOf(last *time.Time) slog.Level {
 	return slog.LevelWarn
 }
 
-// whole reports a call of forward that failed as a whole, and of which no message is known to be the cause.
+// whole reports a call of forward that failed as a whole, without a known culprit among its messages.
 func (r *reporter) whole(ctx context.Context, messages int, err error) {
 	r.relay.options.Logger.Log(ctx, levelOf(&r.warnedOf),
 		"edda: a relay's forward failed, and gets fewer messages at a time",
 		"endpoint", r.relay.name, "messages", messages, "error", err)
 }
 
-// silence reports a forward that takes longer than Drain.
+// silence reports a call of forward that takes longer than Drain.
 func (r *reporter) silence(ctx context.Context, messages int) {
 	r.relay.options.Logger.WarnContext(ctx, "edda: the other side of a relay does not answer",
 		"endpoint", r.relay.name, "messages", messages, "waited", r.relay.options.Drain)

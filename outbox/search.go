@@ -1,22 +1,22 @@
 package outbox
 
-// A call of forward fails as a whole if forward panics, ends its goroutine, or returns a number of errors that is
-// neither none nor one for each message. Then it is unknown which message was the cause, and which of them the other
-// side has. No message is blamed. The relay searches: it forwards half of these messages, in order, then half of what
-// remains, until one message fails alone. That is a failure like any other, and the message is forwarded alone from
-// then on. Each other message of that call is forwarded again at most about log2(n) times.
+// A call of forward fails as a whole if forward panics, ends its goroutine, or returns errors whose number is neither
+// 0 nor the number of messages. Then it is unknown which message was the cause, and which of them the other side has
+// accepted. No message is blamed. The relay searches: it forwards half of these messages, in order, then half of the
+// remaining ones, until one message fails alone. That is a failure like any other, and the message is forwarded alone
+// from then on. Each other message of that call is forwarded again at most about log2(n) times.
 
 // search decides how many messages the next call of forward gets. It is only in memory.
 type search struct {
 	most     int     // BatchMax
-	size     float64 // messages of a call while nothing is sought
-	suspects int     // so many messages at the head are sought through; 0: there is no search
+	size     float64 // messages of a call while no search is active
+	suspects int     // the number of messages at the head that are still searched; 0: no search is active
 	failedAt int     // messages of the last call that failed as a whole
 }
 
 func newSearch(most int) search { return search{most: most, size: float64(most)} }
 
-// next returns how many messages the next call is given.
+// next returns the number of messages for the next call.
 func (s *search) next() int {
 	if s.suspects > 0 {
 		return max(1, min(s.suspects/2, int(s.size)))
@@ -24,8 +24,8 @@ func (s *search) next() int {
 	return max(1, int(s.size))
 }
 
-// failed is called when a call of n messages has failed as a whole. A message that fails alone explains the calls
-// before.
+// failed is called after a call of n messages has failed as a whole. A message that fails alone explains the earlier
+// failures.
 func (s *search) failed(messages int) {
 	if s.failedAt = messages; messages > 1 {
 		s.suspects = messages
@@ -34,8 +34,8 @@ func (s *search) failed(messages int) {
 	s.suspects = 0
 }
 
-// passed is called when forward has answered for n messages. If a search ends without a message that fails alone, there
-// were too many at a time, or nothing is wrong any more: calls become smaller, and grow again.
+// passed is called after forward has returned a result for each of n messages. If a search ends without a message
+// that fails alone, the calls were too large, or the cause has gone: calls become smaller, and grow again.
 func (s *search) passed(messages int) {
 	if s.suspects == 0 {
 		s.size = min(s.size*growOnGood+0.1, float64(s.most))
@@ -60,7 +60,7 @@ func (c *carrier) portion(messages []*message) int {
 	return most
 }
 
-// isolate notes that a call of m alone has failed as a whole.
+// isolate records that a call with m alone has failed as a whole.
 func (c *carrier) isolate(m *message) {
 	if f := c.failures[m.ID]; f != nil {
 		f.alone = true

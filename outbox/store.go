@@ -9,15 +9,15 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Store keeps the inbox's ids and the copies of relayed messages of one schema. It holds no state: it is safe for
-// concurrent use, and transactions are the caller's.
+// Store writes and reads the inbox's ids and the copies of relayed messages of one schema. It has no state and is
+// safe for concurrent use; transactions are the caller's.
 type Store struct {
 	inbox pg.Statements
 	kept  pg.Statements
 	rings *ring.Store
 }
 
-// New renders the statements for schema.
+// New returns the store of a schema.
 func New(schema pg.Schema) *Store {
 	return &Store{
 		inbox: pg.Load(inboxStatements, schema), kept: pg.Load(keptStatements, schema),
@@ -25,12 +25,12 @@ func New(schema pg.Schema) *Store {
 	}
 }
 
-// Execer is met by pgx's pools, connections and transactions.
+// Execer is a pool, a connection or a transaction of pgx.
 type Execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// Queryer is met by pgx's pools, connections and transactions.
+// Queryer is a pool, a connection or a transaction of pgx.
 type Queryer interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }

@@ -8,37 +8,37 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// If a message keeps failing, either the other side refuses it or the other side is away. So after each Stuck failures
-// in a row the relay tries the messages behind it, one after another. If one is accepted, the other side works at that
-// moment, and the stuck message is tried right after it. When it has failed so three times, the other side refuses it,
-// and it becomes a dead letter. Another side that is away, however long, or that comes back at any moment, gives no
-// such evidence.
+// If a message keeps failing, either the other side refuses it or the other side is away. So after each Stuck
+// failures in a row the relay tries the messages behind it, one by one. If one is accepted, the other side works at
+// that moment, and the stuck message is tried right after it. When it has failed so three times, the other side
+// refuses it, and it becomes a dead letter. If the other side is away, for however long, or comes back at any moment,
+// there is no such evidence.
 //
-// The evidence does not count if the other side may have been away: if nothing is accepted and a message fails that is
-// not suspected, or if a message is accepted that failed before. A message is suspected if it has failed right after a
-// success. So many refused messages are not evidence against each other.
+// The evidence does not count if the other side may have been away: if nothing is accepted and an unsuspected message
+// fails, or if a message is accepted that failed before. A message is suspected if it has failed right after a
+// success. So several refused messages are not evidence against each other.
 //
-// A round tries ten messages, and while nothing is accepted the next round tries the ten behind them: so the messages
-// behind any number of refused ones are reached. The rounds begin anew after a success, at the end of the queue, and
-// behind another stuck message, because otherwise they would skip messages that were never tried.
+// A round tries ten messages, and while nothing is accepted the next round tries the next ten: so the relay reaches
+// the messages behind any number of refused ones. The rounds start again after a success, at the end of the queue,
+// and behind a new stuck message, because otherwise they would skip messages that were never tried.
 //
-// No message overtakes one that has failed less often than Stuck, unless that one failed between a stuck message and an
-// accepted one. Those are tried again at once.
+// No message overtakes one that has failed less often than Stuck, except messages that failed between a stuck message
+// and an accepted one. Those are retried at once.
 
 const (
 	stuckProbes  = 10 // messages behind a stuck one that a round tries
-	stuckRefused = 3  // failures of it, each right after a success
+	stuckRefused = 3  // failures of a stuck message, each right after a success
 )
 
-// probing is how far the messages behind a stuck one have been tried.
+// probing records how far the messages behind a stuck one have been tried.
 type probing struct {
-	of     saga.ID          // the stuck one
-	last   queue.Position   // that was tried
-	failed []queue.Position // in the rounds since they began behind the stuck one
+	of     saga.ID          // the stuck message
+	last   queue.Position   // the last message that was tried
+	failed []queue.Position // since the rounds started behind the stuck message
 }
 
-// stuck returns the first message that has failed so often that those behind it are probed. through says that a message
-// was accepted in this pass: then no probe is needed, and what is left behind the message may have its key.
+// stuck returns the first message that has failed so often that the messages behind it are probed. through reports
+// that a message was accepted in this pass: then no probe is needed, and messages left behind it may have its key.
 func (c *carrier) stuck(messages []*message, through bool) *message {
 	for _, m := range messages {
 		f := c.failures[m.ID]
@@ -53,7 +53,7 @@ func (c *carrier) stuck(messages []*message, through bool) *message {
 	return nil
 }
 
-// probe tries those behind m, and after each success m itself.
+// probe tries the messages behind m, and after each success m itself.
 func (c *carrier) probe(life, ctx context.Context, b *batch, m *message, through bool) {
 	if c.probing.of != m.ID {
 		c.probing = probing{of: m.ID}
@@ -95,8 +95,8 @@ func (c *carrier) probe(life, ctx context.Context, b *batch, m *message, through
 	}
 }
 
-// confirm is called right after a success. It tries m, and then the messages that have failed since the rounds began
-// behind m and are not suspected yet. It reports whether the fate of m is known, or there is nothing more to try.
+// confirm is called right after a success. It tries m, and then the messages that have failed since the rounds started
+// behind m and are not suspected yet. It reports whether the fate of m is decided, or nothing more can be tried.
 func (c *carrier) confirm(ctx context.Context, b *batch, m *message) (over bool) {
 	if !c.refuses(ctx, b, m) {
 		return true
@@ -143,7 +143,7 @@ func (c *carrier) suspectAt(ctx context.Context, b *batch, at queue.Position) {
 	}
 }
 
-// refuses tries m, and notes when it fails.
+// refuses tries m, and reports and counts its failure.
 func (c *carrier) refuses(ctx context.Context, b *batch, m *message) bool {
 	if m.fate != fateLeft {
 		return false
@@ -158,8 +158,8 @@ func (c *carrier) refuses(ctx context.Context, b *batch, m *message) bool {
 	return true
 }
 
-// behind returns what the next round tries: messages behind m and those that were tried before, or else, at the end of
-// the queue, messages behind m.
+// behind returns the messages of the next round: the messages behind m that were not tried yet, or, at the end of the
+// queue, the messages behind m again.
 func (c *carrier) behind(ctx context.Context, b *batch, m *message) []*message {
 	if last := c.probing.last; last.After(m.Position()) {
 		if found := c.leftBehind(ctx, b, last); len(found) > 0 {
@@ -170,7 +170,7 @@ func (c *carrier) behind(ctx context.Context, b *batch, m *message) []*message {
 	return c.leftBehind(ctx, b, m.Position())
 }
 
-// leftBehind returns what is left of the pass behind a position, or else the next messages of the queue.
+// leftBehind returns the undecided messages of the pass after a position, or else the next messages of the queue.
 func (c *carrier) leftBehind(ctx context.Context, b *batch, from queue.Position) (found []*message) {
 	for _, m := range b.messages {
 		if m.Position().After(from) && len(found) < stuckProbes && m.fate == fateLeft {
@@ -187,7 +187,7 @@ func (c *carrier) leftBehind(ctx context.Context, b *batch, from queue.Position)
 	}
 	more, err := c.reader.lookBehind(ctx, from, stuckProbes)
 	if err != nil {
-		// the next round does
+		// the next round reads them
 		c.relay.options.Logger.Debug("edda: the messages behind a stuck one were not read", "endpoint", c.relay.name,
 			"error", err)
 		return nil

@@ -18,8 +18,8 @@ import (
 	"github.com/edda-go/edda/internal/store/settings"
 )
 
-// relayTerm is one term of a relay in this process: a loop that looks at the queue, forwards and finishes. Each of the
-// three has its own state, which belongs to the goroutine of the loop.
+// relayTerm is one term of a relay in this process: a loop that reads the queue, forwards and finishes. Reader,
+// carrier and finisher have separate states, which belong to the goroutine of the loop.
 type relayTerm struct {
 	relay    *Relay
 	alarm    *wake.Alarm
@@ -47,14 +47,14 @@ func newRelayTerm(r *Relay, t lease.Term, pool *pg.Pool) *relayTerm {
 	}
 }
 
-// run makes passes until life ends; a pass that has begun may go on until working does.
+// run makes passes until life ends; a pass that has begun may continue until working ends.
 func (t *relayTerm) run(life, working context.Context) error {
 	for t.alarm.Await(life) {
 		for life.Err() == nil && t.awaitResume(life) {
 			after, err := t.around(life, working)
 			pause := t.database.After(err)
 			if working.Err() != nil {
-				return nil // cancelled by the drain or a lost lease, which are logged
+				return nil // canceled by the drain or a lost lease, which are logged
 			}
 			if err != nil {
 				if pgerr.Incurable(err) || errors.Is(err, lease.ErrFenced) {
@@ -69,20 +69,20 @@ func (t *relayTerm) run(life, working context.Context) error {
 				break
 			}
 			if after.wait > 0 {
-				_ = run.Sleep(life, after.wait) // the loop sees the end of life itself
+				_ = run.Sleep(life, after.wait) // the loop checks life itself
 			}
 		}
 	}
 	return nil
 }
 
-// rest is the pause after a pass. The zero value is none.
+// rest is the pause after a pass. The zero value is no pause.
 type rest struct {
 	idle bool          // nothing is due
 	wait time.Duration // before the next pass
 }
 
-// around is pass, with the hook of the user's around it.
+// around calls pass inside the user's hook.
 func (t *relayTerm) around(life, working context.Context) (after rest, err error) {
 	hook := t.relay.border.Hooks.Around
 	if hook == nil {
@@ -102,7 +102,7 @@ func (t *relayTerm) around(life, working context.Context) (after rest, err error
 	return after, err
 }
 
-// settled returns the fates of the messages of a pass, which is nil if none was made.
+// settled returns the fates of the messages of a pass; b is nil if there was no pass.
 func settled(b *batch, err error) []event.Settled {
 	if b == nil {
 		return nil
@@ -117,8 +117,8 @@ func settled(b *batch, err error) []event.Settled {
 	return all
 }
 
-// pass relays the head of the queue: look, forward, finish. It returns the messages that it had in hand. When life ends
-// it begins nothing that it need not.
+// pass relays the head of the queue: it reads, forwards and finishes. It returns the messages that it had in hand.
+// After life has ended it begins only necessary work.
 func (t *relayTerm) pass(life, working context.Context) (rest, *batch, error) {
 	batch, err := t.reader.look(working, t.size.next())
 	if err != nil {
@@ -136,7 +136,7 @@ func (t *relayTerm) pass(life, working context.Context) (rest, *batch, error) {
 		}
 		return rest{idle: true}, nil, nil
 	}
-	if batch.unread > 0 && batch.unread == len(batch.messages) { // all of it waits for a newer program
+	if batch.unread > 0 && batch.unread == len(batch.messages) { // all messages wait for a newer program
 		return rest{wait: min(newerWait, t.relay.options.UnknownKindTimeout)}, batch, nil
 	}
 	if err := t.reader.checkRuns(working, batch); err != nil {
@@ -159,7 +159,7 @@ func (t *relayTerm) pass(life, working context.Context) (rest, *batch, error) {
 	return rest{wait: batch.wait}, batch, nil
 }
 
-// awaitResume waits while the relay is paused. It reports whether to go on.
+// awaitResume waits while the relay is paused. It reports whether to continue.
 func (t *relayTerm) awaitResume(life context.Context) bool {
 	for {
 		changed := t.settings.Changed()
@@ -187,8 +187,8 @@ func (t *relayTerm) followSettings(life context.Context) error {
 	}
 }
 
-// passSize is how many messages a pass takes. It is halved after each pass that fails, down to one message, and grows
-// again after each that succeeds.
+// passSize is the number of messages that a pass takes. It is halved after each pass that fails, down to one message,
+// and grows again after each that succeeds.
 type passSize struct{ now, most float64 }
 
 const (
@@ -202,7 +202,7 @@ func (s *passSize) next() int { return max(1, int(s.now)) }
 
 func (s *passSize) grow() { s.now = min(s.now*growOnGood+0.1, s.most) }
 
-// shrink is called after a pass of n messages has failed; 0 if it failed before their number was known.
+// shrink is called after a pass of n messages has failed; 0 if it failed before it had read them.
 func (s *passSize) shrink(messages int) {
 	if messages == 0 {
 		messages = s.next()
