@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What a page of 500 messages costs in the client, each for an instance of its own, and with one message sent.
+// BenchmarkPage measures a page of 500 messages in the client, each for its own instance, and with one sent message.
 func BenchmarkPage(b *testing.B) {
 	const messages = 500
 	state := []byte(`{"total":100,"steps":12,"last":"0198c0de-0000-7000-8000-000000000001","padding":"........"}`)

@@ -14,14 +14,14 @@ type Entry struct {
 	At       time.Time // when its transaction began, by the database's clock
 	Page     saga.ID
 	Endpoint string
-	Host     string // of the process
+	Host     string // name of the process
 	Fate     Fate
 	Info     Message
 	Took     time.Duration // of the handler
 	Error    string        // of a failure
 	Reason   string        // why it is dead or discarded
-	Instance saga.ID       // zero: it concerned none that existed
-	Saga     string        // of the instance, if the attempt changed it or left it as it was, as is Key
+	Instance saga.ID       // zero if there was no instance
+	Saga     string        // of the instance, if the attempt changed it or left it unchanged; so is Key
 	Key      string
 	Version  int64 // of the instance after its transaction; 0 if the attempt failed
 
@@ -29,7 +29,7 @@ type Entry struct {
 	Cancelled []saga.ID // timeouts
 }
 
-// Message is what history knows of a message.
+// Message is the recorded data of a message.
 type Message struct {
 	ID           saga.ID
 	Conversation saga.ID
@@ -37,16 +37,16 @@ type Message struct {
 	Kind         string
 	Intent       saga.Intent
 	From         string // the endpoint that sent it
-	To           string // of a message that was sent: "" is by kind
+	To           string // of a sent message; "" is by kind
 	Attempt      int
 	Sent, Due    time.Time // a zero Due is at once
-	Manifest     string    // that emitted it
+	Manifest     string    // the manifest that emitted it
 	Run          saga.ID
 	Size         int    // of its body, in bytes; 0 if nothing of it may be kept
 	Body         []byte // nil if it is not kept
 }
 
-// Version is what a transaction did to an instance.
+// Version is the effect of a transaction on an instance.
 type Version struct {
 	At        time.Time
 	Page      saga.ID
@@ -54,11 +54,11 @@ type Version struct {
 	Saga, Key string
 	Version   int64
 	Change    ChangeKind
-	Previous  saga.ID // the page of the version before, zero if none is known
-	State     []byte  // nil if it is not kept, or cannot be built any more
-	Before    []byte  // the state of the version before that is known, nil as State
-	Entries   []Entry // what its messages did
-	By        string  // of what an operator has done: the actor, or the role
+	Previous  saga.ID // the page of the preceding version, or zero if it is unknown
+	State     []byte  // nil if it is not kept, or can no longer be built
+	Before    []byte  // the state of the preceding recorded version; nil for the same reasons as State
+	Entries   []Entry // its messages
+	By        string  // of a change by an operator: the actor, or the role
 
 	state   stateForm
 	changed []byte
@@ -69,12 +69,12 @@ type Version struct {
 
 type stateForm byte
 
-// ErrNewer says that a newer program wrote a page.
+// ErrNewer means that a newer program wrote a page.
 var ErrNewer = errors.New("a newer program wrote this page of the history")
 
 var errPage = errors.New("the bytes are no page of the history")
 
-// content is what was wanted of a page.
+// content is the part of a page that a reader wants.
 type content struct {
 	at       time.Time
 	host     string
@@ -90,17 +90,17 @@ type changed struct {
 	saga    string
 	key     []byte
 	version int64
-	place   int // in versions, -1 if it is not wanted
+	place   int // index in versions, -1 if it is not wanted
 }
 
-// wanted says what is read of a page: a large one has a thousand messages, and a reader wants a few.
+// wanted selects the part of a page to decode: a large page has a thousand messages, and a reader wants a few.
 type wanted struct {
 	all      bool
 	messages map[saga.ID]bool
 	instance saga.ID
 }
 
-// decodePage reads a page. Any bytes are safe to give it.
+// decodePage decodes a page. It is safe for any bytes.
 func decodePage(b []byte, want wanted) (c content, err error) {
 	d := decoder{rest: b, want: want}
 	if len(b) == 0 {
@@ -133,7 +133,7 @@ func decodePage(b []byte, want wanted) (c content, err error) {
 		}
 	}
 	for n := range c.changes {
-		c.changes[n].key = nil // it would keep the bytes of the page
+		c.changes[n].key = nil // it would keep the bytes of the page in memory
 	}
 	return c, nil
 }
@@ -147,7 +147,7 @@ func (c *content) addChange(v Version, key []byte, keep bool) {
 	c.changes = append(c.changes, at)
 }
 
-// decoder reads a page. Behind its end it reads zeros, and has failed.
+// decoder decodes a page. After its end it returns zeros and sets failed.
 type decoder struct {
 	rest   []byte
 	names  []string
@@ -249,7 +249,7 @@ func (d *decoder) version() (v Version, key []byte, keep bool) {
 	return v, key, keep
 }
 
-// build makes the state of v from the one before, if v has only the difference. It reports whether it could.
+// build makes the state of v from the preceding one, if v has only the difference. It reports whether v has a state.
 func (v *Version) build(before []byte) bool {
 	if v.state != stateDelta || v.State != nil {
 		return v.State != nil
@@ -262,7 +262,7 @@ func (v *Version) build(before []byte) bool {
 	return true
 }
 
-// message reads a message, and adds it to c if it is wanted.
+// message decodes a message, and adds it to c if it is wanted.
 func (d *decoder) message(c *content) {
 	flags := d.number()
 	has := func(flag uint64) bool { return flags&flag != 0 }
@@ -304,7 +304,7 @@ func (d *decoder) message(c *content) {
 	c.entries, c.of = append(c.entries, e), append(c.of, int(number))
 }
 
-// behind reads what a message has behind its instance.
+// behind decodes the fields of a message after its instance.
 func (d *decoder) behind(e *Entry, has func(uint64) bool) {
 	i := &e.Info
 	if has(hasError) {
@@ -328,7 +328,7 @@ func (d *decoder) behind(e *Entry, has func(uint64) bool) {
 	}
 }
 
-// skipBehind passes over what a message has behind its instance. Names are read, since later ones refer to them.
+// skipBehind skips the fields of a message after its instance. It decodes names, because later records refer to them.
 func (d *decoder) skipBehind(has func(uint64) bool) {
 	var unwanted Message
 	if has(hasError) {

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// Diff says in one line what differs between two states of an instance, for people: "Total: 1 → 2, +Paid: true, Notes:
-// +3 elements". It is "" if nothing differs, and all of after if before is nil. Texts are as the states have them,
-// control characters of strings included as JSON escapes them: escape other characters before you show them.
+// Diff describes the difference between two states of an instance in one line, for people: "Total: 1 → 2, +Paid:
+// true, Notes: +3 elements". It returns "" if nothing differs, and all of after if before is nil. Strings keep the
+// JSON escapes of control characters; escape other characters before you show them.
 func Diff(before, after []byte) string {
 	if before == nil {
 		return compact(after)
@@ -31,7 +31,7 @@ func Diff(before, after []byte) string {
 	return strings.Join(d.parts, ", ")
 }
 
-// parsed reads a JSON value, and leaves its numbers as they are written.
+// parsed decodes a JSON value, and keeps its numbers as they are written.
 func parsed(text []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -47,7 +47,7 @@ func compact(text []byte) string {
 	return b.String()
 }
 
-// mostParts and mostOfPart bound a difference, whatever the states are.
+// mostParts and mostOfPart bound a difference of any two states.
 const (
 	mostParts  = 50
 	mostOfPart = 60 // characters
@@ -134,7 +134,7 @@ func elements(n int) string {
 	return strconv.Itoa(n) + " elements"
 }
 
-// valueText is a value, or its beginning.
+// valueText returns a value as JSON, or the beginning of it.
 func valueText(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

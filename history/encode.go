@@ -10,7 +10,7 @@ import (
 
 // The format of a page: the number of the format, the page's time, the host, and then one record after another. A
 // record begins with its tag. Numbers are varints, and times are microseconds before the time of the page. A name that
-// occurs again is the number of its first occurrence. A page of what an operator did has the operator as its host.
+// occurs again is written as the number of its first occurrence. The host of a change by an operator is the operator.
 const (
 	format = 1
 
@@ -22,17 +22,17 @@ const (
 	stateDelta = 2 // see Page.delta
 )
 
-// Fate is what became of a message.
+// Fate is the result of an attempt of a message.
 type Fate uint8
 
 // The fates.
 const (
 	Handled   Fate = iota + 1
-	Retried        // the attempt failed, and the message is tried again
+	Retried        // the attempt failed, and a retry follows
 	Died           // it is a dead letter, or the failure of a run
 	Discarded      // it was consumed without effect
-	Relayed        // a relay gave it to another system
-	Ingested       // it came from another system
+	Relayed        // a relay gave it to a foreign system
+	Ingested       // it came from a foreign system
 )
 
 var fates = [...]string{"", "handled", "retried", "dead", "discarded", "relayed", "ingested"}
@@ -44,7 +44,7 @@ func (f Fate) String() string {
 	return "unknown"
 }
 
-// mostSpare is how many bytes serve the next page.
+// mostSpare is the largest number of bytes of the buffer that are reused for the next page.
 const mostSpare = 1 << 20
 
 // encoder writes a page.
@@ -92,7 +92,7 @@ func (e *encoder) name(name string) {
 	e.text(name)
 }
 
-// time writes 0 for the zero time, and nothing else as 0.
+// time writes 0 for the zero time, and other times as other numbers.
 func (e *encoder) time(t time.Time) {
 	if t.IsZero() {
 		e.number(0)
@@ -102,7 +102,7 @@ func (e *encoder) time(t time.Time) {
 	e.number(uint64(before<<1^before>>63) + 1)
 }
 
-// digest tells states apart.
+// digest distinguishes states.
 func digest(state []byte) uint64 {
 	h := fnv.New32a()
 	h.Write(state)

@@ -7,21 +7,21 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Level says how much of what happens is kept.
+// Level is how much of the history is kept.
 type Level uint8
 
-// The levels. Each keeps what the one before it keeps.
+// The levels. Each includes its predecessor.
 const (
 	Unset  Level = iota // the level of the bus, or States if that is unset too
 	Off                 // nothing
-	Steps               // each attempt of a message: its fate, its duration, its error, what it sent
+	Steps               // each attempt of a message: its fate, its duration, its error, the messages that it sent
 	States              // the state of an instance after each version
 	Bodies              // the bodies of messages, in and out, up to 16 KiB each
 )
 
 var levels = [...]string{"", "off", "steps", "states", "bodies"}
 
-// String is "" for Unset, and otherwise what ParseLevel reads.
+// String returns "" for Unset, and otherwise the text that ParseLevel accepts.
 func (l Level) String() string {
 	if int(l) < len(levels) {
 		return levels[l]
@@ -29,7 +29,7 @@ func (l Level) String() string {
 	return fmt.Sprintf("level %d", uint8(l))
 }
 
-// ParseLevel reads a level: off, steps, states or bodies.
+// ParseLevel parses a level: off, steps, states or bodies. Any other text is an error.
 func ParseLevel(text string) (Level, error) {
 	for l := Off; l <= Bodies; l++ {
 		if levels[l] == text {
@@ -39,15 +39,15 @@ func ParseLevel(text string) (Level, error) {
 	return Unset, fmt.Errorf("history level %.80q: want off, steps, states or bodies", text)
 }
 
-// Options say what an endpoint keeps.
+// Options configure the history of an endpoint.
 type Options struct {
 	Level Level
-	// Sample is the part of the conversations that is kept, above 0 and up to 1; 0 is 1. A conversation is kept whole
-	// or not at all. Attempts that failed, dead letters and discarded messages are kept whatever Sample says.
+	// Sample is the share of the conversations that are kept, above 0 and up to 1; 0 means 1. A conversation is kept
+	// whole or not at all. Attempts that failed, dead letters and discarded messages are always kept.
 	Sample float64
 }
 
-// Check returns what is wrong with o, or nil.
+// Check returns an error if a field of o is out of range.
 func (o Options) Check() error {
 	if o.Level > Bodies {
 		return fmt.Errorf("History.Level is %d, want Off, Steps, States or Bodies", o.Level)
@@ -58,7 +58,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Or returns o, with what it leaves open as in general.
+// Or returns o with its unset fields taken from general.
 func (o Options) Or(general Options) Options {
 	if o.Level == Unset {
 		o.Level = general.Level
@@ -69,10 +69,10 @@ func (o Options) Or(general Options) Options {
 	return o
 }
 
-// Default is what is kept where nothing is set: every conversation, with states.
+// Default applies if nothing is set: every conversation is kept, with states.
 var Default = Options{Level: States, Sample: 1}
 
-// Keeps reports whether o keeps a message that is handled.
+// Keeps reports whether o keeps successful attempts of a message.
 func (o Options) Keeps(info *saga.Info) bool { return o.Level > Off && o.samples(conversationOf(info)) }
 
 // samples reports whether o keeps a conversation.
@@ -80,7 +80,7 @@ func (o Options) samples(conversation saga.ID) bool {
 	if o.Sample == 0 || o.Sample >= 1 {
 		return true
 	}
-	// Half of an id of version 7 is the time, and a caller may have made an id of anything: mix all of it.
+	// Half of an id of version 7 is its time, and a caller may have chosen any id: mix all bytes.
 	mixed := (binary.BigEndian.Uint64(conversation[:8]) ^ binary.BigEndian.Uint64(conversation[8:])) *
 		0x9e3779b97f4a7c15
 	mixed ^= mixed >> 32

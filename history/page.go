@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Page collects what one transaction does, and queues its rows. It belongs to one goroutine. Its memory serves the next
-// transaction after Begin.
+// Page collects the history of one transaction, and queues its rows. It belongs to one goroutine. Begin reuses its
+// memory for the next transaction.
 type Page struct {
 	store   *Store
 	newID   func() saga.ID
@@ -21,24 +21,24 @@ type Page struct {
 	now     time.Time
 	out     encoder
 	count   int
-	ids     []saga.ID // by which the page is found: of messages, and of instances whose rows do not name it
+	ids     []saga.ID // the ids that find the page: of messages, and of instances whose rows do not name it
 	changes int
 	lives   []life
-	bodies  int // bytes that are kept in the page
+	bodies  int // bytes of bodies in the page
 }
 
 // life is an instance that ended in the transaction.
 type life struct {
 	id        saga.ID
 	saga, key string
-	page      saga.ID // that tells of the last version
+	page      saga.ID // page of the last version
 	outcome   Outcome
 }
 
-// origin is what is the same for all transactions of a page.
+// origin has the data that all transactions of a page share.
 type origin struct{ endpoint, host string }
 
-// Begin makes the page ready for a transaction. now is the database's time at its beginning.
+// Begin prepares the page for a transaction. now is the database's time at its beginning.
 func (p *Page) Begin(o Options, now time.Time) {
 	p.options, p.now, p.id, p.count, p.changes, p.bodies = o, now, saga.ID{}, 0, 0, 0
 	p.ids, p.lives = p.ids[:0], p.lives[:0]
@@ -46,27 +46,27 @@ func (p *Page) Begin(o Options, now time.Time) {
 	p.out.text(p.origin.host)
 }
 
-// On reports whether anything is to be kept.
+// On reports whether the page records anything.
 func (p *Page) On() bool { return p != nil && p.options.Level > Off }
 
-// Keeps reports whether a step of this message is kept if it succeeds.
+// Keeps reports whether the page records a successful step of this message.
 func (p *Page) Keeps(info *saga.Info) bool { return p != nil && p.options.Keeps(info) }
 
-// keepsStates reports whether states are kept.
+// keepsStates reports whether the page records states.
 func (p *Page) keepsStates() bool { return p.options.Level >= States }
 
-// KeepsState reports whether the state after a change is kept.
+// KeepsState reports whether the page records the state after a change.
 func (p *Page) KeepsState(k ChangeKind) bool { return p.keepsStates() && k != Unchanged }
 
-// KeepsBodies reports whether bodies are kept.
+// KeepsBodies reports whether the page records bodies.
 func (p *Page) KeepsBodies() bool { return p.options.Level >= Bodies }
 
-// KeepsBody reports whether a body of so many bytes is kept.
+// KeepsBody reports whether the page records a body of this many bytes.
 func (p *Page) KeepsBody(bytes int) bool {
 	return p.KeepsBodies() && bytes <= mostBody && p.bodies+bytes <= mostBodies
 }
 
-// ID is the id of the page, which the rows of its instances remember. Its last bit says whether the page has the state
+// ID returns the id of the page; the rows of its instances contain it. Its last bit is set if the page has the state
 // of each instance that it changes.
 func (p *Page) ID() saga.ID {
 	if p.id.IsZero() {
@@ -79,7 +79,7 @@ func (p *Page) ID() saga.ID {
 	return p.id
 }
 
-// sampled reports whether some conversations are not kept.
+// sampled reports whether some conversations are left out.
 func (p *Page) sampled() bool { return p.options.Sample > 0 && p.options.Sample < 1 }
 
 func conversationOf(i *saga.Info) saga.ID {
@@ -89,30 +89,30 @@ func conversationOf(i *saga.Info) saga.ID {
 	return i.ConversationID
 }
 
-// Change is what a transaction does to an instance.
+// Change is the effect of a transaction on an instance.
 type Change struct {
 	ID        saga.ID
 	Saga, Key string
-	Version   int64 // after the transaction; 0 if there is no row any more, and none was loaded
+	Version   int64 // after the transaction; 0 if the row is deleted and was not loaded
 	Kind      ChangeKind
-	Previous  saga.ID // the page that the row named when it was loaded, zero if none
+	Previous  saga.ID // the page that the row named when it was loaded, or zero
 	Before    []byte  // the state as it was loaded, nil for a start
 	State     []byte  // after the transaction
 }
 
-// ChangeKind is how an instance came out of a transaction.
+// ChangeKind is the kind of a Change.
 type ChangeKind uint8
 
 // The kinds of changes.
 const (
-	Attempted ChangeKind = iota // none: attempts have failed
+	Attempted ChangeKind = iota // unchanged, because its attempts failed
 	Began
 	Changed   // it has a new version
 	Unchanged // its messages changed nothing
 	Ended     // it has completed
 	BeganAndEnded
 
-	// What an operator has done. Such a version has no messages, and By is the operator.
+	// Changes by an operator. Such a version has no messages, and By is the operator.
 	Repaired // its state was replaced
 	Retimed  // its pending timeouts were changed
 	Stopped  // it was ended without its handlers
@@ -128,13 +128,13 @@ func (k ChangeKind) String() string {
 	return "unknown"
 }
 
-// over reports whether the instance lives no longer.
+// over reports whether the instance has ended.
 func (k ChangeKind) over() bool { return k == Ended || k == BeganAndEnded || k == Stopped }
 
-// byOperator reports whether no message made the change.
+// byOperator reports whether an operator, and no message, made the change.
 func (k ChangeKind) byOperator() bool { return k >= Repaired }
 
-// Outcome is how a life ended.
+// Outcome records how a life ended.
 type Outcome string
 
 // The outcomes.
@@ -143,7 +143,7 @@ const (
 	stopped   Outcome = "stopped" // by an operator
 )
 
-// AddChange adds a change, and returns the number by which the messages of the page name it.
+// AddChange adds a change, and returns its number, which the messages of the page refer to.
 func (p *Page) AddChange(c *Change) int {
 	p.changes++
 	if c.Kind == Unchanged {
@@ -182,24 +182,24 @@ func (p *Page) addState(c *Change) {
 	p.out.bytes(c.State)
 }
 
-// A state is written as its difference from the one before if that is much shorter. So a timeline has to read
-// wholeEvery pages at most to show a state.
+// A state is written as its difference from its predecessor if that is much shorter. A reader then needs at most
+// wholeEvery pages to build a state.
 const (
 	leastDelta = 256              // bytes; a smaller state is written whole
 	wholeEvery = 16               // versions
-	knownFor   = 10 * time.Minute // a page that is older may have been emptied before anybody reads this one
+	knownFor   = 10 * time.Minute // an older page may have been emptied before this one is read
 )
 
-// ComparesState reports whether the state of c may be written as the difference from the one before, so that Before is
-// of use. The page before must have that state, and be young.
+// ComparesState reports whether the state of c may be written as a difference, so that the caller should set Before.
+// The preceding page must have the preceding state, and be younger than knownFor.
 func (p *Page) ComparesState(c *Change) bool {
 	age := p.now.UnixMilli() - millis(c.Previous)
 	return len(c.State) >= leastDelta && c.Previous[15]&1 == 1 && age < knownFor.Milliseconds() &&
 		c.Version%wholeEvery != 0 && !p.sampled()
 }
 
-// delta writes a state as what is between the bytes that it has in common with the state before, at the beginning and
-// at the end. If conversations are sampled, the version before may be in no page.
+// delta writes a state as the bytes between its common beginning and its common end with the preceding state. If
+// conversations are sampled, no page may have the preceding version.
 func (p *Page) delta(c *Change) bool {
 	if c.Before == nil || !p.ComparesState(c) {
 		return false
@@ -217,7 +217,7 @@ func (p *Page) delta(c *Change) bool {
 	return true
 }
 
-// common returns how many bytes two states have in common at the beginning, and behind that at the end.
+// common returns how many bytes two states have in common at the beginning, and after that at the end.
 func common(a, b []byte) (head, tail int) {
 	most := min(len(a), len(b))
 	for head < most && a[head] == b[head] {
@@ -229,34 +229,34 @@ func common(a, b []byte) (head, tail int) {
 	return head, tail
 }
 
-// AddEnd adds an instance that has ended. page tells of its last version that is in one.
+// AddEnd adds an instance that has ended. page is the page with its last recorded version.
 func (p *Page) AddEnd(id saga.ID, name, key string, page saga.ID) {
 	p.lives = append(p.lives, life{id, name, key, page, Completed})
 }
 
-// Attempt is one message of the transaction, and what became of it.
+// Attempt is one message of the transaction, and its fate.
 type Attempt struct {
 	Info      *saga.Info
 	Fate      Fate
 	Took      time.Duration // of its handler
-	Change    int           // what AddChange returned; 0 if the message concerns no instance
-	Instance  saga.ID       // that the attempt concerned, if there is no Change because it failed
+	Change    int           // result of AddChange; 0 if the message concerns no instance
+	Instance  saga.ID       // the instance of a failed attempt, which has no Change
 	Err       string        // of a failure
 	Reason    string        // why it is dead or discarded
 	Sent      []saga.Outgoing
 	Cancelled []saga.Cancelled
-	Body      []byte // nil is not kept
+	Body      []byte // nil if it is not kept
 }
 
-// The limits of what a page keeps.
+// The limits of the contents of a page.
 const (
-	mostBody   = 16 << 10 // bytes of one body; of a longer one the length is kept
+	mostBody   = 16 << 10 // bytes of one body; of a longer one only the length is kept
 	mostBodies = 4 << 20  // bytes of all bodies of a page
-	mostError  = 2 << 10  // of an error or a reason; a page has the same text once
+	mostError  = 2 << 10  // of an error or a reason; a page has each text once
 	mostName   = 255
 )
 
-// Add adds an attempt. One that succeeded in a conversation that is not sampled is left out: see Keeps.
+// Add adds an attempt. The caller leaves out successful attempts of conversations that are not sampled, see Keeps.
 func (p *Page) Add(a *Attempt) {
 	i := a.Info
 	p.count++
@@ -301,13 +301,13 @@ func (p *Page) Add(a *Attempt) {
 	p.addSent(a)
 }
 
-// short is the beginning of a name that a foreign program may have chosen.
+// short returns the beginning of a name, because a foreign program may have chosen it.
 func short(name string) string { return name[:min(len(name), mostName)] }
 
-// The flags of a message: which of its optional parts are there.
+// The flags of a message: the optional parts that it has.
 const (
-	hasConversation = 1 << iota // it is not the message's own id
-	hasRelated                  // it is not the conversation's id
+	hasConversation = 1 << iota // it differs from the message's own id
+	hasRelated                  // it differs from the conversation's id
 	hasChange
 	hasInstance
 	hasError
@@ -333,7 +333,7 @@ func (a *Attempt) flags() (flags uint64) {
 	return flags
 }
 
-// addBody writes the length of a body, and its bytes if they are to be kept.
+// addBody writes the length of a body, and its bytes if the page keeps them.
 func (p *Page) addBody(body []byte) {
 	p.out.number(uint64(len(body)))
 	keep := body != nil && p.KeepsBody(len(body))
@@ -362,7 +362,7 @@ func (p *Page) addSent(a *Attempt) {
 	}
 }
 
-// Queue queues the rows of the page, if it has any. None of the statements waits for another transaction.
+// Queue queues the rows of the page, if it has any. The statements never wait for another transaction.
 func (p *Page) Queue(b *pgx.Batch) {
 	if !p.On() {
 		return
@@ -393,12 +393,12 @@ func (p *Page) queueLives(b *pgx.Batch) {
 	b.Queue(p.store.sql.Get("add_lives"), iid, name, key, outcome, page)
 }
 
-// rangeMillis is how much time the ids of one range may be apart. A reader that looks for an id has to look at all
-// ranges that end in as much time after it.
+// rangeMillis is the longest time, in milliseconds, between the ids of one range. A reader that searches for an id
+// must check all ranges that end within this time after it.
 const rangeMillis = 100
 
-// rangesOfIDs parts the ids into few ranges. Ids of version 7 begin with their time, so the messages of a transaction
-// are mostly one range. An id without an order is a range of its own.
+// rangesOfIDs splits the ids into few ranges. Ids of version 7 begin with their time, so the messages of a
+// transaction are mostly one range. A random id is a range of its own.
 func (p *Page) rangesOfIDs() (first, last []saga.ID) {
 	slices.SortFunc(p.ids, saga.ID.Compare)
 	from := 0
@@ -412,7 +412,7 @@ func (p *Page) rangesOfIDs() (first, last []saga.ID) {
 	return first, last
 }
 
-// millis reads the first six bytes, which in an id of version 7 are the milliseconds since 1970.
+// millis decodes the first six bytes, which in an id of version 7 are the milliseconds since 1970.
 func millis(id saga.ID) int64 {
 	var n int64
 	for _, b := range id[:6] {

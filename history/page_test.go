@@ -17,7 +17,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// at is an id of version 7 of so many milliseconds after noon.
+// at is an id of version 7 made this many milliseconds after noon.
 func at(millis int64, n byte) (id saga.ID) {
 	ms := noon.UnixMilli() + millis
 	for i := 5; i >= 0; i-- {
@@ -95,7 +95,7 @@ func TestPageIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// What is not wanted is passed over, and what is wanted is read as if all were.
+// A decoder that skips unwanted parts decodes the wanted ones as if it decoded all.
 func TestPartOfAPage(t *testing.T) {
 	p := newPage(Options{Level: Bodies, Sample: 1})
 	for n := range byte(3) {
@@ -170,14 +170,14 @@ func TestLongBodiesAreNotKept(t *testing.T) {
 	}
 }
 
-// A large state that changes little is written as the difference, and every 16th version whole.
+// A large state that changes little is written as a difference, and every 16th version whole.
 func TestStatesAreBuiltFromDifferences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		states := rapid.SliceOfN(rapid.SliceOfN(rapid.Byte(), 0, 600), 2, 40).Draw(t, "states")
 		var versions []Version
 		whole := 0
 		for n := range states {
-			if n > 0 && rapid.Bool().Draw(t, "alike") { // else differences would be rare
+			if n > 0 && rapid.Bool().Draw(t, "alike") { // otherwise differences would be rare
 				states[n] = bytes.Clone(states[n-1])
 				if len(states[n]) > 0 {
 					states[n][rapid.IntRange(0, len(states[n])-1).Draw(t, "place")]++
@@ -222,7 +222,7 @@ func TestEverySixteenthStateIsWhole(t *testing.T) {
 	}
 }
 
-// A difference from a state that is not the one before gives nothing, and not a wrong state.
+// A difference from a different state than the preceding one gives no state, instead of a wrong one.
 func TestStateIsNotBuiltFromAnother(t *testing.T) {
 	before, after := bytes.Repeat([]byte("a"), 1000), bytes.Repeat([]byte("a"), 1001)
 	p := newPage(Options{Level: States, Sample: 1})
@@ -239,7 +239,7 @@ func TestStateIsNotBuiltFromAnother(t *testing.T) {
 	}
 }
 
-// A difference is of use to a reader only if the page before has its state, and is there as long as this one.
+// A difference is useful only if the preceding page has the preceding state, and exists as long as this page.
 func TestStateBesideAnUnknownPageIsWhole(t *testing.T) {
 	state := bytes.Repeat([]byte("a"), 1000)
 	for name, previous := range map[string]saga.ID{
@@ -273,7 +273,7 @@ func TestBytesThatAreNoPage(t *testing.T) {
 	p.Add(&Attempt{Info: &saga.Info{ID: at(2, 2), Kind: "order.pay"}, Change: change, Fate: Handled, Body: []byte("1"),
 		Sent: []saga.Outgoing{{Info: saga.Info{ID: at(4, 4), Kind: "x"}}}})
 	good := p.out.buf
-	for n := range good { // each beginning, and each page with one other byte: an error or a page, and no panic
+	for n := range good { // each prefix, and each page with one changed byte, gives an error or a page, and no panic
 		_, _ = decodePage(good[:n], wanted{all: n%2 == 0})
 		for _, b := range []byte{0, 1, 0x7f, 0x80, 0xff} {
 			bad := bytes.Clone(good)
@@ -301,7 +301,7 @@ func FuzzDecodePage(f *testing.F) {
 	})
 }
 
-// Each id of a page is in one of its ranges, no range is longer than a reader looks, and ids of one moment are one.
+// Each id of a page is in one of its ranges, no range is too long for readers, and ids of one moment share one.
 func TestRangesOfIDs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPage(Options{Level: Steps, Sample: 1})
@@ -356,7 +356,7 @@ func TestSampleKeepsItsPart(t *testing.T) {
 	}
 }
 
-// Of two transactions, the one that began later may have been the first to commit: versions stay in their order.
+// Of two transactions, the later one may have committed first: versions keep their order.
 func TestVersionsStayInOrder(t *testing.T) {
 	version := func(n int64, second int) Version {
 		return Version{Version: n, At: noon.Add(time.Duration(second) * time.Second)}
@@ -372,7 +372,7 @@ func TestVersionsStayInOrder(t *testing.T) {
 	}
 }
 
-// A page of what an operator has done has no messages, and says who it was.
+// A page about a change by an operator has no messages, and names the operator.
 func TestPageOfAnOperator(t *testing.T) {
 	for _, kind := range []ChangeKind{Repaired, Retimed, Stopped} {
 		p := newPage(Options{Level: States, Sample: 0.5})

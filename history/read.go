@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// pages reads what is wanted of pages by their ids. A page that is not there any more is left out.
+// pages reads the wanted parts of pages by their ids. A page that no longer exists is left out.
 func (s *Store) pages(ctx context.Context, q pg.Queryer, ids []saga.ID, want wanted) (map[saga.ID]content, error) {
 	found := make(map[saga.ID]content, len(ids))
 	for some := range slices.Chunk(ids, pagesAtOnce) {
@@ -29,7 +29,7 @@ func (s *Store) pages(ctx context.Context, q pg.Queryer, ids []saga.ID, want wan
 			id := saga.ID(row.UUID(0))
 			c, err := decodePage(slices.Clone(row.Bytes(2)), want)
 			if errors.Is(err, ErrNewer) && len(want.messages) > 0 {
-				continue // it matches by its range, and what it tells is for newer programs
+				continue // its range covers the id, but only newer programs can read it
 			}
 			if err != nil {
 				rows.Close()
@@ -49,7 +49,7 @@ func (s *Store) pages(ctx context.Context, q pg.Queryer, ids []saga.ID, want wan
 
 const pagesAtOnce = 50
 
-// name gives what a page tells of the names that its row has.
+// name adds the data of the page's row to its entries and versions.
 func (c *content) name(id saga.ID, endpoint string, at time.Time) {
 	c.at = at
 	for n := range c.entries {
@@ -61,11 +61,11 @@ func (c *content) name(id saga.ID, endpoint string, at time.Time) {
 	}
 }
 
-// mostOfOne is how many pages are read for one id.
+// mostOfOne is the largest number of pages that are read for one id.
 const mostOfOne = 200
 
-// find returns what is wanted of the pages that may tell of the ids, in the order of time. Of one id the newest
-// mostOfOne are read.
+// find returns the wanted parts of the pages that may contain the ids, in the order of time. For each id it reads the
+// newest mostOfOne pages.
 func (s *Store) find(ctx context.Context, q pg.Queryer, ids []saga.ID, want wanted) ([]content, error) {
 	from, until := make([][16]byte, len(ids)), make([][16]byte, len(ids))
 	for n, id := range ids {
@@ -101,7 +101,7 @@ func (s *Store) find(ctx context.Context, q pg.Queryer, ids []saga.ID, want want
 	return found, nil
 }
 
-// lastOfRange is the greatest id at which a range may end that has id in it.
+// lastOfRange returns the greatest possible end of a range that contains id.
 func lastOfRange(id saga.ID) (last [16]byte) {
 	n := millis(id) + rangeMillis
 	for at := 5; at >= 0; at-- {
@@ -111,7 +111,7 @@ func lastOfRange(id saga.ID) (last [16]byte) {
 	for at := 6; at < len(last); at++ {
 		last[at] = 0xff
 	}
-	if n > 0 { // there is no greater number of six bytes
+	if n > 0 { // six bytes have no greater number
 		for at := range 6 {
 			last[at] = 0xff
 		}
@@ -119,7 +119,7 @@ func lastOfRange(id saga.ID) (last [16]byte) {
 	return last
 }
 
-// Messages returns the attempts of some messages that history has, of each in the order of time.
+// Messages returns the recorded attempts of some messages, for each in the order of time.
 func (s *Store) Messages(ctx context.Context, q pg.Queryer, ids ...saga.ID) (map[saga.ID][]Entry, error) {
 	pages, err := s.find(ctx, q, ids, messages(ids))
 	if err != nil {
@@ -134,14 +134,14 @@ func (s *Store) Messages(ctx context.Context, q pg.Queryer, ids ...saga.ID) (map
 	return found, nil
 }
 
-// The bounds of what Recent reads.
+// The limits of Recent, in bytes.
 const (
 	mostOfPage   = 256 << 10
 	mostOfRecent = 1 << 20 // reading more takes a page longer than 50 ms
 )
 
-// Recent returns the attempts of which the newest pages tell, in the order of time. Pages of more than 256 KiB, those
-// of newer programs, and what is beyond 1 MiB is left out.
+// Recent returns the attempts in the newest pages, in the order of time. It leaves out pages of more than 256 KiB,
+// pages of newer programs, and all pages beyond 1 MiB in total.
 func (s *Store) Recent(ctx context.Context, q pg.Queryer, pages int) (all []Entry, err error) {
 	rows, err := q.Query(ctx, s.sql.Get("recent"), pages, mostOfPage, mostOfRecent)
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *Store) Recent(ctx context.Context, q pg.Queryer, pages int) (all []Entr
 	return all, nil
 }
 
-// messages wants these messages.
+// messages returns a wanted with these messages.
 func messages(ids []saga.ID) wanted {
 	want := wanted{messages: make(map[saga.ID]bool, len(ids))}
 	for _, id := range ids {
@@ -176,14 +176,14 @@ func messages(ids []saga.ID) wanted {
 	return want
 }
 
-// Followed is what followed from a message.
+// Followed is the set of messages that followed from a message.
 type Followed struct {
 	Attempts []Entry   // in the order of time
-	Unseen   []Message // that were sent, and of which history has no attempt: they wait, or are elsewhere
-	More     bool      // there are more messages than were asked for
+	Unseen   []Message // sent, but without a recorded attempt: they wait, or are elsewhere
+	More     bool      // there are more messages than requested
 }
 
-// Conversation returns what followed from one message, that of the id: most messages at most.
+// Conversation returns the messages that followed from the message with this id, at most most.
 func (s *Store) Conversation(ctx context.Context, q pg.Queryer, id saga.ID, most int) (f Followed, err error) {
 	known := map[saga.ID]bool{id: true}
 	sent := map[saga.ID]Message{}
@@ -220,22 +220,22 @@ func (s *Store) Conversation(ctx context.Context, q pg.Queryer, id saga.ID, most
 	return f, nil
 }
 
-// Life is one life of a key: from a start to its end.
+// Life is one instance of a key, from its start to its end.
 type Life struct {
 	ID        saga.ID // of the instance
 	Saga, Key string
 	Began     time.Time // the time in the id, by the clock of the process
 	Ended     time.Time // by the database's clock; zero while it lives
 	Outcome   Outcome   // "" while it lives
-	Page      saga.ID   // that tells of the last version
+	Page      saga.ID   // page of the last version
 }
 
-// Lives returns the lives of a key that have ended, the newest first, most of them at most.
+// Lives returns the lives of a key that have ended, the newest first, at most most.
 func (s *Store) Lives(ctx context.Context, q pg.Queryer, name, key string, most int) ([]Life, error) {
 	return s.lives(ctx, q, s.sql.Get("lives"), name, key, most)
 }
 
-// LifeOf returns the life of an instance that has ended; ok is false if history knows of none.
+// LifeOf returns the life of an instance that has ended; ok is false if the history has no such life.
 func (s *Store) LifeOf(ctx context.Context, q pg.Queryer, id saga.ID) (life Life, ok bool, err error) {
 	found, err := s.lives(ctx, q, s.sql.Get("life"), [16]byte(id))
 	if err != nil || len(found) == 0 {
@@ -244,14 +244,14 @@ func (s *Store) LifeOf(ctx context.Context, q pg.Queryer, id saga.ID) (life Life
 	return found[0], true, nil
 }
 
-// EndedOf says which lives Ended returns.
+// EndedOf selects the lives that Ended returns.
 type EndedOf struct {
 	Saga    string
 	Outcome Outcome // "" is any
 	Most    int
-	Each    bool // one life of each saga, in the order of their names; the other fields do not matter, except Most
+	Each    bool // one life of each saga, in the order of their names; only Most applies too
 
-	// Before and BeforeID are the end and the id of the life after which the list goes on; zero is the beginning.
+	// Before and BeforeID are the end and the id of the last life of the preceding page; zero starts with the newest.
 	Before   time.Time
 	BeforeID saga.ID
 }
@@ -267,7 +267,7 @@ func (s *Store) Ended(ctx context.Context, q pg.Queryer, of EndedOf) ([]Life, er
 	return s.lives(ctx, q, s.sql.Get("ended"), of.Saga, string(of.Outcome), of.Before, [16]byte(of.BeforeID), of.Most)
 }
 
-// EndedSince counts the lives that have ended within a period, by saga and up to most of each.
+// EndedSince counts the lives that have ended within a period, by saga, up to most for each.
 func (s *Store) EndedSince(
 	ctx context.Context, q pg.Queryer, sagas []string, period time.Duration, most int,
 ) (map[string]int64, error) {

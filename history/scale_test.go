@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// scale is a history of many messages. Each instance gets a message in every page of its turn, so its timeline leads
-// through pages that are far apart.
+// scale is a history of many messages. Each instance gets a message in every page of its turn, so its timeline visits
+// pages that are far apart.
 type scale struct {
 	*testing.B
 	pool     *pgxpool.Pool
@@ -33,10 +33,10 @@ type scale struct {
 	instances []saga.ID
 }
 
-// messagesVariable says how many messages the benchmark of reading fills in: 10,000,000 take some minutes.
+// messagesVariable names the variable with the number of messages for BenchmarkRead: 10,000,000 take some minutes.
 const messagesVariable = "EDDA_HISTORY_MESSAGES"
 
-// BenchmarkRead reads from a history of 100,000 messages, or as many as EDDA_HISTORY_MESSAGES says, in pages of 500 and
+// BenchmarkRead reads from a history of 100,000 messages, or the number in EDDA_HISTORY_MESSAGES, in pages of 500 and
 // of 10, and rotates it while messages are written.
 func BenchmarkRead(b *testing.B) {
 	messages := 100_000
@@ -83,8 +83,8 @@ func BenchmarkRead(b *testing.B) {
 
 const ofInstances = 1000
 
-// fill copies pages into the tables: in each page one message of a large conversation, if it is its turn, and messages
-// of many instances.
+// fill copies pages into the tables: each page has messages of many instances, and at times one of a large
+// conversation.
 func (s *scale) fill() {
 	s.Helper()
 	k := Keeper{Store: s.store, Host: "bench/1"}
@@ -148,7 +148,7 @@ func (s *scale) copy(table string, columns []string, rows [][]any) {
 	}
 }
 
-// newTree is a conversation of 100 messages: each of the first eleven sends nine.
+// newTree returns a conversation of 100 messages: each of the first eleven sends nine.
 func newTree(newID func() saga.ID) (tree []Attempt) {
 	root := newID()
 	info := func(id, cause saga.ID) *saga.Info {
@@ -165,7 +165,7 @@ func newTree(newID func() saga.ID) (tree []Attempt) {
 	return tree
 }
 
-// rotate empties a full slot while another session writes pages, and reports how long a write took at most.
+// rotate empties a full slot while a second session writes pages, and reports the longest write.
 func (s *scale) rotate(b *testing.B) {
 	ctx, stop := context.WithCancel(b.Context())
 	var slowest atomic.Int64

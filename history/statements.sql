@@ -1,6 +1,6 @@
 -- name: add_page
--- The slot is read without a lock. A writer that reads it just before a rotation writes into the slot that was current
--- before, which is emptied last.
+-- The slot is read without a lock. A writer that reads it just before a rotation writes into the previous slot, which
+-- is emptied last.
 WITH slot AS (SELECT r.slot FROM :schema.ring r WHERE r.name = 'history'),
 ranges AS (
     INSERT INTO :schema.history_range (slot, first, last, page)
@@ -18,7 +18,8 @@ WHERE r.name = 'history';
 SELECT h.id, h.endpoint, h.page, h.at FROM :schema.history h WHERE h.id = ANY($1::uuid[]);
 
 -- name: recent
--- Ids are of version 7, so this is a walk of their index from its end. The length of a page is read without its bytes.
+-- Ids are of version 7, so this is a walk of their index from its end. Only the lengths of large pages are read, not
+-- their bytes.
 SELECT w.id, w.endpoint, w.page, w.at
 FROM (
     SELECT h.*, sum(octet_length(h.page)) OVER (ORDER BY h.id DESC) AS bytes
@@ -28,7 +29,7 @@ FROM (
 WHERE w.bytes <= $3;
 
 -- name: find
--- The pages that may tell of each id, the newest first. The first six bytes of until are 100 beyond those of id.
+-- The pages that may contain each id, the newest first. until is id with 100 ms added to its time.
 SELECT u.n::int4, r.page
 FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(id, until, n)
 CROSS JOIN LATERAL (
@@ -44,7 +45,7 @@ WHERE l.saga = $1 AND l.key = $2 ORDER BY l.ended DESC LIMIT $3;
 SELECT l.iid, l.saga, l.key, l.ended, l.outcome, l.page FROM :schema.history_life l WHERE l.iid = $1;
 
 -- name: ended_since
--- Of each saga, up to a number.
+-- Counts for each saga up to a limit.
 SELECT s.name, (SELECT count(*) FROM (
     SELECT FROM :schema.history_life l
     WHERE l.saga = s.name AND l.ended > now() - $2::bigint * interval '1 microsecond' LIMIT $3) e)::bigint
@@ -56,7 +57,7 @@ WHERE l.saga = $1 AND ($2 = '' OR l.outcome = $2) AND (l.ended, l.iid) < ($3, $4
 ORDER BY l.ended DESC, l.iid DESC LIMIT $5;
 
 -- name: each
--- A life of each saga, found by one look at an index: a saga may have many lives.
+-- One life of each saga, with one index probe each: a saga may have many lives.
 WITH RECURSIVE found AS (
     (SELECT l.* FROM :schema.history_life l ORDER BY l.saga LIMIT 1)
     UNION ALL

@@ -16,12 +16,12 @@ type Store struct{ sql pg.Statements }
 // New returns the store of a schema.
 func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
 
-// Keeper is what an engine needs to write the history. The zero Keeper keeps none.
+// Keeper has the data that an engine needs to write the history. The zero Keeper writes nothing.
 type Keeper struct {
 	Store   *Store
-	General Options                               // what is kept where no endpoint says otherwise
-	Host    string                                // this process
-	Redact  func(kind string, text []byte) []byte // what of a body or a state is kept; nil keeps all
+	General Options                               // for endpoints without options of their own
+	Host    string                                // name of this process
+	Redact  func(kind string, text []byte) []byte // returns the part of a body or a state to keep; nil keeps all
 }
 
 // NewPage returns a page for the transactions of one goroutine. newID makes UUIDs of version 7.

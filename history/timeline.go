@@ -8,18 +8,18 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Timeline returns what happened to an instance, the oldest first: its newest versions, most of them at most, and the
-// attempts that failed or changed nothing meanwhile. Those have a Version without a Change, or with Unchanged. before
-// is the page from which Earlier goes on with older versions, zero if none is kept.
+// Timeline returns the history of an instance, the oldest entry first: its newest versions, at most most of them, and
+// the attempts between them that failed or changed nothing. Such attempts have a Version whose Change is Attempted or
+// Unchanged. Pass before to Earlier, as from, for older versions; it is zero if no older version is kept.
 //
-// from is Life.Page of an instance that has ended, and what persistence.Store.LastPage returns of one that lives.
+// from is Life.Page of an instance that has ended, or the Page of persistence.Store.LastPage for a live instance.
 func (s *Store) Timeline(
 	ctx context.Context, q pg.Queryer, instance, from saga.ID, most int,
 ) (timeline []Version, before saga.ID, err error) {
 	return s.part(ctx, q, part{instance: instance, from: from, most: most, newest: true})
 }
 
-// Earlier continues a Timeline: from is the before of the part that follows.
+// Earlier continues a Timeline with older versions: from is the before of the newer part.
 func (s *Store) Earlier(
 	ctx context.Context, q pg.Queryer, instance, from saga.ID, most int,
 ) (timeline []Version, before saga.ID, err error) {
@@ -48,7 +48,7 @@ func (s *Store) part(ctx context.Context, q pg.Queryer, p part) (timeline []Vers
 	if err != nil {
 		return nil, saga.ID{}, err
 	}
-	// What happened between two versions stands with the later one.
+	// Attempts between two versions belong to the part with the later one.
 	others = slices.DeleteFunc(others, func(v Version) bool {
 		late := !p.newest && (len(shown) == 0 || v.At.After(shown[0].At))
 		early := len(walked) > most && !v.At.After(walked[most].At)
@@ -62,8 +62,8 @@ func (s *Store) part(ctx context.Context, q pg.Queryer, p part) (timeline []Vers
 	return merge(shown, others), before, nil
 }
 
-// merge puts the others between the versions by their times. Versions stay in their order: of two transactions, the one
-// that began later may have been the first to commit.
+// merge inserts the others between the versions by their times. Versions keep their order: of two transactions, the
+// later one may have committed first.
 func merge(versions, others []Version) (timeline []Version) {
 	for _, v := range versions {
 		for len(others) > 0 && others[0].At.Before(v.At) {
@@ -74,8 +74,8 @@ func merge(versions, others []Version) (timeline []Version) {
 	return append(timeline, others...)
 }
 
-// walk follows the versions of an instance from page to page, the newest first: most of them and the one before, and
-// then as many as it takes to build the state of that.
+// walk follows the versions of an instance from page to page, the newest first: most versions, their predecessor, and
+// then as many as are needed to build the state of that one.
 func (s *Store) walk(
 	ctx context.Context, q pg.Queryer, instance, from saga.ID, most int,
 ) (walked []Version, err error) {
@@ -87,7 +87,7 @@ func (s *Store) walk(
 		c := pages[at]
 		place := slices.IndexFunc(c.versions, func(v Version) bool { return v.ID == instance })
 		if place < 0 {
-			break // the page is not kept any more
+			break // the page is no longer kept
 		}
 		v := c.versions[place]
 		v.Entries = c.entriesOf(place)
@@ -110,7 +110,7 @@ func (c *content) entriesOf(place int) (entries []Entry) {
 	return entries
 }
 
-// others returns what pages tell of an instance whose row does not name them.
+// others returns the history of an instance from pages that its row does not name.
 func (s *Store) others(ctx context.Context, q pg.Queryer, instance saga.ID) (found []Version, err error) {
 	pages, err := s.find(ctx, q, []saga.ID{instance}, wanted{instance: instance})
 	if err != nil {

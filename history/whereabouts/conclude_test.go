@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// What only the last attempt tells of a message.
+// The place of a message that only its last attempt records.
 func TestPlaceOfAnAttempt(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// What the example does not show: the pgxpool.Pool of a program, with the tables of Edda, and a saga.
+// The example uses the pgxpool.Pool of a program, with the tables of Edda, and a saga.
 var check, openPool, start = pgtest.Must, pgtest.Example, pgtest.Start
 
 type Rent struct {
@@ -30,7 +30,7 @@ func (r *Rental) Rent(_ *saga.Context, m Rent) error {
 var Rentals = saga.Define("rental", saga.Options{},
 	saga.StartedBy(func(m Rent) string { return m.Bike }, (*Rental).Rent))
 
-// The versions of a saga instance, the oldest first, with the messages that made them.
+// The versions of a saga instance, the oldest first, with their messages.
 func ExampleReader_Timeline() {
 	ctx, pool, end := openPool()
 	defer end()

@@ -10,8 +10,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Lives returns the lives of a key, the newest first, most of them at most: the living one, if there is one, and those
-// that have ended.
+// Lives returns the lives of a key, the newest first, at most most: the live instance, if there is one, and ended ones.
 func (r *Reader) Lives(ctx context.Context, name, key string, most int) (lives []history.Life, err error) {
 	err = r.look(ctx, func(s *snapshot) error {
 		lives = nil
@@ -27,7 +26,7 @@ func (r *Reader) Lives(ctx context.Context, name, key string, most int) (lives [
 			return err
 		}
 		for _, l := range ended {
-			if ok && l.ID == living.ID { // it has completed, and its saga remembers it
+			if ok && l.ID == living.ID { // the instance has completed, and its saga remembers it
 				lives = lives[1:]
 			}
 			lives = append(lives, l)
@@ -50,7 +49,7 @@ func (s *snapshot) living(ctx context.Context, name, key string) (l history.Life
 	return history.Life{ID: id, Saga: name, Key: key, Began: began(id), Page: last.Page}, true, nil
 }
 
-// Life returns the life of an instance, whether it lives or has ended; ok is false if neither is known.
+// Life returns the life of an instance that lives or has ended; ok is false if neither is recorded.
 func (r *Reader) Life(ctx context.Context, id saga.ID) (life history.Life, ok bool, err error) {
 	err = r.look(ctx, func(s *snapshot) error {
 		if life, ok, err = r.history.LifeOf(ctx, s.tx, id); err != nil || ok {
@@ -69,9 +68,9 @@ func (r *Reader) Life(ctx context.Context, id saga.ID) (life history.Life, ok bo
 	return life, ok, nil
 }
 
-// Timeline returns what happened in a life, the oldest first: its newest versions, most of them at most, and the
-// attempts that failed or changed nothing meanwhile; see history.Store.Timeline. With a before that an earlier call has
-// returned, it is those that come before. The next before is zero if no older version is kept.
+// Timeline returns the history of a life, the oldest entry first: its newest versions, at most most of them, and the
+// attempts between them that failed or changed nothing; see history.Store.Timeline. With a before that an earlier
+// call has returned as next, it returns the preceding versions. next is zero if no older version is kept.
 func (r *Reader) Timeline(
 	ctx context.Context, of history.Life, before saga.ID, most int,
 ) (timeline []history.Version, next saga.ID, err error) {
@@ -89,7 +88,7 @@ func (r *Reader) Timeline(
 	return timeline, next, nil
 }
 
-// EndedSince counts the lives that have ended within a period, by saga and up to most of each.
+// EndedSince counts the lives that have ended within a period, by saga, up to most for each.
 func (r *Reader) EndedSince(
 	ctx context.Context, sagas []string, period time.Duration, most int,
 ) (map[string]int64, error) {

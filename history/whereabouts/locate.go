@@ -15,27 +15,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// queued is a row of a queue, or one that is parked.
+// queued is a message in a queue, or a parked one.
 type queued struct {
 	info      history.Message
 	queue     *queue.Queue
 	due, now  time.Time
-	attempt   int // that have failed
+	attempt   int // failed attempts
 	lastError string
 	wasDue    *time.Time
 	cancelled string
 	lane      *string
-	inHand    bool    // a transaction has it locked
+	inHand    bool    // a transaction has locked its row
 	holder    saga.ID // the session that has claimed it, or its lane
 	until     time.Time
 	before    int64
 }
 
-// queuesAtOnce is how many queues are read in one piece. A piece locks the table and the index of each until it is
-// unlocked, and Postgres has room for some thousands of locks.
+// queuesAtOnce is the number of queues that are read in one piece. A piece locks the table and the index of each
+// until it ends, and Postgres has room for some thousands of locks.
 const queuesAtOnce = 100
 
-// locate finds messages in queues. most is up to which number the messages before one are counted.
+// locate finds messages in queues. For each it counts the messages before it, up to most.
 func (s *snapshot) locate(ctx context.Context, messages []*Message, most int64) (found []queued, err error) {
 	looks, err := s.sought(ctx, messages)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *snapshot) locate(ctx context.Context, messages []*Message, most int64) 
 	return found, nil
 }
 
-// pieces calls queue for each of the looks, and unlocks the tables between.
+// pieces calls queue for each of the looks, and unlocks the tables between pieces.
 func (s *snapshot) pieces(looks []look, queue func(*pgx.Batch, *look)) *pgx.Batch {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(s.sql.Get("begin_piece"))
@@ -102,12 +102,12 @@ func scan(row pgx.CollectableRow, q *queue.Queue) (m queued, err error) {
 	} else {
 		i.Due = m.due
 	}
-	_ = wire.ReadHeader(header, &i) // what can be read of a faulty header is enough
+	_ = wire.ReadHeader(header, &i) // a faulty header is read as far as possible
 	m.queue, m.info = q, infoOf(&i)
 	return m, nil
 }
 
-// infoOf is what history would know of a message.
+// infoOf returns the data of a message in the form of the history.
 func infoOf(i *saga.Info) history.Message {
 	m := history.Message{
 		ID: i.ID, Conversation: i.ConversationID, RelatedTo: i.RelatedTo, Kind: i.Kind, Intent: i.Intent, From: i.From,
@@ -122,7 +122,7 @@ func infoOf(i *saga.Info) history.Message {
 	return m
 }
 
-// place says where a queued message is. What the endpoint does comes later, see hinder.
+// place returns the place of a queued message. hinder adds the state of the endpoint later.
 func (m *queued) place() Place {
 	p := Place{
 		Endpoint: m.queue.Endpoint, Relay: m.queue.Relay, Attempt: m.attempt + 1, At: m.due, Before: m.before,
@@ -150,8 +150,8 @@ func (m *queued) place() Place {
 	return p
 }
 
-// hinder completes the places of messages. A message that waits gets what it waits for: the end of a pause, or a
-// process that runs the endpoint. A message in hand gets the process that has it.
+// hinder completes the places of messages. For a waiting message it adds the reason of its wait: a pause, or the lack
+// of a process that runs the endpoint. For a message in hand it adds the process.
 func (r *Reader) hinder(ctx context.Context, tx pgx.Tx, found []queued, places []Place) error {
 	if len(found) == 0 {
 		return nil
@@ -192,7 +192,7 @@ func (r *Reader) hinder(ctx context.Context, tx pgx.Tx, found []queued, places [
 	return nil
 }
 
-// baseOf is the endpoint of which an endpoint handles a partition, or the endpoint itself.
+// baseOf returns the endpoint that the given endpoint is a partition of, or the endpoint itself.
 func baseOf(known *queue.Routes, endpoint string) string {
 	return cmp.Or(known.Bases[endpoint], endpoint)
 }

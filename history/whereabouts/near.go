@@ -14,46 +14,47 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Near returns a reader that does not read queues from one end to the other. Of a queue it reads the 2,000 messages
-// that are due first and the 2,000 that are due next, and looks where a message was due when it was sent, when its
-// timeout ends, or when it failed last. A place whose Unread is set says where a message was not looked for. So a look
-// costs the same however many messages wait, and is complete where queues have few. For one message alone it also
-// reads the indexes of the queues to their end, if they have no more than some 400,000 messages together.
+// Near returns a reader that does not read queues from one end to the other. Of each queue it reads the 2,000
+// messages that are due first and the 2,000 that are due next. It also searches the probable due times of a message:
+// when it was sent, when its timeout ends, and after its last failure. A place whose Unread is set names a queue that
+// was not searched completely. So the cost does not depend on the number of waiting messages, and the result is
+// complete if queues are short. For a single message it also reads whole indexes, if all queues together have at most
+// about 400,000 messages.
 func (r *Reader) Near() *Reader {
 	near := *r
 	near.near = true
 	return &near
 }
 
-// The bounds of a look of Near.
+// The limits of Near.
 const (
 	mostIndex  = 16 << 20         // bytes of the indexes of all queues that are read for one message
-	headRead   = 2_000            // messages of each end of a queue
+	headRead   = 2_000            // messages at each end of a queue
 	spanRead   = 100_000          // messages of a span of time
 	spansRead  = 20               // spans of a queue
-	earlySpan  = time.Second      // a clock that makes ids is ahead of the database's
+	earlySpan  = time.Second      // the clock that makes ids may be ahead of the database's
 	lateSpan   = 4 * time.Second  // between the making of an id and the commit of its message
 	failedSpan = 10 * time.Minute // after a failure
 )
 
-// look is what is looked for in one queue.
+// look is the search in one queue.
 type look struct {
 	queue *queue.Queue
 	ids   [][16]byte
 	spans spans
 
-	due  []time.Time // and here: where messages are
+	due  []time.Time // with here: due times and ids of found messages
 	here [][16]byte
-	more bool // the queue has more than was read
+	more bool // the queue has more messages than were read
 }
 
-// span is a time in which messages were due.
+// span is a period of due times.
 type span struct{ since, until time.Time }
 
-// spans are in the order of time when they have been merged.
+// spans are in the order of time after they were merged.
 type spans []span
 
-// merged are the spans without what they have in common, the last ones if there are too many.
+// merged returns the spans without their overlaps, and only the last spansRead of them.
 func (s spans) merged() (since, until []time.Time) {
 	slices.SortFunc(s, func(a, b span) int { return a.since.Compare(b.since) })
 	for _, t := range s {
@@ -76,7 +77,7 @@ func (r *Reader) mostParked() int {
 	return math.MaxInt32
 }
 
-// sought looks for the places of messages in queues.
+// sought searches for messages in queues.
 func (s *snapshot) sought(ctx context.Context, messages []*Message) ([]look, error) {
 	looks := s.looks(messages)
 	settings := "look"
@@ -106,7 +107,7 @@ func (s *snapshot) sought(ctx context.Context, messages []*Message) ([]look, err
 	return looks, nil
 }
 
-// read looks into queues, with the statement that ask queues for each.
+// read sends one statement for each look, which ask queues, and scans the results.
 func (s *snapshot) read(ctx context.Context, looks []look, ask func(*pgx.Batch, *look) *pgx.QueuedQuery) error {
 	pipeline := s.pieces(looks, func(pipeline *pgx.Batch, l *look) { ask(pipeline, l).Query(l.scan) })
 	if err := s.tx.SendBatch(ctx, pipeline).Close(); err != nil {
@@ -124,7 +125,7 @@ func ends(pipeline *pgx.Batch, l *look) *pgx.QueuedQuery {
 	return pipeline.Queue(l.queue.SQL("near"), l.ids, since, until, spanRead, headRead, l.queue.ID)
 }
 
-// readOn reads the indexes of queues to their end for one message that was not found yet, if they are not too large.
+// readOn reads the indexes of queues to their end for a single message that was not found, if they are not too large.
 func (s *snapshot) readOn(ctx context.Context, looks []look, messages int) error {
 	var tables []string
 	for at := range looks {
@@ -167,7 +168,7 @@ func (l *look) scan(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// looks says what is to be looked for in which queue.
+// looks assigns messages to the queues that must be searched for them.
 func (s *snapshot) looks(messages []*Message) []look {
 	all := make([]look, 0, len(s.known.ByID))
 	at := map[*queue.Queue]int{}
@@ -192,8 +193,8 @@ func (s *snapshot) looks(messages []*Message) []look {
 	return slices.DeleteFunc(all, func(l look) bool { return len(l.ids) == 0 })
 }
 
-// queuesOf are the queues in which one of many messages may be: none if it was handled, and all if it is not known to
-// which it was sent, or if an operator may have sent it elsewhere.
+// queuesOf returns the queues that may contain one of many messages: no queue if it was handled, and all queues if
+// its destination is unknown, or if an operator may have sent it elsewhere.
 func (s *snapshot) queuesOf(m *Message) (in []*queue.Queue) {
 	all := slices.Collect(maps.Values(s.known.ByID))
 	to := m.Info.To
@@ -222,7 +223,7 @@ func (s *snapshot) queuesOf(m *Message) (in []*queue.Queue) {
 	return in
 }
 
-// of adds when a message was due, as far as is known.
+// of adds the periods of the known and probable due times of a message.
 func (s *spans) of(m *Message) {
 	if due := m.Info.Due; !due.IsZero() {
 		*s = append(*s, span{due.Add(-time.Second), due.Add(time.Second)})

@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// made is an id of version 7 of this time.
+// made returns an id of version 7 with this time.
 func made(at time.Time, n byte) (id saga.ID) {
 	ms := at.UnixMilli()
 	for i := 5; i >= 0; i-- {
@@ -23,8 +23,8 @@ func made(at time.Time, n byte) (id saga.ID) {
 	return id
 }
 
-// long makes the queue of notes longer than a look near reads: n messages that were due a day ago, and n that are due
-// in a day.
+// long makes the queue of notes longer than Near reads: n messages that were due a day ago, and n that are due in a
+// day.
 func (w *world) long(n int) {
 	w.t.Helper()
 	w.endpoint("notes", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, note) error { return nil }))
@@ -43,8 +43,8 @@ func (w *world) putInto(table string, id saga.ID, due time.Time) {
 		VALUES ($1, $2, 'note', '', '{}')`, due, [16]byte(id))
 }
 
-// A look near finds a message at either end of a long queue, where it was due when it was made, and when it is known to
-// be due. Of others it says that they were not looked for everywhere, and the other reader finds them.
+// Near finds a message at either end of a long queue, at the time of its making, and at its known due time. For other
+// messages it reports that it did not search everywhere, and a full reader finds them.
 func TestNearFindsWhatIsDueWhenItIsKnownToBe(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.long(2_100)
@@ -78,7 +78,7 @@ func TestNearFindsWhatIsDueWhenItIsKnownToBe(t *testing.T) {
 	}
 }
 
-// One message alone is looked for to the end of an index that is not large.
+// A single message is searched to the end of an index that is not large.
 func TestNearReadsASmallIndexForOneMessage(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.long(2_100)
@@ -94,7 +94,7 @@ func TestNearReadsASmallIndexForOneMessage(t *testing.T) {
 	}
 }
 
-// A message that one endpoint gets is looked for in its queue alone, and one that was handled in none.
+// A message to one endpoint is searched in that queue alone, and a handled message in no queue.
 func TestNearLooksWhereAMessageWasSent(t *testing.T) {
 	w := newWorld(t, bus.Options{History: history.Options{Level: history.Steps}})
 	w.endpoint("notes", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, note) error { return nil }))
@@ -123,7 +123,7 @@ func TestNearLooksWhereAMessageWasSent(t *testing.T) {
 	}
 }
 
-// Many messages that one handler has sent are looked for in one span.
+// Many messages that one handler has sent are searched in one span.
 func TestNearFindsManyMessagesOfOneMoment(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.long(2_100)

@@ -26,7 +26,7 @@ func shopBus(pool *pgxpool.Pool, schema string) (*bus.Bus, error) {
 
 // page where
 
-// where says where a message is, in a sentence for each endpoint that it was sent to.
+// where returns the place of a message, in a sentence for each endpoint that it was sent to.
 func where(ctx context.Context, o *operate.Operator, id saga.ID) (sentences []string, err error) {
 	m, err := o.History().Message(ctx, id)
 	if err != nil {
@@ -38,7 +38,7 @@ func where(ctx context.Context, o *operate.Operator, id saga.ID) (sentences []st
 	return sentences, nil
 }
 
-// story tells of an instance in a line for each version, whether it lives or has ended.
+// story describes an instance in a line for each version, whether it lives or has ended.
 func story(ctx context.Context, o *operate.Operator, name, key string) (lines []string, err error) {
 	lives, err := o.History().Lives(ctx, name, key, 1) // the newest
 	if err != nil || len(lives) == 0 {
@@ -60,7 +60,7 @@ func story(ctx context.Context, o *operate.Operator, name, key string) (lines []
 
 // end
 
-// What the page of the guide shows does what it says.
+// The code of the guide's page runs, and gives the results that the page shows.
 func TestPageOfTheGuide(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	if _, err := shopBus(w.pool, w.schema); err != nil {

@@ -8,24 +8,24 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// State is where a message is, or how it ended.
+// State is the place of a message, or its end.
 type State string
 
 // The states. A message that was sent to several endpoints has one in each.
 const (
 	Waiting   State = "waiting"   // it is due, and waits behind others or for a worker
 	Delayed   State = "delayed"   // it is due later
-	Retrying  State = "retrying"  // an attempt failed, and the next one is due later
+	Retrying  State = "retrying"  // an attempt failed, and a retry is due later
 	InHand    State = "in hand"   // a worker has it
 	Parked    State = "parked"    // it waits behind others of its key, in an ordered endpoint
 	Dead      State = "dead"      // it is a dead letter, or the failure of a run
 	Discarded State = "discarded" // it was consumed without effect
 	Handled   State = "handled"
-	Relayed   State = "relayed"   // a relay gave it to another system
-	Ingested  State = "ingested"  // it came from another system, and nothing is known of it since
+	Relayed   State = "relayed"   // a relay gave it to a foreign system
+	Ingested  State = "ingested"  // it came from a foreign system, and nothing was recorded since
 	Cancelled State = "cancelled" // a timeout that its saga has cancelled
-	Gone      State = "gone"      // it was here, and no page tells what became of it
-	Unknown   State = "unknown"   // nothing is known of it
+	Gone      State = "gone"      // it was here, and no page records its end
+	Unknown   State = "unknown"   // nothing is recorded about it
 )
 
 // Open reports whether a message in this state may still be handled.
@@ -33,41 +33,41 @@ func (s State) Open() bool {
 	return s == Waiting || s == Delayed || s == Retrying || s == InHand || s == Parked
 }
 
-// Pause is why an endpoint takes no messages.
+// Pause is the pause of an endpoint.
 type Pause struct {
-	Since  time.Time // zero if it does
-	By     string    // who paused it, as operate.EndpointSettings has it
+	Since  time.Time // zero if it is not paused
+	By     string    // who paused it, as in operate.EndpointSettings
 	Reason string
 }
 
-// Place is where a message is, or how it ended, in one endpoint. Times are by the database's clock.
+// Place is the place of a message, or its end, in one endpoint. Times are by the database's clock.
 type Place struct {
 	State    State
 	Endpoint string
-	Relay    bool          // a relay takes the place of the endpoint
-	At       time.Time     // when it is due, or when it met its fate
+	Relay    bool          // the endpoint is a relay
+	At       time.Time     // the due time, or the time of its end
 	In       time.Duration // until it is due
-	Until    time.Time     // of one that is in hand or parked behind one: the end of the lease; zero in a batch
-	Attempt  int           // the next one, or the last one of a message that has ended
-	Before   int64         // messages that are before it, counted up to MostBefore
-	Key      string        // of the lane behind which it is parked
+	Until    time.Time     // if in hand, or parked behind a message in hand: the end of the lease; zero in a batch
+	Attempt  int           // the next attempt, or the last of a message that has ended
+	Before   int64         // number of messages before it, up to MostBefore
+	Key      string        // of the lane that it is parked behind
 	Process  string        // that has it or its lane in hand, or had it
-	Lost     bool          // that process does not live any more
-	Letter   int64         // the number of the dead letter, 0 if there is none
+	Lost     bool          // that process has died
+	Letter   int64         // the number of the dead letter, or 0
 	Error    string        // of the last attempt
-	Reason   string        // why it is dead, discarded or to be stopped
-	Did      string        // what handling it did to an instance
-	Unread   string        // of one that is Unknown: an endpoint whose queue was not read to its end, see Reader.Near
-	Asked    saga.ID       // of one that is Unknown: the message
+	Reason   string        // why it is dead, discarded or asked to stop
+	Did      string        // its effect on an instance
+	Unread   string        // if Unknown: an endpoint whose queue was not read to its end, see Reader.Near
+	Asked    saga.ID       // if Unknown: the message
 
 	Pause Pause
 	Idle  bool // no process runs the endpoint
 }
 
-// MostBefore is up to which number the messages before one are counted.
+// MostBefore is the largest count of the messages before a message: counting stops there.
 const MostBefore = 100_000
 
-// Says is the place in a sentence or two.
+// Says describes the place in a sentence or two.
 func (p *Place) Says() string {
 	switch p.State {
 	case Waiting:
@@ -92,7 +92,7 @@ func (p *Place) Says() string {
 	return p.over()
 }
 
-// over is a place in which nothing more happens.
+// over describes a final place.
 func (p *Place) over() string {
 	switch p.State {
 	case Handled:
@@ -132,7 +132,7 @@ func (p *Place) behind() string {
 	return fmt.Sprintf(" behind %d messages", p.Before)
 }
 
-// interrupted tells of the attempt before the next one.
+// interrupted describes the preceding attempt.
 func (p *Place) interrupted() string {
 	if p.Attempt < 2 {
 		return ""
@@ -140,7 +140,7 @@ func (p *Place) interrupted() string {
 	return fmt.Sprintf(", for attempt %d. Attempt %d failed%s", p.Attempt, p.Attempt-1, because(p.Error))
 }
 
-// hindrance says why the messages of the endpoint do not go on.
+// hindrance describes why the endpoint takes no messages.
 func (p *Place) hindrance() string {
 	switch {
 	case !p.Pause.Since.IsZero():
@@ -154,7 +154,7 @@ func (p *Place) hindrance() string {
 	return ""
 }
 
-// Who names the actor as a sentence goes on: " by ann", or "" if it is not known.
+// Who returns the actor for the end of a sentence: " by ann", or "" if it is unknown.
 func (p Pause) Who() string {
 	switch p.By {
 	case "":
@@ -185,7 +185,7 @@ func (p *Place) inHand() string {
 	return text
 }
 
-// end is the end of the lease on what is in hand.
+// end describes the end of the lease of a message in hand.
 func (p *Place) end() string {
 	return fmt.Sprintf("%s, at %s, unless it is extended", period(p.In), moment(p.Until))
 }
@@ -225,7 +225,7 @@ func (p *Place) dead() string {
 		attempts(p.Attempt), because(p.Error))
 }
 
-// gone tells of the last that is known. Reason says how it ended, "" if that is not known.
+// gone describes the last recorded attempt. Reason describes the end, and is "" if that is unknown.
 func (p *Place) gone() string {
 	if p.Attempt == 0 {
 		return p.Reason
@@ -252,10 +252,10 @@ func attempts(n int) string {
 	return fmt.Sprintf("%d attempts", n)
 }
 
-// mostOfText is how many characters of a text a sentence has.
+// mostOfText is the largest number of characters of a text in a sentence.
 const mostOfText = 200
 
-// because is a text behind a colon, "" if there is none.
+// because returns a text after a colon, or "" if there is no text.
 func because(text string) string {
 	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
 	line = strings.TrimRight(line, ". \t\r")
@@ -274,7 +274,7 @@ func because(text string) string {
 
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000Z") }
 
-// period is a duration that a person reads.
+// period formats a duration for people.
 func period(d time.Duration) string {
 	d = max(d, 0)
 	switch {
@@ -289,7 +289,7 @@ func period(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Round(time.Hour)/(24*time.Hour)))
 }
 
-// began is the time in an id of version 7.
+// began returns the time in an id of version 7.
 func began(id saga.ID) time.Time {
 	var n int64
 	for _, b := range id[:6] {

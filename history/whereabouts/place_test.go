@@ -25,7 +25,7 @@ const nobodyRuns = " No process runs the endpoint."
 
 func works(context.Context, work) error { return nil }
 
-// doing is a part whose handler does something.
+// doing is a part whose handler calls do.
 func doing(do func(ctx context.Context, m work) error) bus.Part {
 	return bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m work) error { return do(ctx, m) })
 }
@@ -111,7 +111,7 @@ func TestMessagesInHandSayWhose(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// A lease of a process that was killed says so, and so does a message behind the lane of another process.
+// The lease of a killed process is reported as lost, also for a message behind the lane of that process.
 func TestMessagesOfOtherProcesses(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.endpoint("tasks", bus.EndpointOptions{}, doing(works))
@@ -154,7 +154,7 @@ func TestMessagesOfOtherProcesses(t *testing.T) {
 		"SPAN, at TIME.")
 }
 
-// A pause of a partitioned endpoint stops no partition, and what was handled in one of them is told once.
+// A pause of a partitioned endpoint stops no partition, and a message that a partition has handled is reported once.
 func TestMessagesOfPartitions(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	for _, name := range []string{"tasks", "tasks.p0"} {
@@ -227,7 +227,7 @@ func TestMessagesThatFailedSayWhy(t *testing.T) {
 		"retried, edited or discarded since.")
 }
 
-// One that is due for another attempt tells of the last one, and one whose later attempts nothing tells of says that.
+// A message that waits for a retry reports its last attempt; if no page records its later attempts, it reports that.
 func TestFailedMessagesWithoutHistory(t *testing.T) {
 	w := newWorld(t, bus.Options{History: history.Options{Sample: 1e-9}})
 	fail := true
@@ -273,7 +273,7 @@ func TestMessagesOfOtherSystems(t *testing.T) {
 	}
 }
 
-// Each sentence of a place that a test above does not bring about.
+// Sentences of places that the tests above do not produce.
 func TestPlacesInWords(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -16,19 +16,19 @@ type Process struct {
 	Session   saga.ID
 	Host      string
 	PID       int
-	Endpoints []string // that it runs, sorted
-	Lives     bool     // it renews its row in time; one that was killed counts as alive for some seconds
+	Endpoints []string // the endpoints and relays that it runs, sorted
+	Lives     bool     // it renews its row in time; a killed process counts as alive for some seconds
 	Started   time.Time
 	Renewed   time.Time // the last sign of life
 	Ended     time.Time // zero while it lives
-	Died      bool      // it ended without saying so: it was killed, or lost the database
-	// Left is how many functions of the program do not return, for each of Endpoints: another worker has taken the
-	// place of the worker that called it.
+	Died      bool      // it did not deregister: it was killed, or lost the database
+	// Left is, for each of Endpoints, the number of functions of the program that have not returned: a new worker has
+	// replaced the worker that called the function.
 	Left []int
 }
 
-// Processes returns the processes that live, the newest first, and behind them those that have ended within an hour,
-// 1,000 at most. It locks nothing and needs SELECT.
+// Processes returns the live processes, the newest first, followed by processes that have ended within an hour, at
+// most 1,000. It takes no locks and needs SELECT.
 func (r *Reader) Processes(ctx context.Context) ([]Process, error) {
 	known, err := r.routes.Reload(ctx, r.pool)
 	if err != nil {

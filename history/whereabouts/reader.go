@@ -46,25 +46,25 @@ func New(pool *pg.Pool, schema pg.Schema, routes *queue.Router) *Reader {
 	}
 }
 
-// Message is what is known of one message.
+// Message is the recorded data of one message.
 type Message struct {
 	ID       saga.ID
-	Info     history.Message // as the history or a queue has it; without Kind if only its id is known
+	Info     history.Message // from the history or a queue; without Kind if only its id is known
 	Attempts []history.Entry // in the order of time
-	Places   []Place         // where it is, one for each endpoint that it was sent to; at least one
+	Places   []Place         // at least one; one for each endpoint that it was sent to
 }
 
-// Known reports whether anything is known of m.
+// Known reports whether anything is recorded about m.
 func (m *Message) Known() bool {
 	return len(m.Places) > 1 || len(m.Places) == 1 && m.Places[0].State != Unknown
 }
 
-// Message says where a message is and what became of it. If nothing is known of it, its only place is Unknown.
+// Message returns the place of a message, and its end. If nothing is recorded about it, its only place is Unknown.
 func (r *Reader) Message(ctx context.Context, id saga.ID) (m Message, err error) {
 	return r.MessageOf(ctx, history.Message{ID: id})
 }
 
-// MessageOf is Message for a message of which more is known than its ID. When it is due helps Near to find it.
+// MessageOf is Message for a message with more known data than its ID. Its due time helps Near to find it.
 func (r *Reader) MessageOf(ctx context.Context, known history.Message) (m Message, err error) {
 	err = r.look(ctx, func(s *snapshot) error {
 		attempts, err := r.history.Messages(ctx, s.tx, known.ID)
@@ -80,8 +80,8 @@ func (r *Reader) MessageOf(ctx context.Context, known history.Message) (m Messag
 	return m, nil
 }
 
-// Messages is Message for several messages at one moment, in their order. What is known of them helps to find them: at
-// least the ID. Of the messages before one in a queue 1,000 are counted.
+// Messages is Message for several messages in one snapshot, in their order. The known data, at least the ID, help to
+// find them. For each queued message it counts the messages before it, up to 1,000.
 func (r *Reader) Messages(ctx context.Context, known ...history.Message) (all []Message, err error) {
 	ids := make([]saga.ID, len(known))
 	for n := range known {
@@ -106,15 +106,15 @@ func (r *Reader) Messages(ctx context.Context, known ...history.Message) (all []
 	return all, nil
 }
 
-// snapshot is one moment of the database.
+// snapshot is one snapshot of the database.
 type snapshot struct {
 	*Reader
 	tx     pgx.Tx
 	known  *queue.Routes
-	unread map[saga.ID]string // an endpoint whose queue was not read to its end, by what was looked for there
+	unread map[saga.ID]string // by id: an endpoint whose queue was not read to its end for that id
 }
 
-// look calls do with a snapshot, and again with a newer one if a queue was dropped meanwhile.
+// look calls do with a snapshot, and again with a newer one if a queue was dropped in the meantime.
 func (r *Reader) look(ctx context.Context, do func(s *snapshot) error) error {
 	err := r.lookOnce(ctx, do)
 	if pgerr.ClassOf(err) == pgerr.Unprepared {
@@ -134,7 +134,7 @@ func (r *Reader) lookOnce(ctx context.Context, do func(s *snapshot) error) error
 	})
 }
 
-// find completes messages of which the ids and the attempts are known.
+// find completes messages that have their ids and attempts.
 func (s *snapshot) find(ctx context.Context, most int64, messages ...*Message) error {
 	byID := make(map[saga.ID]*Message, len(messages))
 	ids := make([]saga.ID, 0, len(messages))
@@ -172,7 +172,7 @@ func (s *snapshot) find(ctx context.Context, most int64, messages ...*Message) e
 	return nil
 }
 
-// findEndings adds the places of messages that ended otherwise than handled.
+// findEndings adds the places of messages that were not handled but ended otherwise.
 func (s *snapshot) findEndings(ctx context.Context, byID map[saga.ID]*Message, ids []saga.ID) error {
 	letters, discarded, err := s.letters.Endings(ctx, s.tx, ids...)
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *snapshot) findEndings(ctx context.Context, byID map[saga.ID]*Message, i
 			Reason: l.Reason,
 		})
 	}
-	slices.Reverse(discarded) // the newest of one endpoint counts
+	slices.Reverse(discarded) // the newest of each endpoint counts
 	for _, d := range discarded {
 		s.add(byID[d.MessageID], d.Kind, Place{State: Discarded, Endpoint: d.Endpoint, At: d.At, Reason: d.Reason})
 	}
@@ -199,7 +199,7 @@ func (s *snapshot) findEndings(ctx context.Context, byID map[saga.ID]*Message, i
 	return nil
 }
 
-// add adds a place to m, unless another one tells of the same endpoint already. A message may have died twice there.
+// add adds a place to m, unless m has a place in the same endpoint. A message may have died there twice.
 func (s *snapshot) add(m *Message, kind string, p Place) {
 	if s.tells(m, p.Endpoint) && p.Letter == 0 {
 		return
@@ -215,7 +215,7 @@ func (s *snapshot) tells(m *Message, endpoint string) bool {
 	return slices.ContainsFunc(m.Places, func(p Place) bool { return baseOf(s.known, p.Endpoint) == base })
 }
 
-// conclude adds what only the history tells of m, the newest of each endpoint.
+// conclude adds the places that only the history has, the newest for each endpoint.
 func (s *snapshot) conclude(m *Message) {
 	for _, e := range slices.Backward(m.Attempts) {
 		if e.Fate == history.Ingested && len(m.Places) > 0 || s.tells(m, e.Endpoint) {
@@ -229,7 +229,7 @@ func (s *snapshot) conclude(m *Message) {
 	slices.SortStableFunc(m.Places, func(a, b Place) int { return cmp.Compare(a.Endpoint, b.Endpoint) })
 }
 
-// placeOf is where a message is of which nothing but the last attempt in an endpoint is known.
+// placeOf returns the place of a message in an endpoint from its last attempt there.
 func placeOf(e *history.Entry) Place {
 	p := Place{
 		Endpoint: e.Endpoint, At: e.At, Attempt: e.Info.Attempt, Process: e.Host, Error: e.Error, Reason: e.Reason,
@@ -255,7 +255,7 @@ func placeOf(e *history.Entry) Place {
 	return p
 }
 
-// did says what a message did to an instance.
+// did describes the effect of a message on an instance.
 func did(e *history.Entry) string {
 	switch {
 	case e.Saga == "":

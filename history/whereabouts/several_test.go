@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Several messages at one moment are what each is by itself.
+// Messages that are read together have the same places as when each is read alone.
 func TestSeveralMessagesAreFoundAtOnce(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.endpoint("notes", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, note) error { return nil }))
@@ -36,7 +36,7 @@ func TestSeveralMessagesAreFoundAtOnce(t *testing.T) {
 	}
 }
 
-// A process is there while it runs an endpoint, and for a while after.
+// A process is listed while it runs an endpoint, and for a while afterwards.
 func TestProcessesAreThoseThatRunEndpoints(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	if none, err := w.see.Processes(t.Context()); err != nil || len(none) != 0 {

@@ -11,40 +11,40 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Conversation is what followed from a message.
+// Conversation is the tree of messages that followed from a message.
 type Conversation struct {
-	Roots []*Node // the message from outside; more than one if pages between them are gone
-	Count int     // of messages
-	More  bool    // there are more than were asked for
+	Roots []*Node // the message from outside; several if pages between them are gone
+	Count int     // number of messages
+	More  bool    // there are more messages than requested
 }
 
-// Node is a message and what its handlers sent.
+// Node is a message and the messages that its handlers sent.
 type Node struct {
 	Message
 	Effects []Group
 }
 
-// Group is what handlers of one message sent of one kind.
+// Group has the messages of one kind that the handlers of one message sent.
 type Group struct {
 	Kind   string
 	Count  int
-	States map[State]int // how many are in which state; a message in several endpoints counts for each
-	Folded bool          // Nodes has some of them only
+	States map[State]int // number of messages by state; a message in several endpoints counts for each
+	Folded bool          // Nodes has only some of them
 	Nodes  []*Node
 }
 
-// Messages of one kind that one message has sent are folded if they are more than foldAbove. Then keptOfState of each
-// state are left.
+// Messages of one kind that one message has sent are folded if there are more than foldAbove. Then keptOfState of
+// each state are kept.
 const (
 	foldAbove   = 10
 	keptOfState = 2
 )
 
-// mostClimbed bounds how many causes are followed from a message.
+// mostClimbed bounds the number of causes that are followed from a message.
 const mostClimbed = 1000
 
-// Conversation returns the tree of causes to which a message belongs, or the conversation that has the id: most
-// messages at most. ok is false if nothing is known of the id. Of the messages before one in a queue 1,000 are counted.
+// Conversation returns the tree of causes that contains a message, or the conversation with the id: at most most
+// messages. ok is false if nothing is recorded about the id. It counts the messages before a queued one up to 1,000.
 func (r *Reader) Conversation(
 	ctx context.Context, id saga.ID, most int,
 ) (c Conversation, ok bool, err error) {
@@ -71,7 +71,7 @@ func (r *Reader) Conversation(
 
 const mostBeforeInTree = 1000
 
-// tree grows from its roots.
+// tree is built from its roots.
 type tree struct {
 	*snapshot
 	most  int
@@ -91,8 +91,8 @@ func (t *tree) node(id saga.ID) *Node {
 	return n
 }
 
-// grow adds the conversation of a message: from its first message, or, where the pages between are gone, from the first
-// that is known of those that led to it.
+// grow adds the conversation of a message, from its first message. If pages in between are gone, it begins with the
+// first recorded cause of the message.
 func (t *tree) grow(ctx context.Context, id saga.ID) error {
 	found, err := t.history.Messages(ctx, t.tx, id)
 	if err != nil {
@@ -109,7 +109,7 @@ func (t *tree) grow(ctx context.Context, id saga.ID) error {
 	if err := t.add(ctx, root); err != nil || t.nodes[id] != nil {
 		return err
 	}
-	if root != id && len(t.nodes[root].Attempts) == 0 { // nothing is known of it
+	if root != id && len(t.nodes[root].Attempts) == 0 { // nothing is recorded about it
 		t.nodes, t.order, t.roots = map[saga.ID]*Node{}, nil, nil
 	}
 	top := id
@@ -129,7 +129,7 @@ func (t *tree) grow(ctx context.Context, id saga.ID) error {
 	return t.add(ctx, top)
 }
 
-// add adds a root and what followed from it.
+// add adds a root and the messages that followed from it.
 func (t *tree) add(ctx context.Context, root saga.ID) error {
 	followed, err := t.history.Conversation(ctx, t.tx, root, max(t.most-len(t.nodes), 1))
 	if err != nil {
@@ -147,9 +147,9 @@ func (t *tree) add(ctx context.Context, root saga.ID) error {
 	return nil
 }
 
-// conversation is the tree when it has grown, and the places of its messages are known.
+// conversation returns the tree after it has grown, and after the places of its messages were read.
 func (t *tree) conversation() (c Conversation, ok bool) {
-	senders := map[saga.ID]history.Entry{} // by the id of what was sent
+	senders := map[saga.ID]history.Entry{} // by the id of the sent message
 	hanged := map[saga.ID]bool{}
 	for _, n := range t.roots {
 		hanged[n.ID] = true
@@ -179,7 +179,7 @@ func (t *tree) conversation() (c Conversation, ok bool) {
 	for _, n := range t.roots {
 		ok = ok || n.Known() || len(n.Effects) > 0
 	}
-	for _, n := range t.nodes { // when all states are known
+	for _, n := range t.nodes { // after all states were read
 		for g := range n.Effects {
 			n.Effects[g].fold()
 		}
@@ -187,7 +187,7 @@ func (t *tree) conversation() (c Conversation, ok bool) {
 	return Conversation{Roots: t.roots, Count: len(t.nodes), More: t.more}, ok
 }
 
-// lost is the place of a message that was sent and is nowhere.
+// lost returns the place of a message that was sent and was not found.
 func lost(n *Node, by *history.Entry) Place {
 	to := cmp.Or(n.Info.To, "an endpoint that handles "+n.Info.Kind)
 	return Place{State: Gone, Endpoint: n.Info.To, Reason: fmt.Sprintf("It was sent to %s at %s. It is in "+
@@ -195,7 +195,7 @@ func lost(n *Node, by *history.Entry) Place {
 		"keeps no history.", to, moment(by.At))}
 }
 
-// groups puts messages of one kind together, in the order in which the first of them was sent.
+// groups groups messages by kind, in the order of the first of each kind.
 func groups(sent []*Node) (all []Group) {
 	for _, n := range sent {
 		at := slices.IndexFunc(all, func(g Group) bool { return g.Kind == n.Info.Kind })
@@ -208,7 +208,7 @@ func groups(sent []*Node) (all []Group) {
 	return all
 }
 
-// fold counts the states, and leaves some nodes of each if there are many.
+// fold counts the states, and keeps some nodes of each if there are many.
 func (g *Group) fold() {
 	g.Count, g.States = len(g.Nodes), map[State]int{}
 	left := []*Node{}

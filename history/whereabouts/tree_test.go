@@ -82,7 +82,7 @@ func orders(store saga.Store, fails func() bool) *saga.Definition {
 
 func never() bool { return false }
 
-// startShop runs orders, cards and what takes notes, of which two fail.
+// startShop runs the endpoints orders, cards and notes. Every tenth note fails, and orders fail if fails is true.
 func (w *world) startShop(store saga.Store, fails func() bool) {
 	w.t.Helper()
 	w.start("cards", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, m pay) error {
@@ -100,7 +100,7 @@ func (w *world) startShop(store saga.Store, fails func() bool) {
 		bus.Saga(orders(store, fails)))
 }
 
-// lines are a tree, set in, with the states of its messages.
+// lines renders a tree with indentation, and the states of its messages.
 func lines(nodes []*whereabouts.Node, in string) (all []string) {
 	for _, n := range nodes {
 		states := []string{}
@@ -158,7 +158,7 @@ func TestConversationIsATreeOfCauses(t *testing.T) {
 	if read(saga.ID{9}, 5) {
 		t.Error("a conversation of an id that is not known")
 	}
-	// where the page between is gone, from the first message that is known
+	// if the page in between is gone, from the first recorded message
 	w.exec(`DELETE FROM edda.history WHERE endpoint = 'orders' AND id = (SELECT min(id::text)::uuid FROM edda.history
 		WHERE endpoint = 'orders')`)
 	if !read(answer.ID, 100) || !slices.Equal(lines(c.Roots, ""), []string{
@@ -167,7 +167,7 @@ func TestConversationIsATreeOfCauses(t *testing.T) {
 	}
 }
 
-// What waits, and what was handled by an endpoint that keeps nothing, is in the tree.
+// Waiting messages, and messages that an endpoint without history has handled, are in the tree.
 func TestConversationShowsWhatHistoryHasNot(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("cards", bus.EndpointOptions{History: history.Options{Level: history.Off}},
@@ -196,7 +196,7 @@ func TestConversationShowsWhatHistoryHasNot(t *testing.T) {
 	}
 }
 
-// line tells of a version without what differs from run to run.
+// line describes a version without the details that differ from run to run.
 func line(v *history.Version) string {
 	text := fmt.Sprintf("v%d %v %s", v.Version, v.Change, history.Diff(v.Before, v.State))
 	for _, e := range v.Entries {
@@ -205,7 +205,7 @@ func line(v *history.Version) string {
 	return text
 }
 
-// The parts of a timeline make the whole, with each failed attempt in its place, once.
+// The parts of a timeline add up to the whole, with each failed attempt in its place, once.
 func TestTimelineInParts(t *testing.T) {
 	for _, store := range []saga.Store{saga.Pessimistic, saga.Optimistic} {
 		t.Run(fmt.Sprint("store ", store), func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestTimelineInParts(t *testing.T) {
 	}
 }
 
-// The lives of a key stand apart, the living one first.
+// The lives of a key are listed separately, the live one first.
 func TestLivesOfAKey(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.startShop(saga.Pessimistic, never)
@@ -334,7 +334,7 @@ func TestRememberedInstancesHaveEnded(t *testing.T) {
 	}
 }
 
-// A role that may only read may ask all of it.
+// A role that may only read can call all methods.
 func TestReadersMayAsk(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.startShop(saga.Pessimistic, never)

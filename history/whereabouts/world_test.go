@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
 
-// world is a schema with a bus, and what an operator sees of it.
+// world is a schema with a bus, and an operator's reader.
 type world struct {
 	t      *testing.T
 	pool   *pgxpool.Pool
@@ -112,7 +112,7 @@ var (
 	howLong = regexp.MustCompile(`in [0-9.]+(ms|s|m|h)\w*,`)
 )
 
-// says is where a message is in each endpoint, without what differs from run to run.
+// says returns the place of a message in each endpoint, without the details that differ from run to run.
 func says(m *whereabouts.Message) (lines []string) {
 	for _, p := range m.Places {
 		text := anyTime.ReplaceAllString(p.Says(), "TIME")
@@ -122,7 +122,7 @@ func says(m *whereabouts.Message) (lines []string) {
 	return lines
 }
 
-// is waits until a message is where it is wanted, in words.
+// is waits until the places of a message, in words, are as wanted.
 func (w *world) is(id saga.ID, want ...string) whereabouts.Message {
 	w.t.Helper()
 	var m whereabouts.Message
