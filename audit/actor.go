@@ -6,7 +6,7 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 )
 
-// Actor is who acts.
+// Actor is the person or program that makes a change.
 type Actor struct {
 	Name string // a person or a program, such as an e-mail address; at most 200 bytes are kept
 	From string // an address, a host or a program; "" is the application_name of the connection
@@ -22,15 +22,16 @@ type (
 	reasonKey struct{}
 )
 
-// As returns a context in which a acts.
+// As returns a context with the actor a.
 func As(ctx context.Context, a Actor) context.Context { return context.WithValue(ctx, actorKey{}, a) }
 
-// Because returns a context with the reason of what is done in it. A method with a reason of its own prefers that.
+// Because returns a context with the reason of the changes made with it. A method with a reason argument prefers that.
 func Because(ctx context.Context, reason string) context.Context {
 	return context.WithValue(ctx, reasonKey{}, reason)
 }
 
-// ActorOf returns who acts in ctx, the zero Actor if nobody has said.
+// ActorOf returns the actor of ctx, or the zero Actor. It cuts long texts, and replaces characters that Postgres
+// refuses.
 func ActorOf(ctx context.Context) Actor {
 	a, _ := ctx.Value(actorKey{}).(Actor)
 	return Actor{Name: pg.Storable(a.Name, mostName), From: pg.Storable(a.From, mostName)}

@@ -34,11 +34,11 @@ func TestStatements(t *testing.T) {
 	pgtest.Statements(t, pool, schema, "statements.sql")
 }
 
-// office is a schema in which an operator changes things.
+// office is a schema that an operator changes.
 type office struct {
 	*testing.T
 	pool   *pgxpool.Pool
-	owner  *pgxpool.Pool // of the tables
+	owner  *pgxpool.Pool // owns the tables
 	schema pg.Schema
 	log    *audit.Log
 	op     *operate.Operator
@@ -103,7 +103,7 @@ func (o *office) letter(kind string) (number int64) {
 	return number
 }
 
-// run adds a run of the manifest in a state.
+// run adds a run of the manifest with a state.
 func (o *office) run(state string) saga.ID {
 	o.Helper()
 	id := newID()
@@ -118,13 +118,13 @@ func manifest(name string) scheduler.Manifest {
 		Message: saga.Raw{Name: "order", Body: []byte(`{}`)}}
 }
 
-// verb is something that an operator does. It is done twice: once while no entry can be written, and then again.
+// verb is an operation of an operator. The test runs it twice: first while no entry can be written, and then again.
 type verb struct {
 	name, target string
 	do           func(ctx context.Context) error
 }
 
-// verbs are in an order in which each changes something.
+// verbs returns the operations in an order that lets each of them change something.
 func (o *office) verbs() []verb {
 	endpoints, limits, letters := o.op.Endpoints(), o.op.Limits(), o.op.DeadLetters()
 	number := func(n int64) string { return fmt.Sprint(n) }
@@ -258,7 +258,7 @@ func (o *office) lastJob() (number int64) {
 	return number
 }
 
-// content returns all rows of the schema but those of the audit.
+// content returns all rows of the schema except the audit's.
 func (o *office) content() string {
 	o.Helper()
 	rows, err := o.owner.Query(o.Context(), `SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace($1)
@@ -276,8 +276,8 @@ func (o *office) content() string {
 	return all.String()
 }
 
-// Whatever an operator changes has one entry, with who did it and why, in the transaction of the change. When the entry
-// cannot be written nothing has changed.
+// Every change by an operator has one entry, with the actor and the reason, in the transaction of the change. If the
+// entry cannot be written, nothing has changed.
 func TestEveryChangeHasItsEntry(t *testing.T) {
 	o := newOffice(t)
 	// A transaction that has written nothing has no id yet.
@@ -287,14 +287,14 @@ func TestEveryChangeHasItsEntry(t *testing.T) {
 		END IF;
 		RETURN new;
 		END$$`)
-	// A note is its entry, and nothing beside it.
+	// A note is only an entry of the audit, without any other row.
 	o.exec(`CREATE TRIGGER beside_a_change BEFORE INSERT ON :schema.audit FOR EACH ROW WHEN (new.verb <> 'dead.note')
 		EXECUTE FUNCTION :schema.beside_a_change()`)
 	ctx := audit.As(t.Context(), audit.Actor{Name: "ann@example.com", From: "10.0.0.7"})
 	ctx = audit.Because(ctx, "the bank is down")
 	for _, v := range o.verbs() {
 		if v.name == "run.cancel" {
-			_ = v.do(canceled(ctx)) // makes the run
+			_ = v.do(canceled(ctx)) // creates the run
 		}
 		o.exec(`CREATE FUNCTION :schema.refuse() RETURNS trigger LANGUAGE plpgsql AS
 			'BEGIN RAISE EXCEPTION ''no entries today''; END'`)
@@ -325,7 +325,7 @@ func TestEveryChangeHasItsEntry(t *testing.T) {
 	}
 }
 
-// canceled returns a context in which no statement runs.
+// canceled returns a context that prevents every statement.
 func canceled(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
@@ -339,7 +339,7 @@ func (o *office) number() (last int64) {
 	return last
 }
 
-// What changes nothing has no entry.
+// An operation without an effect has no entry.
 func TestNoChangeHasNoEntry(t *testing.T) {
 	o := newOffice(t)
 	ctx := t.Context()
@@ -374,7 +374,7 @@ func (o *office) trigger(name string) error {
 	return err
 }
 
-// The lists say who paused.
+// The lists show who paused.
 func TestPausedBy(t *testing.T) {
 	o := newOffice(t)
 	ctx := audit.As(t.Context(), audit.Actor{Name: "ann"})
@@ -448,7 +448,7 @@ func (o *office) check(f audit.Filter, want string) {
 	}
 }
 
-// An entry has what was changed, before and after; text that Postgres cannot store, and what is too long, is replaced.
+// An entry has the old and the new value; text that Postgres cannot store, and a value that is too long, is replaced.
 func TestEntryTellsWhatChanged(t *testing.T) {
 	o := newOffice(t)
 	ctx := audit.As(t.Context(), audit.Actor{Name: "ann\x00" + strings.Repeat("é", 300), From: "\xff"})
@@ -473,7 +473,7 @@ func TestEntryTellsWhatChanged(t *testing.T) {
 	}
 }
 
-// A DBA who calls the function has an entry, too: with the role, and the program of the connection.
+// A DBA who calls the function has an entry too: with the role, and the program of the connection.
 func TestSQLFunctionHasItsEntry(t *testing.T) {
 	o := newOffice(t)
 	o.exec("SELECT :schema.set_limit('orders', 3)")
@@ -493,7 +493,7 @@ func TestSQLFunctionHasItsEntry(t *testing.T) {
 	}
 }
 
-// The newest entry of a verb is found for each target that has one.
+// Newest finds the newest entry of a verb for each target that has one.
 func TestNewest(t *testing.T) {
 	o := newOffice(t)
 	o.exec(`INSERT INTO :schema.audit (actor, origin, verb, target, reason)

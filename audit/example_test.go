@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What the examples do not show: a Postgres, an endpoint "payments", and the check of errors.
+// The examples share a Postgres, an endpoint "payments", and the check of errors.
 func openPayments() (ctx context.Context, pool *pgxpool.Pool, operator *operate.Operator, end func()) {
 	ctx, pool, end = pgtest.Example()
 	operator, err := operate.New(pool, operate.Options{})
@@ -21,7 +21,7 @@ func openPayments() (ctx context.Context, pool *pgxpool.Pool, operator *operate.
 
 var check = pgtest.Must
 
-// What is done in a context has its actor and its reason.
+// Changes that are made with a context have its actor and its reason.
 func ExampleAs() {
 	ctx, pool, operator, end := openPayments()
 	defer end()
@@ -39,7 +39,7 @@ func ExampleAs() {
 	// Output: ann@example.com limit.set payments because the bank is down
 }
 
-// A Log lists what was changed, the newest first.
+// A Log lists the changes, the newest first.
 func ExampleNew() {
 	ctx, pool, operator, end := openPayments()
 	defer end()

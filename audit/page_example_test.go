@@ -15,5 +15,5 @@ func page(ctx context.Context, operator *operate.Operator) error {
 	// end
 }
 
-// What the page says is a program that runs.
+// The code of the page runs.
 func (o *office) page() error { return page(o.Context(), o.op) }

@@ -18,15 +18,16 @@ import (
 //go:embed statements.sql
 var statements string
 
-// Kept is how long an entry stays at least.
+// Kept is the shortest time that an entry is kept.
 const Kept = 400 * 24 * time.Hour
 
-// Change is what is done to one thing.
+// Change is one change of one thing.
 type Change struct {
 	Verb   string // such as endpoint.pause
 	Target string // such as the name of the endpoint
-	Reason string // "" is that of the context
-	// Before and After are what was changed, in a form that encoding/json can write; nil if there is nothing to tell
+	Reason string // "" is the reason of the context
+	// Before and After are the old and the new value, encoded with encoding/json; nil if there is no value to record.
+	// A value of more than 64 KiB is recorded as its size.
 	Before, After any
 }
 
@@ -41,8 +42,8 @@ type Store struct{ sql pg.Statements }
 // Of returns the store of a schema.
 func Of(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
 
-// Add writes the entry of a change in its transaction, with the actor of ctx. A change whose Before is its After has
-// none.
+// Add writes the entry of a change in its transaction, with the actor of ctx. It writes nothing if Before and After
+// are equal and not nil.
 func (s *Store) Add(ctx context.Context, tx Execer, c Change) error {
 	if err := s.add(ctx, tx, c); err != nil {
 		return fmt.Errorf("audit of %s %.80q: %w", c.Verb, c.Target, pgerr.Explain(err))
@@ -71,8 +72,8 @@ func (s *Store) add(ctx context.Context, tx Execer, c Change) error {
 	return err
 }
 
-// Tell tells the SQL functions that tx will call who acts, and why. Those that change something for an operator, as
-// set_limit does, write the entry themselves, because others may call them too.
+// Tell passes the actor and the reason of ctx to SQL functions that tx will call. SQL functions that change something
+// for an operator, such as set_limit, write their own entries, because other programs may call them too.
 func (s *Store) Tell(ctx context.Context, tx Execer) error {
 	a := ActorOf(ctx)
 	if _, err := tx.Exec(ctx, s.sql.Get("tell"), a.Name, a.From, pg.Storable(reasonOf(ctx), mostReason)); err != nil {
@@ -81,7 +82,7 @@ func (s *Store) Tell(ctx context.Context, tx Execer) error {
 	return nil
 }
 
-// mostValue is how many bytes of what was changed an entry has: the history has the states of instances.
+// mostValue is the largest size in bytes of a recorded value: the states of instances are in the history.
 const mostValue = 64 << 10
 
 func encode(v any) (json.RawMessage, error) {
@@ -95,7 +96,7 @@ func encode(v any) (json.RawMessage, error) {
 	return text, err
 }
 
-// Prune deletes at most limit entries that are older than olderThan by the database's clock, and returns how many.
+// Prune deletes at most limit entries that are older than olderThan by the database's clock, and returns their number.
 func (s *Store) Prune(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
 	tag, err := db.Exec(ctx, s.sql.Get("prune"), pg.Planned, olderThan.Seconds(), limit)
 	if err != nil {
@@ -108,17 +109,17 @@ func (s *Store) Prune(ctx context.Context, db Execer, olderThan time.Duration, l
 type Entry struct {
 	Number int64
 	At     time.Time // by the database's clock
-	Actor  string    // as the program has said, "" if it has not
+	Actor  string    // as the program has passed it, or ""
 	Role   string    // of the database
 	From   string
 	Verb   string
 	Target string
 	Reason string
-	Before json.RawMessage // nil if there was nothing to tell
+	Before json.RawMessage // nil if no value was recorded
 	After  json.RawMessage
 }
 
-// By is the actor, or the role of the database if there is none.
+// By returns the actor, or the role of the database if there is no actor.
 func (e Entry) By() string {
 	if e.Actor != "" {
 		return e.Actor
@@ -126,18 +127,18 @@ func (e Entry) By() string {
 	return e.Role
 }
 
-// Filter chooses entries. Fields that are zero choose all.
+// Filter selects entries. A zero field is no condition.
 type Filter struct {
-	By     string // the actor, or the role if there is none
-	Verb   string // such as endpoint.pause, or endpoint for all of its kind
+	By     string // the actor, or the role of entries without an actor
+	Verb   string // such as endpoint.pause, or endpoint for all verbs of endpoints
 	Target string
 	Since  time.Time
 	Until  time.Time // exclusive
-	Before int64     // the number of the last entry of the page before
+	Before int64     // the number of the last entry of the preceding page
 	Limit  int       // entries; 0 is 100, at most MostPage
 }
 
-// MostPage is how many entries a page has at most.
+// MostPage is the largest number of entries of a page.
 const MostPage = 10_000
 
 const standardPage = 100
@@ -148,7 +149,7 @@ type Log struct {
 	store *Store
 }
 
-// New makes a Log for a schema; "" is "edda". It does not use the pool yet.
+// New makes a Log for a schema; "" is "edda". An invalid schema name is an error. New does not use the pool yet.
 func New(pool *pgxpool.Pool, schema string) (*Log, error) {
 	s, err := pg.ParseSchema(schema)
 	if err != nil {
@@ -157,7 +158,7 @@ func New(pool *pgxpool.Pool, schema string) (*Log, error) {
 	return &Log{pg.Committed(pool), Of(s)}, nil
 }
 
-// List returns entries, the newest first. The pool's role needs SELECT.
+// List returns entries, the newest first. A Limit or Before out of range is an error. The pool's role needs SELECT.
 func (l *Log) List(ctx context.Context, f Filter) ([]Entry, error) {
 	if f.Limit == 0 {
 		f.Limit = standardPage
@@ -192,7 +193,7 @@ type Queryer interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Newest returns the newest entry of a verb for each of some targets, in no order. A target without one is left out.
+// Newest returns the newest entry of a verb for each of the targets, if there is one, in no order.
 func (s *Store) Newest(ctx context.Context, q Queryer, verb string, targets ...string) ([]Entry, error) {
 	rows, err := q.Query(ctx, s.sql.Get("newest"), pg.Planned, verb, targets)
 	if err != nil {
@@ -211,7 +212,7 @@ func scanEntry(row pgx.CollectableRow) (e Entry, err error) {
 	return e, err
 }
 
-// moment is null for the zero time.
+// moment returns nil, for a SQL NULL, if t is zero.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
