@@ -2,8 +2,8 @@ package event
 
 import "slices"
 
-// Tell returns one receiver for several, for Events of bus.Options: it calls them one after another, and leaves out
-// those that are nil. It returns nil if none is left. If one of them panics the others are called all the same.
+// Tell combines several receivers into one, for Events of bus.Options: it calls them one after another, and leaves
+// out nil ones. It returns nil if all are nil. If one panics, the others are called, and the panic continues.
 func Tell(receivers ...func(Event)) func(Event) {
 	all := slices.DeleteFunc(slices.Clone(receivers), func(f func(Event)) bool { return f == nil })
 	switch len(all) {

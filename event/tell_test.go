@@ -22,7 +22,7 @@ func TestTellCallsAll(t *testing.T) {
 	}
 }
 
-// One receiver's panic is not the others'.
+// A panic of one receiver does not affect the others.
 func TestTellGoesOnAfterAPanic(t *testing.T) {
 	told := 0
 	func() {
