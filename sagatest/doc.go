@@ -1,5 +1,4 @@
-// Package sagatest runs a saga definition in memory, with a clock of its own. It imports only the standard library and
-// saga.
+// Package sagatest runs a saga definition in memory, with its own clock. It imports only the standard library and saga.
 //
 //	run := sagatest.New(t, Orders)
 //	err := run.Deliver(PlaceOrder{OrderID: "7"})        // the step's error
@@ -9,22 +8,22 @@
 //
 // # Promise
 //
-// A [Run] steps messages with the same sessions as the bus. It encodes and decodes bodies, states, pending timeouts and
-// originators around every step, so a field that would be lost in the database is lost here. Ids and times count from a
-// fixed start, so every run prints the same.
+// A [Run] steps messages with the same sessions as the bus. It encodes and decodes bodies, states, pending timeouts
+// and originators around every step, so a field that the database would lose is lost here too. Ids and times count
+// from a fixed start, so every run prints the same.
 //
-// # What differs from the bus
+// # Differences from the bus
 //
-// Every message is a batch of its own, and there is one worker, so there are no conflicts. Nothing is retried: the test
-// gets the error of a step and may deliver again. Messages that the saga sends are collected for [Run.Sent] and not
-// delivered; answer them with [Run.Reply]. A cancelled timeout stays in the queue and is discarded when it fires, which
-// is what the bus does at worst.
+// Every message is a batch of its own, and there is one worker, so there are no conflicts. Nothing is retried: the
+// test gets the error of a step and may deliver the message again. Messages that the saga sends are collected for
+// [Run.Sent] and not delivered; answer them with [Run.Reply]. A cancelled timeout stays in the queue and is discarded
+// when it fires, as may happen on the bus.
 //
 // # Failures
 //
-// [New] fails the test if the definition has a fault. The failure of a step is returned as an error. A message without
-// an instance that is not discarded gives [ErrMissing]. Misuse of the Run fails the test.
+// [New] fails the test if the definition has a fault. The failure of a step is returned as an error. For a message
+// that finds no instance and is not discarded, the error is [ErrMissing]. Misuse of the Run fails the test.
 //
-// [Transcript] runs tests that are written as text. [Store] is the in-memory store of a Run; an endpoint cannot use it.
-// A Run belongs to one goroutine.
+// [Transcript] runs tests that are written as text. [Store] is the in-memory store of a Run; an endpoint cannot use
+// it. A Run belongs to one goroutine at a time.
 package sagatest

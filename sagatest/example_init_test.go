@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// What the examples do not show: a saga, and the testing.T of a test.
+// The examples share a saga, and the testing.T of a test.
 
 type (
 	OpenTicket  struct{ Ticket string }
@@ -28,7 +28,7 @@ type Ticket struct{ Asked int }
 
 func (t *Ticket) Open(ctx *saga.Context, _ OpenTicket) error { return t.Stale(ctx, TicketStale{}) }
 
-// Stale asks, and asks again each day.
+// Stale sends the question, again each day.
 func (t *Ticket) Stale(ctx *saga.Context, _ TicketStale) error {
 	t.Asked++
 	ctx.Send(AskCustomer{Question: "Is it solved?"})
@@ -60,7 +60,7 @@ func (exampleT) Context() context.Context  { return context.Background() }
 func (exampleT) Fatal(args ...any)         { panic(fmt.Sprint(args...)) }
 func (exampleT) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 
-// passes runs a test, which writes where the output of the example is not.
+// passes runs a test, whose own output is not part of the example's.
 func passes(test func(*testing.T)) bool {
 	out := os.Stdout
 	os.Stdout = os.Stderr

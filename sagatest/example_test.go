@@ -9,13 +9,13 @@ import (
 	"github.com/edda-go/edda/sagatest"
 )
 
-// A test of a saga: no database, and a clock that the test moves.
+// A test of a saga needs no database, and moves the clock itself.
 func ExampleNew() {
 	run := sagatest.New(t, Tickets) // t is the *testing.T of the test
 	check(run.Deliver(OpenTicket{Ticket: "7"}))
 	fmt.Println("sent:", run.Sent())
 
-	check(run.Advance(24 * time.Hour)) // what falls due happens
+	check(run.Advance(24 * time.Hour)) // fires the timeouts that are due
 	fmt.Println("asked:", sagatest.State[Ticket](run, "7").Asked)
 
 	check(run.Reply(AskCustomer{Question: "Is it solved?"}, Answered{Text: "yes"}))
@@ -26,7 +26,7 @@ func ExampleNew() {
 	// live: false
 }
 
-// A test that is written as text: what is delivered, and what the saga made of it. go test -rewrite writes the results.
+// A test is written as text: the deliveries, and their results. go test -rewrite writes the results.
 func ExampleTranscript() {
 	test := func(t *testing.T) { sagatest.Transcript(t, Tickets, "testdata/example/*.txt") }
 	fmt.Println("passes:", passes(test))
@@ -44,10 +44,7 @@ func ExampleTranscript() {
 	//   after 24h0m0s: ticket.stale "stale"
 	// ack
 	//
-	// advance 24h
-	// ----
-	// after 24h0m0s: timeout ticket.stale
-	// ticket/7: version 2
+	// advance 24h ---- after 24h0m0s: timeout ticket.stale ticket/7: version 2
 	//   state {"Asked":2}
 	//   send customer.ask {"Question":"Is it solved?"}
 	//   after 24h0m0s: ticket.stale "stale"
@@ -61,7 +58,7 @@ func ExampleTranscript() {
 	// ack
 }
 
-// A store in memory with the rules of the database, for tests of what saves instances.
+// A store in memory with the rules of the database, for tests of programs that save instances.
 func ExampleNewStore() {
 	store := sagatest.NewStore()
 	_, ok, err := store.Load(sagatest.Ref{Saga: "ticket", Key: "7"})

@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// format formats the result of one delivery: the instance, the messages sent, and how the message ended.
+// format formats the result of one delivery: the instance, the sent messages, and the fate of the message.
 func (r script) format(h happened) string {
 	var out strings.Builder
 	if h.in.Info.Due.After(r.now) {

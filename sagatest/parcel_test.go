@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/sagatest"
 )
 
-// A parcel: one saga with every kind of part, so that transcripts can walk all corners.
+// A parcel is a saga with every kind of part, so that transcripts cover every case.
 
 type pickup struct {
 	Parcel string
@@ -73,7 +73,7 @@ func (p *parcel) scanned(ctx *saga.Context, m scanned) error {
 		p.Where = "half way"
 		ctx.Publish(moved{Where: "half way"})
 		return errors.New("the scanner broke")
-	case "depot": // look twice: once soon, once later
+	case "depot": // two reminders: one soon, one later
 		ctx.Timeout(time.Hour, remind{Text: "soon"})
 		ctx.Timeout(2*time.Hour, remind{Text: "later"})
 	case "border": // the journey takes longer

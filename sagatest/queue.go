@@ -13,7 +13,7 @@ import (
 // queue has the messages that are due later: timeouts, and messages with a delay.
 type queue []saga.Delivery
 
-// push inserts in the order of due times; messages with equal times stay in the order of their pushes.
+// push inserts in the order of due times; messages with equal times keep the order of their pushes.
 func (q *queue) push(in saga.Delivery) {
 	at := slices.IndexFunc(*q, func(d saga.Delivery) bool { return d.Info.Due.After(in.Info.Due) })
 	if at < 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/sagatest"
 )
 
-// visit is a saga that is remembered for a day. What it does about a message that comes late differs by kind.
+// visits is a saga that remembers its instances for a day. Each kind treats a late message differently.
 func visits() *saga.Definition {
 	at := func(m pickup) string { return m.Parcel }
 	return saga.Define("visit", saga.Options{Remember: 24 * time.Hour},
@@ -47,7 +47,7 @@ func TestCompletedInstanceIsRemembered(t *testing.T) {
 	}
 
 	must(t, run.Deliver(pickup{Parcel: "7", Days: 5}))
-	must(t, run.Advance(time.Hour)) // its own timeout is over
+	must(t, run.Advance(time.Hour)) // the visit's own timeout was removed
 	want := []string{"parcel.pickup: instance has completed", "parcel.lost: timeout was cancelled or replaced"}
 	if got := run.Discarded(); !slices.Equal(got, want) {
 		t.Errorf("discarded %q", got)
@@ -73,7 +73,7 @@ func TestCompletedInstanceIsRemembered(t *testing.T) {
 	}
 }
 
-// What is remembered needs no state that this program can read.
+// A remembered instance needs no state that this program can read.
 func TestRememberedInstanceOfAnotherStateVersion(t *testing.T) {
 	t.Parallel()
 	d := visits()
@@ -103,7 +103,7 @@ func TestRememberIsChecked(t *testing.T) {
 	}
 }
 
-// What another version of the program kept is forgotten by every saga.
+// Every saga can remove an instance that an earlier version of the program has remembered.
 func TestEverySagaForgets(t *testing.T) {
 	t.Parallel()
 	d := parcels()

@@ -13,11 +13,11 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// ErrMissing: the message found no instance, may not start one, and is not discarded. The bus would retry it, or make
-// it a dead letter.
+// ErrMissing means that the message found no instance, may not start one, and is not discarded. The bus would retry
+// it, or make it a dead letter.
 var ErrMissing = errors.New("no instance")
 
-// Run has the instances of one definition, a queue of timeouts and a clock. It belongs to one goroutine.
+// Run has the instances of one definition, a queue of timeouts and a clock. It belongs to one goroutine at a time.
 type Run struct {
 	t     testing.TB
 	def   *saga.Definition
@@ -28,12 +28,12 @@ type Run struct {
 
 	later    queue
 	sent     []saga.Outgoing // since the last Sent
-	asked    []saga.Outgoing // everything sent and not yet answered
+	asked    []saga.Outgoing // all sent messages that were not answered yet
 	discards []string        // since the last Discarded
 }
 
-// New starts a run at 2026-01-01 12:00 UTC. It fails t if the definition has a fault, or a message with a field that
-// saga.JSON, the codec of a run, does not carry.
+// New starts a run at 2026-01-01 12:00 UTC. It fails t if the definition has a fault, or if a message has a field
+// that saga.JSON, the codec of a run, does not carry.
 func New(t testing.TB, d *saga.Definition) *Run {
 	t.Helper()
 	err := d.Err()
@@ -51,17 +51,17 @@ func New(t testing.TB, d *saga.Definition) *Run {
 	}
 }
 
-// Now returns the run's clock, which is Context.Now in the next step.
+// Now returns the time of the run's clock, which Context.Now returns in the next step.
 func (r *Run) Now() time.Time { return r.now }
 
 // Deliver delivers m as a command from outside, and returns the error of the step. With Delay or At the message waits
-// for Advance. Without an instance the message is in Discarded, or the error is ErrMissing.
+// for Advance. If there is no instance, the message is in Discarded, or the error is ErrMissing.
 func (r *Run) Deliver(m saga.Message, o ...saga.SendOption) error {
 	r.t.Helper()
 	return r.deliver(saga.Command, "", m, o)
 }
 
-// DeliverFrom delivers m as a command of another endpoint, to which Reply and ReplyToOriginator send.
+// DeliverFrom delivers m as a command of another endpoint; Reply and ReplyToOriginator send to that endpoint.
 func (r *Run) DeliverFrom(endpoint string, m saga.Message, o ...saga.SendOption) error {
 	r.t.Helper()
 	return r.deliver(saga.Command, endpoint, m, o)
@@ -102,8 +102,8 @@ func (r *Run) note(h happened) {
 	}
 }
 
-// Reply delivers m as the answer to a message that the saga has sent: the first one that equals to and has no answer
-// yet. It returns the error of the step, and fails the test if there is no such message.
+// Reply delivers m as the answer to a message that the saga has sent: the first unanswered one that equals to. It
+// returns the error of the step, and fails the test if there is no such message.
 func (r *Run) Reply(to, m saga.Message) error {
 	r.t.Helper()
 	body, err := saga.JSON.Encode(to)
@@ -123,7 +123,7 @@ func (r *Run) Reply(to, m saga.Message) error {
 	return r.accept(in).err()
 }
 
-// answer composes m as the endpoint would that received the message with this index of asked.
+// answer composes m as the receiver of the message with this index of asked would.
 func (r *Run) answer(at int, m saga.Message) (saga.Delivery, error) {
 	asked := r.asked[at]
 	rt := r.runtime(saga.Delivery{Info: asked.Info, Body: asked.Body})
@@ -135,9 +135,9 @@ func (r *Run) answer(at int, m saga.Message) (saga.Delivery, error) {
 	return saga.Delivery{Info: out.Info, Body: out.Body}, err
 }
 
-// Advance moves the clock by d and fires the messages that become due, in order, including timeouts that those steps
-// set. It joins the errors of failed steps. A message that failed fires again in the next Advance, unless the failure
-// was permanent.
+// Advance moves the clock by d and fires the messages that become due, in order, including timeouts that their steps
+// set. It joins the errors of failed steps. A failed message fires again in the next Advance, unless the failure was
+// permanent. More than 100,000 messages in one Advance fail the test.
 func (r *Run) Advance(d time.Duration) error {
 	r.t.Helper()
 	var errs []error
@@ -150,8 +150,8 @@ func (r *Run) Advance(d time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// Sent returns the messages that the saga has sent, published and answered since the last call, decoded. Pending has
-// the timeouts.
+// Sent returns the messages that the saga has sent, published and answered since the last call, decoded. Timeouts are
+// in Pending.
 func (r *Run) Sent() []saga.Message {
 	r.t.Helper()
 	var out []saga.Message
@@ -166,22 +166,22 @@ func (r *Run) Sent() []saga.Message {
 	return out
 }
 
-// SentAs is Sent with the headers, due time and destination of each message.
+// SentAs is Sent with the header, due time and destination of each message. It counts as a call of Sent.
 func (r *Run) SentAs() []saga.Outgoing {
 	out := r.sent
 	r.sent = nil
 	return out
 }
 
-// Discarded returns "kind: reason" of each message that was consumed without effect since the last call.
+// Discarded returns "kind: reason" for each message that was consumed without effect since the last call.
 func (r *Run) Discarded() []string {
 	out := r.discards
 	r.discards = nil
 	return out
 }
 
-// Instance returns the stored instance with this key, also one that has completed and is remembered; ok is false if
-// there is none.
+// Instance returns the stored instance with this key, even if it has completed and is remembered; ok is false if
+// there is no instance.
 func (r *Run) Instance(key string) (i saga.Instance, ok bool) {
 	r.t.Helper()
 	i, ok, err := r.store.Load(Ref{Saga: r.def.Name(), Key: key})
@@ -191,7 +191,7 @@ func (r *Run) Instance(key string) (i saga.Instance, ok bool) {
 	return i, ok
 }
 
-// Pending returns the pending timeouts of the instance, or nil if there is no instance.
+// Pending returns the pending timeouts of the instance, or nil if there is no live instance.
 func (r *Run) Pending(key string) []saga.Pending {
 	r.t.Helper()
 	i, _ := r.Instance(key)
@@ -201,15 +201,15 @@ func (r *Run) Pending(key string) []saga.Pending {
 	return i.Pending
 }
 
-// Live reports whether an instance with this key lives.
+// Live reports whether there is a live instance with this key.
 func (r *Run) Live(key string) bool {
 	r.t.Helper()
 	i, ok := r.Instance(key)
 	return ok && i.RememberedUntil().IsZero()
 }
 
-// State returns the instance's state as the database would return it. It fails the test if there is no instance, or S
-// is not the type of the states.
+// State returns the instance's state as the database would return it. It fails the test if there is no instance, or
+// if S is not the type of the states.
 func State[S any](r *Run, key string) S {
 	r.t.Helper()
 	if asked := reflect.TypeFor[S](); asked != r.def.StateType() {
@@ -226,8 +226,8 @@ func State[S any](r *Run, key string) S {
 	return s
 }
 
-// Given stores an instance as another release would: its state as JSON, and the version of that state. Use it to test
-// an Upcast.
+// Given stores an instance as an earlier release would: its state as JSON, and the version of that state. It fails
+// the test if the key has an instance. Use it to test an Upcast.
 func (r *Run) Given(key string, stateVersion int, state string) {
 	r.t.Helper()
 	won, err := r.store.Save([]Write{{Op: Start, Instance: saga.Instance{

@@ -80,7 +80,7 @@ func (begin) Kind() string { return "begin" }
 
 type clock struct{ Ticks, Failed int }
 
-// TestFailedTimeoutFiresAgain: a step that fails leaves its timeout pending, as a retry on the bus would find it.
+// TestFailedTimeoutFiresAgain: a step that fails leaves its timeout pending, as for a retry on the bus.
 func TestFailedTimeoutFiresAgain(t *testing.T) {
 	t.Parallel()
 	fail := true
@@ -109,7 +109,7 @@ func TestFailedTimeoutFiresAgain(t *testing.T) {
 	if got := sagatest.State[clock](run, "1"); got != (clock{Ticks: 1, Failed: 1}) {
 		t.Fatalf("after the retry %+v", got)
 	}
-	must(t, run.Advance(time.Hour)) // timeouts asked for by timeouts fire too
+	must(t, run.Advance(time.Hour)) // timeouts that timeouts set fire too
 	if got := sagatest.State[clock](run, "1"); got.Ticks != 3 || run.Pending("1") != nil {
 		t.Fatalf("after an hour %+v, pending %v", got, run.Pending("1"))
 	}
@@ -120,7 +120,7 @@ func TestTranscriptTellsWhatIsWrongWithALine(t *testing.T) {
 	sagatest.Transcript(t, parcels(), "testdata/wrong/*.txt")
 }
 
-// A test that asks for another type would see a zero state, and pass.
+// If a test used the wrong type, it would get a zero state, and pass.
 func TestStateOfAnotherTypeFailsTheTest(t *testing.T) {
 	t.Parallel()
 	defer func() {
@@ -151,7 +151,7 @@ type weighed struct {
 
 func (weighed) Kind() string { return "parcel.weighed" }
 
-// A message that would lose a field fails the test, and a state that does is in its log.
+// A message that would lose a field fails the test; a state that would lose a field is logged.
 func TestMessageThatLosesAField(t *testing.T) {
 	t.Parallel()
 	h := &heard{TB: t}

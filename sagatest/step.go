@@ -11,12 +11,12 @@ import (
 // happened is the result of one delivery, for the Run and for transcripts.
 type happened struct {
 	in     saga.Delivery
-	before saga.Instance // zero: there was none
-	after  saga.Instance // zero: there is none
+	before saga.Instance // zero: there was no instance
+	after  saga.Instance // zero: there is no instance
 	op     Op
 	saved  bool
 	out    saga.Outcome
-	none   bool // no instance, and the message starts none
+	none   bool // there is no instance, and the message starts no instance
 	policy saga.Missing
 }
 
@@ -67,7 +67,7 @@ func (r *Run) step(in saga.Delivery) (h happened) {
 	return h
 }
 
-// missing decides about a message for which there is no instance, for a reason.
+// missing decides about a message without an instance. reason is the reason for discarding it.
 func (r *Run) missing(h happened, call *saga.Call, reason string) happened {
 	h.none, h.policy = true, call.Missing()
 	out, ok := call.StepMissing(r.t.Context(), r.runtime(h.in))
@@ -114,8 +114,8 @@ func opOf(started bool, s *saga.Session) Op {
 	return Check
 }
 
-// dispatch queues timeouts for Advance and other messages for Sent. Cancelled timeouts stay, and are discarded when
-// due.
+// dispatch queues timeouts for Advance and other messages for Sent. Cancelled timeouts stay in the queue, and are
+// discarded when they are due.
 func (r *Run) dispatch(out saga.Outcome) {
 	for _, o := range out.Out {
 		if o.Info.Intent == saga.Timer {
@@ -134,10 +134,10 @@ func (r *Run) runtime(in saga.Delivery) *saga.Runtime {
 	}
 }
 
-// most bounds one Advance: a timeout that sets itself again at once would never end.
+// most bounds one Advance, because a timeout that sets itself again at once would never end.
 const most = 100_000
 
-// advance moves the clock to each due time, one after another, so that a timeout set by a timeout may fire as well.
+// advance moves the clock to each due time in turn, so that a timeout that a timeout sets also fires.
 func (r *Run) advance(d time.Duration, each func(happened)) {
 	end := r.now.Add(max(d, 0))
 	var failed []saga.Delivery

@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Store stores instances in memory with the rules of the database: one living instance of a (saga, key), a comparison
+// Store stores instances in memory with the rules of the database: one live instance of a (saga, key), a comparison
 // of id and version before each write, and versions without gaps. It is safe for concurrent use.
 type Store struct {
 	mu   sync.Mutex // guards rows and keys
@@ -18,7 +18,7 @@ type Store struct {
 
 type name struct{ saga, key string }
 
-// row has an instance as a table would, with structured values encoded.
+// row is an instance as in a table, with structured values encoded.
 type row struct {
 	name                name
 	version             int64
@@ -39,7 +39,7 @@ type Ref struct {
 	ID   saga.ID
 }
 
-// Load returns the instance that ref names; ok is false if there is none.
+// Load returns the instance that ref names; ok is false if there is no such instance.
 func (s *Store) Load(ref Ref) (i saga.Instance, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func rowOf(i saga.Instance) (r row, err error) {
 	return r, err
 }
 
-// Op is what a save does with an instance.
+// Op is the operation of a save on an instance.
 type Op uint8
 
 const (
@@ -83,18 +83,18 @@ const (
 	Update                     // its version is raised
 	Complete                   // it is removed
 	Start                      // it begins with version 1
-	StartAndComplete           // it must be able to begin, and is gone
+	StartAndComplete           // it is inserted and removed at once
 )
 
-// Write is one instance to save. Instance.Version is the version that was loaded; a start has none.
+// Write is one instance to save. Instance.Version is the version that was loaded; it is ignored for a start.
 type Write struct {
 	Op       Op
 	Instance saga.Instance
 }
 
-// Save writes a batch and reports for each write, in order, whether it won. A write loses if the instance was started,
-// changed or completed since the load. Starts come first, so a start loses against a living instance of its key that
-// another write of the batch completes.
+// Save writes a batch and reports for each write, in order, whether it won. A write loses if the instance was
+// started, changed or completed since the load. Starts come first, so a start loses against a live instance of its
+// key that a different write of the batch completes.
 func (s *Store) Save(writes []Write) ([]bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "sagatest: accept the output of transcripts as it is now")
 
-// Transcript runs every file that matches glob against d, each in a Run of its own. With -rewrite it writes the actual
+// Transcript runs every file that matches glob against d, each in its own Run. With -rewrite it writes the actual
 // results into the files. A file is a list of
 //
 //	# A comment says what the reader should see.
@@ -65,7 +65,7 @@ func transcript(t *testing.T, r *Run, file string) {
 	}
 }
 
-// replay returns the transcript with the actual results. It reads only comments and inputs of the old one.
+// replay returns the transcript with the actual results. It uses only the comments and inputs of the old one.
 func replay(r *Run, text string) string {
 	var out strings.Builder
 	for n, block := range strings.Split(strings.TrimRight(text, "\n"), "\n\n") {
@@ -81,7 +81,7 @@ func replay(r *Run, text string) string {
 	return out.String()
 }
 
-// command returns the line of a block that is not a comment; a block may have none.
+// command returns the line of a block that is not a comment, or "".
 func command(input string) string {
 	for line := range strings.Lines(input) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -138,7 +138,7 @@ func (r script) deliverLine(intent saga.Intent, rest string) string {
 	}
 }
 
-// raw reads "kind body".
+// raw parses "kind body".
 func raw(text string) saga.Raw {
 	kind, body, _ := strings.Cut(text, " ")
 	return saga.Raw{Name: kind, Body: []byte(body)}
