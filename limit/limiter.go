@@ -21,17 +21,17 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ErrFull is what TryAcquire returns when no slot is free, or others wait for one.
+// ErrFull is the error of TryAcquire when no slot is free, or when other callers wait for one.
 var ErrFull = errors.New("no slot is free")
 
 // Most is the largest limit.
 const Most = slots.Most
 
-// Options of a Limiter. Every zero is a default.
+// Options are the options of a Limiter. The zero value of every field is a default.
 type Options struct {
 	Schema string // "" is "edda"
 
-	// Lease is how long a slot lasts that is not renewed: 1 s to 1 h; 0 is 30 s. It is renewed four times in a Lease.
+	// Lease is how long a slot lasts without a renewal: 1 s to 1 h; 0 is 30 s. It is renewed four times in a Lease.
 	// When a process dies, its slots are free after a Lease.
 	Lease time.Duration
 
@@ -40,7 +40,7 @@ type Options struct {
 	Holder string
 
 	// PollOnly does without LISTEN, which does not work through PgBouncer in transaction mode. A caller that waits then
-	// looks for a free slot once a second, and does not hear of it at once.
+	// checks for a free slot once a second, and is not notified of one.
 	PollOnly bool
 
 	Logger *slog.Logger // nil is slog.Default(). A slot that is lost is logged at Warn
@@ -48,15 +48,15 @@ type Options struct {
 
 const standardLease = 30 * time.Second
 
-// Limiter gives slots of named limits. It is safe for concurrent use, and one is enough for a process. It uses the pool
-// for requests, and beside the pool one connection while callers wait, which listens, and one while slots are held for
-// long, which renews them all.
+// Limiter grants slots of named limits. It is safe for concurrent use, and one Limiter is enough for a process. It uses
+// the pool for requests. In addition to the pool it uses one connection that listens while callers wait, and one that
+// renews all slots while slots are held for long.
 type Limiter struct {
 	pool    *pg.Pool
 	store   *slots.Store
 	options Options
 	holder  string
-	calls   atomic.Int64 // numbers the callers: each has a place in the line
+	calls   atomic.Int64 // numbers the callers, whose names must differ
 	pruned  atomic.Int64 // when places in lines were deleted last, in seconds
 	queues  queues
 
@@ -64,12 +64,13 @@ type Limiter struct {
 	keeping *run.Shared // the loop that renews, while slots are held
 	line    *lease.Line // of the loop that renews: it must not wait until work gives a connection back
 
-	mu       sync.Mutex         // guards what follows
+	mu       sync.Mutex         // guards the fields below
 	held     map[*Slot]struct{} // to be renewed
-	declared map[string]int     // what this process has declared
+	declared map[string]int     // this process's declarations
 }
 
-// New makes a Limiter. It does no I/O, and reports every fault at once.
+// New makes a Limiter. It does no I/O, and returns an error that lists every fault: a nil pool, an invalid schema or
+// holder, a Lease out of bounds.
 func New(pool *pgxpool.Pool, o Options) (*Limiter, error) {
 	var faults option.Faults
 	if pool == nil {
@@ -98,9 +99,10 @@ func New(pool *pgxpool.Pool, o Options) (*Limiter, error) {
 	return l, nil
 }
 
-// Do waits for a slot of the limit, calls work, and gives the slot back when work has returned, or panicked. The
-// context of work ends with ctx, and with the cause ErrLost when the slot is lost. Do returns the error of Acquire, of
-// work, or of Release: ErrLost says that another may have had the slot before work returned.
+// Do waits for a slot of the limit, calls work, and releases the slot when work has returned, or panicked. The context
+// of work ends with ctx, and with the cause ErrLost when the slot is lost. Do returns the error of Acquire, of work, or
+// of Release, or both of the last two: with ErrLost, another caller may have had the slot before work returned. Do is
+// safe for concurrent use.
 func (l *Limiter) Do(ctx context.Context, name string, n int, work func(ctx context.Context, s *Slot) error) (
 	err error) {
 	s, err := l.Acquire(ctx, name, n)
@@ -119,12 +121,13 @@ func (l *Limiter) Do(ctx context.Context, name string, n int, work func(ctx cont
 }
 
 // Acquire waits until one of the n slots of the limit is free and the callers that came before have had their turn. The
-// name is 1 to 63 of a-z, 0-9 and _ . -, beginning with a letter, and n 1 to 10,000. A process declares a number once,
-// and again when it says another one: the number that was declared last, by whatever process, is the limit, unless an
-// operator has set one. Lowering a limit waits for transactions with a Guard by slots above n.
+// name is 1 to 63 of a-z, 0-9 and _ . -, beginning with a letter, and n is 1 to 10,000. A process declares a number at
+// its first call, and again when it passes a different number: the number that was declared last, by any process, is
+// the limit, unless an operator has set one. Lowering a limit waits for transactions with a Guard by slots above n.
 //
-// The slot is the caller's until Release. It outlives ctx, which bounds the wait alone. Acquire returns the cause of
-// ctx when that ends first, an error that names the argument which is out of bounds, or one of the database.
+// The slot is the caller's until Release. It outlives ctx, which bounds only the wait. Errors: the cause of ctx if ctx
+// ends first; an error that names the argument that is out of bounds; an error of the database. Acquire is safe for
+// concurrent use.
 func (l *Limiter) Acquire(ctx context.Context, name string, n int) (*Slot, error) {
 	full, err := l.declare(ctx, name, n)
 	if err != nil {
@@ -136,7 +139,8 @@ func (l *Limiter) Acquire(ctx context.Context, name string, n int) (*Slot, error
 	return s, l.failed(ctx, name, err)
 }
 
-// failed is err with what was asked for, or the cause of the end of ctx, of which err then comes.
+// failed adds the name of the limit to err. If ctx has ended, it uses the cause instead, because err is a consequence
+// of it.
 func (l *Limiter) failed(ctx context.Context, name string, err error) error {
 	switch {
 	case err == nil:
@@ -149,7 +153,7 @@ func (l *Limiter) failed(ctx context.Context, name string, err error) error {
 	return fmt.Errorf("acquire a slot of limit %s: %w", name, err)
 }
 
-// TryAcquire is Acquire that does not wait: it returns ErrFull when no slot is free, or others wait for one.
+// TryAcquire is Acquire without the wait: it returns ErrFull when no slot is free, or when other callers wait for one.
 func (l *Limiter) TryAcquire(ctx context.Context, name string, n int) (*Slot, error) {
 	full, err := l.declare(ctx, name, n)
 	if err != nil {
@@ -164,12 +168,12 @@ func (l *Limiter) TryAcquire(ctx context.Context, name string, n int) (*Slot, er
 	return s, l.failed(ctx, name, err)
 }
 
-// nextHolder is a name that no other caller has.
+// nextHolder returns a name that no other caller has.
 func (l *Limiter) nextHolder() string {
 	return l.holder + "/" + strconv.FormatInt(l.calls.Add(1), 10)
 }
 
-// mostDeclared bounds what a process remembers of the limits that it has declared. Programs may have one for each of
+// mostDeclared bounds the number of declared limits that a process remembers. Programs may have a limit for each of
 // their customers.
 const mostDeclared = 10_000
 
@@ -206,18 +210,18 @@ const (
 	mostPruned = 1000
 )
 
-// prune deletes places in lines whose callers have died. A program may have no bus, which does that too.
+// prune deletes places in lines whose callers have died. A bus does that too, but a program may run without a bus.
 func (l *Limiter) prune(ctx context.Context) {
 	last := l.pruned.Load()
 	if now := time.Now().Unix(); now-last < int64(pruneEvery/time.Second) || !l.pruned.CompareAndSwap(last, now) {
 		return
 	}
 	if _, err := l.store.Prune(ctx, l.pool, pruneEvery, mostPruned); err != nil {
-		l.options.Logger.Debug("edda: tickets of the dead were not deleted", "error", err) // the next time
+		l.options.Logger.Debug("edda: tickets of the dead were not deleted", "error", err) // deleted later
 	}
 }
 
-// forget makes the next call declare the limit again: somebody has made the schema anew.
+// forget makes the next call declare the limit again, because the schema has been created anew.
 func (l *Limiter) forget(full string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,29 +14,29 @@ import (
 )
 
 const (
-	// mostAsking is how many callers of a process stand in the line of one limit in the database. Those behind them
-	// wait here.
+	// mostAsking is the number of callers of a process that are in the line of one limit in the database. The callers
+	// behind them wait in this process.
 	mostAsking = 16
 
-	askAgain   = time.Second     // how often a caller asks that hears nothing, ± a quarter
-	askSoon    = askAgain / 20   // once after it was woken and refused: another request may have been open then
-	patience   = 3 * askAgain    // for so long its place counts if it does not ask
+	askAgain   = time.Second     // time between the requests of a caller without a notification, ± a quarter
+	askSoon    = askAgain / 20   // once after it was woken and refused: a second request may have been open then
+	patience   = 3 * askAgain    // how long its place counts without a request
 	askTimeout = 5 * time.Second // for the answer of the database
-	leaveTime  = time.Second     // to give a place up that is lost after its patience anyway
+	leaveTime  = time.Second     // to give up a place that is lost after its patience anyway
 )
 
 // caller is a call that waits for a slot.
 type caller struct {
 	limit, holder string
-	mayBeFree     run.Nudge // there may be a slot for it, or it may stand in the line
-	stands        bool      // in the line of the database
+	mayBeFree     run.Nudge // there may be a slot for it, or it may enter the line
+	stands        bool      // whether it is in the line of the database
 }
 
-// queue is the callers of this process that wait for one limit, in the order in which they came. They enter the line of
-// the database one after another, so that their order is the same there: it is enough to wake the first.
+// queue lists the callers of this process that wait for one limit, in the order in which they came. They enter the line
+// of the database one after another, so that their order is the same there: it is enough to wake the first.
 type queue []*caller
 
-// enters is the caller that may enter the line now, or nil.
+// enters returns the caller that may enter the line now, or nil.
 func (q queue) enters() *caller {
 	if at := slices.IndexFunc(q, func(c *caller) bool { return !c.stands }); at >= 0 && at < mostAsking {
 		return q[at]
@@ -44,13 +44,13 @@ func (q queue) enters() *caller {
 	return nil
 }
 
-// queues are those of all limits for which callers wait. Safe for concurrent use.
+// queues has the queue of each limit that callers wait for. Safe for concurrent use.
 type queues struct {
 	mu sync.Mutex // guards of
 	of map[string]*queue
 }
 
-// join puts a caller behind the others, and names it in the same order.
+// join appends a caller, and names it in the same order.
 func (q *queues) join(limit string, name func() string) *caller {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -64,7 +64,8 @@ func (q *queues) join(limit string, name func() string) *caller {
 	return c
 }
 
-// leave lets the next one ask, because there may be another slot, and another one enter the line.
+// leave wakes the next caller, because there may be a second free slot, and the caller that may enter the line in its
+// place.
 func (q *queues) leave(c *caller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -80,14 +81,14 @@ func (q *queues) leave(c *caller) {
 	}
 }
 
-// mayAsk reports whether the caller stands in the line, or may enter it.
+// mayAsk reports whether the caller is in the line, or may enter it.
 func (q *queues) mayAsk(c *caller) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return c.stands || q.of[c.limit].enters() == c
 }
 
-// stand notes that the caller stands in the line now, and lets another one enter.
+// stand records that the caller is in the line now, and wakes the next caller that may enter it.
 func (q *queues) stand(c *caller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,7 +98,8 @@ func (q *queues) stand(c *caller) {
 	}
 }
 
-// wake lets the first caller ask. The others follow when it has got a slot: they came later, and get none before it.
+// wake lets the first caller request a slot. The others follow when it has got one: they came later, and get no slot
+// before it.
 func (q *queues) wake(limit string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -106,7 +108,7 @@ func (q *queues) wake(limit string) {
 	}
 }
 
-// hear is called with the payload of each notification, and with "" when some may have been missed.
+// hear is called with the payload of each notification, and with "" when notifications may have been missed.
 func (q *queues) hear(payload string) {
 	if payload != "" {
 		if limit, ours := strings.CutPrefix(payload, slots.CallPrefix); ours {
@@ -121,14 +123,14 @@ func (q *queues) hear(payload string) {
 	}
 }
 
-// wait asks until there is a slot, or ctx ends.
+// wait requests a slot until it gets one, or ctx ends.
 func (l *Limiter) wait(ctx context.Context, c *caller) (*Slot, error) {
 	pause := askAgain
 	for {
 		if l.queues.mayAsk(c) {
 			s, err := l.ask(ctx, c, patience)
 			if err != nil {
-				l.withdraw(ctx, c) // it may stand in the line although there was no answer
+				l.withdraw(ctx, c) // it may be in the line although there was no answer
 			}
 			if s != nil || err != nil {
 				return s, err
@@ -152,8 +154,8 @@ func (l *Limiter) wait(ctx context.Context, c *caller) (*Slot, error) {
 	}
 }
 
-// ask asks once. It returns nil if there is no slot for the caller. A request that is on its way is not broken off when
-// ctx ends: its slot would be held by nobody.
+// ask makes one request. It returns nil if there is no slot for the caller. The end of ctx does not break off a request
+// on its way: no caller would release its slot.
 func (l *Limiter) ask(ctx context.Context, c *caller, patience time.Duration) (*Slot, error) {
 	conn, err := l.pool.Acquire(ctx)
 	if err != nil {
@@ -178,7 +180,7 @@ func (l *Limiter) ask(ctx context.Context, c *caller, patience time.Duration) (*
 	return l.hold(ctx, g.Slots[0], began), nil
 }
 
-// withdraw gives up the caller's place in the line, so that it holds nobody up.
+// withdraw gives up the caller's place in the line, so that it delays no other caller.
 func (l *Limiter) withdraw(ctx context.Context, c *caller) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 	defer cancel()

@@ -14,10 +14,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrLost says that a slot was not renewed in time, or that another has it.
+// ErrLost: a slot was not renewed in time, or another caller has it.
 var ErrLost = errors.New("the slot of the limit is lost")
 
-// Slot is a caller's place among those that a limit admits. Its methods are safe for concurrent use.
+// Slot is one of the n slots of a limit, held by one caller. Its methods are safe for concurrent use.
 type Slot struct {
 	of   *Limiter
 	slot slots.Slot
@@ -25,21 +25,21 @@ type Slot struct {
 	life  context.Context // ends when the slot is lost, or released
 	end   context.CancelFunc
 	alarm *time.Timer // ends life when the slot can be trusted no longer
-	leave func()      // the loop that renews
+	leave func()      // leaves the loop that renews
 
 	once     sync.Once
-	released error // of the release
+	released error // the result of the release
 }
 
-// margin is how long before the database the process takes a slot for lost.
+// margin is how long before the end of the lease in the database the process considers a slot lost.
 func (l *Limiter) margin() time.Duration { return min(l.options.Lease/10, time.Second) }
 
-// hold keeps a slot that was asked for at a time of this process.
+// hold keeps a slot that was requested at asked, by the clock of this process.
 func (l *Limiter) hold(ctx context.Context, granted slots.Slot, asked time.Time) *Slot {
 	s := &Slot{of: l, slot: granted}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	trusted := asked.Add(l.options.Lease - l.margin())
-	l.mu.Lock() // the loop that renews sees the slot with its alarm, and the alarm finds the slot
+	l.mu.Lock() // the loop that renews finds the slot with its alarm, and the alarm finds the slot
 	s.alarm = time.AfterFunc(time.Until(trusted), func() { l.lose(s, "it was not renewed in time") })
 	l.held[s] = struct{}{}
 	l.mu.Unlock()
@@ -47,19 +47,20 @@ func (l *Limiter) hold(ctx context.Context, granted slots.Slot, asked time.Time)
 	return s
 }
 
-// Epoch is the number of this time with the slot. It is larger than that of every earlier grant of the slot, and with a
-// limit of 1 than that of every earlier grant of the limit: give it to a system outside of this database, and let that
-// refuse smaller ones.
+// Epoch returns the number of this grant. It is larger than that of every earlier grant of the slot, and with a limit
+// of 1 larger than that of every earlier grant of the limit: give it to a system outside of this database that refuses
+// smaller numbers.
 func (s *Slot) Epoch() int64 { return s.slot.Epoch }
 
-// Lost is closed when the slot is lost, before another can have it unless this process was frozen, and when it is
-// released.
+// Lost returns a channel that is closed when the slot is lost or released. Unless this process was frozen, it is closed
+// before another caller can have the slot.
 func (s *Slot) Lost() <-chan struct{} { return s.life.Done() }
 
-// Guard makes tx a part of the time with the slot: until tx ends, no other gets the slot. It returns ErrLost if the
-// slot is lost, and then nothing may be committed. The slot is not renewed while tx is open: if that is longer than
-// half a lease, the slot is lost when tx ends. Call Guard before tx locks what others wait for. At REPEATABLE READ and
-// SERIALIZABLE call it first, and run the transaction again after the error 40001: a renewal has come in between.
+// Guard binds tx to the slot: until tx ends, no other caller gets the slot. It returns ErrLost if the slot is lost, and
+// then tx must not commit; otherwise nil or an error of the database. The slot is not renewed while tx is open: if that
+// is longer than half a lease, the slot is lost when tx ends. Call Guard before tx locks rows that other transactions
+// wait for. At REPEATABLE READ and SERIALIZABLE call it first, and run the transaction again after the error 40001,
+// which means that a renewal has come in between.
 func (s *Slot) Guard(ctx context.Context, tx pgx.Tx) error {
 	held, err := s.of.store.Held(ctx, tx, []slots.Slot{s.slot})
 	switch {
@@ -77,10 +78,10 @@ const (
 	releasePause   = 100 * time.Millisecond // after the first try, and twice as long after each of the next
 )
 
-// Release gives the slot back. It returns ErrLost if the slot had been lost, so that another may have had it before
-// Release was called; and an error of the database, after which the slot is free when its lease is over. It waits for
-// a transaction with a Guard by the slot, and tries five times, for 3 s each. A later call returns what the first one
-// did.
+// Release gives the slot back. It returns ErrLost if the slot had been lost, so that another caller may have had it
+// before Release was called, or an error of the database, after which the slot is free when its lease is over. It waits
+// for a transaction with a Guard by the slot, and tries five times, for 3 s each. A later call returns the result of
+// the first.
 func (s *Slot) Release() error {
 	s.once.Do(func() {
 		s.alarm.Stop()
@@ -92,7 +93,7 @@ func (s *Slot) Release() error {
 	return s.released
 }
 
-// release gives the slot back. lost says that this process has taken it for lost.
+// release gives the slot back. lost reports that this process considers it lost.
 func (s *Slot) release(ctx context.Context, lost bool) (err error) {
 	for try := range releaseTries {
 		var freed *slots.Released
@@ -124,11 +125,11 @@ func (l *Limiter) call(ctx context.Context, waiting []string) {
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
 	if err := l.store.Call(ctx, l.pool, waiting...); err != nil {
-		l.options.Logger.Debug("edda: notify failed", "error", err) // they ask again by themselves
+		l.options.Logger.Debug("edda: notify failed", "error", err) // they request again without it
 	}
 }
 
-// keep renews what is held until ctx ends.
+// keep renews the slots that are held until ctx ends.
 func (l *Limiter) keep(ctx context.Context) error {
 	defer l.line.Close(context.WithoutCancel(ctx))
 	pause := l.options.Lease / 4
@@ -185,7 +186,7 @@ func (l *Limiter) renew(ctx context.Context) error {
 	return nil
 }
 
-// lose ends what was done under a slot, unless it was released meanwhile.
+// lose ends the context of a slot, unless the slot was released in the meantime.
 func (l *Limiter) lose(s *Slot, cause string) {
 	if l.drop(s) {
 		l.options.Logger.Warn("edda: the slot of a limit was lost", "limit", s.slot.Name, "holder", s.slot.Holder,
@@ -203,7 +204,7 @@ func (l *Limiter) drop(s *Slot) (held bool) {
 	return held
 }
 
-// trust puts the alarm off. One that has gone off cannot be called back.
+// trust postpones the alarm, unless it has gone off.
 func (s *Slot) trust(until time.Time) {
 	if s.alarm.Stop() {
 		s.alarm.Reset(time.Until(until))
