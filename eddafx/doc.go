@@ -1,5 +1,5 @@
-// Package eddafx wires Edda into programs built with fx: a bus from the pool in the graph, endpoints and other runners
-// from values or from constructors that fx calls, and their life in that of the app.
+// Package eddafx wires Edda into programs built with fx: a bus from the pool in the graph, and endpoints and other
+// runners from values or from constructors that fx calls. They start and stop with the app.
 //
 //	fx.New(
 //		fx.Provide(newPool, newStock),
@@ -14,9 +14,9 @@
 //
 // # Promise
 //
-// The app has started when every runner has passed every check. A faulty definition, a schema that is not migrated
-// and a queue that is not installed fail the start, with all faults at once. The app stops when every runner has
-// ended: endpoints drain first.
+// The app has started when every runner has passed every check. A faulty definition, a schema that is not migrated and
+// a queue that is not installed fail the start, with all faults at once. The app stops when every runner has ended:
+// endpoints drain first.
 //
 // # States
 //

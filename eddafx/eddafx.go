@@ -21,7 +21,7 @@ import (
 	"go.uber.org/fx"
 )
 
-// The value groups that endpoints, other runners and changes of the options are collected in.
+// The value groups of endpoints, of other runners and of changes of the options.
 const (
 	specs   = `group:"edda.endpoints"`
 	runners = `group:"edda.runners"`
@@ -30,16 +30,18 @@ const (
 
 const (
 	drain = 30 * time.Second // the default of bus.EndpointOptions.Drain
-	slack = 5 * time.Second  // for what follows the last handler
+	slack = 5 * time.Second  // for the work after the last handler
 )
 
-// Module takes a *pgxpool.Pool from the graph, and a *slog.Logger if there is one and o has none, and gives a *bus.Bus
-// and a *scheduler.Store. It runs the endpoints of Endpoint, Partitioned and EndpointFrom, and what Runner and
-// Scheduler add: OnStart returns once all have passed their checks, OnStop once all have ended. A Run that fails in
-// between shuts the app down with exit code 1. OnStop does not wait any longer when a second signal comes.
+// Module takes a *pgxpool.Pool from the graph, and a *slog.Logger if the graph has one and o has no Logger. It provides
+// a *bus.Bus and a *scheduler.Store. It runs the endpoints of Endpoint, Partitioned and EndpointFrom, and the runners
+// of Runner and Scheduler: OnStart returns once all have passed their checks, OnStop once all have ended. A Run that
+// fails in between shuts the app down with exit code 1. OnStop stops waiting when a second signal comes, or when
+// fx.StopTimeout is over, and returns an error.
 //
-// It sets fx.StopTimeout to 35 s, the default Drain and 5 s more. Endpoint and Partitioned raise it for a longer Drain;
-// where several differ, or where EndpointFrom or Runner has a longer one, put fx.StopTimeout behind them yourself.
+// It sets fx.StopTimeout to 35 s, the default Drain and 5 s more. Endpoint and Partitioned raise it for a longer Drain.
+// If several endpoints have different Drains, or if EndpointFrom or Runner has a longer one, put fx.StopTimeout behind
+// them yourself.
 func Module(o bus.Options) fx.Option {
 	return fx.Options(
 		fx.StopTimeout(drain+slack),
@@ -63,36 +65,36 @@ func Module(o bus.Options) fx.Option {
 	)
 }
 
-// settings are those of the module, with the logger of the graph and what Configure has changed.
+// settings are the options of the module, with the logger of the graph and the changes of Configure.
 type settings struct{ bus.Options }
 
 // Configure lets f change the options of the bus before it is made: for packages that set hooks, such as
-// eddaotel.Tracing.Bus. Of several the order is not defined, so each keeps what is there.
+// eddaotel.Tracing.Bus. The order of several calls is not defined, so each f must keep the values that are set.
 func Configure(f func(*bus.Options)) fx.Option {
 	return fx.Supply(fx.Annotate(f, fx.ResultTags(options)))
 }
 
-// ConfigureFrom is Configure with the function that constructor returns: a func(deps…) func(*bus.Options), or one that
-// returns an error too, whose arguments come from the graph.
+// ConfigureFrom is Configure with the function that constructor returns: a func(deps…) func(*bus.Options), or a
+// func(deps…) (func(*bus.Options), error), whose arguments come from the graph.
 func ConfigureFrom(constructor any) fx.Option {
 	return fx.Provide(fx.Annotate(constructor, fx.ResultTags(options)))
 }
 
 // Migrate makes the start apply missing migrations and install every queue, before the checks. It is for development
-// and tests: the pool then needs the right to create tables. A program in production does both before it is deployed,
-// with edda migrate.
+// and tests: the pool then needs the right to create tables. In production, run edda migrate before the program is
+// deployed.
 func Migrate() fx.Option { return fx.Supply(&migrating{}) }
 
 type migrating struct{}
 
-// Runner adds whatever else is an edda.Runner: a *scheduler.Singleton, a *bus.Relay, an intake of Watermill, a loop of
-// the program's own. constructor is a func(deps…) T or a func(deps…) (T, error), whose arguments come from the graph.
+// Runner adds any other edda.Runner: a *scheduler.Singleton, a *bus.Relay, an intake of Watermill, a loop of the
+// program's own. constructor is a func(deps…) T or a func(deps…) (T, error), whose arguments come from the graph.
 func Runner(constructor any) fx.Option {
 	return fx.Provide(fx.Annotate(constructor, fx.As(new(edda.Runner)), fx.ResultTags(runners)))
 }
 
-// Scheduler adds a scheduler of manifests, see scheduler.New, which sends by the bus. What o leaves out of schema,
-// codec and logger is that of the bus.
+// Scheduler adds a scheduler of manifests, see scheduler.New, which sends by the bus. The schema, the codec and the
+// logger are those of the bus unless o sets them.
 func Scheduler(o scheduler.Options, manifests ...scheduler.Manifest) fx.Option {
 	return Runner(func(b *bus.Bus, s settings) (*scheduler.Scheduler, error) {
 		o := o
@@ -106,8 +108,7 @@ func Scheduler(o scheduler.Options, manifests ...scheduler.Manifest) fx.Option {
 	})
 }
 
-// Publisher gives the graph a *watermill.Publisher over the bus, also as a message.Publisher. It is closed when the app
-// stops.
+// Publisher provides a *watermill.Publisher over the bus, also as a message.Publisher. It is closed when the app stops.
 func Publisher(o watermill.PublisherOptions) fx.Option {
 	return fx.Provide(fx.Annotate(
 		func(b *bus.Bus) (*watermill.Publisher, error) { return watermill.NewPublisher(b, o) },
@@ -116,10 +117,10 @@ func Publisher(o watermill.PublisherOptions) fx.Option {
 	))
 }
 
-// Spec is an endpoint to be made: the arguments of bus.NewEndpoint, or, with Partitions, those of bus.NewPartitioned.
+// Spec describes an endpoint: the arguments of bus.NewEndpoint or, with Partitions, of bus.NewPartitioned.
 type Spec struct {
 	Name       string
-	Options    bus.EndpointOptions // zero with Partitions, which has its own
+	Options    bus.EndpointOptions // zero with Partitions, which has its own options
 	Partitions *bus.PartitionOptions
 	Parts      []bus.Part
 }
@@ -157,7 +158,7 @@ func EndpointFrom(constructor any) fx.Option {
 	return fx.Provide(fx.Annotate(constructor, fx.ResultTags(specs)))
 }
 
-// parts is what the app runs.
+// parts has the values of the graph that host needs.
 type parts struct {
 	fx.In
 
@@ -169,8 +170,8 @@ type parts struct {
 	Runners []edda.Runner `group:"edda.runners"`
 }
 
-// host ties what runs to the life of the app. All definitions are checked here, so that fx.New reports every fault of
-// every endpoint.
+// host ties the runners to the life of the app. It makes all endpoints, so that fx.New reports every fault of every
+// endpoint.
 func host(life fx.Lifecycle, app fx.Shutdowner, p parts) error {
 	all := p.Runners
 	var faults []error
@@ -222,15 +223,15 @@ func (r *running) start(ctx context.Context) error {
 		err := r.host.Run(ctx)
 		r.ended <- err
 		if ctx.Err() == nil { // it ended by itself
-			_ = r.app.Shutdown(fx.ExitCode(1)) // that this fails means that the app is stopping already
+			_ = r.app.Shutdown(fx.ExitCode(1)) // an error means that the app is stopping already
 		}
 		return nil
 	})
 	return nil
 }
 
-// stop waits for the drain. It gives up at the next signal: fx takes the first one, and would ignore the others until
-// the end. It gives up when fx does, too, because fx would leave then anyway.
+// stop waits for the drain. It gives up at the next signal: fx takes the first signal, and would ignore later signals
+// until the end. It also gives up when fx does, because fx would leave then anyway.
 func (r *running) stop(ctx context.Context) error {
 	if r.idle {
 		return nil
