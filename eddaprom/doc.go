@@ -4,22 +4,22 @@
 //	b, err := bus.New(pool, bus.Options{Events: metrics.Observe})
 //	…
 //	metrics.Watch(operator)        // the depth of the queues, read at a scrape
-//	metrics.WatchScheduler(s)      // what waits for schedulers, and the leases of s
+//	metrics.WatchScheduler(s)      // the work that waits for schedulers, and the leases of s
 //	metrics.WatchLeases(singleton) // a Singleton without a Scheduler
-//	metrics.WatchVitals(reader)    // what in the database hurts the queues, see package operate/vitals
+//	metrics.WatchVitals(reader)    // conditions of the database that slow the queues, see package operate/vitals
 //	prometheus.MustRegister(metrics)
 //
 // # Promise
 //
-// Counters follow the bus's events, which follow the commit, so they count only what has happened. Counting makes no
-// call to the database and never waits. The depth of the queues is read from the database at a scrape, at most once in
+// Counters follow the bus's events, which follow the commit, so they count only committed work. Counting makes no call
+// to the database and never waits. The depth of the queues is read from the database at a scrape, at most once in
 // Options.QueueEvery, in a time that does not grow with the backlog. Metrics is safe for concurrent use.
 //
 // # Metrics
 //
 //	edda_messages_handled_total       counter    endpoint, saga, kind
 //	edda_attempts_failed_total        counter    endpoint, kind          attempts that ended with an error
-//	edda_attempts_retried_total       counter    endpoint, kind          failed attempts that another followed
+//	edda_attempts_retried_total       counter    endpoint, kind          failed attempts that were followed by a retry
 //	edda_messages_dead_lettered_total counter    endpoint, kind
 //	edda_runs_failed_total            counter    endpoint, kind, outcome failed (to be retried) or dead
 //	edda_messages_discarded_total     counter    endpoint, kind
@@ -46,7 +46,7 @@
 //	edda_queue_read_errors_total      counter                            scrapes that could not read the queues
 //
 //	edda_lease_holder                 gauge      lease                   1 while this process holds it
-//	edda_lease_epoch                  gauge      lease                   the term that this process has, or has seen
+//	edda_lease_epoch                  gauge      lease                   the term that this process has, or has read
 //	edda_lease_transitions_total      counter    lease, to               terms acquired, released or lost
 //	edda_lease_trust_seconds          gauge      lease                   time the term lasts without a renewal
 //	edda_lease_sweep_ratio            gauge      lease                   last sweep, as a part of its interval
@@ -82,5 +82,5 @@
 // schedule or the vitals cannot be read, their gauges are missing from the scrape and the error is counted; no other
 // metric is affected.
 //
-// The folder grafana has rules of alerts and a dashboard; docs/operate/alerts.md says what to do about each alert.
+// The folder grafana has alert rules and a dashboard; docs/operate/alerts.md describes how to respond to each alert.
 package eddaprom

@@ -10,14 +10,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options of Metrics. Every zero is a default.
+// Options are the options of Metrics. The zero value of every field is a default.
 type Options struct {
 	Namespace string // the first word of every name; "" is "edda"
-	// Kinds is how many kinds get a label of their own; 0 or less is 1,000. Kinds without a handled message get at most
-	// half of them.
+	// Kinds is the number of kinds with their own label; 0 or less is 1,000. Kinds without a handled message get at
+	// most half of the labels.
 	Kinds        int
-	QueueEvery   time.Duration // how long a reading of queues, schedule or vitals is shown again; 0 or less is 5 s
-	QueueTimeout time.Duration // of one such reading; 0 or less is 5 s
+	QueueEvery   time.Duration // how long a reading of queues, schedule or vitals is reused; 0 or less is 5 s
+	QueueTimeout time.Duration // of one reading; 0 or less is 5 s
 }
 
 func (o Options) withDefaults() Options {
@@ -49,7 +49,7 @@ type Metrics struct {
 	vitals   *examined
 
 	mu    sync.Mutex      // guards the fields below
-	kinds map[string]bool // with a label of their own; true if a message of the kind was handled
+	kinds map[string]bool // kinds with their own label; true if a message of the kind was handled
 	never int             // number of kinds without a handled message
 }
 
@@ -157,7 +157,7 @@ func (n namespace) borderMetrics() borderMetrics {
 	}
 }
 
-// Observe counts one event. Use it as bus.Options.Events. It is safe for concurrent use.
+// Observe counts one event. Use it as bus.Options.Events. It does not block, and is safe for concurrent use.
 func (m *Metrics) Observe(e bus.Event) {
 	switch e := e.(type) {
 	case bus.Handled:
@@ -265,8 +265,8 @@ func (m *Metrics) handledKind(kind string) string {
 
 const other = "other"
 
-// Watch adds the queues of a schema to what is collected. Of several processes that watch the same queues each reads
-// them.
+// Watch adds the queues of a schema to the collected metrics, in place of an earlier schema. If several processes watch
+// the same queues, each reads them. Watch is safe for concurrent use.
 func (m *Metrics) Watch(o *operate.Operator) { m.queues.watch(o) }
 
 func (m *Metrics) collectors() []prometheus.Collector {
@@ -279,14 +279,15 @@ func (m *Metrics) collectors() []prometheus.Collector {
 	}
 }
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, c := range m.collectors() {
 		c.Describe(to)
 	}
 }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector. It may read the database, for at most Options.QueueTimeout each for the
+// queues, the schedule and the vitals.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	for _, c := range m.collectors() {
 		c.Collect(to)

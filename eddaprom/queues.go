@@ -9,14 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// queues collects how the queues of a schema stand. They are read at a scrape.
+// queues collects the depths of the queues of a schema. They are read at a scrape.
 type queues struct {
 	every, timeout         time.Duration
 	ready, delayed, oldest *prometheus.Desc
 	claimed, parked, left  *prometheus.Desc
 	errors                 prometheus.Counter
 
-	mu       sync.Mutex // guards what follows, also while the queues are read: a second scrape waits for the first
+	mu       sync.Mutex // guards the fields below, also while the queues are read: a second scrape waits
 	operator *operate.Operator
 	found    []operate.QueueInfo
 	lefts    map[string]int // functions that do not return, by endpoint
@@ -50,7 +50,7 @@ func (q *queues) watch(o *operate.Operator) {
 	q.operator, q.read = o, time.Time{}
 }
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (q *queues) Describe(to chan<- *prometheus.Desc) {
 	to <- q.ready
 	to <- q.delayed
@@ -61,7 +61,7 @@ func (q *queues) Describe(to chan<- *prometheus.Desc) {
 	q.errors.Describe(to)
 }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (q *queues) Collect(to chan<- prometheus.Metric) {
 	found, left := q.now()
 	for _, info := range found {
@@ -78,7 +78,7 @@ func (q *queues) Collect(to chan<- prometheus.Metric) {
 	q.errors.Collect(to)
 }
 
-// now reads the queues if the last read is older than QueueEvery. After an error it returns none, because an old number
+// now reads the queues if the last read is older than QueueEvery. After an error it returns nil, because an old number
 // would look like a new one.
 func (q *queues) now() ([]operate.QueueInfo, map[string]int) {
 	q.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Leased has leases to export. *scheduler.Singleton implements it, and *scheduler.Scheduler with its own lease and
-// those of its Singletons.
+// Leased has leases to export. *scheduler.Singleton implements it; so does *scheduler.Scheduler, with its own lease and
+// the leases of its Singletons.
 type Leased interface{ Leases() []scheduler.Health }
 
 // Scheduled has a schedule to export. *scheduler.Scheduler implements it.
@@ -19,15 +19,15 @@ type Scheduled interface {
 	Depth(ctx context.Context) (scheduler.Depth, error)
 }
 
-// schedule collects the state of leases, which is in memory, and what waits for the schedulers, which it reads at a
-// scrape.
+// schedule collects the state of leases, which is in memory, and the work that waits for the schedulers, which it reads
+// at a scrape.
 type schedule struct {
 	every, timeout                            time.Duration
 	holder, epoch, transitions, trust, sweeps *prometheus.Desc
 	late, behind, runs, manifests             *prometheus.Desc
 	errors                                    prometheus.Counter
 
-	mu     sync.Mutex // guards what follows, also while the database is read: a second scrape waits for the first
+	mu     sync.Mutex // guards the fields below, also while the database is read: a second scrape waits
 	leased []Leased
 	from   Scheduled
 	found  *scheduler.Depth
@@ -60,14 +60,15 @@ func newSchedule(o Options) *schedule {
 	}
 }
 
-// WatchLeases adds the leases of l to the collected metrics.
+// WatchLeases adds the leases of l to the collected metrics. It is safe for concurrent use.
 func (m *Metrics) WatchLeases(l Leased) {
 	m.schedule.mu.Lock()
 	defer m.schedule.mu.Unlock()
 	m.schedule.leased = append(m.schedule.leased, l)
 }
 
-// WatchScheduler adds what waits for the schedulers, and the leases of s. Each process that watches reads the schema.
+// WatchScheduler adds the work that waits for the schedulers, and the leases of s, to the collected metrics. Each
+// process that watches reads the schema. It is safe for concurrent use.
 func (m *Metrics) WatchScheduler(s Scheduled) {
 	m.WatchLeases(s)
 	m.schedule.mu.Lock()
@@ -75,7 +76,7 @@ func (m *Metrics) WatchScheduler(s Scheduled) {
 	m.schedule.from, m.schedule.read = s, time.Time{}
 }
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (s *schedule) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{s.holder, s.epoch, s.transitions, s.trust, s.sweeps, s.late, s.behind,
 		s.runs, s.manifests} {
@@ -84,11 +85,11 @@ func (s *schedule) Describe(to chan<- *prometheus.Desc) {
 	s.errors.Describe(to)
 }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (s *schedule) Collect(to chan<- prometheus.Metric) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen := map[string]bool{} // of two with one name the first
+	seen := map[string]bool{} // of two leases with one name only the first is collected
 	for _, l := range s.leased {
 		for _, h := range l.Leases() {
 			if !seen[h.Lease] {
@@ -136,7 +137,7 @@ func (s *schedule) collectLease(h scheduler.Health, to chan<- prometheus.Metric)
 	}
 }
 
-// depth reads what waits if the last read is older than QueueEvery. After an error it returns nil, because an old
+// depth reads the schedule if the last read is older than QueueEvery. After an error it returns nil, because an old
 // number would look like a new one.
 func (s *schedule) depth() *scheduler.Depth {
 	if time.Since(s.read) < s.every {

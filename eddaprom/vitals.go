@@ -21,7 +21,7 @@ type examined struct {
 	used, allowed, written, kept, freeze, tables *prometheus.Desc
 	errors                                       prometheus.Counter
 
-	mu    sync.Mutex // guards what follows, also while the database is read: a second scrape waits for the first
+	mu    sync.Mutex // guards the fields below, also while the database is read: a second scrape waits
 	from  Examined
 	found *vitals.Report
 	read  time.Time
@@ -52,15 +52,15 @@ func newExamined(o Options) *examined {
 	}
 }
 
-// WatchVitals adds the vitals of a database to what is collected. Of several processes that watch one database each
-// reads it.
+// WatchVitals adds the vitals of a database to the collected metrics, in place of an earlier database. If several
+// processes watch one database, each reads it. It is safe for concurrent use.
 func (m *Metrics) WatchVitals(from Examined) {
 	m.vitals.mu.Lock()
 	defer m.vitals.mu.Unlock()
 	m.vitals.from, m.vitals.read = from, time.Time{}
 }
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (e *examined) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{e.level, e.seconds, e.transactions, e.dead, e.used, e.allowed, e.written,
 		e.kept, e.freeze, e.tables} {
@@ -69,7 +69,7 @@ func (e *examined) Describe(to chan<- *prometheus.Desc) {
 	e.errors.Describe(to)
 }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (e *examined) Collect(to chan<- prometheus.Metric) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -86,7 +86,7 @@ func (e *examined) Collect(to chan<- prometheus.Metric) {
 
 func (e *examined) collect(r *vitals.Report, gauge func(desc *prometheus.Desc, value float64, labels ...string)) {
 	seen := map[string]bool{}
-	for _, v := range r.Vitals { // the worst of a name first
+	for _, v := range r.Vitals { // the worst of a name comes first
 		if !seen[v.Name] {
 			seen[v.Name] = true
 			gauge(e.level, float64(v.Level), v.Name)
