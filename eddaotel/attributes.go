@@ -14,7 +14,7 @@ import (
 
 const schemaURL = semconv.SchemaURL
 
-// Edda's own attributes.
+// The attributes that Edda defines.
 const (
 	attempt    = attribute.Key("edda.attempt")
 	kind       = attribute.Key("edda.kind")
@@ -28,7 +28,7 @@ const (
 	runID      = attribute.Key("edda.run")
 )
 
-// Operations, beside those that have the name of an intent.
+// Names of operations. An intent is the name of its own operation.
 const (
 	operationProcess = "process"
 	operationSettle  = "settle"
@@ -38,7 +38,7 @@ const (
 
 var system = semconv.MessagingSystemKey.String("edda")
 
-// operation are the attributes that every span has.
+// operation returns the attributes that every span has.
 func (t *Tracing) operation(name string, of attribute.KeyValue, destination string) []attribute.KeyValue {
 	all := operation(name, of, destination)
 	if t.options.ClientID != "" {
@@ -47,14 +47,14 @@ func (t *Tracing) operation(name string, of attribute.KeyValue, destination stri
 	return all
 }
 
-// operation are the attributes that a span and a measurement have.
+// operation returns the attributes that a span and a measurement have.
 func operation(name string, of attribute.KeyValue, destination string) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		system, semconv.MessagingOperationName(name), of, semconv.MessagingDestinationName(destination),
 	}
 }
 
-// message are the attributes of one message.
+// message returns the attributes of one message.
 func message(i *saga.Info) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		semconv.MessagingMessageID(i.ID.String()), semconv.MessagingMessageConversationID(i.ConversationID.String()),
@@ -80,7 +80,7 @@ func fail(span trace.Span, err error) {
 	span.SetStatus(codes.Error, text)
 }
 
-// sentinels are the errors of Edda by name.
+// sentinels maps the errors of Edda to names.
 var sentinels = []struct {
 	err  error
 	name string
@@ -92,7 +92,7 @@ var sentinels = []struct {
 	{saga.ErrState, "saga.ErrState"},
 }
 
-// errorType returns a name for err, of which there are few.
+// errorType returns a name for err. The number of names is small.
 func errorType(err error) string {
 	for _, s := range sentinels {
 		if errors.Is(err, s.err) {
@@ -112,7 +112,7 @@ func errorType(err error) string {
 
 const panicType = "panic"
 
-// typeOf returns the type of the innermost error, "_OTHER" if that is one of a text alone.
+// typeOf returns the type of the innermost error, or "_OTHER" if it is a type for a text alone.
 func typeOf(err error) string {
 	for {
 		inner := errors.Unwrap(err)

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// carrier is the headers of a message, as a propagator reads and writes them.
+// carrier gives a propagator the headers of a message.
 type carrier struct{ info *saga.Info }
 
 var _ propagation.TextMapCarrier = carrier{}
@@ -25,7 +25,8 @@ func (c carrier) Keys() []string {
 	return keys
 }
 
-// creator returns the context that a message carries, and ctx with what else its headers have for it.
+// creator returns the context that a message carries, and ctx with the other values that the propagator reads from its
+// headers.
 func (t *Tracing) creator(ctx context.Context, i *saga.Info) (trace.SpanContext, context.Context) {
 	if i.HeaderCount() == 0 || !t.carries(i) {
 		return trace.SpanContext{}, ctx
@@ -35,7 +36,7 @@ func (t *Tracing) creator(ctx context.Context, i *saga.Info) (trace.SpanContext,
 			return of, trace.ContextWithSpanContext(ctx, of)
 		}
 	}
-	// without the span that is active: the propagator leaves it there if the message carries none
+	// without the span that is active, which the propagator would keep if the message carries none
 	ctx = t.options.Propagator.Extract(trace.ContextWithSpanContext(ctx, trace.SpanContext{}), carrier{i})
 	return trace.SpanContextFromContext(ctx), ctx
 }

@@ -14,7 +14,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 )
 
-// metrics are the instruments. One that cannot be made does nothing.
+// metrics are the instruments. An instrument that cannot be made does nothing.
 type metrics struct {
 	meter                  metric.Meter
 	operation, process     metric.Float64Histogram
@@ -23,13 +23,14 @@ type metrics struct {
 	batchSize              metric.Int64Histogram
 
 	mu    sync.RWMutex
-	kinds map[sentKind]metric.MeasurementOption // what was sent; guarded by mu
+	kinds map[sentKind]metric.MeasurementOption // of messages that were sent; guarded by mu
 }
 
-// sentKind is what messages that are sent are counted by.
+// sentKind is the group in which a message that is sent is counted.
 type sentKind struct{ operation, kind string }
 
-const mostKinds = 1000 // whose attributes are kept: a program may make up kinds
+// mostKinds bounds the kinds whose attributes are kept: a program may make up kinds.
+const mostKinds = 1000
 
 // seconds are the buckets that the conventions advise.
 var seconds = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
@@ -59,7 +60,7 @@ func newMetrics(m metric.Meter) *metrics {
 	}
 }
 
-// made returns an instrument, and reports why it cannot be made.
+// made returns an instrument, and reports an error to OpenTelemetry's error handler.
 func made[I any](instrument I, err error) I {
 	if err != nil {
 		otel.Handle(err)
@@ -73,7 +74,8 @@ func (m *metrics) sentOne(ctx context.Context, operation, kind string) {
 	}
 }
 
-// sentOf are the attributes of messages that are sent. To make them takes longer than to count.
+// sentOf returns the attributes of messages that are sent. They are cached, because making them takes longer than
+// counting.
 func (m *metrics) sentOf(k sentKind) metric.MeasurementOption {
 	m.mu.RLock()
 	of, ok := m.kinds[k]
@@ -91,7 +93,7 @@ func (m *metrics) sentOf(k sentKind) metric.MeasurementOption {
 	return of
 }
 
-// calls are the attributes of the calls of an endpoint.
+// calls returns the attributes of the calls of an endpoint.
 func (m *metrics) calls(endpoint string, more ...attribute.KeyValue) metric.MeasurementOption {
 	all := append([]attribute.KeyValue{
 		system, semconv.MessagingOperationName(operationProcess), semconv.MessagingDestinationName(endpoint),
@@ -130,7 +132,8 @@ func (m *metrics) operated(ctx context.Context, name string, tx *event.Transacti
 	m.operation.Record(ctx, took.Seconds(), metric.WithAttributes(all...))
 }
 
-// Observe is for Rare of bus.Options, or for Events: it counts dead letters and conflicts, and measures batches.
+// Observe is for Rare of bus.Options, or for Events: it counts dead letters and conflicts, and measures batches. It
+// does not block, and is safe for concurrent use.
 func (t *Tracing) Observe(e bus.Event) {
 	//nolint:forbidigo // an event has no context
 	ctx := context.Background()

@@ -8,11 +8,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Outgoing is for Outgoing of bus.Options. A message from outside of handlers gets a span, whose context it carries;
-// one that a handler sends carries the context of the handler's span, or has a span of its own with Creates. A message
-// that carries a context already is left as it is.
+// Outgoing is for Outgoing of bus.Options. A message from outside of handlers gets a span, whose context it carries. A
+// message that a handler sends carries the context of the handler's span or, with Creates, of its own span. A message
+// that carries a context already stays as it is. Outgoing is safe for concurrent use.
 //
-// The span has no length: it says that the message was made, and not that its transaction was committed.
+// The span has no length: it records that the message was made, and not that its transaction was committed.
 func (t *Tracing) Outgoing(ctx context.Context, i *saga.Info) {
 	name := i.Intent.String()
 	if i.Fire != nil && i.RelatedTo.IsZero() {

@@ -17,7 +17,7 @@ import (
 )
 
 // Use returns the middleware for the handlers of one endpoint, which makes a span of each call. It is for programs that
-// do not use Bus: give it to bus.Use, before all others.
+// do not use Bus: give it to bus.Use, before all other middleware.
 func (t *Tracing) Use(endpoint string) bus.Middleware {
 	e := &consumer{Tracing: t, name: endpoint, handled: t.metrics.calls(endpoint)}
 	return func(next bus.Handler) bus.Handler {
@@ -25,14 +25,14 @@ func (t *Tracing) Use(endpoint string) bus.Middleware {
 	}
 }
 
-// consumer is an endpoint whose calls are seen.
+// consumer is an endpoint with its tracing.
 type consumer struct {
 	*Tracing
 	name    string
 	handled metric.MeasurementOption // the attributes of a call that has not failed
 }
 
-// process is one call of a handler. A panic of the handler goes on.
+// process is one call of a handler. A panic of the handler continues.
 func (e *consumer) process(ctx context.Context, d *saga.Delivery, next bus.Handler) (err error) {
 	within := ctx
 	ctx, span := e.startProcess(ctx, e.name, &d.Info)
@@ -75,14 +75,14 @@ func (e *consumer) process(ctx context.Context, d *saga.Delivery, next bus.Handl
 	return err
 }
 
-// failed reports whether err is a failure. A message that is discarded was handled as it should be.
+// failed reports whether err is a failure. A message that is discarded was handled in order.
 func failed(err error) bool {
 	var discard *saga.DiscardError
 	return !saga.Succeeded(err) && !errors.As(err, &discard)
 }
 
-// startProcess starts the span of a call; nil if it is to have none. Then the handler passes on the context that the
-// message carries.
+// startProcess starts the span of a call, or returns nil if the call is to have no span. Then the handler's sends carry
+// the context that the message carries.
 func (t *Tracing) startProcess(ctx context.Context, endpoint string, i *saga.Info) (context.Context, trace.Span) {
 	if t.options.Sampled == FollowCreator && !t.carries(i) && !t.root(i) {
 		return ctx, nil
@@ -109,7 +109,7 @@ func (t *Tracing) startProcess(ctx context.Context, endpoint string, i *saga.Inf
 	return t.tracer.Start(carried, operationProcess+" "+endpoint, options...)
 }
 
-// root reports whether a message without a context is one of those that begin a trace.
+// root reports whether a message without a context begins a trace.
 func (t *Tracing) root(i *saga.Info) bool {
 	if t.options.Root <= 0 {
 		return false
@@ -118,11 +118,11 @@ func (t *Tracing) root(i *saga.Info) bool {
 	if of.IsZero() {
 		of = i.ID
 	}
-	const bits = 53 // of the random end of an id: so many a float64 has
+	const bits = 53 // of the random end of an id: the precision of a float64
 	return float64(binary.BigEndian.Uint64(of[8:])&(1<<bits-1)) < t.options.Root*(1<<bits)
 }
 
-const longDelay = 5 * time.Second // after which a message begins a trace of its own
+const longDelay = 5 * time.Second // a message with a longer delay begins a new trace
 
 // apart reports whether a call begins a new trace.
 func (t *Tracing) apart(i *saga.Info) bool {
@@ -135,20 +135,20 @@ func (t *Tracing) apart(i *saga.Info) bool {
 	return i.Intent == saga.Timer || i.Due.Sub(i.Sent) > longDelay
 }
 
-// call is one attempt of one message.
+// call identifies one attempt of one message.
 type call struct {
 	endpoint string
 	id       saga.ID
 	attempt  int
 }
 
-// calls are those that have ended, whose transactions have not.
+// calls has the spans of calls that have ended in transactions that have not.
 type calls struct {
 	mu   sync.Mutex
 	open map[call]trace.SpanContext // guarded by mu
 }
 
-const mostCalls = 100_000 // of which some may have been lost with their claims
+const mostCalls = 100_000 // some may have been lost with their claims
 
 func (c *calls) add(key call, span trace.SpanContext) {
 	c.mu.Lock()
@@ -166,7 +166,7 @@ func (c *calls) none() bool {
 	return len(c.open) == 0
 }
 
-// take returns the span of a call, and forgets it unless it is to be kept for another transaction.
+// take returns the span of a call, and forgets it unless it must be kept for a second transaction.
 func (c *calls) take(key call, keep bool) (span trace.SpanContext, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,15 +12,15 @@ import (
 
 const queueTimeout = 5 * time.Second // of one reading of the queues
 
-// gauges are those of queues.
+// gauges are the gauges of the queues.
 type gauges struct {
 	ready, delayed, claimed, parked metric.Int64ObservableGauge
 	lag                             metric.Float64ObservableGauge
 }
 
-// Watch adds gauges of the queues of a schema, which are read at each collection, until stop is called. Of several
-// processes that watch the same queues each reads them. A collection that cannot read the queues has the error, and no
-// old numbers.
+// Watch adds gauges of the queues of a schema, which are read at each collection, until stop is called. If several
+// processes watch the same queues, each reads them. Reading takes at most 5 s. A collection that cannot read the queues
+// returns the error, and no old numbers. Watch returns an error if an instrument cannot be made or registered.
 func (t *Tracing) Watch(o *operate.Operator) (stop func() error, err error) {
 	var g gauges
 	var faults [5]error

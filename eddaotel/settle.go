@@ -11,8 +11,8 @@ import (
 )
 
 // Around is for Around of bus.Options. It makes a settle span for a transaction of messages whose calls have a span:
-// from the end of the last call to the end of the transaction, with a link to each call that says what became of its
-// message. It makes a relay span for a pass of a relay.
+// from the end of the last call to the end of the transaction, with a link to each call that records the fate of its
+// message. It makes a relay span for a pass of a relay. Around is safe for concurrent use.
 func (t *Tracing) Around(ctx context.Context, tx *event.Transaction, run func(context.Context)) {
 	begun := time.Now()
 	u := &underway{called: begun}
@@ -31,18 +31,18 @@ func (t *Tracing) Around(ctx context.Context, tx *event.Transaction, run func(co
 }
 
 // underway is a transaction that has not ended. It belongs to one goroutine after another.
-type underway struct{ called time.Time } // when the last call ended; its begin if it has none
+type underway struct{ called time.Time } // when the last call ended, or the transaction began
 
 type underwayKey struct{}
 
-// underWay returns the transaction of a handler that runs inside of one.
+// underWay returns the transaction in which a handler runs, or nil.
 func underWay(ctx context.Context) *underway {
 	u, _ := ctx.Value(underwayKey{}).(*underway)
 	return u
 }
 
 func (t *Tracing) settled(ctx context.Context, tx *event.Transaction, begun, ended time.Time) {
-	keep := tx.Work == event.Finish && tx.Err != nil // it is tried again, without another call
+	keep := tx.Work == event.Finish && tx.Err != nil // it is tried again, without a second call
 	if t.calls.none() {
 		return
 	}
@@ -73,7 +73,7 @@ func (t *Tracing) relayed(ctx context.Context, tx *event.Transaction, begun, end
 	t.transaction(ctx, tx, of)
 }
 
-// spanOf is what the span of a transaction is made of.
+// spanOf has the values for the span of a transaction.
 type spanOf struct {
 	name         string
 	kind         attribute.KeyValue // of the operation
@@ -82,7 +82,7 @@ type spanOf struct {
 	begun, ended time.Time
 }
 
-// transaction makes the span of a transaction: in the trace of a single message, or in one of its own.
+// transaction makes the span of a transaction: in the trace of a single message, or in a new trace.
 func (t *Tracing) transaction(ctx context.Context, tx *event.Transaction, of spanOf) {
 	if len(of.links) == 0 {
 		return
@@ -109,7 +109,7 @@ func (t *Tracing) transaction(ctx context.Context, tx *event.Transaction, of spa
 	span.End(trace.WithTimestamp(of.ended))
 }
 
-// settledMessage says what became of a message.
+// settledMessage returns the attributes that record the fate of a message.
 func (t *Tracing) settledMessage(m *event.Settled) []attribute.KeyValue {
 	all := append(message(&m.Info), attempt.Int(m.Info.Attempt))
 	if m.Fate != "" {

@@ -15,8 +15,8 @@ const (
 	baggageHeader     = "baggage"
 )
 
-// isStandard reports whether p reads a trace from traceparent and tracestate as W3C wants it, and beside it nothing but
-// baggage. Then plain reads what p reads, in a fraction of the time.
+// isStandard reports whether p reads a trace from traceparent and tracestate according to W3C, and otherwise only
+// baggage. Then plain reads the same as p, in a fraction of the time.
 func isStandard(p propagation.TextMapPropagator) bool {
 	traces := 0
 	for _, part := range partsOf(p) {
@@ -43,8 +43,8 @@ func partsOf(p propagation.TextMapPropagator) []propagation.TextMapPropagator {
 	return []propagation.TextMapPropagator{p}
 }
 
-// plain returns the context that a message carries; ok is false if its headers have more than a traceparent of version
-// 00, or if that is not as it should be: then the propagator has to read them.
+// plain returns the context that a message carries. ok is false if its headers have more than a traceparent of version
+// 00, or if that is invalid: then the propagator has to read them.
 func plain(i *saga.Info) (of trace.SpanContext, ok bool) {
 	parent := ""
 	for name, value := range i.Headers() {
@@ -74,7 +74,7 @@ func parse(s string) (of trace.SpanContext, ok bool) {
 	return of, of.IsValid() && c.TraceFlags&^(trace.FlagsSampled|trace.FlagsRandom) == 0
 }
 
-// unhex fills to with what the beginning of s has in lower-case hexadecimal digits.
+// unhex fills to from the lower-case hexadecimal digits at the beginning of s.
 func unhex(to []byte, s string) bool {
 	bad := byte(0)
 	for n := range to {
@@ -87,7 +87,7 @@ func unhex(to []byte, s string) bool {
 
 const noDigit = 16
 
-// digits are the values of the lower-case hexadecimal digits; noDigit is none.
+// digits maps lower-case hexadecimal digits to their values, and other bytes to noDigit.
 var digits = func() (of [256]byte) {
 	for n := range of {
 		of[n] = noDigit

@@ -14,7 +14,7 @@ type Tracing struct {
 	options Options
 	tracer  trace.Tracer
 	fields  []string // headers that the propagator writes
-	// the propagator is the one of W3C, with or without that of baggage
+	// the propagator is W3C's, with or without baggage
 	standard bool
 	metrics  *metrics
 	calls    calls
@@ -22,7 +22,7 @@ type Tracing struct {
 
 const scope = "github.com/edda-go/edda/eddaotel"
 
-// New returns a Tracing that has made nothing yet.
+// New returns a Tracing. It reads the globals of OpenTelemetry for options that are nil.
 func New(o Options) *Tracing {
 	o = o.withDefaults()
 	return &Tracing{
@@ -33,8 +33,8 @@ func New(o Options) *Tracing {
 	}
 }
 
-// Bus sets the hooks of o. What was there before is called too: an Outgoing before that of t, so that headers which it
-// sets stay; a Middleware inside of that of t.
+// Bus sets the hooks of o. Hooks that were set before are called too: an Outgoing before that of t, so that the headers
+// that it sets stay; a Middleware and an Around inside of t's. Call it before bus.New.
 func (t *Tracing) Bus(o *bus.Options) {
 	o.Outgoing = t.outgoingAfter(o.Outgoing)
 	o.Around = t.aroundOf(o.Around)

@@ -19,13 +19,13 @@ import (
 //go:embed config.yaml
 var config string
 
-// Variables of the environment that config reads.
+// Environment variables that config reads.
 const (
 	endpointVariable = "OTLP_ENDPOINT"
 	filesVariable    = "OTLP_FILES"
 )
 
-// settings are those of a collector with config, unless its flags name another one.
+// settings returns the settings of a collector with config, unless its flags name a different one.
 func settings() otelcol.CollectorSettings {
 	return otelcol.CollectorSettings{
 		BuildInfo: component.BuildInfo{Command: "collector", Description: "OTLP into files", Version: "0"},
