@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// suspectedTwice puts messages into the queue as two deaths leave them. The claim that follows counts the second.
+// suspectedTwice puts messages into the queue in the state after two crashes. The claim that follows counts the second.
 func (w *world) suspectedTwice(n int) {
 	w.t.Helper()
 	w.exec(`INSERT INTO `+w.queue("poisoned")+` (due, id, kind, header, body, claim, deaths, owner)
@@ -19,11 +19,11 @@ func (w *world) suspectedTwice(n int) {
 		FROM generate_series(1, $1) n`, n, innocent{}.Kind(), w.died("1 second"))
 }
 
-// isSuspect reports whether a message is one of suspected or suspectedTwice. The ids of all others are random: one of
-// many begins with aaaa.
+// isSuspect reports whether a message is from suspected or suspectedTwice. All other ids are random: the first four
+// digits of one in 65,536 are aaaa.
 func isSuspect(id saga.ID) bool { return strings.HasPrefix(id.String(), "aaaaaaaa-0000-0000-0000-") }
 
-// A handler of hours is in hand when a suspect turns up, which can not be alone for as long.
+// A handler that runs for hours is in hand when a suspect appears, so the suspect can be alone only for seconds.
 func TestLeasedSuspectsHoldUpAnEndpointForSeconds(t *testing.T) {
 	w := poisoned(t)
 	g := newGate(t)
@@ -51,7 +51,7 @@ func TestLeasedSuspectsHoldUpAnEndpointForSeconds(t *testing.T) {
 	w.untilEmpty("poisoned")
 }
 
-// What was claimed with a suspect is not begun before it: a handler of hours among it would take the suspect its rest.
+// Messages that were claimed with a suspect begin after it: a handler of hours among them would delay the suspect.
 func TestLeasedSuspectsRunBeforeWhatWasClaimedWithThem(t *testing.T) {
 	w := poisoned(t)
 	g := newGate(t)
@@ -81,7 +81,7 @@ func TestLeasedSuspectsRunBeforeWhatWasClaimedWithThem(t *testing.T) {
 	w.untilEmpty("poisoned")
 }
 
-// A suspect may itself be a handler of hours.
+// A suspect may itself run for hours.
 func TestLeasedSuspectThatTakesLongGetsCompany(t *testing.T) {
 	w := poisoned(t)
 	g := newGate(t)
@@ -106,7 +106,7 @@ func TestLeasedSuspectThatTakesLongGetsCompany(t *testing.T) {
 	w.untilEmpty("poisoned")
 }
 
-// An outage ends the claims of processes that live. That says nothing about their messages.
+// An outage ends the claims of processes that live. That proves nothing about their messages.
 func TestOnlyDeathsMakeLeasedSuspects(t *testing.T) {
 	w := poisoned(t)
 	gates := map[bool]*gate{true: newGate(t), false: newGate(t)}

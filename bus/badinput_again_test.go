@@ -50,7 +50,7 @@ var timeInputs = []badInput{
 	{"B30", "a nanosecond past a microsecond", (*inputs).rounded, fate("rounded up")},
 }
 
-// due sends with o in all ways, and wants the message due between two distances from its sending.
+// due sends with o in every way, and requires that the message is due between two times after its send.
 func due(o saga.SendOption, from, to time.Duration) func(*inputs) []result {
 	return func(c *inputs) []result {
 		return c.dueOf(o, func(before, due, after time.Time) string {
@@ -62,7 +62,7 @@ func due(o saga.SendOption, from, to time.Duration) func(*inputs) []result {
 	}
 }
 
-// dueOf tells judge when each way's message is due, and the database's clock before and after it was sent.
+// dueOf calls judge with the due time of each way's message, and the database's clock before and after its send.
 func (c *inputs) dueOf(o saga.SendOption, judge func(before, due, after time.Time) string) (results []result) {
 	c.t.Helper()
 	c.install(c.name, bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
@@ -131,7 +131,7 @@ func parsed(id string) func(*inputs) []result {
 	}
 }
 
-// pairs sends one message and then another under one id, in each way after each.
+// pairs sends first and then second under one id, in every combination of two ways.
 func (c *inputs) pairs(first, second saga.Message) (results []result) {
 	c.t.Helper()
 	c.install(c.name, bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
@@ -149,7 +149,7 @@ func (c *inputs) pairs(first, second saga.Message) (results []result) {
 			switch n := c.rows(c.name); {
 			case n != 1 || kept != 1:
 				r.fate += ", and the first is not alone"
-			case r.fate == "sent": // a step is not told of a duplicate
+			case r.fate == "sent": // a step gets no report of a duplicate
 				r.fate = "duplicate"
 			}
 			c.exec(`DELETE FROM ` + c.queue(c.name))
@@ -224,7 +224,7 @@ func (c *inputs) cancelledBefore() (results []result) {
 	return results
 }
 
-// cancelledDuring ends the context while the reply to the deciding statement is held back, or the statement itself.
+// cancelledDuring ends the context while the proxy holds back the deciding statement, or the reply to it.
 func cancelledDuring(when faultproxy.When) func(*inputs) []result {
 	return func(c *inputs) (results []result) {
 		c.install(c.name, bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
@@ -281,7 +281,7 @@ func (c *inputs) afterClose() []result {
 		failure("Run", e.Run(ctx))}
 }
 
-// sendAfterClose needs nothing of the bus's pool: the transaction is another's.
+// sendAfterClose needs nothing of the bus's closed pool: the transaction is from another pool.
 func (c *inputs) sendAfterClose() []result {
 	c.install(c.name, bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
 	tx := c.begin()
@@ -299,7 +299,7 @@ func (c *inputs) runTwice() []result {
 		bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
 	c.run(e)
 	c.send(note{}, saga.To(c.name))
-	c.untilEmpty(c.name) // it runs
+	c.untilEmpty(c.name) // Run has begun
 	return []result{failure("Run", e.Run(c.t.Context()))}
 }
 

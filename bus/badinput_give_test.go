@@ -23,7 +23,7 @@ type note struct {
 	F         float64
 	At        time.Time
 }
-type opening note // what note is, for a saga
+type opening note // the same fields, for a saga
 type loop struct{ Next *loop }
 type blank struct{}
 type relayed struct{ N int }
@@ -42,7 +42,7 @@ type jar struct {
 	F    float64
 }
 
-// give is a send in whichever way.
+// give sends a message in one of the ways.
 type give func(m saga.Message, o ...saga.SendOption)
 
 // inputs gives the input of a row in all ways. name is the endpoint and the saga of the row.
@@ -50,11 +50,11 @@ type inputs struct {
 	*world
 	name   string
 	db     *sql.DB
-	closed *bus.Bus // over a pool that is closed: whatever it refuses, it refuses before any SQL
+	closed *bus.Bus // over a closed pool: every refusal comes before any SQL
 	steps  *steps
 }
 
-// steps are what the forwarding endpoint does when it is told a number.
+// steps are the functions that the forwarding endpoint runs, by number.
 type steps struct {
 	mu sync.Mutex
 	do []func(give)
@@ -105,7 +105,7 @@ func (c *inputs) openDB(pool *pgxpool.Pool) *sql.DB {
 	return db
 }
 
-// all sends m in every way there is. What was sent is in the queue of the row with the very bytes, and is taken out.
+// all sends m in every way. It requires that the row's queue has the message with the same bytes, and removes it.
 func (c *inputs) all(m saga.Message, o ...saga.SendOption) []result {
 	c.t.Helper()
 	return c.allWith(m, func() []saga.SendOption { return o })
@@ -190,7 +190,7 @@ func refusal(way string, err error) result {
 	return result{way: way, fate: "refused", err: err, text: err.Error()}
 }
 
-// inStep has the forwarding endpoint send m. A fault of a send fails its step for good.
+// inStep lets the forwarding endpoint send m. A fault of a send fails its step permanently.
 func (c *inputs) inStep(m saga.Message, o []saga.SendOption, ask func(n int) saga.Message) result {
 	n := c.steps.add(func(g give) { g(m, o...) })
 	r := c.became("forward", c.send(ask(n), saga.To("forward")).ID)
@@ -203,7 +203,7 @@ func (c *inputs) inStep(m saga.Message, o []saga.SendOption, ask func(n int) sag
 	return r
 }
 
-// takeOut looks for m in the queue of the row.
+// takeOut removes m from the queue of the row.
 func (c *inputs) takeOut(m saga.Message) string {
 	c.t.Helper()
 	body, err := saga.JSON.Encode(m)
@@ -221,7 +221,7 @@ func (c *inputs) takeOut(m saga.Message) string {
 	return "stored"
 }
 
-// became waits until a message has met its fate, and tells it.
+// became waits until a message has its fate, and returns it.
 func (c *inputs) became(endpoint string, id saga.ID) (r result) {
 	c.t.Helper()
 	c.until("a message is decided", func() bool {
@@ -257,7 +257,7 @@ func (c *inputs) became(endpoint string, id saga.ID) (r result) {
 	return r
 }
 
-// letter is a message as it stands in a queue, whoever wrote it.
+// letter is a message as it is stored in a queue.
 type letter struct {
 	kind, header, body string
 	conflict           int
@@ -275,8 +275,8 @@ func (c *inputs) put(endpoint string, l letter) saga.ID {
 	return id
 }
 
-// arrive gives l to part between two good messages of goodKind, in one batch, which must be handled. A dead letter must
-// hold the bytes that arrived.
+// arrive gives l to part between two good messages of goodKind, in one batch. It requires that the good messages are
+// handled, and that a dead letter holds the bytes that arrived.
 func (c *inputs) arrive(way string, part bus.Part, goodKind string, l letter) result {
 	c.t.Helper()
 	name := c.name + "." + way
@@ -313,7 +313,7 @@ func (c *inputs) arrive(way string, part bus.Part, goodKind string, l letter) re
 	return r
 }
 
-// both has a message arrive at a plain handler and at a saga.
+// both lets a message arrive at a plain handler and at a saga.
 func (c *inputs) both(l letter) []result {
 	c.t.Helper()
 	plain := bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil })
@@ -323,7 +323,7 @@ func (c *inputs) both(l letter) []result {
 	}
 }
 
-// jars is a saga under the name of the row: what a message says is added to the state.
+// jars is a saga under the name of the row. It adds the values of each message to the state.
 func (c *inputs) jars() *saga.Definition { return c.jarsIn(saga.Pessimistic) }
 
 func (c *inputs) jarsIn(store saga.Store) *saga.Definition {

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// body is a row's input that stands in a queue, whoever has put it there, for a handler and for a saga.
+// body is a row's input that is in a queue already, for a handler and for a saga.
 func body(b string) func(*inputs) []result {
 	return func(c *inputs) []result { return c.both(letter{body: b}) }
 }
@@ -39,7 +39,7 @@ func (c *inputs) toSaga(l letter) []result {
 	return []result{c.arrive("saga", bus.Saga(c.jars()), opening{}.Kind(), l)}
 }
 
-// What arrives at handlers.
+// Inputs that arrive at handlers.
 var arrivedInputs = []badInput{
 	{"B1", "a text with an escaped NUL, for a handler and for a state", body(`{"Key":"k","Text":"a\u0000b"}`),
 		fate("handled")},
@@ -150,7 +150,7 @@ func (c *inputs) uglyKey() []result {
 	return c.toSaga(letter{body: encoded(opening{Key: uglyText, Text: strings.Repeat("\x01", 200_000)})})
 }
 
-// logged is a bus whose log is kept, for an endpoint of the row's own.
+// logged returns a bus that keeps its log, for an endpoint of the row.
 func (c *inputs) logged() (*bus.Bus, func() string) {
 	var mu sync.Mutex
 	var log bytes.Buffer
@@ -171,7 +171,7 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }
 
-// uglyLog has Postgres refuse a COMMIT with an ugly text, which rolls a batch back and is logged.
+// uglyLog lets Postgres refuse a COMMIT with an ugly text: the batch is rolled back, and the text is logged.
 func (c *inputs) uglyLog() []result {
 	c.exec(`CREATE TABLE edda.ugly (n int)`)
 	c.exec(`CREATE FUNCTION edda.ugly_fails() RETURNS trigger
@@ -213,7 +213,7 @@ func (c *inputs) newerLog() []result {
 	return []result{r}
 }
 
-// alike are keys that are equal to a reader, a collation or a careless program, and not byte by byte.
+// alike tests keys that differ byte by byte, but look equal to a reader, a collation or a careless program.
 func (c *inputs) alike() []result {
 	c.install(c.name, bus.Saga(c.jars()))
 	for _, key := range []string{"caf\u00e9", "cafe\u0301", "a", "A", "a ", "\u0430", "a\u200b"} {

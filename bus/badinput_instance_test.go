@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What handlers and states come to.
+// Inputs that handlers make, or that come from states.
 var instanceInputs = []badInput{
 	{"B3", "a state that is not UTF-8", (*inputs).brokenState,
 		dead(saga.ErrInvalidText, "encode state of saga", "/bad")},
@@ -50,7 +50,7 @@ var instanceInputs = []badInput{
 	{"B38", "a policy that waits for less than nothing", (*inputs).shortPolicy, fate("handled")},
 }
 
-// bad puts an instance under the key bad, and has a message arrive for it between two for another instance.
+// bad stores an instance under the key bad. Its message arrives between two messages for a different instance.
 func (c *inputs) bad(state, set string, body string) (results []result) {
 	c.t.Helper()
 	for way, store := range map[string]saga.Store{"pessimistic": saga.Pessimistic, "optimistic": saga.Optimistic} {
@@ -73,7 +73,7 @@ func (c *inputs) bad(state, set string, body string) (results []result) {
 	return results
 }
 
-// edited is an instance whose row somebody changed by hand.
+// edited is an instance whose row an operator has changed by hand.
 func edited(set string) func(*inputs) []result {
 	return func(c *inputs) []result { return c.bad(`{"Sum":1}`, set, `{"Key":"bad","N":1}`) }
 }
@@ -95,7 +95,7 @@ func (c *inputs) renamed() []result {
 	return results
 }
 
-// missing has l arrive, by default a message for the key gone, after it was looked for often enough.
+// missing lets l arrive, by default a message for the key gone, when no attempt is left.
 func missing(l letter, o ...saga.HandleOption) func(*inputs) []result {
 	return func(c *inputs) []result {
 		def := saga.Define(c.name, saga.Options{},
@@ -173,7 +173,7 @@ func (c *inputs) largeBatch() []result {
 	return []result{r}
 }
 
-// failing is an endpoint that fails always, or once, under a policy.
+// failing returns the fate of l at an endpoint that fails always, or once, under a policy.
 func (c *inputs) failing(policy recoverability.Policy, l letter, change string) string {
 	part := bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, _ note) error {
 		if ctx.Info().Attempt == 2 {

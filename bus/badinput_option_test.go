@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What a program is configured with.
+// Inputs in the configuration of a program.
 var optionInputs = []badInput{
 	{"B17", "two handlers of one kind", parts(handlesNote(), handlesNote()),
 		failed(nil, "kind input.note has two consumers")},
@@ -134,7 +134,7 @@ func (c *inputs) wrongRetries() []result {
 		recoverability.Retries{Delayed: 1, Step: -1}, recoverability.Retries{Delayed: 1, Step: math.MaxInt64})(c)
 }
 
-// database is a new one on the server of the tests, with these schemas in it.
+// database creates a database on the server of the tests, with these schemas in it.
 func (c *inputs) database(schemas ...string) *pgxpool.Pool {
 	c.t.Helper()
 	name := c.schema + strings.ReplaceAll(c.name, "-", "_") + string(rune('a'+len(schemas)))
@@ -161,7 +161,8 @@ func (c *inputs) database(schemas ...string) *pgxpool.Pool {
 	return pool
 }
 
-// weirdSchemas sends, publishes, handles, starts an instance and loses a message in schemas that have to be quoted.
+// weirdSchemas sends, publishes, handles, starts an instance and dead-letters a message in schemas whose names need
+// quotes.
 func (c *inputs) weirdSchemas() (results []result) {
 	names := []string{`weird"x y`, "select", "ünï%s'--"}
 	pool := c.database(names...)
@@ -203,9 +204,8 @@ func (c *inputs) weirdSchemas() (results []result) {
 	return results
 }
 
-// otherDatabase sends through transactions of databases that are not those of the bus. One has the same schema, with
-// the same queue.
-// same queue.
+// otherDatabase sends through transactions of databases other than the bus's. One has the same schema, with the same
+// queue.
 func (c *inputs) otherDatabase() (results []result) {
 	c.install(c.name, handlesNote())
 	for way, pool := range map[string]*pgxpool.Pool{"same schema": c.database(c.schema), "no schema": c.database()} {

@@ -52,7 +52,7 @@ func loops(depth int) (l loop) {
 	return l
 }
 
-// What senders give.
+// Inputs of senders.
 var sentInputs = []badInput{
 	{"B1", "a body with an escaped NUL", message(raw(`{"Text":"a\u0000b"}`)), fate("stored")},
 	{"B1", "a text with a NUL", message(note{Text: "a\x00b"}), fate("stored")},
@@ -127,7 +127,7 @@ var sentInputs = []badInput{
 	{"B20", "a kind with a space at its end", named("input.note "), refused(nil, "kind", "byte 11")},
 }
 
-// publishedHeaders: the header that says that it is an event is not one of the caller's.
+// publishedHeaders: the header that marks an event does not count as a header of the caller's.
 func (c *inputs) publishedHeaders() []result {
 	o := headers(63, text(900))
 	o = append(o, saga.WithHeader("rest", text(64<<10-len("rest")-headerBytes(o))))
@@ -157,7 +157,7 @@ func (c *inputs) equalIn63() []result {
 	return append(c.all(saga.Raw{Name: text(63) + "a"}), c.all(saga.Raw{Name: text(63) + "b"})...)
 }
 
-// gigabyte is refused without being copied. It is memory of the system that nobody has touched.
+// gigabyte is refused without being copied. Its memory is mapped and was never written.
 func (c *inputs) gigabyte() []result {
 	body, err := syscall.Mmap(-1, 0, 1<<30, syscall.PROT_READ, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// badInput is one row of the table: what nobody should give, and what whoever gives it sees. Each is refused
-// before any SQL, or stored as it is; a stored message that cannot be handled becomes a dead letter on its
-// first attempt with its bytes, and its neighbours are handled.
+// badInput is one row of the table: an input that is wrong, and the result that its sender gets. Each is refused before
+// any SQL, or stored as it is. A stored message that cannot be handled becomes a dead letter on its first attempt, with
+// its bytes, and its neighbours are handled.
 type badInput struct {
 	id    string // the row in the catalogue of bad input; its name is the input
 	input string
@@ -22,7 +22,7 @@ type badInput struct {
 	want  want
 }
 
-// result is what became of one input that was given in one way.
+// result is the result of one input that was given in one way.
 type result struct {
 	way  string // how it was given: Send, SendTx, handler, …
 	fate string // refused, stored, handled, dead after 1, …
@@ -30,26 +30,26 @@ type result struct {
 	text string // of the error, as it is returned or stored
 }
 
-// want is what all results of a row must be. says is in the text; the secret never is.
+// want is the result that every way of a row must have. The error contains says, and never the secret.
 type want struct {
 	fate string
 	is   error
 	says []string
 }
 
-// One of these is part of every value that no error may repeat.
+// Every value that no error may repeat contains one of these.
 const (
 	secret       = "s3cr3t"
-	secretNumber = "4111222233334444" // as long as no part of an id is
+	secretNumber = "4111222233334444" // longer than every part of an id
 )
 
 func refused(is error, says ...string) want { return want{"refused", is, says} }
 func dead(is error, says ...string) want    { return want{"dead after 1", is, says} }
 func fate(name string, says ...string) want { return want{fate: name, says: says} }
 
-// Rows of the catalogue that have no case here: B17's exit code is that of a program; the dashboard's part of B5 and
-// B7, and B49 to B52, belong to the dashboard and the command line; B40 to B42 to the scheduler; B44 to the leases;
-// B45 to B48 to the pool and the migrations; B53 to TestWhatAHandlerMayReturn; B54 says that nothing happens.
+// Rows of the catalogue without a case here: B17's exit code is that of a program; the dashboard's part of B5 and B7,
+// and B49 to B52, belong to the dashboard and the command line; B40 to B42 to the scheduler; B44 to the leases; B45 to
+// B48 to the pool and the migrations; B53 to TestWhatAHandlerMayReturn; B54 requires that nothing happens.
 func TestBadInput(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	g := newInputs(w)

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// crowd installs an endpoint, and puts one message among n others, to be met in one batch.
+// crowd installs an endpoint, and puts one message among n others, so that one batch takes them all.
 func (w *world) crowd(e *bus.Endpoint, n int) {
 	w.t.Helper()
 	w.makeQueue(e.Name())
@@ -29,9 +29,8 @@ func (w *world) crowd(e *bus.Endpoint, n int) {
 	}
 }
 
-// A handler that takes too long, and had run a statement, lost the batch with its transaction: the end of its
-// connection hid whose fault that was. So the handler was called for ever, or six times where its policy allows one
-// attempt.
+// A handler that took too long, and had run a statement, lost the batch with its transaction: the end of its connection
+// hid which message was at fault. So the handler was called for ever, or six times where its policy allows one attempt.
 func TestOverrunWithAnOpenStatementIsOneAttempt(t *testing.T) {
 	t.Parallel()
 	overruns := map[string]func(w *world, ctx context.Context, tx pgx.Tx) error{
@@ -61,7 +60,7 @@ func TestOverrunWithAnOpenStatementIsOneAttempt(t *testing.T) {
 			e := w.endpoint("slow", bus.EndpointOptions{StepTimeout: time.Second, Policy: oneAttempt(t)},
 				bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ place) error {
 					err := overrun(w, ctx, tx)
-					// the server has ended a transaction that stood still on a busy machine, before it came so far
+					// on a busy machine the server has ended the idle transaction before this point
 					if ctx.Err() == nil {
 						cutShort.Add(1)
 					} else {
@@ -85,7 +84,7 @@ func TestOverrunWithAnOpenStatementIsOneAttempt(t *testing.T) {
 	}
 }
 
-// under is a bus of the same schema over a pool whose sessions end a statement after this time.
+// under returns a bus of the same schema over a pool with this statement_timeout.
 func (w *world) under(timeout time.Duration) *bus.Bus {
 	w.t.Helper()
 	pool := poolWith(w.t, func(c *pgx.ConnConfig) {
@@ -99,8 +98,8 @@ func (w *world) under(timeout time.Duration) *bus.Bus {
 	return b
 }
 
-// startUnder runs an endpoint, which is installed, in a process whose statements may take so long. On a busy machine
-// the first ones may take longer than that, and Run says so: then it runs again.
+// startUnder runs an installed endpoint in a process with this statement_timeout. On a busy machine the first
+// statements may take longer, and Run returns an error: then startUnder runs it again.
 func (w *world) startUnder(timeout time.Duration, name string, o bus.EndpointOptions, part bus.Part) {
 	w.t.Helper()
 	e, err := bus.NewEndpoint(w.under(timeout), name, o, part)
@@ -124,7 +123,7 @@ func (w *world) startUnder(timeout time.Duration, name string, o bus.EndpointOpt
 	})
 }
 
-// slowTarget is a queue that takes 30 ms for each row that is written into it.
+// slowTarget makes a queue in which every insert takes 30 ms for each row.
 func (w *world) slowTarget(kind string) {
 	w.t.Helper()
 	w.makeQueue("targets")
@@ -140,7 +139,7 @@ func (w *world) slowTarget(kind string) {
 	w.exec(`CREATE TRIGGER slow BEFORE INSERT ON ` + w.queue("targets") + ` FOR EACH ROW EXECUTE FUNCTION edda.slow()`)
 }
 
-// A statement_timeout of the role's ended the write of a batch, which was tried again as large as it was, for ever.
+// A statement_timeout of the role ended the write of a batch, which was then retried at the same size, for ever.
 func TestStatementTimeoutMakesTransactionsSmaller(t *testing.T) {
 	t.Parallel()
 	const n = 60 // rows of 30 ms are 1.8 s in one statement
@@ -185,8 +184,8 @@ func TestStatementTimeoutMakesTransactionsSmaller(t *testing.T) {
 	})
 }
 
-// What a handler leaves to the COMMIT may take longer than the server allows, end its session or fill its disk. None of
-// that names a message, and each batch with it was taken again for ever.
+// Work that a handler defers to the COMMIT may exceed a timeout, end the session or fill the disk. No such error names
+// a message, and each batch with it was taken again for ever.
 func TestTroubleOfTheWriteIsTracedToItsMessage(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
@@ -208,7 +207,7 @@ func TestTroubleOfTheWriteIsTracedToItsMessage(t *testing.T) {
 				if m.N == 7 {
 					calls.Add(1)
 				}
-				if m.N == 7 && name == "statement timeout" { // what is left to the COMMIT itself has none
+				if m.N == 7 && name == "statement timeout" { // a deferred trigger has no statement timeout
 					for range 60 {
 						ctx.Send(called{})
 					}
@@ -231,8 +230,8 @@ func TestTroubleOfTheWriteIsTracedToItsMessage(t *testing.T) {
 	}
 }
 
-// While a database is full or slow for everybody, no message is to blame, however long that lasts: what a message has
-// done is not written down as a failure, because that cannot be written either.
+// While a database is full or slow for all, no message is to blame, however long that lasts: no failure of a message is
+// stored, because that write fails too.
 func TestOutageBlamesNobody(t *testing.T) {
 	t.Parallel()
 	outage := `CREATE TABLE edda.outage ();
@@ -270,8 +269,9 @@ func TestOutageBlamesNobody(t *testing.T) {
 	}
 }
 
-// An outage may end between the last trouble that counts and the verdict on it, and begin again. The message was not to
-// blame for that either: its failure is rehearsed, and what it meets right after is its own.
+// An outage may end between the last error that counts and the verdict on it, and begin again. The message was not to
+// blame for that either: before the verdict its failure is written on trial, and an error right after that is blamed on
+// the message.
 func TestOutageThatEndsBeforeTheVerdictBlamesNobody(t *testing.T) {
 	t.Parallel()
 	refused := map[string]string{ // the numbers of attempts to write

@@ -36,8 +36,7 @@ import (
 var statements string
 
 // Bus holds the state that the endpoints and senders of a process share: the pool, the schema, the routes, the codec
-// and the wake-up of workers. A process that only sends needs a Bus and no endpoint. A Bus is safe for concurrent
-// use.
+// and the wake-up of workers. A process that only sends needs a Bus and no endpoint. A Bus is safe for concurrent use.
 type Bus struct {
 	pool    *pg.Pool
 	schema  pg.Schema

@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A cancel that commits while the end of its message waits for the row takes nothing away from a success. A failure is
-// discarded, as one that the handler returns after it was told.
+// A cancel that commits while the end of its message waits for the row changes nothing about a success. A failure is
+// discarded, like a failure that the handler returns after it was cancelled.
 func TestCancelDoesNotUndoASuccess(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -65,7 +65,7 @@ func TestCancelDoesNotUndoASuccess(t *testing.T) {
 	}
 }
 
-// Cancel waits for the batch that has the message, and finds it when the batch has put it back.
+// Cancel waits for the batch that has the message, and finds the message when the batch has put it back.
 func TestCancelFindsWhatItsBatchPutsBack(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	g := newGate(t)
@@ -87,7 +87,7 @@ func TestCancelFindsWhatItsBatchPutsBack(t *testing.T) {
 	w.want(1, "SELECT count(*) FROM edda.discarded WHERE reason = 'cancelled: by a test'")
 }
 
-// cancelBeside calls Cancel, and tells what it returned.
+// cancelBeside calls Cancel in a goroutine, and returns a channel for its result.
 func (w *world) cancelBeside(endpoint string, id saga.ID) <-chan string {
 	did := make(chan string, 1)
 	go func() {
@@ -97,7 +97,7 @@ func (w *world) cancelBeside(endpoint string, id saga.ID) <-chan string {
 	return did
 }
 
-// A message of a partitioned endpoint is in the queue in front, or in that of a partition.
+// A message of a partitioned endpoint is in the endpoint's own queue, or in a partition's.
 func TestCancelInAPartition(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	for _, name := range []string{"parts", "parts.p0", "parts.p1", "parts.px"} {

@@ -18,7 +18,7 @@ func (w *world) oldIDs(n int) {
 		FROM generate_series(1, $1)`, n)
 }
 
-// A clean-up that deletes a fixed number of rows every ten minutes never ends where a service adds more than that.
+// A clean-up that deletes a fixed number of rows every ten minutes never catches up with a service that adds more.
 func TestCleanUpGoesOnWhileThereIsMuchToDelete(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.oldIDs(120_500)
@@ -29,8 +29,7 @@ func TestCleanUpGoesOnWhileThereIsMuchToDelete(t *testing.T) {
 	}
 }
 
-// A session that somebody forgot in a transaction keeps a ring from turning, so that ids or copies are kept without
-// end.
+// A session that was left open in a transaction keeps a ring from rotating, so that ids or copies are kept for ever.
 func TestARingThatASessionHoldsIsTold(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	log := &kept{}
@@ -47,7 +46,7 @@ func TestARingThatASessionHoldsIsTold(t *testing.T) {
 	w.want(0, `SELECT slot FROM edda.ring WHERE name = 'inbox'`)
 }
 
-// A hundred processes need not do what one of them has just done.
+// When one process has cleaned up, the other processes wait their turn.
 func TestProcessesTakeTurnsToCleanUp(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	first, second := w.newBus(bus.Options{Schema: w.schema}), w.newBus(bus.Options{Schema: w.schema})
@@ -67,7 +66,7 @@ func TestProcessesTakeTurnsToCleanUp(t *testing.T) {
 	}
 }
 
-// lookers counts the looks for a pin, and how many of them were on their way at the same time.
+// lookers counts the searches for a pin, and how many of them ran at the same time.
 type lookers struct {
 	mu               sync.Mutex
 	all, now, atOnce int
@@ -101,7 +100,7 @@ func (l *lookers) count() (all, atOnce int) {
 	return l.all, l.atOnce
 }
 
-// A process with a hundred endpoints cleans up once, and goes on until the last of them has ended.
+// A process with a hundred endpoints has one clean-up loop, which runs until the last endpoint has ended.
 func TestOneEndpointOfAProcessCleans(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	config, seen := w.pool.Config(), &lookers{}

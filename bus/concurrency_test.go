@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Whatever an endpoint handles shares its workers, sagas and plain handlers alike.
+// All parts of an endpoint share its workers, sagas and plain handlers alike.
 func TestConcurrencyIsOfTheWholeEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -20,7 +20,7 @@ func TestConcurrencyIsOfTheWholeEndpoint(t *testing.T) {
 	parts := []bus.Part{bus.Saga(tallies(saga.Pessimistic, func(saga.Message) { two.visit() })),
 		bus.HandleTx(func(*bus.Context, pgx.Tx, place) error { two.visit(); return nil })}
 	w.install("mixed", parts...)
-	for n := range 40 { // before anybody works, so that one too many finds work
+	for n := range 40 { // before the workers start, so that a surplus worker finds work
 		w.send(add{Key: fmt.Sprint(n), N: 1})
 		w.send(place{Order: fmt.Sprint(n)})
 	}
@@ -31,8 +31,8 @@ func TestConcurrencyIsOfTheWholeEndpoint(t *testing.T) {
 	}
 }
 
-// With one worker handling is sequential, and no save of the optimistic store is ever lost. Of several processes, one
-// worker in all of them is a matter of the limit.
+// With one worker handling is sequential, and no save of the optimistic store is ever lost. With several processes, a
+// limit of 1 has the same effect.
 func TestOneWorkerLosesNoSave(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -64,7 +64,8 @@ func TestOneWorkerLosesNoSave(t *testing.T) {
 	}
 }
 
-// Concurrency counts in a process: two processes with one worker each handle messages of one instance at the same time.
+// Concurrency applies to each process: two processes with one worker each handle messages of one instance at the same
+// time.
 func TestOneWorkerInEachOfTwoProcessesIsTwo(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -86,8 +87,8 @@ func TestOneWorkerInEachOfTwoProcessesIsTwo(t *testing.T) {
 	}
 }
 
-// A handler that was free stayed idle while a message was due: the message that another one was about to begin counted
-// as one that runs, and as one that waits.
+// A free handler stayed idle while a message was due: a message that a second handler was about to begin was counted
+// both as running and as waiting.
 func TestNoLeasedHandlerIsIdleWhileMessagesAreDue(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.makeQueue("callers")
@@ -99,7 +100,7 @@ func TestNoLeasedHandlerIsIdleWhileMessagesAreDue(t *testing.T) {
 	w.start("callers", bus.EndpointOptions{Concurrency: 2, BatchMax: 1, Poll: time.Minute},
 		bus.Handle(func(_ *bus.Context, m call) error {
 			both[m.N].Done()
-			both[m.N].Wait() // it ends when the other one has begun
+			both[m.N].Wait() // it ends when the other handler has begun
 			return nil
 		}))
 	for n := range both {

@@ -19,8 +19,8 @@ func stopAt(g *gate, n int) func(saga.Message) {
 	}
 }
 
-// A batch sends, deletes and commits in one pipeline. When its update met no row any more, the message
-// was consumed all the same.
+// A batch sends, deletes and commits in one pipeline. When its update matched no row any more, the message was consumed
+// all the same.
 func TestConflictedMessageIsNotConsumed(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -43,8 +43,8 @@ func TestConflictedMessageIsNotConsumed(t *testing.T) {
 	}
 }
 
-// Saving in the order of the plan deadlocked batches with common instances. A row that somebody holds is a
-// conflict at the save, never something to wait for.
+// Saving in the order of the plan deadlocked batches with common instances. A save reports a locked row as a conflict,
+// and never waits for it.
 func TestSavingNeverWaitsForARow(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -64,7 +64,7 @@ func TestSavingNeverWaitsForARow(t *testing.T) {
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 }
 
-// A load that skips locked rows returns nothing both for an instance that is busy and for one that is not there.
+// A load that skips locked rows returns no row for a busy instance, and no row for a missing instance.
 func TestBusyInstanceIsNotMissing(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -74,7 +74,7 @@ func TestBusyInstanceIsNotMissing(t *testing.T) {
 	holder := w.begin()
 	w.execTx(holder, `SELECT FROM edda.saga FOR NO KEY UPDATE`)
 	w.send(ask{Key: "a"})
-	w.untilWaiting("wait") // the take found it busy, and nothing else to do
+	w.untilWaiting("wait") // the take found it busy, and no other work
 	w.want(1, `SELECT count(*) FROM `+w.queue("tallies")+` WHERE attempt = 0 AND conflict = 0`)
 	w.commit(holder)
 	w.untilEmpty("tallies")
@@ -84,7 +84,8 @@ func TestBusyInstanceIsNotMissing(t *testing.T) {
 	}
 }
 
-// An instance whose start is not committed is seen by nobody. Its messages are early, and not for nobody.
+// An instance whose start is not committed is invisible to other transactions. Its messages are early; the instance is
+// not missing.
 func TestUncommittedStartIsNotMissing(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -106,7 +107,7 @@ func TestUncommittedStartIsNotMissing(t *testing.T) {
 	})
 }
 
-// A step that reads, sends and changes nothing had no version to compare: it decided on what was no longer so.
+// A step that reads, sends and changes nothing had no version to compare, so it decided on an outdated state.
 func TestSilentStepOnStaleStateIsRunAgain(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -129,7 +130,7 @@ func TestSilentStepOnStaleStateIsRunAgain(t *testing.T) {
 	w.want(2, `SELECT version FROM edda.saga`) // an unchanged instance is checked and not written
 }
 
-// Versions begin again when a key is completed and started again: what is compared is the instance too.
+// Versions begin again when a key is completed and started again, so a save compares the id of the instance too.
 func TestRestartedKeyKeepsItsNewLife(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -150,7 +151,7 @@ func TestRestartedKeyKeepsItsNewLife(t *testing.T) {
 	}
 }
 
-// One instance, reached by its key and by its id in one batch, was loaded twice, and one of the two changes was lost.
+// One instance, addressed by its key and by its id in one batch, was loaded twice, and one of the two changes was lost.
 func TestKeyAndReplyReachOneInstance(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"key", "id"} {
@@ -188,8 +189,8 @@ func testKeyAndReply(t *testing.T, store saga.Store, first string) {
 	w.want(2, `SELECT version FROM edda.saga`) // one batch, hence one load and one save
 }
 
-// Losers of an optimistic save tried again at once, and load alone spent their budget: dead letters with
-// nothing wrong in them. Two processes share one queue and three instances here.
+// The losers of an optimistic save were retried at once, and load alone used up their attempts: they became dead
+// letters without a fault. Here two processes share one queue and three instances.
 func TestLoadAloneNeverDeadLetters(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -224,8 +225,8 @@ func TestLoadAloneNeverDeadLetters(t *testing.T) {
 	}
 }
 
-// Skipped rows of a hot instance stayed at the head of the queue: every worker took and skipped them, and what
-// stood behind them starved.
+// Skipped rows of a hot instance stayed at the head of the queue: every worker took and skipped them, and the messages
+// behind them starved.
 func TestHotInstanceLeavesRoomForOthers(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})

@@ -21,7 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// configured is a pool whose configuration change has changed.
+// configured returns a pool whose configuration change has changed.
 func (w *world) configured(change func(*pgxpool.Config)) *pgxpool.Pool {
 	w.t.Helper()
 	config, err := pgxpool.ParseConfig(pgdev.DSN(w.t))
@@ -38,8 +38,8 @@ func (w *world) configured(change func(*pgxpool.Config)) *pgxpool.Pool {
 	return pool
 }
 
-// Behind a pooler whose sessions are all in the hands of senders none of them gets a second one. The first message of a
-// process, which has not read the subscriptions yet, must not wait for that.
+// If senders hold all sessions of a pooler, no sender gets a second session. The first message of a process, which has
+// not read the subscriptions yet, must not wait for one.
 func TestFirstSendNeedsOneConnection(t *testing.T) {
 	t.Parallel()
 	id := func() saga.SendOption { return saga.WithID(saga.ID(uuid.New())) }
@@ -123,8 +123,7 @@ func TestFirstSendNeedsOneConnection(t *testing.T) {
 	}
 }
 
-// What a transaction sees of the subscriptions may never be committed, so it is not what the rest of the process goes
-// by.
+// A transaction may read subscriptions that are never committed, so the rest of the process must not use them.
 func TestUncommittedSubscriptionStaysInItsTransaction(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.install("listener", bus.HandleTx(func(*bus.Context, pgx.Tx, told) error { return nil }))
@@ -178,7 +177,7 @@ func TestListenerConnectsAsThePoolDoes(t *testing.T) {
 	}
 }
 
-// A process that stands by has no partition yet, and hears at once when a lease is free.
+// A process on standby has no partition yet, and is notified at once when a lease is free.
 func TestStandbyOfAPartitionedEndpointListens(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	var said [3]lines
@@ -204,8 +203,8 @@ func TestStandbyOfAPartitionedEndpointListens(t *testing.T) {
 	}
 }
 
-// When Postgres is away every worker, every loop and the listener fail, again and again. The log has a line of it when
-// that begins, and one when it is over.
+// When Postgres is away every worker, every loop and the listener fail, again and again. The log has one line when that
+// begins, and one when it is over.
 func TestOutageIsOneWarningForAllWorkers(t *testing.T) {
 	server, err := pgdev.Start(t.Context(), pgdev.Options{Private: true})
 	if err != nil {
@@ -250,8 +249,8 @@ func TestOutageIsOneWarningForAllWorkers(t *testing.T) {
 	}
 }
 
-// A program that is started while Postgres is away is told so, as its migration and its Install would be: the address
-// may be wrong.
+// If Postgres is away when a program starts, Run returns an error, as a migration or Install would: the address may be
+// wrong.
 func TestRunEndsWhenPostgresIsAwayAtItsStart(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

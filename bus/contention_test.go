@@ -12,9 +12,9 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Two processes want one instance of the pessimistic store. One earlier message has started it, so that they do not
-// even race for the start: their steps follow each other, each sees what the last one left, and nothing is stepped in
-// vain.
+// Two processes handle messages of one instance of the pessimistic store. An earlier message has started it, so that
+// they do not race for the start: their steps follow each other, each reads the state that the previous step left, and
+// no step is wasted.
 func TestStepsOfOneInstanceNeverOverlap(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -60,7 +60,7 @@ func TestStepsOfOneInstanceNeverOverlap(t *testing.T) {
 }
 
 // Messages that start, change and complete the same few instances arrive at two processes in any order. Each takes
-// effect once, upon the one life that its key has at that moment.
+// effect once, on the instance that its key has at that moment.
 func TestEveryChangeAndCompletionHitsOneLife(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -101,8 +101,8 @@ func TestEveryChangeAndCompletionHitsOneLife(t *testing.T) {
 	})
 }
 
-// How long a batch waits for an instance in other hands is a setting of its saga. By default it would have given up
-// several times here.
+// LockWait of a saga sets how long a batch waits for an instance that another worker holds. With the default the batch
+// would have given up several times here.
 func TestLockWaitIsSetForASaga(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	patient := saga.Define("patient", saga.Options{LockWait: time.Minute},

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// counters are those of one saga of an endpoint.
+// counters returns the counters of one saga of an endpoint.
 func (w *world) counters(endpoint, name string) operate.SagaCounters {
 	w.t.Helper()
 	all, err := w.operator().Sagas().Counters(w.t.Context(), 0)
@@ -38,8 +38,8 @@ func (w *world) parsed() pg.Schema {
 	return schema
 }
 
-// The counters tell three times apart: what handlers take, what their batches take, and what messages take from their
-// send, or from when they are due.
+// The counters separate three times: the time of handlers, the time of their batches, and the time of messages from
+// their send, or from their due time.
 func TestCountersTellHandlersFromTheWayToThem(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -170,7 +170,7 @@ func TestCountersTellOfWaits(t *testing.T) {
 		w.execTx(holder, `SELECT FROM edda.saga FOR NO KEY UPDATE`)
 		w.send(ask{Key: "a"})
 		w.untilWaiting("wait")
-		w.until("a wait has ended in vain", func() bool { // its message is put down and taken again
+		w.until("a wait has ended in vain", func() bool { // its message is released and taken again
 			return w.count(`SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'
 				AND query LIKE '-- name: wait%' AND position($1 IN query) > 0`, w.schema) == 0
 		})
@@ -187,7 +187,7 @@ func TestCountersTellOfWaits(t *testing.T) {
 	}
 }
 
-// An endpoint writes while it runs, not only at its end.
+// An endpoint writes counters while it runs, not only at its end.
 func TestCountersAreWrittenNowAndThen(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -197,10 +197,10 @@ func TestCountersAreWrittenNowAndThen(t *testing.T) {
 		return w.count(
 			`SELECT coalesce(sum(steps), 0) FROM edda.saga_counter`) == 1
 	})
-	w.want(1, `SELECT count(*) FROM edda.saga_counter`) // nothing is written of what did nothing
+	w.want(1, `SELECT count(*) FROM edda.saga_counter`) // no row is written without counts
 }
 
-// A leased endpoint counts what its finishes decide, and what its handlers took before.
+// A leased endpoint counts the results of its finishes, and the earlier time of its handlers.
 func TestCountersTellWhatALeasedEndpointDid(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -231,7 +231,7 @@ func TestCountersTellWhatALeasedEndpointDid(t *testing.T) {
 		unnest(minute_steps, minute_retries, minute_dead) u(h, r, d)`)
 }
 
-// The table is for advice. Whoever holds it must not hold up an endpoint, its end included.
+// The table is for advice. A transaction that locks it must not delay an endpoint, or the endpoint's end.
 func TestCountersNeverHoldUpAnEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()

@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A process whose listening connection is gone hears again, though Postgres still takes the earlier connection for
-// alive, which holds the lock of the session. It ends that connection and takes the lock; if it may not, it listens
-// without the lock, and the log says so.
+// A process that has lost its listening connection listens again, even while Postgres considers the earlier connection
+// alive, which holds the lock of the session. The process ends that connection and takes the lock; if it may not, it
+// listens without the lock, and logs that.
 func TestAProcessHearsWhileAnEarlierConnectionHasItsLock(t *testing.T) {
 	for name, role := range map[string]func(testing.TB, *pgxpool.Pool, string) string{
 		"it may end the connection":     func(testing.TB, *pgxpool.Pool, string) string { return "" },
@@ -24,7 +24,7 @@ func TestAProcessHearsWhileAnEarlierConnectionHasItsLock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			log := &kept{}
 			w := newWorldOf(t, bus.Options{Logger: log.logger()}, role)
-			elsewhere := w.process(w.dsn, bus.Options{}) // a message of the process itself is known without listening
+			elsewhere := w.process(w.dsn, bus.Options{}) // LISTEN is for the messages of other processes
 			heard := make(chan string, 1)
 			w.start("notes", bus.EndpointOptions{Poll: time.Hour}, bus.HandleTx(
 				func(_ *bus.Context, _ pgx.Tx, m turn) error { heard <- m.Key; return nil }))

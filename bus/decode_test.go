@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// slow is a message whose decoding takes so many milliseconds.
+// slow is a message that takes For milliseconds to decode.
 type slow struct {
 	Key string
 	For int
@@ -28,7 +28,7 @@ func (m slow) take() string {
 	return m.Key
 }
 
-// slowly are endpoints in which a user's function runs while a message is decoded.
+// slowly has endpoints in which a user's function runs while a message is decoded.
 var slowly = map[string]struct {
 	order bus.Ordering
 	parts []bus.Part
@@ -43,8 +43,8 @@ var slowly = map[string]struct {
 		parts: []bus.Part{bus.Handle(func(*bus.Context, slow) error { return nil }, bus.KeyedBy(slow.take))}},
 }
 
-// A function that decodes a message and takes too long had the transaction of its batch ended by the server, again and
-// again: it was called without end, and its neighbours were not handled.
+// If a function that decodes a message took too long, the server ended the transaction of its batch, again and again:
+// the function was called without end, and its neighbours were not handled.
 func TestSlowDecodingIsAFailureOfItsMessage(t *testing.T) {
 	t.Parallel()
 	for name, c := range slowly {
@@ -59,12 +59,13 @@ func TestSlowDecodingIsAFailureOfItsMessage(t *testing.T) {
 	}
 }
 
-// Many that take a little had their batch's transaction ended as well. Now it takes as many as it has the time for.
+// If many messages took a little time each, the server ended the transaction too. Now a batch decodes only as many as
+// it has time for.
 func TestDecodingHasTheTimeOfABatch(t *testing.T) {
 	t.Parallel()
 	for name, c := range slowly {
 		if c.order != bus.Unordered {
-			continue // it has no transaction that others wait for
+			continue // it has no transaction that other transactions wait for
 		}
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
@@ -78,7 +79,7 @@ func TestDecodingHasTheTimeOfABatch(t *testing.T) {
 	}
 }
 
-// slowly runs an endpoint that finds messages which take so many milliseconds to decode.
+// slowly runs an endpoint on messages that take these times, in milliseconds, to decode.
 func (w *world) slowly(o bus.EndpointOptions, parts []bus.Part, times ...int) {
 	w.t.Helper()
 	o.StepTimeout, o.Policy = 500*time.Millisecond, oneAttempt(w.t)
@@ -93,7 +94,7 @@ func (w *world) slowly(o bus.EndpointOptions, parts []bus.Part, times ...int) {
 	w.run(e)
 }
 
-// booby is a message and a state whose methods for JSON panic when they are told to.
+// booby is a message and a state whose JSON methods can panic.
 type booby struct{ Fuse bool }
 
 func (booby) Kind() string { return "decode.booby" }
@@ -133,7 +134,7 @@ func TestPanicInDecodingIsAFailureOfItsMessage(t *testing.T) {
 	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE kind = 'tally.add' AND position('MarshalJSON' IN error) > 0`)
 }
 
-// A policy may try at once what cannot be decoded. In a saga's endpoint that ended the process.
+// A policy may retry at once a message that cannot be decoded. In a saga's endpoint that ended the process.
 func TestUnreadableMessageOfAPolicyThatTriesAtOnce(t *testing.T) {
 	if pgdev.Apart(t) {
 		return

@@ -32,12 +32,11 @@
 // the old claim can neither be extended nor finished. Only the handler's effects outside the database remain.
 //
 // An ordered endpoint (EndpointOptions.Ordered) handles at most one message of a key at a time, in the cluster. The
-// right to a key is a lane: a row with an owner and the end of its lease. A message that comes to the head of the
-// queue while another process owns its lane is parked in a separate table, and comes back when the lane is free. The
-// endpoint claims messages in one transaction at a time, which keeps the order. When the lease of a lane ends, its
-// owner's messages go back before all parked messages.
-// endpoint claims messages in one transaction at a time, which keeps the order. When the lease of a lane ends, its
-// owner's messages go back before everything that is parked.
+// right to a key is a lane: a row with an owner and the end of its lease. A message that comes to the head of the queue
+// while another process owns its lane is parked in a separate table, and comes back when the lane is free. The endpoint
+// claims messages in one transaction at a time, which keeps the order. When the lease of a lane ends, its owner's
+// messages go back before all parked messages. endpoint claims messages in one transaction at a time, which keeps the
+// order. When the lease of a lane ends, its owner's messages go back before everything that is parked.
 //
 // # Partitioned endpoints
 //

@@ -68,10 +68,9 @@ type EndpointOptions struct {
 
 	// ClusterConcurrency is the number of batches of the endpoint, or of handlers of a leased endpoint, that run at a
 	// time in all processes together; at most 10,000. The first Check, Install or Run of a process declares it: a
-	// program with a different number changes the limit, unless an operator has set one with operate.Limits.Set,
-	// "edda limit set" or the SQL function set_limit, which stays until "edda limit reset". Check then logs a
-	// warning. 0 declares nothing, and removes no limit. It must be 0 in an ordered endpoint. See
-	// docs/operate/limits.md.
+	// program with a different number changes the limit, unless an operator has set one with operate.Limits.Set, "edda
+	// limit set" or the SQL function set_limit, which stays until "edda limit reset". Check then logs a warning. 0
+	// declares nothing, and removes no limit. It must be 0 in an ordered endpoint. See docs/operate/limits.md.
 	ClusterConcurrency int
 
 	// History determines which history is kept of the messages of the endpoint, unless an operator has set it with
@@ -146,8 +145,7 @@ func NewEndpoint(b *Bus, name string, o EndpointOptions, parts ...Part) (*Endpoi
 
 // ResolveEndpoint makes the checks of NewEndpoint. It returns the handlers, and the options with their defaults.
 // connections bounds Concurrency; codec determines which messages can be carried. It is for packages of Edda that run
-// endpoints without this package's engines, such as package memory.
-// endpoints elsewhere, such as package memory.
+// endpoints without this package's engines, such as package memory. endpoints elsewhere, such as package memory.
 func ResolveEndpoint(
 	name string, o EndpointOptions, connections int, codec saga.Codec, parts ...Part,
 ) (*handlers.Table, EndpointOptions, error) {
@@ -375,8 +373,7 @@ func (e *Endpoint) mostWorkers(pool *pg.Pool) int {
 	return int(pool.Config().MaxConns)
 }
 
-// idleInTx returns how long a transaction may be idle. A leased endpoint has no transaction open while a handler
-// runs.
+// idleInTx returns how long a transaction may be idle. A leased endpoint has no transaction open while a handler runs.
 func (e *Endpoint) idleInTx() time.Duration {
 	if e.handlers.Leased {
 		return trouble.CommitTimeout

@@ -36,8 +36,8 @@ func (k *kept) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(k, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// A counter that panics costs no message and no process: workers, relays and arrivals go on, and one line of the log
-// says so.
+// A panic of Events costs no message and no process: workers, relays and Ingest continue, and the log has one line
+// about it.
 func TestPanicOfEventsEndsNothing(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -73,8 +73,8 @@ func TestPanicOfEventsEndsNothing(t *testing.T) {
 	}
 }
 
-// Whoever writes to a topic chooses the kind of what arrives, and any bytes are one. Events and the log have text of a
-// bounded length.
+// A writer to a topic chooses the kind of the message that arrives: it may be any bytes. Events and the log have text
+// of a bounded length.
 func TestEventsAndLogHaveLegibleKinds(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
@@ -109,7 +109,7 @@ func TestEventsAndLogHaveLegibleKinds(t *testing.T) {
 	}
 }
 
-// A bus with nothing but Rare has the events of failures and batches.
+// A bus that sets only Rare gets the events of failures and batches.
 func TestRareEvents(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")

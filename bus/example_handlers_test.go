@@ -35,7 +35,7 @@ func ExampleNewEndpoint() {
 	check(err)
 
 	payments, err := bus.NewEndpoint(b, "payments", bus.EndpointOptions{}, bus.Saga(Payments))
-	check(err)                   // everything that is wrong with the definitions, at once
+	check(err)                   // all faults of the definitions at once
 	defer start(ctx, payments)() // payments.Install once for each release, then payments.Run
 	_, err = b.Send(ctx, ChargeCard{Order: "7", Cents: 1990})
 	check(err)
@@ -43,8 +43,8 @@ func ExampleNewEndpoint() {
 	// Output: payment/7 handled card.charge
 }
 
-// A leased handler calls another system: no transaction is open meanwhile. What it sends goes out with the end of its
-// message.
+// A leased handler calls another system while no transaction is open. The messages that it sends are written together
+// with the end of its message.
 func ExampleHandle() {
 	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
@@ -68,8 +68,7 @@ func ExampleHandle() {
 	check(err)
 	fmt.Println("order", <-told, "is paid")
 	// Output:
-	// the bank charges 1990 cents
-	// order 7 is paid
+	// the bank charges 1990 cents order 7 is paid
 }
 
 // A handler with a transaction writes rows of the program: they commit with the end of the message, or not at all.
@@ -141,12 +140,11 @@ func ExampleUse() {
 	check(err)
 	<-done
 	// Output:
-	// before card.charge
-	// order 7
-	// after it: <nil>
+	// before card.charge order 7 after it: <nil>
 }
 
-// Messages of one order come one after another, in all processes together. Those of other orders run beside them.
+// Messages of one order are handled one after another, in all processes together. Messages of other orders run in
+// parallel.
 func ExampleKeyedBy() {
 	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
@@ -167,7 +165,7 @@ func ExampleKeyedBy() {
 	// Output: 10 20 30
 }
 
-// Messages of an older release, which may still be in a queue, become those that the endpoint handles.
+// Messages of an older release, which may still be in a queue, are converted to a kind that the endpoint handles.
 func ExampleAccept() {
 	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()

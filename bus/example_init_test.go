@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What the examples do not show: a Postgres with the tables of Edda, and their messages.
+// The examples use a Postgres with the tables of Edda, and these messages.
 //
 //	ctx, pool, end := openPool()   // the pgxpool.Pool of a program
 //	check(err)                     // ends the example
@@ -24,7 +24,7 @@ type (
 	CardCharged struct {
 		Order string `json:"order"`
 	}
-	BillCard struct { // what ChargeCard was in an older release
+	BillCard struct { // the kind of ChargeCard in an older release
 		Order string `json:"order"`
 		Euros int    `json:"euros"`
 	}
@@ -61,7 +61,7 @@ func openBooks() (ctx context.Context, b *bus.Bus, end func()) {
 	return ctx, b, end
 }
 
-// booked is the sum of all bookings.
+// booked returns the sum of all bookings.
 func booked(ctx context.Context, b *bus.Bus) (cents int) {
 	check(b.InTx(ctx, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, `SELECT coalesce(sum(cents), 0) FROM public.booking`).Scan(&cents)

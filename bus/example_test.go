@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A row of the program and a message commit together. After an error neither is there.
+// A row of the program and a message commit together. After an error neither is written.
 func ExampleBus_InTx() {
 	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
@@ -28,11 +28,10 @@ func ExampleBus_InTx() {
 	fmt.Println(err)
 	fmt.Println("booked:", booked(ctx, b))
 	// Output:
-	// the customer is gone
-	// booked: 0
+	// the customer is gone booked: 0
 }
 
-// A program with a transaction of its own sends in it. Workers see the message at their next poll at the latest.
+// A program with a transaction of its own sends in it. Workers find the message at their next poll at the latest.
 func ExampleBus_SendTx() {
 	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
@@ -51,7 +50,7 @@ func ExampleBus_SendTx() {
 	// Output: copies: 1 booked: 1990
 }
 
-// A web handler follows a saga instance: what is there now, each newer version, and the end.
+// A web handler follows a saga instance: its current version, each newer version, and its end.
 func ExampleBus_Watch() {
 	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
@@ -76,8 +75,7 @@ func ExampleBus_Watch() {
 		check(err)
 	}
 	// Output:
-	// version 1 of 1990 cents
-	// paid
+	// version 1 of 1990 cents paid
 }
 
 // A partitioned endpoint handles the messages of a key in order, and is balanced over all processes that run it.
@@ -101,7 +99,7 @@ func ExampleNewPartitioned() {
 	// Output: 10 20 30
 }
 
-// A relay gives messages to another system in their order, each at least once, and deletes what was accepted.
+// A relay publishes messages to another system in their order, each at least once, and deletes the accepted messages.
 func ExampleNewRelay() {
 	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
@@ -110,7 +108,7 @@ func ExampleNewRelay() {
 		for _, m := range messages {
 			given <- m.Info.Kind + " " + string(m.Body) // to a broker, with m.Info.ID against repetitions
 		}
-		return nil // all of them are there
+		return nil // all of them are accepted
 	}
 	relay, err := bus.NewRelay(b, "broker", bus.RelayOptions{}, forward, "card.charged")
 	check(err)
@@ -121,8 +119,8 @@ func ExampleNewRelay() {
 	// Output: card.charged {"order":"7"}
 }
 
-// At most two handlers of the endpoint run at a time, in all processes together. An operator changes that while they
-// run.
+// At most two handlers of the endpoint run at a time, in all processes together. An operator can change that number
+// while they run.
 func ExampleEndpointOptions_clusterConcurrency() {
 	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()

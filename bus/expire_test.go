@@ -26,7 +26,8 @@ func (w *world) wantExpired(n int) {
 	w.want(0, `SELECT count(*) FROM edda.discarded WHERE reason <> 'expired'`)
 }
 
-// A message whose time is over is discarded, of whatever kind its handler is and however it was sent, and no other.
+// An expired message is discarded, for every kind of handler and every way to send it; messages without that time are
+// handled.
 func TestExpiredMessageIsNotHandled(t *testing.T) {
 	t.Parallel()
 	for name, handles := range map[string]func(*atomic.Int64) bus.Part{
@@ -65,7 +66,7 @@ func TestExpiredMessageIsNotHandled(t *testing.T) {
 	}
 }
 
-// The time is judged before each attempt, and a dead letter that is taken back has it once more.
+// The expiry is checked before each attempt, and a dead letter that is retried gets its time again.
 func TestMessageExpiresWhileItIsRetried(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	var calls atomic.Int64
@@ -107,7 +108,7 @@ func TestMessageExpiresWhileItIsRetried(t *testing.T) {
 	}
 }
 
-// A relay carries nothing whose time is over, and what it carries keeps the time it has.
+// A relay publishes no expired message, and the messages that it publishes keep their expiry.
 func TestRelayLeavesOutWhatHasExpired(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()

@@ -67,7 +67,7 @@ func orders(store saga.Store) *saga.Definition {
 }
 
 func bothStores(t *testing.T, test func(t *testing.T, store saga.Store)) {
-	t.Parallel() // else its two tests run by themselves, before all those that are parallel at once
+	t.Parallel() // otherwise its two tests would run alone, before the parallel tests start
 	t.Run("pessimistic", func(t *testing.T) { test(t, saga.Pessimistic) })
 	t.Run("optimistic", func(t *testing.T) { test(t, saga.Optimistic) })
 }

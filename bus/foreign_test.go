@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// inPgx is every way to write a message in a transaction of pgx that somebody else has begun.
+// inPgx has every way to write a message in a transaction of pgx that the caller has begun.
 var inPgx = map[string]func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error{
 	"SendTx": func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error {
 		_, err := b.SendTx(ctx, tx, told{})
@@ -52,7 +52,7 @@ var inPgx = map[string]func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error{
 	},
 }
 
-// inDatabaseSQL is every way to do so in one of database/sql.
+// inDatabaseSQL has every way to do so in a transaction of database/sql.
 var inDatabaseSQL = map[string]func(ctx context.Context, b *bus.Bus, tx *sql.Tx) error{
 	"SendSQL": func(ctx context.Context, b *bus.Bus, tx *sql.Tx) error {
 		_, err := b.SendSQL(ctx, tx, told{})
@@ -64,13 +64,12 @@ var inDatabaseSQL = map[string]func(ctx context.Context, b *bus.Bus, tx *sql.Tx)
 	},
 }
 
-// The queue and what the caller writes are in one transaction, or the send is refused: a message that commits in
-// another database is one that nobody looks for. What is refused leaves nothing there, even when the caller commits all
-// the same.
+// The queue and the caller's rows are in one transaction, or the send is refused: no worker would look for a message
+// that commits in a different database. A refused send writes nothing there, even if the caller commits all the same.
 func TestEveryWayIntoAForeignTransactionIsRefused(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
-	w.send(told{}) // the routes are known
+	w.send(told{}) // the routes are read
 	w.exec(`DELETE FROM ` + w.queue("listener"))
 	twin := w.anotherDatabase("twin", w.schema) // with the same schema, the same endpoint and the same subscription
 	there := &world{t: t, owner: twin, pool: twin, schema: w.schema}
@@ -86,7 +85,7 @@ func TestEveryWayIntoAForeignTransactionIsRefused(t *testing.T) {
 			}
 			err = send(t.Context(), w.bus, tx)
 			if end := tx.Commit(t.Context()); want != nil && end != nil {
-				t.Errorf("%s: commit: %v", name, end) // refused by us, so that nothing of Postgres's has failed
+				t.Errorf("%s: commit: %v", name, end) // the bus refused it, so no statement of Postgres has failed
 			}
 			judgeForeign(t, name, err, want)
 		}
@@ -112,7 +111,7 @@ func TestEveryWayIntoAForeignTransactionIsRefused(t *testing.T) {
 	w.want(0, `SELECT (SELECT count(*) FROM `+w.queue("listener")+`) + (SELECT count(*) FROM edda.sent_id)`)
 }
 
-// judgeForeign wants an error that is want, or any error where want is nil.
+// judgeForeign requires that err is want, or any error if want is nil.
 func judgeForeign(t *testing.T, name string, err, want error) {
 	t.Helper()
 	if err == nil || want != nil && !errors.Is(err, want) {
@@ -120,8 +119,7 @@ func judgeForeign(t *testing.T, name string, err, want error) {
 	}
 }
 
-// Two buses on two schemas of one database share a transaction: that is what one database is good for. Both messages
-// are there, or none.
+// Two buses on two schemas of one database can share a transaction. Both messages are written, or neither.
 func TestTwoBusesOfOneDatabaseShareATransaction(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	other := w.anotherSchema()
@@ -154,8 +152,8 @@ func TestTwoBusesOfOneDatabaseShareATransaction(t *testing.T) {
 	}
 }
 
-// A handler's transaction is not the caller's: what a step sends it sends by its context, so that it is undone with the
-// step, whosever bus it is.
+// A handler's transaction is not the caller's: a step sends by its context, so that the send is undone with the step.
+// Every bus refuses that transaction.
 func TestTransactionOfAHandlerIsRefused(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	other := w.anotherSchema()
@@ -189,11 +187,11 @@ func TestTransactionOfAHandlerIsRefused(t *testing.T) {
 	}
 }
 
-// A transaction that is nil was a panic inside of the call.
+// A nil transaction caused a panic inside of the call.
 func TestTransactionThatIsNilIsAnError(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
-	w.send(told{}) // the routes are known
+	w.send(told{}) // the routes are read
 	for name, send := range inPgx {
 		for _, tx := range []pgx.Tx{nil, (*pgxpool.Tx)(nil)} {
 			if err := send(t.Context(), w.bus, tx); err == nil || !strings.Contains(err.Error(), "transaction is nil") {
@@ -219,7 +217,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// anotherSchema is a world of its own in the same database.
+// anotherSchema returns a separate world in the same database.
 func (w *world) anotherSchema() *world {
 	w.t.Helper()
 	other := &world{t: w.t, owner: w.owner, pool: w.owner, schema: pgdev.Schema(w.t)}
@@ -228,7 +226,7 @@ func (w *world) anotherSchema() *world {
 	return other
 }
 
-// anotherDatabase is a pool of a database of its own, with these schemas migrated in it.
+// anotherDatabase returns a pool of a new database, with these schemas migrated in it.
 func (w *world) anotherDatabase(what string, schemas ...string) *pgxpool.Pool {
 	w.t.Helper()
 	name := w.schema + "_" + what
@@ -255,8 +253,8 @@ func (w *world) anotherDatabase(what string, schemas ...string) *pgxpool.Pool {
 	return pool
 }
 
-// The first sends of a process read the subscriptions. When each of them has a transaction open, and together they have
-// all connections of the pool, none may wait there for one more.
+// The first sends of a process read the subscriptions. If each of them has a transaction open, and together they have
+// all connections of the pool, they must not wait there for one more.
 func TestFirstSendsNeedNoOtherConnection(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()

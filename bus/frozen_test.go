@@ -12,9 +12,9 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// standStill has a process freeze while it waits for the answer to a statement, with its connections open, as SIGSTOP
-// and a lost network do. When begun is closed the server has answered, and nothing of the process comes any more until
-// release is called: at the end of the test, or before.
+// standStill lets a process freeze while it waits for the answer to a statement, with its connections open, like
+// SIGSTOP or a lost network. When begun is closed the server has answered, and the process sends nothing more until
+// release is called, by the test or at its end.
 func standStill(
 	t *testing.T, proxy *faultproxy.Proxy, statement string,
 ) (begun <-chan struct{}, release func()) {
@@ -30,8 +30,8 @@ func standStill(
 	return stands, release
 }
 
-// A process that stands still in the middle of an Ingest has ids in hand. The broker gives its messages to others, who
-// must not wait until it comes back, or until somebody ends it.
+// A process that freezes in the middle of an Ingest has ids locked. The broker delivers its messages to other
+// processes, which must not wait until it comes back, or until an operator ends it.
 func TestIngestWaitsForNobodyWhoStandsStill(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
@@ -58,7 +58,7 @@ func TestIngestWaitsForNobodyWhoStandsStill(t *testing.T) {
 	w.want(1, `SELECT count(*) FROM `+w.queue("notes"))
 }
 
-// A relay that stands still while it settles has its lease's row in hand. Another takes over all the same.
+// A relay that freezes while it settles has its lease's row locked. Another process takes over all the same.
 func TestFrozenRelayIsTakenOver(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -73,11 +73,11 @@ func TestFrozenRelayIsTakenOver(t *testing.T) {
 	w.runRelay(w.relay(w.bus, soonRelayed(), a.forward))
 	w.until("another has relayed them", func() bool { return len(a.ids()) == len(ids) })
 	w.untilEmpty("border")
-	release() // a relay that stands still takes half a minute to end
+	release() // a frozen relay takes half a minute to end
 }
 
-// A server that goes away without a word leaves the connection that listens as it is. Others take a process whose row
-// says that it holds its lock for dead, so it must not believe in that connection for long.
+// A server that disappears leaves the listening connection open on the client. Other processes consider a process dead
+// if its row records a lock that no session holds, so it must not trust that connection for long.
 func TestListenerNoticesAServerThatIsSilent(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	b, proxy := w.proxied()
@@ -90,8 +90,8 @@ func TestListenerNoticesAServerThatIsSilent(t *testing.T) {
 	w.untilWithin(40*time.Second, "it listens anew", func() bool { return proxy.Seen()["lock_session"] == 1 })
 }
 
-// The same of a worker that takes, or loads instances: it must not wait until the operating system gives the connection
-// up, which may be a quarter of an hour.
+// The same holds for a worker that takes messages or loads instances: it must not wait until the operating system gives
+// the connection up, which may take a quarter of an hour.
 func TestWorkerNoticesAServerThatIsSilent(t *testing.T) {
 	for _, statement := range []string{"take", "load_by_key"} {
 		t.Run(statement, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestWorkerNoticesAServerThatIsSilent(t *testing.T) {
 			proxy.Set(faultproxy.Fault{Statement: statement, N: 1, Do: faultproxy.Pause(func() { <-ended })})
 			w.send(add{Key: "7"})
 			w.untilWithin(70*time.Second, "it takes on another connection", func() bool {
-				return proxy.Seen()["take"] > 1 // the first one is silent, or was before the load that is
+				return proxy.Seen()["take"] > 1 // the first take is without answer, or preceded the load without answer
 			})
 		})
 	}

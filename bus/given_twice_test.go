@@ -15,8 +15,8 @@ type gift struct{ ID saga.ID }
 func (giver) Kind() string { return "given.giver" }
 func (gift) Kind() string  { return "given.gift" }
 
-// Two messages of one batch sent the same message under the same id. The second send was a duplicate of the
-// first, and both were taken out of what the batch wrote: the message was lost.
+// Two messages of one batch sent the same message under the same id. The second send was a duplicate of the first, and
+// both were removed from the batch's writes: the message was lost.
 func TestIDGivenTwiceInOneBatchIsSentOnce(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.exec(`CREATE TABLE edda.got (id text); GRANT ALL ON edda.got TO PUBLIC`)

@@ -14,14 +14,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Each test here fails when one guard of the engine is taken away, see internal/test/mutants.
+// Each test here fails when one guard of the engine is removed, see internal/test/mutants.
 
-// notes is a handler that writes down the number of each message.
+// notes is a handler that records the number of each message.
 func (w *world) notes() bus.Part {
 	return bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m add) error { return w.note(ctx, tx, m.N) })
 }
 
-// A take waited for a message in somebody else's hands, and every worker behind it.
+// A take waited for a message that another transaction had locked, and every worker waited behind it.
 func TestTakeWaitsForNobody(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.ledger()
@@ -136,14 +136,15 @@ func TestTimeoutCountsFromItsStep(t *testing.T) {
 	}
 }
 
-// What others change while a step runs makes it lose, until the instance is loaded with its lock. One that is never
-// locked waits a moment after each loss, and gets through when others leave it alone.
+// If a concurrent transaction changes an instance while a step runs, the step's save loses, until the instance is
+// loaded with its lock. A saga that never locks waits a moment after each loss, and succeeds when the concurrent
+// changes stop.
 func TestInstanceThatLostIsLocked(t *testing.T) {
 	for after, want := range map[int]int{0: 2, 1: 1, 4: 4, -1: 5} {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
 			w.listener()
-			changes := 0 // made by somebody else while a step runs, which is one worker's
+			changes := 0 // made by a concurrent transaction while a step runs; there is one worker
 			def := talliesOf(saga.Options{Store: saga.Optimistic, LockAfter: after}, func(m saga.Message) {
 				if m, ok := m.(add); !ok || m.N != 2 || changes >= 5 {
 					return
@@ -172,8 +173,6 @@ func TestInstanceThatLostIsLocked(t *testing.T) {
 	}
 }
 
-// A step failed, was repeated at once, and then lost its instance. The failure was of a step that did not count, and
-// cost the message an attempt all the same.
 // A policy pauses the endpoint because of a failed step. When the save of that step is lost, the endpoint is not
 // paused.
 func TestFailureOfALostStepPausesNothing(t *testing.T) {
@@ -205,12 +204,14 @@ func TestFailureOfALostStepPausesNothing(t *testing.T) {
 	w.want(0, `SELECT count(*) FROM edda.endpoint_setting WHERE paused_at IS NOT NULL`)
 }
 
+// A step failed, was repeated at once, and then lost its instance. Its failure did not count, and cost the message an
+// attempt all the same.
 func TestFailureOfALostStepIsNoAttempt(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
 	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state)
 		VALUES (gen_random_uuid(), 'tally', 'a', 1, 1, '{"Sum":0}')`)
-	attempts := "" // that the steps were told, all of one worker
+	attempts := "" // that the steps read, all of one worker
 	calls := 0
 	unlucky := bus.Use(func(next bus.Handler) bus.Handler {
 		return func(ctx context.Context, d *saga.Delivery) error {
@@ -239,8 +240,7 @@ func TestFailureOfALostStepIsNoAttempt(t *testing.T) {
 	w.want(1, `SELECT (state ->> 'Sum')::int FROM edda.saga`)
 }
 
-// The drain was over when the handler had done its work: the COMMIT was cancelled on its way, and nobody knew
-// what had become of it.
+// The drain was over when the handler had returned: the COMMIT was cancelled on its way, and its outcome was unknown.
 func TestEndedStepIsCommittedAfterTheDrain(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.ledger()
@@ -268,8 +268,8 @@ func TestEndedStepIsCommittedAfterTheDrain(t *testing.T) {
 	}
 }
 
-// A batch had looked for subscribers, and one was added before it committed: the event missed it. The batch is
-// stopped inside its COMMIT here.
+// A batch had read the subscribers, and one was added before it committed: the event missed it. Here the batch is
+// stopped inside its COMMIT.
 func TestSubscriberWaitsForABatchThatPublishes(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.ledger()

@@ -28,7 +28,7 @@ func (w *world) noted() string {
 	return w.text(`SELECT coalesce(string_agg(n::text, ' ' ORDER BY n), '') FROM edda.ledger`)
 }
 
-// fill installs an endpoint and puts messages with these numbers into its queue, to be met in one batch.
+// fill installs an endpoint and puts messages with these numbers into its queue, so that one batch takes them.
 func (w *world) fill(name string, part bus.Part, numbers ...int) {
 	w.t.Helper()
 	w.install(name, part)
@@ -37,8 +37,8 @@ func (w *world) fill(name string, part bus.Part, numbers ...int) {
 	}
 }
 
-// One failing step made the whole batch run again one by one. A step is undone to where it began, and its
-// neighbours are untouched; each handler runs once.
+// One failing step made the whole batch run again one by one. A step is undone to its savepoint, and its neighbours are
+// untouched; each handler runs once.
 func TestFailingHandlerLeavesItsNeighboursAlone(t *testing.T) {
 	t.Parallel()
 	fails := map[string]func(ctx context.Context, tx pgx.Tx) error{
@@ -100,7 +100,7 @@ func TestFailingHandlerLeavesItsNeighboursAlone(t *testing.T) {
 	}
 }
 
-// An error at the COMMIT names no message. The batch is made smaller until the culprit stands alone.
+// An error at the COMMIT names no message. The batch is made smaller until the message at fault is alone.
 func TestDeferredConstraintIsTracedToItsMessage(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.exec(`CREATE TABLE edda.ledger (n int CONSTRAINT ledger_once UNIQUE
@@ -118,8 +118,8 @@ func TestDeferredConstraintIsTracedToItsMessage(t *testing.T) {
 	w.want(1, `SELECT count(*) FROM edda.dead_letter`)
 }
 
-// A batch kept the locks of all its handlers and waited for others with them: a second for each deadlock, and all
-// of the batch with it. Somebody holds the row of the third message here.
+// A batch kept the locks of all its handlers while it waited for further locks: each deadlock cost a second, and the
+// whole batch. Here a concurrent transaction has locked the row of the third message.
 func TestLockWaitsInUserSQLDoNotBlockTheBatch(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.ledger()
@@ -139,10 +139,11 @@ func TestLockWaitsInUserSQLDoNotBlockTheBatch(t *testing.T) {
 	w.commit(holder)
 	w.untilEmpty("notes")
 	w.want(5, `SELECT count(*) FROM edda.ledger WHERE note = 'x'`)
-	w.want(0, `SELECT count(*) FROM edda.dead_letter`) // the policy has no retry: none of this was an attempt
+	w.want(0, `SELECT count(*) FROM edda.dead_letter`) // the policy has no retry: no attempt was counted
 }
 
-// A handler ended the batch's transaction: the locks of all its messages were gone, and the rest committed by itself.
+// A handler ended the batch's transaction: the locks of all its messages were gone, and the later steps committed on
+// their own.
 func TestHandlerCannotEndTheTransaction(t *testing.T) {
 	t.Parallel()
 	simple := pgx.QueryExecModeSimpleProtocol
@@ -201,8 +202,8 @@ func TestHandlerCannotEndTheTransaction(t *testing.T) {
 			w.untilEmpty("notes")
 			w.want(1, `SELECT count(*) FROM edda.dead_letter`)
 			w.wantText("3", `SELECT convert_from(body, 'UTF8')::json ->> 'N' FROM edda.dead_letter`)
-			if name == "behind a create" { // whose text nobody reads
-				return // its neighbours were committed before anybody could know, and handled again
+			if name == "behind a create" { // the engine does not parse its text
+				return // its neighbours were committed before the engine could detect it, and are handled again
 			}
 			if got := w.noted(); got != "1 2 4 5" {
 				t.Errorf("noted %q, want %q", got, "1 2 4 5")
@@ -244,7 +245,7 @@ func TestHandlerHasSavepointsOfItsOwn(t *testing.T) {
 	}
 }
 
-// The transaction of a step, used later, would have written into the step of another message.
+// If the transaction of a step could be used later, it would write into the step of another message.
 func TestTransactionIsClosedWhenTheHandlerReturns(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.ledger()
@@ -277,7 +278,7 @@ func TestTransactionIsClosedWhenTheHandlerReturns(t *testing.T) {
 	}
 }
 
-// A batch that mixes a saga and a handler commits both or none, and one settings' change ends with its step's
+// A batch that mixes a saga and a handler commits both or neither, and a change of a setting ends with its step's
 // savepoint.
 func TestSagaAndHandlerCommitTogether(t *testing.T) {
 	w := newWorld(t, bus.Options{})

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// card has a number that no history may have.
+// card has a number that must not be in the history.
 type card struct {
 	Order string
 	Card
@@ -25,7 +25,7 @@ type wallet struct {
 
 const number = "4711-0815"
 
-// pages is all that the history has, as text.
+// pages returns all pages of the history, as text.
 func (w *world) pages() string {
 	w.t.Helper()
 	return w.text(`SELECT string_agg(encode(page, 'escape'), '') FROM edda.history`)
@@ -40,7 +40,7 @@ type Card struct {
 
 // end
 
-// What is marked as secret is in no page, neither of a state nor of a message that came or was sent.
+// A field that is marked as secret is in no page, neither as part of a state nor of a message that came or was sent.
 func TestSecretsAreNotInTheHistory(t *testing.T) {
 	w := newWorld(t, bus.Options{
 		History: history.Options{Level: history.Bodies},
@@ -76,7 +76,7 @@ func TestSecretsAreNotInTheHistory(t *testing.T) {
 			t.Errorf("the history has %q", secret)
 		}
 	}
-	if n := strings.Count(kept, "[secret]"); n < 5 { // in two states, two messages and what they sent
+	if n := strings.Count(kept, "[secret]"); n < 5 { // in two states, two messages and the messages that they sent
 		t.Errorf("%d secrets are masked", n)
 	}
 	if w.text(`SELECT state ->> 'Card' FROM edda.saga`) == "" || !strings.Contains(
@@ -85,7 +85,7 @@ func TestSecretsAreNotInTheHistory(t *testing.T) {
 	}
 }
 
-// A tag that is misspelt would keep a secret: it is a fault of the definition, and of the endpoint.
+// A misspelt tag would not hide the secret: it is a fault of the definition, and of the endpoint.
 func TestMisspeltSecretIsAFault(t *testing.T) {
 	type bad struct {
 		N string `edda:"sercet"`

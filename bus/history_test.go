@@ -19,7 +19,7 @@ import (
 
 func (w *world) histories() *history.Store { return history.New(w.parsed()) }
 
-// timeline tells of an instance in a line for each version, the oldest first.
+// timeline returns a line for each version of an instance, the oldest first.
 func (w *world) timeline(instance, page saga.ID) (lines []string) {
 	w.t.Helper()
 	found, before, err := w.histories().Timeline(w.t.Context(), w.owner, instance, page, 100)
@@ -50,7 +50,7 @@ func entryLine(e history.Entry) string {
 	return line
 }
 
-// life is the only life of an order that has ended.
+// life returns the only life of an order that has ended. A life is the record of one instance from start to end.
 func (w *world) life(key string) history.Life {
 	w.t.Helper()
 	lives, err := w.histories().Lives(w.t.Context(), w.owner, "order", key, 10)
@@ -69,7 +69,7 @@ func wantLines(t *testing.T, got []string, want ...string) {
 
 var errOften = errors.New("not yet")
 
-// failing is an order whose bump fails a number of times.
+// failingOrders is an order whose bump fails a number of times.
 func failingOrders(store saga.Store, fails map[int]error) *saga.Definition {
 	n := 0
 	return saga.Define("order", saga.Options{Store: store},
@@ -89,7 +89,7 @@ func failingOrders(store saga.Store, fails map[int]error) *saga.Definition {
 		}))
 }
 
-// A failed attempt is told with its error, between the versions around it, however it is tried again.
+// A failed attempt is in the history with its error, between the versions around it, however it is retried.
 func TestHistoryTellsFailedAttempts(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -130,7 +130,7 @@ func TestHistoryTellsFailedAttempts(t *testing.T) {
 	})
 }
 
-// Whatever the level, messages are handled alike; what is kept depends on it, and on what an operator has set.
+// Messages are handled alike at every level; the kept history depends on the level, and on an operator's setting.
 func TestHistoryFollowsWhatIsSet(t *testing.T) {
 	w := newWorld(t, bus.Options{History: history.Options{Level: history.Off}})
 	w.start("a", bus.EndpointOptions{}, bus.Saga(failingOrders(saga.Pessimistic, nil)))
@@ -171,7 +171,7 @@ func TestHistoryFollowsWhatIsSet(t *testing.T) {
 	}
 }
 
-// The messages that follow from one are found with it, and what is sent and was not handled is told apart.
+// The messages that follow from a message are found with it, and messages that were sent and not handled are marked.
 func TestHistoryOfAConversation(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("cards", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, m pay) error {
@@ -207,7 +207,7 @@ func TestHistoryOfAConversation(t *testing.T) {
 	}
 }
 
-// attempts tells of the attempts of a message, a line each.
+// attempts returns a line for each attempt of a message.
 func (w *world) attempts(id saga.ID) (lines []string) {
 	w.t.Helper()
 	found, err := w.histories().Messages(w.t.Context(), w.owner, id)
@@ -224,7 +224,7 @@ func (w *world) attempts(id saga.ID) (lines []string) {
 	return lines
 }
 
-// Failures are kept however few conversations are.
+// Failures are kept even if very few conversations are sampled.
 func TestSampledHistoryKeepsFailures(t *testing.T) {
 	var redacted atomic.Int64
 	w := newWorld(t, bus.Options{History: history.Options{Level: history.Bodies, Sample: 1e-12},
@@ -245,7 +245,7 @@ func TestSampledHistoryKeepsFailures(t *testing.T) {
 	w.want(0, `SELECT count(*) FROM edda.saga WHERE history IS NOT NULL`)
 }
 
-// A message that changes nothing is told of between the versions.
+// A message that changes nothing is in the timeline between the versions.
 func TestHistoryTellsWhatChangedNothing(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -274,7 +274,7 @@ func TestHistoryTellsWhatChangedNothing(t *testing.T) {
 	})
 }
 
-// A key that lives twice has two lives, each with its own timeline.
+// A key that is used for two instances has two lives, each with its own timeline.
 func TestLivesOfAKeyAreApart(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("orders", bus.EndpointOptions{}, bus.Saga(failingOrders(saga.Pessimistic, nil)))
@@ -308,7 +308,7 @@ func TestLivesOfAKeyAreApart(t *testing.T) {
 	}
 }
 
-// A handler outside of transactions is told of too, also one that sends nothing.
+// The history also has handlers outside of transactions, even if they send nothing.
 func TestHistoryOfALeasedHandler(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	n := 0
@@ -325,7 +325,7 @@ func TestHistoryOfALeasedHandler(t *testing.T) {
 	wantLines(t, w.attempts(sent.ID), "calls: card.pay retried 1 not yet", "calls: card.pay handled 2")
 }
 
-// What crosses the border is told of on its way in and out.
+// The history has the messages that cross the border, in both directions.
 func TestHistoryOfTheBorder(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("orders")
@@ -351,7 +351,7 @@ func TestHistoryOfTheBorder(t *testing.T) {
 	wantLines(t, w.attempts(bad.ID), "border: border.crossed dead 1 not yet (permanent)")
 }
 
-// An attempt that succeeds has no error, whatever the one before it in the same batch had.
+// An attempt that succeeds has no error, even if an earlier attempt in the same batch had one.
 func TestSuccessHasNoErrorOfTheAttemptBefore(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("orders", bus.EndpointOptions{Policy: func(recoverability.Failure) recoverability.Decision {
@@ -364,7 +364,7 @@ func TestSuccessHasNoErrorOfTheAttemptBefore(t *testing.T) {
 	wantLines(t, w.attempts(sent.ID), "orders: order.bump retried 1 not yet", "orders: order.bump handled 2")
 }
 
-// Waiting for an instance is no attempt.
+// Waiting for an instance is not an attempt.
 func TestHistoryTellsNoAttemptOfWaiting(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("orders", bus.EndpointOptions{}, bus.Saga(failingOrders(saga.Pessimistic, nil)))
@@ -399,7 +399,7 @@ func TestRememberedInstanceEndsOnce(t *testing.T) {
 	}
 }
 
-// An end in a conversation that is not sampled leads to the versions that are kept.
+// An end in a conversation that is not sampled leads to the kept versions.
 func TestEndOutOfTheSampleLeadsToWhatIsKept(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	stop := w.start("orders", bus.EndpointOptions{}, bus.Saga(failingOrders(saga.Optimistic, nil)))

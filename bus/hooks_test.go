@@ -101,7 +101,7 @@ func TestOutgoingOfEverySender(t *testing.T) {
 	}
 }
 
-// What a handler sends has the context that its middleware gave it, whatever kind of handler it is.
+// A message that a handler sends has the context that the middleware passed to the handler, for every kind of handler.
 func TestOutgoingOfEveryHandler(t *testing.T) {
 	sends := func(c interface {
 		Send(saga.Message, ...saga.SendOption) saga.ID
@@ -133,7 +133,8 @@ func TestOutgoingOfEveryHandler(t *testing.T) {
 	}
 }
 
-// A message that is sent twice is a duplicate, whatever trace it has; and another attempt has the trace of the first.
+// A message that is sent twice is a duplicate even if its trace differs; and a later attempt has the trace of the
+// first.
 func TestHeadersOfOutgoingChangeNothingElse(t *testing.T) {
 	var mu sync.Mutex
 	calls := 0
@@ -186,7 +187,7 @@ func TestPanicOfOutgoing(t *testing.T) {
 	if _, err := w.bus.Send(t.Context(), landed{}, saga.To("sink")); !errors.As(err, &panicked) {
 		t.Errorf("Send: %v, want the panic as its error", err)
 	}
-	// what comes in would come again and again
+	// otherwise the sender would deliver it again and again
 	if got := w.arrive("sink", bus.IngestMessage{ID: "1", Kind: "landed"}); got[0].State != bus.Accepted {
 		t.Errorf("Ingest: %+v, want the message without the headers", got[0])
 	}
@@ -213,13 +214,13 @@ func TestPanicOfOutgoing(t *testing.T) {
 	}
 }
 
-// transactions are those that the hook has seen.
+// transactions records the calls of the hook.
 type transactions struct {
 	mu  sync.Mutex
 	all []decided
 }
 
-// decided is a transaction with its messages as they were when the hook saw them.
+// decided is a transaction with its messages at the time of the hook's call.
 type decided struct {
 	event.Transaction
 	messages []event.Settled
@@ -234,7 +235,7 @@ func (a *transactions) around(ctx context.Context, t *event.Transaction, run fun
 	}
 }
 
-// story is what the transactions of an endpoint came to.
+// story returns the results of an endpoint's transactions.
 func (a *transactions) story(endpoint string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -255,7 +256,7 @@ func (a *transactions) story(endpoint string) string {
 	return text
 }
 
-// The hook is told what became of each message and each attempt.
+// The hook gets the fate of each message and each attempt.
 func TestAroundTellsTheFates(t *testing.T) {
 	a := &transactions{}
 	w := newWorld(t, bus.Options{Around: a.around})
@@ -306,7 +307,7 @@ func TestAroundTellsTheFates(t *testing.T) {
 	}
 }
 
-// After a rollback there are no fates, and the hook has the reason.
+// After a rollback there are no fates, and the hook gets the error.
 func TestAroundOfARollback(t *testing.T) {
 	a := &transactions{}
 	w := newWorld(t, bus.Options{Around: a.around})
@@ -342,7 +343,7 @@ func TestAroundOfARelay(t *testing.T) {
 	}
 }
 
-// Whatever a hook does, messages are handled, once, and relayed.
+// Even if a hook misbehaves, messages are handled, once, and relayed.
 func TestAroundThatMisbehaves(t *testing.T) {
 	type run = func(context.Context)
 	for name, around := range map[string]func(context.Context, *event.Transaction, run){
@@ -389,7 +390,7 @@ func TestAroundThatMisbehaves(t *testing.T) {
 	}
 }
 
-// A handler that ends its goroutine, or panics, is the same to a batch with a hook around it.
+// A handler that ends its goroutine, or panics, has the same effect on a batch with a hook around it.
 func TestHandlerThatExitsUnderAround(t *testing.T) {
 	a := &transactions{}
 	w := newWorld(t, bus.Options{Around: a.around, Logger: slog.New(slog.DiscardHandler)})
@@ -405,7 +406,7 @@ func TestHandlerThatExitsUnderAround(t *testing.T) {
 	w.wantText("2", `SELECT count(*)::text FROM edda.dead_letter`)
 }
 
-// The middleware of the bus is outside of that of an endpoint, and knows its name.
+// The middleware of the bus is outside of the endpoint's own, and gets the endpoint's name.
 func TestMiddlewareOfTheBus(t *testing.T) {
 	named := func(name string) bus.Middleware {
 		return func(next bus.Handler) bus.Handler {

@@ -20,7 +20,7 @@ func newID(t *testing.T) saga.ID {
 	return saga.ID(id)
 }
 
-// The row of the first send is gone when it was handled: only a table of ids knows that there was one.
+// The row of the first send is deleted when it was handled: only the table of ids records that it existed.
 func TestSameIDTwiceIsOneMessage(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -37,7 +37,7 @@ func TestSameIDTwiceIsOneMessage(t *testing.T) {
 	}
 }
 
-// Two senders at once: the second waits for the end of the first, and is a duplicate or not by how that ends.
+// Two senders at once: the second waits for the end of the first. It is a duplicate if the first commits.
 func TestSameIDWaitsForWhoHasIt(t *testing.T) {
 	t.Parallel()
 	for name, commit := range map[string]bool{"commit": true, "rollback": false} {
@@ -80,7 +80,7 @@ func TestSameIDOtherBodyIsRefused(t *testing.T) {
 	if _, err := w.bus.Send(t.Context(), told{Sum: 2}, saga.WithID(id)); !errors.Is(err, bus.ErrIDConflict) {
 		t.Errorf("%v, want ErrIDConflict", err)
 	}
-	// A handler that does it fails for good, and its neighbours do not.
+	// A handler that does it fails permanently, and its neighbours do not.
 	w.start("forward", bus.EndpointOptions{Policy: once, Concurrency: 1},
 		bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m add) error {
 			if m.N == 2 {
@@ -112,8 +112,8 @@ func echo(store saga.Store, id saga.ID, before func(saga.Message)) *saga.Definit
 		}))
 }
 
-// The id was claimed in the transaction that went on without the step: sent again, it was a duplicate of a message
-// that nobody had sent.
+// The id was claimed in the transaction, which committed without the step: sent again, it was a duplicate of a message
+// that had never been sent.
 func TestIDOfALostStepCanBeSentAgain(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -134,7 +134,7 @@ func TestIDOfALostStepCanBeSentAgain(t *testing.T) {
 	}
 }
 
-// Of two steps that send one id the one that claimed it lost its instance. The other one's copy is no duplicate then.
+// Of two steps that send one id the step that claimed it lost its instance. Then the other step's copy is no duplicate.
 func TestIDOfALostStepIsSentByItsNeighbour(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -163,7 +163,8 @@ func TestIDOfALostStepIsSentByItsNeighbour(t *testing.T) {
 	}
 }
 
-// The connection breaks while a send commits, and the caller sends again: one message, whatever had happened.
+// The connection breaks while a send commits, and the caller sends again: the result is one message, whether or not the
+// first send was committed.
 func TestSendAgainAfterUnknownOutcomeIsOneMessage(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]faultproxy.Fault{
@@ -192,8 +193,8 @@ func TestSendAgainAfterUnknownOutcomeIsOneMessage(t *testing.T) {
 	}
 }
 
-// A send that is one statement commits with it, so the loss of its reply is an unknown outcome too, and the caller
-// must not be told that nothing was sent.
+// A send of one statement commits with it, so the loss of its reply is an unknown outcome too, and the caller must not
+// get an error that means that nothing was sent.
 func TestLostReplyOfASendIsAnUnknownOutcome(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()

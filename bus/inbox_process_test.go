@@ -21,8 +21,9 @@ import (
 
 const receiverVariable = "EDDA_RECEIVER"
 
-// isReceiver takes messages with a handler of its own, when this process is to: a line of its input is an id, and a
-// line of its output an ack. It is killed between the commit and the ack of each message that is new to it.
+// isReceiver reports whether this process is a receiver, and runs it: it takes messages with a handler of its own. A
+// line of its input is an id, and a line of its output an ack. It is killed between the commit and the ack of each
+// message that is new to it.
 func isReceiver() bool {
 	text := os.Getenv(receiverVariable)
 	if text == "" {
@@ -77,7 +78,7 @@ func (s workerSpec) receive(ctx context.Context) error {
 	return nil
 }
 
-// deliver gives an id to a process of its own, as a broker does, and reports whether it was acked.
+// deliver gives an id to a separate process, as a broker does, and reports whether it was acked.
 func (w *world) deliver(id string) (acked bool) {
 	w.t.Helper()
 	spec, err := json.Marshal(workerSpec{DSN: pgdev.DSN(w.t), Schema: w.schema, Role: w.role})
@@ -102,7 +103,7 @@ func (w *world) deliver(id string) (acked bool) {
 	if _, err := io.WriteString(in, id+"\n"); err != nil {
 		w.t.Error(err)
 	}
-	answer, _ := bufio.NewReader(answers).ReadString('\n') // nothing comes from a process that was killed
+	answer, _ := bufio.NewReader(answers).ReadString('\n') // a killed process sends nothing
 	_ = in.Close()
 	err = c.Wait()
 	if acked = answer == id+"\n"; acked != (err == nil) || !acked && c.ProcessState.String() != "signal: killed" {
@@ -111,8 +112,8 @@ func (w *world) deliver(id string) (acked bool) {
 	return acked
 }
 
-// A handler of the user's own is killed between its commit and the ack. The broker delivers again, and the effect and
-// what was sent are there once.
+// A handler of the user's own is killed between its commit and the ack. The broker delivers again; the effect happened
+// once, and the message was sent once.
 func TestReceivedSurvivesAKillBeforeTheAck(t *testing.T) {
 	w := poisoned(t)
 	w.exec(`CREATE TABLE edda.account (balance int NOT NULL)`)

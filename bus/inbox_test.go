@@ -42,7 +42,7 @@ func TestInboxTxBelongsToItsTransaction(t *testing.T) {
 	}
 }
 
-// The SQL function is the same for every driver and in every isolation.
+// The SQL function has the same result for every driver and in every isolation level.
 func TestReceivedOverDatabaseSQL(t *testing.T) {
 	t.Parallel()
 	for _, driver := range []string{"pgx", "postgres"} {
@@ -77,7 +77,7 @@ func TestReceivedOverDatabaseSQL(t *testing.T) {
 				}
 				end := tx.Commit
 				if n == 0 {
-					end = tx.Rollback // and what it knew is forgotten
+					end = tx.Rollback // and its id is forgotten
 				}
 				if err := end(); err != nil {
 					t.Fatal(err)
@@ -88,7 +88,7 @@ func TestReceivedOverDatabaseSQL(t *testing.T) {
 	}
 }
 
-// What is known stays known for three turns of the ring, as every endpoint turns it with the rights that it has.
+// An id stays in the inbox for three turns of the ring. Every endpoint turns it, with the rights that it has.
 func TestIngestedIDsOutliveThreeTurns(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
@@ -107,7 +107,7 @@ func TestIngestedIDsOutliveThreeTurns(t *testing.T) {
 	}
 }
 
-// What Envelope takes along comes back by Ingest: conversation, correlation, instance, sender and the user's headers.
+// The values of Envelope come back by Ingest: conversation, correlation, instance, sender and the user's headers.
 func TestEnvelopeSurvivesTheBorder(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
@@ -149,7 +149,7 @@ func TestEnvelopeSurvivesTheBorder(t *testing.T) {
 	})
 }
 
-// flat is an Info to compare.
+// flat returns the fields of an Info for a comparison.
 func flat(i saga.Info) map[string]string {
 	all := map[string]string{"id": i.ID.String(), "kind": i.Kind, "intent": i.Intent.String(), "from": i.From,
 		"conversation": i.ConversationID.String(),

@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// arrive brings messages in for an endpoint and returns what became of them.
+// arrive ingests messages for an endpoint and returns the results.
 func (w *world) arrive(endpoint string, messages ...bus.IngestMessage) []bus.IngestResult {
 	w.t.Helper()
 	arrived, err := w.bus.Ingest(w.t.Context(), bus.IngestOptions{From: "payments", Endpoint: endpoint}, messages...)
@@ -32,7 +32,7 @@ func (w *world) queueOf(name string) {
 	}
 }
 
-// states is what became of messages, as one text.
+// states returns the states of messages, as one text.
 func states(arrived []bus.IngestResult) string {
 	var all []string
 	for _, a := range arrived {
@@ -118,8 +118,8 @@ func TestIngestedEventGoesToItsSubscribers(t *testing.T) {
 	}
 }
 
-// Of the framework's names those cross that this version knows, and that belong to no database. The others are left
-// out, however many there are and whatever they say.
+// Ingest keeps a header with a name of the framework if this version has that name, and if it belongs to no database.
+// It drops all other such headers, whatever their number and values.
 func TestIngestLeavesNamesBehindThatDoNotCross(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
@@ -138,8 +138,8 @@ func TestIngestLeavesNamesBehindThatDoNotCross(t *testing.T) {
 	}
 }
 
-// What cannot be a message is a dead letter with its bytes, once, however often it is delivered, and its neighbours
-// arrive.
+// A message that is not valid becomes a dead letter with its bytes, once, however often it is delivered, and its
+// neighbours arrive.
 func TestIngestThatIsNoMessageIsADeadLetter(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
@@ -203,7 +203,7 @@ func TestIngestThatIsNoMessageIsADeadLetter(t *testing.T) {
 		'UTF8') = E'{"color":"\\\\xffred"}'`)
 }
 
-// A dead letter that no queue holds could not be retried: such a message is refused, and the sender keeps it.
+// A dead letter that no queue can hold could not be retried: Ingest refuses such a message, and the sender keeps it.
 func TestIngestRefusesWhatNoQueueHolds(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
@@ -227,8 +227,8 @@ func TestIngestRefusesWhatNoQueueHolds(t *testing.T) {
 	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE octet_length(body) = 16777216`)
 }
 
-// An event that cannot be a message here is a letter to each of its subscribers, so that each can retry it. Without a
-// subscriber it is one letter.
+// An event that is not a valid message becomes a dead letter for each of its subscribers, so that each can retry it.
+// Without a subscriber it becomes one dead letter.
 func TestIngestedEventThatIsNoMessageIsALetterToEachSubscriber(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	for _, name := range []string{"one", "two", "three"} {
@@ -249,7 +249,7 @@ func TestIngestedEventThatIsNoMessageIsALetterToEachSubscriber(t *testing.T) {
 	}
 }
 
-// Each message that comes with the id of a message before it is a letter of its own, once for each content.
+// Each message that comes with the id of an earlier message becomes a separate dead letter, once for each content.
 func TestEachContentUnderOneIDIsALetter(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
@@ -285,11 +285,11 @@ func TestIngestRefusesWhatTheCallerCanMend(t *testing.T) {
 		t.Error(err)
 	}
 	w.want(0, `SELECT count(*) FROM edda.inbox`)
-	w.queueOf("notes") // it need not be told to this bus
+	w.queueOf("notes") // this bus finds it by itself
 	w.arrive("notes", arrival("1", ""))
 }
 
-// Whatever arrives keeps its order in the queue.
+// Messages keep their order in the queue.
 func TestIngestsKeepTheirOrder(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")

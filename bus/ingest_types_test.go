@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// textCodec is a user's codec of a type, which knows its text and nothing else.
+// textCodec is a user's codec of a type, which supports only the text format.
 type textCodec struct{ pgtype.Codec }
 
 func (textCodec) FormatSupported(format int16) bool { return format == pgtype.TextFormatCode }
@@ -34,8 +34,7 @@ func (c textCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any)
 	return c.Codec.PlanScan(m, oid, format, target)
 }
 
-// The pool is a user's, and so are the types of its connections: what brings messages in through one leaves them as
-// they were.
+// The pool is a user's, and so are the types of its connections: Ingest over a connection leaves them unchanged.
 func TestIngestLeavesTheTypesOfAConnectionAlone(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")

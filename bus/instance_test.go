@@ -22,7 +22,7 @@ func TestInstanceIsReadFromOutside(t *testing.T) {
 	w.send(remind{Key: "a", In: time.Hour})
 	w.until("it is there", func() bool { return w.count(`SELECT count(*) FROM edda.saga`) == 1 })
 	holder := w.begin()
-	w.execTx(holder, `UPDATE edda.saga SET state = '{"Rang":9}'`) // reading waits for nobody
+	w.execTx(holder, `UPDATE edda.saga SET state = '{"Rang":9}'`) // a read waits for no lock
 	var state alarm
 	i, ok, err := w.bus.Instance(t.Context(), def, "a", &state)
 	if err != nil || !ok || i.Key != "a" || i.Version != 1 || state.Rang != 0 || len(i.Pending) != 1 ||
@@ -49,7 +49,7 @@ func TestInstanceIsReadFromOutside(t *testing.T) {
 
 type oldState struct{ Rang string }
 
-// A state of another version: an older one is brought up to date, a newer one is not guessed at.
+// A state of an older version is upgraded; a state of a newer version is an error.
 func TestInstanceOfAnotherVersion(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	ring := saga.StartedBy(func(m remind) string { return m.Key },
@@ -78,7 +78,7 @@ func TestInstanceOfAnotherVersion(t *testing.T) {
 	})
 }
 
-// Each save says when it was; what no step has changed keeps its time.
+// Each save records its time; an instance that no step has changed keeps its time.
 func TestInstanceHasTheTimeOfItsLastChange(t *testing.T) {
 	for _, store := range []saga.Store{saga.Pessimistic, saga.Optimistic} {
 		t.Run(fmt.Sprint(store), func(t *testing.T) {

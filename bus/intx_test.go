@@ -25,8 +25,7 @@ type work struct {
 	send func(m saga.Message, o ...saga.SendOption) (saga.Sent, error)
 }
 
-// transact is a way to run a transaction in which rows are written and messages sent. dsn is the database that it
-// connects to.
+// transact runs a transaction in which rows are written and messages sent. dsn is the database that it connects to.
 type transact func(ctx context.Context, s shop, fn func(work) error, o ...bus.TxOption) error
 
 // shop is a program that has tables of its own.
@@ -85,7 +84,7 @@ func inSQLOver(driver string) transact {
 	}
 }
 
-// eachTransact runs a test for each way, in a world with an endpoint that nobody runs and a table of the shop's own.
+// eachTransact runs a test for each way, in a world with an endpoint that does not run and a table of the shop's own.
 func eachTransact(t *testing.T, test func(t *testing.T, in transact, s shop)) {
 	t.Parallel()
 	for name, in := range transacts {
@@ -140,7 +139,7 @@ func TestTransactionHoldsRowAndMessageOrNothing(t *testing.T) {
 	})
 }
 
-// A worker that would look in an hour is told right after the commit, however long the transaction was.
+// A worker whose next poll is in an hour is woken right after the commit, however long the transaction was.
 func TestTransactionWakesAWorkerAfterItsCommit(t *testing.T) {
 	eachTransact(t, func(t *testing.T, in transact, s shop) {
 		got := make(chan bool, 1)
@@ -166,7 +165,7 @@ func TestTransactionWakesAWorkerAfterItsCommit(t *testing.T) {
 	})
 }
 
-// A savepoint takes its sends back, and only those.
+// A rollback to a savepoint undoes the sends after it, and no others.
 func TestSavepointTakesItsSendsBack(t *testing.T) {
 	eachTransact(t, func(t *testing.T, in transact, s shop) {
 		err := in(t.Context(), s, func(w work) error {
@@ -180,7 +179,8 @@ func TestSavepointTakesItsSendsBack(t *testing.T) {
 	})
 }
 
-// skew makes the transaction fail: another one reads and writes what it has read and will write.
+// skew makes the transaction fail: a concurrent transaction reads and writes the rows that this one has read and will
+// write.
 func (s shop) skew(w work, id string) error {
 	if _, err := w.read(`SELECT count(*) FROM edda.shop_order`); err != nil {
 		return err
@@ -231,7 +231,7 @@ func TestErrorOfTheCallerIsNotRepeated(t *testing.T) {
 	})
 }
 
-// The browser goes away between the send and the commit: nothing is there, and nothing is unknown.
+// The browser disconnects between the send and the commit: nothing is written, and the outcome is known.
 func TestContextThatEndsBeforeTheCommit(t *testing.T) {
 	eachTransact(t, func(t *testing.T, in transact, s shop) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -285,7 +285,7 @@ func TestSameRequestTwiceIsOneMessage(t *testing.T) {
 	})
 }
 
-// Nothing was heard of the COMMIT, and the caller does it all again.
+// The reply to the COMMIT was lost, and the caller repeats everything.
 func TestTransactionOfUnknownOutcomeIsDoneAgain(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]faultproxy.Action{"it was committed": faultproxy.DropReply,
@@ -332,7 +332,7 @@ func TestSendInATransactionThatHasEnded(t *testing.T) {
 	})
 }
 
-// What a transaction sends to is forgotten with it.
+// The bus forgets a transaction's queues when the transaction ends.
 func TestNothingIsKeptOfTransactions(t *testing.T) {
 	eachTransact(t, func(t *testing.T, in transact, s shop) {
 		for _, err := range []error{nil, errors.New("no")} {

@@ -50,8 +50,7 @@ func (e *Endpoint) findLimit(ctx context.Context) error {
 	return nil
 }
 
-// compareLimit logs a warning, once for each number, if an operator's limit is in force and differs from the
-// program's.
+// compareLimit logs a warning, once for each number, if an operator's limit is in force and differs from the program's.
 func (e *Endpoint) compareLimit(inForce int) {
 	ours := e.options.ClusterConcurrency
 	if inForce == ours || e.permits.warned.Swap(int64(inForce)) == int64(inForce) {
@@ -77,8 +76,7 @@ func (e *Endpoint) lookForLimit(ctx context.Context) error {
 const lookEvery = time.Second
 
 // awaitLimit checks for a first limit about once a second, so that no batch has to. It returns once there is a limit:
-// an endpoint that has one always keeps one.
-// endpoint that has a limit always keeps one.
+// an endpoint that has one always keeps one. endpoint that has a limit always keeps one.
 func (e *Endpoint) awaitLimit(ctx context.Context) error {
 	for !e.permits.limited.Load() {
 		if run.Wait(ctx, run.Jitter(lookEvery), e.permits.changed) == run.Ended {

@@ -22,8 +22,7 @@ import (
 // consumer is the engine of one Run.
 type consumer interface {
 	wake.Waker
-	// Run consumes until ctx ends. Handlers run until they return or work ends. cancel ends work if they take too
-	// long.
+	// Run consumes until ctx ends. Handlers run until they return or work ends. cancel ends work if they take too long.
 	Run(ctx, work context.Context, cancel context.CancelCauseFunc) error
 }
 
