@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// isolated is a pool like w.pool whose transactions are of that level unless they say otherwise.
+// isolated returns a pool like w.pool whose transactions have this level by default.
 func (w *world) isolated(level string, conns int32) *pgxpool.Pool {
 	w.t.Helper()
 	config := w.pool.Config()
@@ -31,7 +31,7 @@ func (w *world) isolated(level string, conns int32) *pgxpool.Pool {
 	return pool
 }
 
-// watchLevels makes each write of a table of the schema fail whose transaction is not READ COMMITTED. A Send of one
+// watchLevels makes every write of a table of the schema fail unless its transaction is READ COMMITTED. A Send of one
 // message and a new job are excepted: each is one INSERT, which reads nothing, and is the same at every level.
 func (w *world) watchLevels() {
 	w.t.Helper()
@@ -70,7 +70,7 @@ func (s *said) text() string {
 	return s.lines.String()
 }
 
-// Whatever the default of a database or a role is, the transactions of the engine say what they are.
+// The transactions of the engine set their level, whatever the default of a database or a role is.
 func TestNoTransactionOfTheEngineIsAtTheDefaultLevel(t *testing.T) {
 	log := &said{}
 	w := newWorld(t, bus.Options{})
@@ -136,7 +136,7 @@ func TestNoTransactionOfTheEngineIsAtTheDefaultLevel(t *testing.T) {
 	}
 }
 
-// operate does what operators do.
+// operate does the work of operators.
 func (w *world) operate() {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -150,7 +150,7 @@ func (w *world) operate() {
 	}
 }
 
-// operateLetters retries the one dead letter there is, and discards it when it is one again.
+// operateLetters retries the only dead letter, and discards it when it is a dead letter again.
 func (w *world) operateLetters() {
 	w.t.Helper()
 	ctx, letters := w.t.Context(), w.operator().DeadLetters()
@@ -167,8 +167,8 @@ func (w *world) operateLetters() {
 	w.must(err)
 }
 
-// A death is seen while a process begins its session. The row of the dead session changes meanwhile, which a
-// transaction with one snapshot for all of its statements could not bear.
+// A process detects a death while it begins its session. The row of the dead session changes in the meantime, which
+// would be an error in a transaction with one snapshot for all of its statements.
 func TestAnEndpointStartsWhileItsNeighboursSessionsChange(t *testing.T) {
 	for _, level := range []string{"repeatable read", "serializable"} {
 		t.Run(level, func(t *testing.T) { startUnder(t, level) })
@@ -184,8 +184,8 @@ func startUnder(t *testing.T, level string) {
 	stop := w.start("a", bus.EndpointOptions{}, part)
 	w.send(paid{})
 	w.untilEmpty("a")
-	// the one connection has prepared its statements: next time it waits where it executes them, and not where it
-	// prepares
+	// The one connection has prepared its statements: next time it waits when it executes them, and not when it
+	// prepares.
 	stop()
 	w.exec(`INSERT INTO edda.session (id, host, pid, queues, locked, expires)
 		VALUES (gen_random_uuid(), 'one', 1, '{}', false, now() - interval '1 second')`)

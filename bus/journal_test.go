@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// takeAll acquires every connection of a pool until the test or free gives them back.
+// takeAll acquires every connection of a pool until the test ends or free releases them.
 func (w *world) takeAll(pool *pgxpool.Pool) (free func()) {
 	w.t.Helper()
 	var all []*pgxpool.Conn
@@ -31,8 +31,7 @@ func (w *world) takeAll(pool *pgxpool.Pool) (free func()) {
 	return free
 }
 
-// A batch in quarantine has a transaction open. If it waited for a second connection, all of them could wait so for
-// ever.
+// A batch in quarantine has a transaction open. If it waited for a second connection, all batches could wait for ever.
 func TestQuarantineBatchNeedsOneConnection(t *testing.T) {
 	w := poisoned(t)
 	w.suspected(3)
@@ -61,7 +60,7 @@ func TestQuarantineBatchNeedsOneConnection(t *testing.T) {
 	w.checkJournal()
 }
 
-// A session without a lock is believed to be alive as long as the server process is there that ran its batch.
+// A session without a lock counts as alive while the server process of its batch exists.
 func TestBatchOfALivingServerProcessIsNoDeath(t *testing.T) {
 	t.Parallel()
 	for name, gone := range map[string]bool{"it lives": false, "it is gone": true} {
@@ -105,8 +104,8 @@ func TestBatchOfALivingServerProcessIsNoDeath(t *testing.T) {
 	}
 }
 
-// While a batch is entered into the journal nothing is locked. It runs what it has entered and still gets, and nothing
-// else; when it gets nothing it tries again at once.
+// While a batch is entered into the journal no row is locked. The batch runs the messages that it has entered and can
+// still lock, and no others; if it can lock no message it tries again at once.
 func TestQuarantineBatchRunsWhatItHasEntered(t *testing.T) {
 	w := poisoned(t)
 	w.preload(5)

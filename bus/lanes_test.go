@@ -35,8 +35,8 @@ func (w *world) preparedTurns(s *turns, o bus.EndpointOptions, keys, n int) (e *
 	return e, w.count(`SELECT id FROM edda.queue WHERE endpoint = 'turns'`)
 }
 
-// Another process writes the retry of a message that failed, and says in the lane that it waits for that. A follower
-// that comes to the lane at this moment must see both or none of it.
+// A second process writes the retry of a failed message, and records in the lane that the lane waits for that retry. A
+// follower that comes to the lane at this moment must see both writes or neither.
 func TestAFollowerSeesTheRetryThatIsWrittenWhileItWaitsForTheLane(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
@@ -63,8 +63,7 @@ func turnBody(key string, n int) []byte {
 	return fmt.Appendf(nil, `{"Key":%q,"N":%d,"Fail":0}`, key, n)
 }
 
-// Lanes are locked in the order of the bytes of their keys, in which B comes before a, whatever the collation of the
-// database says.
+// Lanes are locked in the byte order of their keys, where B comes before a, whatever the collation of the database is.
 func TestLanesAreLockedInOneOrderInAnICUDatabase(t *testing.T) {
 	w := newWorldIn(t, pgdev.ICUDSN(t), bus.Options{}, pgtest.RoleUnderTest)
 	var all []string
@@ -93,7 +92,7 @@ func TestLanesAreLockedInOneOrderInAnICUDatabase(t *testing.T) {
 	})
 }
 
-// deadHands makes the messages of a key up to n the claims of a process that is gone, with leases that end at end.
+// deadHands makes the messages of a key up to n the claims of a dead process, with leases that end at end.
 func (w *world) deadHands(queue int, key string, n int, end string) {
 	w.t.Helper()
 	session := w.text(`SELECT gen_random_uuid()::text`)
@@ -106,8 +105,8 @@ func (w *world) deadHands(queue int, key string, n int, end string) {
 	}
 }
 
-// What a dead process had claimed is due when its leases end: behind a backlog whose head holds more followers than one
-// claim.
+// The claims of a dead process are due when its leases end. Here they are behind a backlog whose head has more of their
+// followers than one claim takes.
 func TestWhatTheDeadHadClaimedComesBeforeItsFollowersInABacklog(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
@@ -117,7 +116,7 @@ func TestWhatTheDeadHadClaimedComesBeforeItsFollowersInABacklog(t *testing.T) {
 	w.wantTurns(s, 2, 40, true)
 }
 
-// The lease of a message may end after that of its lane: it was claimed later.
+// The lease of a message may end after the lease of its lane, because the message was claimed later.
 func TestWhatTheDeadClaimedLastComesBeforeItsFollowers(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
@@ -128,8 +127,8 @@ func TestWhatTheDeadClaimedLastComesBeforeItsFollowers(t *testing.T) {
 	w.wantTurns(s, 1, 20, true)
 }
 
-// A process that stood still extends what it has claimed after its lane has ended. The lane stays as it is: another
-// process, which revives it, has it locked.
+// A process that was frozen extends its claims after its lane has ended. The extension skips the lane, because a second
+// process has locked it to revive it.
 func TestWhatAThawedProcessExtendsComesBeforeItsFollowers(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
@@ -140,8 +139,8 @@ func TestWhatAThawedProcessExtendsComesBeforeItsFollowers(t *testing.T) {
 	w.wantTurns(s, 1, 20, true)
 }
 
-// A process loses a lane, for it could not extend its leases, while it finishes a failed message of the lane. The retry
-// must not be behind what the process had claimed and not begun.
+// A process that could not extend its leases loses a lane while it finishes a failed message of the lane. The retry
+// must not come after the messages that the process had claimed and not begun.
 func TestARetryIsNotOvertakenWhenItsLaneIsLost(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
@@ -173,7 +172,7 @@ func TestARetryIsNotOvertakenWhenItsLaneIsLost(t *testing.T) {
 	w.wantTurns(s, 1, 3, true)
 }
 
-// An extension that its process has given up may reach the database after the next one. The next one stands.
+// An extension that its process has given up may reach the database after the next. It must not shorten the lane.
 func TestALateExtensionDoesNotShortenALane(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	h := newHands()
@@ -196,7 +195,7 @@ func TestALateExtensionDoesNotShortenALane(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sooner bool
-	// Each extension passes over a row that the other one has locked: this one is tried until it has the lane.
+	// Each extension skips a row that a concurrent extension has locked: this one is repeated until it has the lane.
 	late := func(tx pgx.Tx) error {
 		for extended := int64(0); extended == 0; {
 			tag, err := tx.Exec(t.Context(), extend, queue, []string{"k"}, owner, time.Now().Add(-time.Hour))
@@ -224,7 +223,7 @@ func TestALateExtensionDoesNotShortenALane(t *testing.T) {
 	w.untilEmpty("turns")
 }
 
-// Nobody asks for the lane: what is in the queue belongs to others, and reaches back behind the end of the lease.
+// No message of the lane's key is in the queue. Those in the queue are due before and after the end of the lease.
 func TestLanesOfTheDeadAreRevivedInABacklogOfOthers(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	first, release := make(chan turn, 1000), make(chan struct{})
@@ -259,8 +258,8 @@ func TestLanesOfTheDeadAreRevivedInABacklogOfOthers(t *testing.T) {
 	})
 }
 
-// A process that stood still does not know that another one has its lane by now: what it claims in that belongs behind
-// it.
+// A process that was frozen has not read that a second process owns its lane by now: messages that it claims in the
+// lane must be parked.
 func TestNothingIsClaimedInALaneThatIsLost(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	began := make(chan turn, 10)
@@ -279,8 +278,8 @@ func TestNothingIsClaimedInALaneThatIsLost(t *testing.T) {
 	w.until("the first has been told", func() bool { return len(eventsOf[bus.ClaimLost](w)) == 1 })
 }
 
-// Nobody hears whether a finish was committed that took over what was parked. It was: what came back must not be
-// overtaken.
+// A finish took over parked messages, and its outcome is unknown. It was committed: the messages that came back must
+// not be overtaken.
 func TestAFinishOfUnknownOutcomeDoesNotLeaveItsLane(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()

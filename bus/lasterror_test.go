@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A message that waits for its retry says why, in its row: the beginning of the error, as a text that Postgres takes.
-// Its first retry is in the log at Info, with the error.
+// The row of a message that waits for its retry has the beginning of the error, as a text that Postgres accepts. The
+// message's first retry is in the log at Info, with the error.
 func TestRetryIsExplainedInTheQueue(t *testing.T) {
 	failure := errors.New("the card service said 503 \x00\xff" + strings.Repeat("é", 400))
 	for name, part := range map[string]bus.Part{

@@ -32,8 +32,8 @@ func (w *world) wantKeptOnce(n int) {
 	w.want(n, "SELECT count(*) FROM edda.kept")
 }
 
-// strike does work until the fault has struck, if it is to strike the first statement. A statement that the proxy
-// passed on before it knew the fault may do the work of the first round.
+// strike does work until the fault has struck, if the fault is for the first statement. A statement that the proxy
+// passed on before it had the fault may do the work of the first round.
 func strike(t *testing.T, proxy *faultproxy.Proxy, fault faultproxy.Fault, work func()) {
 	t.Helper()
 	proxy.Set(fault)
@@ -46,8 +46,8 @@ func strike(t *testing.T, proxy *faultproxy.Proxy, fault faultproxy.Fault, work 
 	}
 }
 
-// P1 and P2 for leased endpoints: whatever statement a connection breaks at, before it or after the server has
-// completed it, no message is lost, and what its handler sent is there once.
+// P1 and P2 for leased endpoints: at whatever statement a connection breaks, before it or after the server has
+// completed it, no message is lost, and each message of a handler is written once.
 func TestLeasedEndpointAtEveryBreak(t *testing.T) {
 	t.Parallel()
 	for _, statement := range []string{"claim", "extend", "held", "finish", "insert", "commit"} {
@@ -65,7 +65,7 @@ func TestLeasedEndpointAtEveryBreak(t *testing.T) {
 				if statement == "extend" || statement == "held" {
 					slow.Store(int64(900 * time.Millisecond))
 				}
-				for n := range 3 { // of commit: that of the claim, of the end, and of another claim
+				for n := range 3 { // of commit: the commit of the claim, of the end, and of the next claim
 					fault.Statement, fault.N = statement, n+1
 					strike(t, proxy, fault, func() {
 						for range 3 {
@@ -98,13 +98,13 @@ func TestLeasedEndpointWithRandomBreaks(t *testing.T) {
 	}
 }
 
-// An extension may have moved the row or not when its connection breaks: the claim is looked for at both places, and
-// the handler runs once.
+// The connection of an extension breaks, and the row may have moved or not: the next extension looks for the claim at
+// both places, and the handler runs once.
 func TestExtensionOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]faultproxy.Fault{
 		"rolled back": {Statement: "extend", N: 1, When: faultproxy.After},
-		"committed":   {Statement: "commit", N: 2, Do: faultproxy.DropReply}, // the first is that of the claim
+		"committed":   {Statement: "commit", N: 2, Do: faultproxy.DropReply}, // the first is the claim's
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})

@@ -25,7 +25,7 @@ type called struct{ N int }
 
 func (called) Kind() string { return "outside.called" }
 
-// keep consumes what leased handlers send.
+// keep consumes the messages that leased handlers send.
 func keep(w *world) {
 	w.t.Helper()
 	w.exec("CREATE TABLE edda.kept (n int); GRANT ALL ON edda.kept TO PUBLIC")
@@ -57,7 +57,7 @@ func TestLeasedHandlerSendsWithItsEnd(t *testing.T) {
 	untilTold[bus.Handled](w, 300)
 }
 
-// P: while a leased handler runs, no session of its endpoint has a transaction open, and none waits for anything.
+// P: while a leased handler runs, no session of its endpoint has a transaction open or waits for a lock.
 func TestNoTransactionIsOpenWhileALeasedHandlerRuns(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -100,7 +100,7 @@ func TestLeaseIsExtendedWhileTheHandlerRuns(t *testing.T) {
 		}
 	})
 	w.start("callers", o, handler)
-	// another process, which would take it when the lease ended
+	// a second process, which would take it when the lease ended
 	other := w.newBus(bus.Options{Schema: w.schema, Logger: slog.New(slog.DiscardHandler)})
 	e, err := bus.NewEndpoint(other, "callers", o, handler)
 	if err != nil {
@@ -156,8 +156,7 @@ func TestLeasedFailuresMeetThePolicy(t *testing.T) {
 	}
 }
 
-// A process that dies leaves its claims. Here it is an endpoint whose rows are claimed by somebody who never comes
-// back.
+// A process that dies leaves its claims. Here the rows of an endpoint are claimed by an owner that never comes back.
 func TestClaimOfTheDeadIsTakenAgain(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -182,7 +181,7 @@ func TestClaimOfTheDeadIsTakenAgain(t *testing.T) {
 	}
 }
 
-// A claim that somebody else has taken over can be neither extended nor finished, and nothing of its handler is
+// A claim that a second process has taken over can be neither extended nor finished, and no message of its handler is
 // written.
 func TestZombieCanNotFinish(t *testing.T) {
 	t.Parallel()
@@ -211,7 +210,7 @@ func TestZombieCanNotFinish(t *testing.T) {
 			w.send(call{})
 			<-began
 			w.exec(fmt.Sprintf(theft.sql, w.queue("callers")))
-			if theft.name == "claimed by another" { // the loss is noticed while the handler runs, and it is told
+			if theft.name == "claimed by another" { // the loss is detected while the handler runs, and ends its context
 				w.until("the claim was lost", func() bool { return len(eventsOf[bus.ClaimLost](w)) == 1 })
 				close(end)
 				w.until("the handler knows", func() bool { return cause.Load() != nil })

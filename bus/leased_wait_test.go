@@ -14,18 +14,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// hands is who has messages in hand, in all processes of a test.
+// hands records which messages are in hand, in all processes of a test.
 type hands struct {
 	mu    sync.Mutex
 	begun []string
 	now   map[int]context.Context // of the handlers that run, by message
-	twice []string                // messages that began while a handler that had not been told to stop ran
+	twice []string                // messages that began during a handler whose context had not ended
 	told  map[int]error           // why the contexts of the first handlers ended
 }
 
 func newHands() *hands { return &hands{now: map[int]context.Context{}, told: map[int]error{}} }
 
-// take begins a message. leave is to be called when its handler returns.
+// take begins a message. The caller calls leave when its handler returns.
 func (h *hands) take(ctx context.Context, process string, message int) (leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,7 +78,7 @@ func (h *hands) want(t *testing.T) {
 	}
 }
 
-// until holds a handler until its context ends or end is closed.
+// until blocks a handler until its context ends or end is closed.
 func until(ctx context.Context, end <-chan struct{}) {
 	select {
 	case <-ctx.Done():
@@ -93,7 +93,7 @@ func ended(t *testing.T) (end chan struct{}, once func()) {
 	return end, once
 }
 
-// lockRow locks the row of a message, as somebody with psql would.
+// lockRow locks the row of a message, as an operator with psql would.
 func (w *world) lockRow(endpoint string, id [16]byte) pgx.Tx {
 	w.t.Helper()
 	tx := w.begin()
@@ -101,8 +101,8 @@ func (w *world) lockRow(endpoint string, id [16]byte) pgx.Tx {
 	return tx
 }
 
-// A finish that waits for a row kept the process from extending its other leases, and from giving them up. So the
-// messages of its handlers ran beside them again, in the same process and in others, and nobody was told.
+// A finish that waited for a row kept the process from extending its other leases, and from giving them up. So the
+// messages of its handlers were handled a second time, in the same process and in others, and no handler was cancelled.
 func TestFinishThatWaitsLetsNoLeaseEnd(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	h := newHands()
@@ -139,12 +139,12 @@ func TestFinishThatWaitsLetsNoLeaseEnd(t *testing.T) {
 	finish()
 	w.untilEmpty("callers")
 	h.want(t)
-	if h.has("2") && h.number() > 3 { // the one that was blocked may have been claimed again
+	if h.has("2") && h.number() > 3 { // the blocked message may have been claimed again
 		t.Errorf("begun: %v", h.begun)
 	}
 }
 
-// A message that nobody can finish keeps only itself in hand: what has ended beside it and after it is finished.
+// A message that cannot be finished delays only itself: handlers that end at the same time and later are finished.
 func TestFinishThatWaitsKeepsNobodyElse(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	h := newHands()
@@ -181,8 +181,8 @@ func TestFinishThatWaitsKeepsNobodyElse(t *testing.T) {
 	}
 }
 
-// A finish may take a third of a lease and no longer. A database that is too slow for that again and again, and between
-// two times is not, says nothing of the message.
+// A finish may take a third of a lease and no longer. If the database is too slow for that again and again, with fast
+// answers in between, the message is not to blame.
 func TestFinishThatIsSlowBlamesNobody(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	keep(w)
@@ -212,7 +212,7 @@ func TestFinishThatIsSlowBlamesNobody(t *testing.T) {
 	}
 }
 
-// A message whose finish takes too long keeps only itself in hand, for as long as it takes to judge it.
+// A message whose finish takes too long delays only itself, until it is judged.
 func TestFinishThatIsSlowKeepsNobodyElse(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	h := newHands()
@@ -242,7 +242,7 @@ func TestFinishThatIsSlowKeepsNobodyElse(t *testing.T) {
 	w.until("all others are handled", func() bool { return h.number() == 31 })
 	before := w.count(`SELECT last_value FROM edda.tries`)
 	w.untilWithin(pgdev.Patience(time.Minute), "all others are finished", func() bool { return w.rows("callers") == 1 })
-	// one may begin after the others' end
+	// one try may begin after the others' end
 	if tries := w.count(`SELECT last_value FROM edda.tries`) - before; tries > 1 {
 		t.Errorf("the slow finish was tried %d times more before the others", tries)
 	}
@@ -255,8 +255,8 @@ func TestFinishThatIsSlowKeepsNobodyElse(t *testing.T) {
 	}
 }
 
-// A process whose statements get no answer can extend nothing. Its handlers are told before another process may have
-// their messages.
+// A process whose statements get no answer cannot extend its leases. It cancels its handlers before another process may
+// have their messages.
 func TestHandlersOfAProcessThatIsCutOffAreToldInTime(t *testing.T) {
 	for name, statements := range map[string][]string{
 		"extend":            {"extend"},
@@ -303,12 +303,12 @@ func TestHandlersOfAProcessThatIsCutOffAreToldInTime(t *testing.T) {
 	}
 }
 
-// A process that stands still in the middle of a transaction has rows, lanes and the right to claim in hand. Postgres
-// ends the transaction within a lease, and does not wait until the connection is given up.
+// A process that freezes in the middle of a transaction holds rows, lanes and the right to claim. Postgres ends the
+// transaction within a lease, and does not wait until the connection is given up.
 func TestProcessThatStandsStillKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		statement string // the last of its pipeline: the server waits for the next one
+		statement string // the last of its pipeline: the server waits for the next
 		n         int
 		order     bus.Ordering
 	}{{"finish", 1, bus.Unordered}, {"claim", 1, bus.Strict}, {"parked_in", 1, bus.Strict},
@@ -356,8 +356,8 @@ func TestProcessThatStandsStillKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// A handler whose message came back to its own process went on beside the second one until the next extension, which is
-// a third of a lease away.
+// If a message came back to the process that had claimed it, its first handler continued beside the second until the
+// next extension, a third of a lease later.
 func TestOlderClaimOfAMessageIsGivenUp(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	h := newHands()
@@ -379,8 +379,8 @@ func TestOlderClaimOfAMessageIsGivenUp(t *testing.T) {
 	w.until("the loss was told", func() bool { return len(eventsOf[bus.ClaimLost](w)) == 1 })
 }
 
-// The same in a lane: with the older claim the process gives up the lane, and what it has claimed for it in the same
-// moment.
+// The same in a lane: with the older claim the process gives up the lane, and the messages of the lane that it has
+// claimed at the same time.
 func TestLaneOfAnOlderClaimIsGivenUp(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	h := newHands()

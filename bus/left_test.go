@@ -19,8 +19,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A function of the user that never returns costs its message an attempt, and no worker: the next message is handled
-// by the same process, which has one worker, while the function still runs.
+// A function of the user that never returns costs its message an attempt, and no worker: the same process, which has
+// one worker, handles the next message while the function still runs.
 func TestAFunctionThatNeverReturnsIsLeft(t *testing.T) {
 	keyed := func(stand *gate) bus.HandleOption[turn] {
 		return bus.KeyedBy(func(m turn) string { stand.pass(); return m.Key })
@@ -80,7 +80,7 @@ func TestAFunctionThatNeverReturnsIsLeft(t *testing.T) {
 	}
 }
 
-// untilLeft waits until the pages can see how many functions do not return.
+// untilLeft waits until the session has the number of functions that do not return.
 func (w *world) untilLeft(want int) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("the session has %d functions that do not return", want), func() bool {
@@ -88,7 +88,7 @@ func (w *world) untilLeft(want int) {
 	})
 }
 
-// A process counts a function of a partitioned endpoint once, and as long as the function runs.
+// A process counts a function of a partitioned endpoint once, and while the function runs.
 func TestPartitionsCountALeftFunctionOnce(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	stand, o := newGate(t), soon(2)
@@ -108,7 +108,7 @@ func TestPartitionsCountALeftFunctionOnce(t *testing.T) {
 	w.untilLeft(0)
 }
 
-// The messages of a call of a relay that never returns are forwarded once more, and those behind them too.
+// If a call of a relay never returns, its messages are forwarded once more, and so are the messages behind them.
 func TestAForwardThatNeverReturnsIsLeft(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -132,9 +132,9 @@ func TestAForwardThatNeverReturnsIsLeft(t *testing.T) {
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 }
 
-// A handler that was left, or has ended its goroutine, holds no transaction and no turn: a slow endpoint, which tries
-// one message at a time, tries the next one. When a handler that was left returns, its connection is closed, its writes
-// are lost, and its worker ends. Without LISTEN it is the same.
+// A handler that was left, or has ended its goroutine, blocks no transaction and no other message: a slow endpoint,
+// which tries one message at a time, tries the next one. When a handler that was left returns, its connection is
+// closed, its writes are lost, and its worker ends. The result is the same without LISTEN.
 func TestAHandlerThatWasLeftKeepsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		wakeup bus.Wakeup

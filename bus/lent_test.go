@@ -15,18 +15,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// intruder is a message whose handler runs what it says on the transaction.
+// intruder is a message whose handler runs its SQL in the transaction.
 type intruder struct{ SQL string }
 
 func (intruder) Kind() string { return "lent.intruder" }
 
-// intrusions are what one handler may do to the connection of all, whether Edda sees it in the text, and whether it
-// lets it.
+// intrusions has statements of a handler that may change the connection of all handlers. unseen: Edda cannot detect it
+// in the text. refused: Edda refuses it.
 var intrusions = map[string]struct {
 	sql       string
 	unseen    bool
 	refused   bool
-	superuser bool // may do it, and no other role
+	superuser bool // only a superuser may do it
 }{
 	"role":                       {sql: "SET LOCAL ROLE pg_monitor"},
 	"role of the session":        {sql: "SET ROLE pg_monitor"},
@@ -47,7 +47,7 @@ var intrusions = map[string]struct {
 }
 
 // One message whose handler had set a role, made the transaction read-only or deallocated all statements ended the
-// endpoint, and again after each restart; or the next handlers of its batch ran with what it had set.
+// endpoint, and again after each restart; or its settings applied to the next handlers of its batch.
 func TestSettingsOfAHandlerStayItsOwn(t *testing.T) {
 	t.Parallel()
 	for name, intrusion := range intrusions {
@@ -72,13 +72,13 @@ func TestSettingsOfAHandlerStayItsOwn(t *testing.T) {
 			w.install("lent", parts...)
 			for _, n := range []int{1, 2, 3} {
 				w.send(add{N: n})
-				if n != 2 { // the last message of the batch is one
+				if n != 2 { // the batch ends with an intruder
 					w.send(intruder{SQL: intrusion.sql})
 				}
 			}
 			w.start("lent", bus.EndpointOptions{Concurrency: 1, Policy: once, Poll: 20 * time.Millisecond}, parts...)
 			w.untilEmpty("lent")
-			w.send(add{N: 4}) // the connections are as they were
+			w.send(add{N: 4}) // the connections are unchanged
 			w.send(add{N: 5})
 			w.untilEmpty("lent")
 			others := `FROM edda.dead_letter WHERE kind <> 'lent.intruder'`
@@ -102,7 +102,7 @@ func TestSettingsOfAHandlerStayItsOwn(t *testing.T) {
 	}
 }
 
-// settingsSeen are the settings that handlers saw. They belong to one worker.
+// settingsSeen records the settings that handlers read. It belongs to one worker.
 type settingsSeen struct{ seen map[string]bool }
 
 func (s *settingsSeen) look(ctx context.Context, tx pgx.Tx) error {
@@ -127,8 +127,8 @@ func (s *settingsSeen) all() (all []string) {
 	return all
 }
 
-// An endpoint whose role loses its right to the queue is another matter: a human has to see that, whoever used the
-// connection before.
+// If the role of an endpoint loses its right to the queue, the endpoint ends, whichever handler used the connection
+// before: a human has to correct that.
 func TestMissingGrantEndsAnEndpointThatLendsItsConnections(t *testing.T) {
 	w := newWorldOf(t, bus.Options{}, pgtest.Runtime)
 	part := bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ add) error {
@@ -150,8 +150,8 @@ func TestMissingGrantEndsAnEndpointThatLendsItsConnections(t *testing.T) {
 	}
 }
 
-// Statements of the write that the connection does not know yet are prepared before the first of them runs: the role is
-// taken back before that.
+// Statements of the write that the connection has not prepared yet are prepared before the first of them runs: the role
+// is reset before that.
 func TestHandlerMaySetARoleForItself(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -171,8 +171,7 @@ func TestHandlerMaySetARoleForItself(t *testing.T) {
 	}
 }
 
-// What a handler did to the session unseen, its batch's rollback does not undo: statements that are gone, locks that
-// stay.
+// Changes of the session that Edda did not detect remain after the batch's rollback: missing statements, held locks.
 func TestConnectionThatAHandlerHasSpoiltIsClosed(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	part := bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m intruder) error {

@@ -21,7 +21,7 @@ type logged struct{ Fate string }
 
 func (logged) Kind() string { return "logged" }
 
-// Alerts are written on these lines: a text or a key that changes breaks them.
+// Alerts depend on these lines: a changed text or key breaks them.
 func TestLogOfAnEndpointsLife(t *testing.T) {
 	var text bytes.Buffer // slog's handler serialises the writes, and it is read after the last one
 	w := newWorld(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{
@@ -66,7 +66,7 @@ func TestLogOfAnEndpointsLife(t *testing.T) {
 	}
 }
 
-// A retry within a batch was not in the log, and the first failure of a message, which is news, stood among all others.
+// A retry within a batch was not in the log, and the important first failure of a message was among all others.
 func TestLogOfRetries(t *testing.T) {
 	var text bytes.Buffer // read after the last write, as above
 	handler := slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})
@@ -99,7 +99,7 @@ func TestLogOfRetries(t *testing.T) {
 	}
 }
 
-// A handler that somebody has forgotten looks like a deploy under way. The log names the kind at its first message.
+// A missing handler looks like a deploy under way. The log names the kind at its first message.
 func TestLogOfAKindThatNobodyKnows(t *testing.T) {
 	var text bytes.Buffer // read after the last write, as above
 	w := newWorld(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&text, nil))})

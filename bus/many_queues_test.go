@@ -19,8 +19,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// statementCounter counts what a pool sends. BEGIN and COMMIT do no work, and mostly go out with what stands between
-// them.
+// statementCounter counts the statements that a pool sends. It leaves out BEGIN and COMMIT, which do no work, and
+// mostly go out with the statements between them.
 type statementCounter struct {
 	sent  atomic.Int64
 	named sync.Map // the texts of statements, by name
@@ -71,7 +71,7 @@ func (w *world) sentByPeek(endpoint string) pg.Statements {
 	return all
 }
 
-// in returns how many statements do sends.
+// in returns the number of statements that do sends.
 func (c *statementCounter) in(do func()) int64 {
 	before := c.sent.Load()
 	do()
@@ -81,7 +81,7 @@ func (c *statementCounter) in(do func()) int64 {
 const manyQueues = 2000
 
 // makeManyQueues creates one real queue. The others are views of it, which are made ten times faster and look the same
-// to whoever reads.
+// to readers.
 func makeManyQueues(t *testing.T, owner *pgxpool.Pool, schema string) {
 	t.Helper()
 	for _, sql := range []string{
@@ -98,9 +98,9 @@ func makeManyQueues(t *testing.T, owner *pgxpool.Pool, schema string) {
 	}
 }
 
-// Every process knows all queues of its schema, cleans up after them and counts their messages. None of this may cost
-// something for each queue that is worth mentioning. The numbers are statements and bytes, which are the same on every
-// machine. The test runs beside no other, because it looks at the heap.
+// Every process reads the list of all queues of its schema, cleans up after them and counts their messages. The cost
+// for each queue must be negligible. The numbers are statements and bytes, which are the same on every machine. The
+// test does not run in parallel, because it measures the heap.
 func TestManyQueuesCostLittle(t *testing.T) {
 	owner, schema := pgdev.Pool(t), pgdev.Schema(t)
 	pgtest.Migrate(t, owner, schema)
@@ -167,7 +167,7 @@ func TestManyQueuesCostLittle(t *testing.T) {
 	}
 }
 
-// payloadsOf are the notifications of one wake-up of all queues.
+// payloadsOf returns the notifications of one wake-up of all queues.
 func payloadsOf(t *testing.T, pool *pgxpool.Pool, b *bus.Bus) (payloads []string) {
 	t.Helper()
 	conn, err := pool.Acquire(t.Context())

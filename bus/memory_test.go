@@ -8,8 +8,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// What a worker has in hand no other worker of its process loads. So the workers of one process lose no save to each
-// other, although the store locks nothing.
+// A worker does not load an instance that another worker of its process has in hand. So the workers of one process lose
+// no save to each other, although the store locks nothing.
 func TestWorkersOfOneProcessLoseNoSave(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()

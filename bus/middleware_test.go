@@ -14,9 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A middleware had the message itself in its hands: what it wrote into the body, or put in its place, was in the queue
-// and in the dead letter afterwards, and was changed once more by the next attempt. The handler of a saga saw it from
-// the second attempt on.
+// A middleware got the message itself and not a copy: its changes of the body were in the queue and in the dead letter
+// afterwards, and the next attempt changed them once more. The handler of a saga read them from the second attempt on.
 func TestMiddlewareChangesWhatTheHandlerSees(t *testing.T) {
 	t.Parallel()
 	middleware := map[string]bus.Middleware{
@@ -56,7 +55,7 @@ func TestMiddlewareChangesWhatTheHandlerSees(t *testing.T) {
 	}
 }
 
-// handlersThatFail are all kinds of handlers that get bytes or what was made of them.
+// handlersThatFail has every kind of handler that gets the bytes or the decoded message.
 func handlersThatFail(s *numbersSeen) map[string]bus.Part {
 	return map[string]bus.Part{
 		"HandleTx": bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m add) error { return s.see(m.N) }),

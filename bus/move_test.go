@@ -59,7 +59,7 @@ func movingSaga() *saga.Definition {
 		}))
 }
 
-// across gives what a relay has to the queue of the same name in another database, with no broker between.
+// across ingests the messages of a relay into the queue of the same name in a second database, without a broker.
 func across(from string, to *bus.Bus, endpoint string) bus.Forward {
 	return func(ctx context.Context, messages []*saga.Delivery) []error {
 		errs := make([]error, len(messages))
@@ -78,7 +78,7 @@ func across(from string, to *bus.Bus, endpoint string) bus.Forward {
 	}
 }
 
-// An endpoint moves to another database with its instances and timeouts, by the steps and the SQL of
+// An endpoint moves to a second database with its instances and timeouts, by the steps and the SQL of
 // docs/operate/scaling.md, while messages for it are sent: every order is paid once, wherever its payment began.
 func TestEndpointMovesToAnotherDatabase(t *testing.T) {
 	a := newWorld(t, bus.Options{})
@@ -101,7 +101,7 @@ func TestEndpointMovesToAnotherDatabase(t *testing.T) {
 	payments := b.install("payments", bus.Saga(movingSaga()))
 	back := newRelayOf(b, "orders", across("b", a.bus, "orders"), settled{}.Kind())
 	b.runRelay(back)
-	// What moves has to be there at the stop, however long it took to come here.
+	// The timeouts must still be waiting at the stop, even if the test has been slow so far.
 	send(orders/3, orders/2)
 	a.until("there are timeouts with time left", func() bool {
 		return a.count(`SELECT count(*) FROM `+a.queue("payments")+` WHERE due > now() + interval '2500 ms'`) > 0
@@ -168,7 +168,7 @@ func newRelayOf(w *world, name string, f bus.Forward, kinds ...string) *bus.Rela
 	return nil
 }
 
-// movePage is what docs/operate/scaling.md has people type.
+// movePage has the commands of docs/operate/scaling.md.
 type movePage struct {
 	out, in []string
 	step4   string

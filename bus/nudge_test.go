@@ -13,8 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// fullNotifications makes a world in which Postgres has no room for notifications, as far as an engine sees that looks
-// functions up in search_path: a real queue has 8 GiB of it. A notification fails at once here, and not in the COMMIT.
+// fullNotifications makes a world without room for notifications, according to the functions that the engine finds in
+// its search_path: a real queue has 8 GiB. A notification fails at once here, and not in the COMMIT.
 func fullNotifications(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, bus.Options{})
@@ -40,8 +40,8 @@ func fullNotifications(t *testing.T) *world {
 	return w
 }
 
-// A listener of anybody's that stays in a transaction fills the queue of notifications in the end. Then no transaction
-// that notifies commits, and what is lost with it is more than a hint.
+// A listener of any program that stays in a transaction fills the queue of notifications in the end. Then no
+// transaction that notifies commits, which would lose more than a wake-up.
 func TestNoRoomForNotificationsCostsNoEffects(t *testing.T) {
 	w := fullNotifications(t)
 	b := w.newBus(bus.Options{Schema: w.schema, NotifyInTx: true})
@@ -86,7 +86,7 @@ func TestNoRoomForNotificationsCostsNoEffects(t *testing.T) {
 	w.leaseIsGivenBack()
 }
 
-// leaseIsGivenBack takes a lease and gives it back.
+// leaseIsGivenBack takes a lease and releases it.
 func (w *world) leaseIsGivenBack() {
 	w.t.Helper()
 	schema, err := pg.ParseSchema(w.schema)

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Two processes take from one queue. While a handler of one has the first message in hand the other one handles what
-// follows, and nobody runs the first a second time.
+// Two processes take from one queue. While a handler of one process runs the first message, the other process handles
+// the next messages, and neither runs the first a second time.
 func TestTwoWorkersRunOneMessageOnce(t *testing.T) {
 	t.Parallel()
 	for name, part := range map[string]func(handle func(n int)) bus.Part{

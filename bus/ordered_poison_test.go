@@ -17,7 +17,7 @@ import (
 	"github.com/edda-go/edda/operate"
 )
 
-// preloadKeyed puts n innocents of a key into the queue, each due a millisecond after what is there.
+// preloadKeyed puts n innocents of a key into the queue, each due a millisecond after the last message.
 func (w *world) preloadKeyed(key string, n int) {
 	w.t.Helper()
 	w.exec(`INSERT INTO `+w.queue("poisoned")+` (due, id, kind, header, body)
@@ -27,7 +27,7 @@ func (w *world) preloadKeyed(key string, n int) {
 }
 
 // A message of an ordered endpoint whose handler kills its process was the first of its key again and again, and killed
-// them all.
+// every process.
 func TestOrderedPoisonIsDeadAfterFourProcesses(t *testing.T) {
 	t.Parallel()
 	for _, order := range []bus.Ordering{bus.Overtaking, bus.Strict} {
@@ -63,7 +63,7 @@ func TestOrderedPoisonIsDeadAfterFourProcesses(t *testing.T) {
 	}
 }
 
-// company is which messages were in hand beside suspects.
+// company records which messages were in hand beside suspects.
 type company struct {
 	mu       sync.Mutex
 	now      int
@@ -94,8 +94,8 @@ func (c *company) handle(ctx *bus.Context, m turn) error {
 	return nil
 }
 
-// A message that two processes died with runs with no other handler of its endpoint beside it, also where it is far
-// behind in its lane, in the hands of the process that asks for it or parked.
+// A suspect, a message that two processes died with, runs with no other handler of its endpoint at the same time, even
+// if it is far back in its lane: claimed by the process that owns the lane, or parked.
 func TestOrderedSuspectsAreAloneInTheirEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	c := &company{}
@@ -127,8 +127,8 @@ func TestOrderedSuspectsAreAloneInTheirEndpoint(t *testing.T) {
 	w.want(0, `SELECT count(*) FROM edda.parked`)
 }
 
-// A suspect that was claimed behind an innocent message of its lane waits for those that are in hand, and for no other
-// message: the other lane would go on for as long as it has any.
+// A suspect that was claimed behind an innocent message of its lane waits for the messages in hand, and for no others:
+// otherwise it would wait until the other lane is empty.
 func TestNoLaneGoesOnBeforeASuspect(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	var (
@@ -177,7 +177,7 @@ func TestNoLaneGoesOnBeforeASuspect(t *testing.T) {
 	}
 }
 
-// A suspect that cannot be marked goes back, and what was claimed behind it must not go before it.
+// A suspect that cannot be marked goes back to the queue, and messages claimed behind it must not overtake it.
 func TestASuspectThatGoesBackIsNotOvertaken(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
@@ -192,8 +192,8 @@ func TestASuspectThatGoesBackIsNotOvertaken(t *testing.T) {
 	}
 }
 
-// Of what a process had claimed of one key, only the first was in hand when it died. That one is blamed, and what was
-// alone in hand before all others. It makes no difference whether the sweep finds the messages first or a claim.
+// A process died with claimed messages of one key, the first of them in hand. That message is blamed, unless a message
+// was alone in hand, which then is. The result is the same whether the sweep or a claim finds the messages.
 func TestOnlyTheFirstOfALaneIsBlamedForADeath(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -254,7 +254,7 @@ func TestOnlyTheFirstOfALaneIsBlamedForADeath(t *testing.T) {
 	}
 }
 
-// A message is cancelled while it waits in its lane, and parked after that, because the one before it fails.
+// A message is cancelled while it waits in its lane, and parked after that, because the message before it fails.
 func TestCancelReachesAMessageThatIsParkedLater(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	g := newGate(t)

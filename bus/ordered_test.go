@@ -25,13 +25,13 @@ type turn struct {
 
 func (turn) Kind() string { return "turn.take" }
 
-// turns is what handlers of turns saw.
+// turns records the messages that the handlers of turns ran.
 type turns struct {
 	mu    sync.Mutex
 	now   map[string]int // in hand, by key
 	seen  map[string][]int
 	tries map[string]int
-	twice []string // keys of which two messages were in hand at once
+	twice []string // keys with two messages in hand at once
 }
 
 func newTurns() *turns {
@@ -91,7 +91,7 @@ func (w *world) wantTurns(s *turns, keys, n int, inOrder bool) {
 	w.untilEmpty("turns")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lost := len(eventsOf[bus.ClaimLost](w)) // a machine that stands still for a lease runs that many messages again
+	lost := len(eventsOf[bus.ClaimLost](w)) // a machine that freezes for a lease runs that many messages again
 	if len(s.twice) > lost {
 		w.t.Errorf("two messages of a key were in hand at once: %v", s.twice)
 	}
@@ -124,7 +124,7 @@ func TestOrderedKeysInThreeProcesses(t *testing.T) {
 	w.wantTurns(s, 5, 60, true)
 }
 
-// With one key of many messages the queue must not be walked again for each: what is parked once comes back once.
+// With one key of many messages the queue must not be scanned for each: a message is parked once and comes back once.
 func TestStrictWaitsBehindTheOneThatFailed(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
@@ -160,7 +160,7 @@ func TestOrderSurvivesBrokenConnections(t *testing.T) {
 			w.until("it claims", func() bool { return proxy.Seen()["claim"] > 0 })
 			proxy.Random(0.05, faultproxy.DropReply)
 			w.sendTurns(4, 50, nil)
-			// In one statement: between two of them messages come back from where they are parked.
+			// In one statement: between two statements messages come back from where they are parked.
 			left := "SELECT (SELECT count(*) FROM " + w.queue("turns") + ") + (SELECT count(*) FROM edda.parked)"
 			w.until("every turn was taken", func() bool { return w.count(left) == 0 })
 			s.mu.Lock()
@@ -174,14 +174,14 @@ func TestOrderSurvivesBrokenConnections(t *testing.T) {
 					t.Errorf("%s: %d messages", key, len(got))
 				}
 			}
-			s.mu.Unlock() // whatever is handled still goes on
+			s.mu.Unlock() // handlers may still run
 			w.until("no lane is left", func() bool { return w.count("SELECT count(*) FROM edda.lane") == 0 })
 			s.mu.Lock()
 		})
 	}
 }
 
-// The claims of a dead process are due when its lease has ended, and come before what was parked behind them.
+// The claims of a dead process are due when its lease has ended, and come before the messages parked behind them.
 func TestLanesOfTheDeadAreTakenOver(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s := newTurns()
@@ -204,7 +204,7 @@ func TestLanesOfTheDeadAreTakenOver(t *testing.T) {
 	w.wantTurns(s, 1, 4, true)
 }
 
-// A process that stops gives back the messages that wait in its lanes. Their leases end in an hour.
+// A process that stops releases the messages that wait in its lanes. Their leases end in an hour.
 func TestStopGivesBackWhatWaitsInLanes(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	s, g := newTurns(), newGate(t)

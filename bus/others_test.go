@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// process is a second bus on the schema of w with a pool of its own: to the database, another process.
-// What happens in it is told to w as well.
+// process returns a second bus on the schema of w with its own pool: to the database, a second process. Its events go
+// to w as well.
 func (w *world) process(dsn string, o bus.Options) *bus.Bus {
 	w.t.Helper()
 	pool := w.openPool(dsn)
@@ -39,7 +39,7 @@ func (w *world) proxied() (*bus.Bus, *faultproxy.Proxy) {
 	return w.process(dsn, bus.Options{}), proxy
 }
 
-// startOn makes an endpoint on another bus than that of w, and runs it.
+// startOn makes an endpoint on a bus other than that of w, and runs it.
 func (w *world) startOn(b *bus.Bus, name string, o bus.EndpointOptions, parts ...bus.Part) (stop func()) {
 	w.t.Helper()
 	e, err := bus.NewEndpoint(b, name, o, parts...)
@@ -49,7 +49,7 @@ func (w *world) startOn(b *bus.Bus, name string, o bus.EndpointOptions, parts ..
 	return w.run(e)
 }
 
-// install makes the queue of an endpoint that nobody runs: what is sent to it stays and can be counted.
+// install makes the queue of an endpoint that does not run: the messages sent to it stay and can be counted.
 func (w *world) install(name string, parts ...bus.Part) *bus.Endpoint {
 	w.t.Helper()
 	e := w.endpoint(name, bus.EndpointOptions{}, parts...)
@@ -60,7 +60,7 @@ func (w *world) install(name string, parts ...bus.Part) *bus.Endpoint {
 	return e
 }
 
-// begin opens a transaction of somebody else's, which ends with the test at the latest.
+// begin opens a concurrent transaction, which ends with the test at the latest.
 func (w *world) begin() pgx.Tx {
 	w.t.Helper()
 	conn, err := pgx.Connect(w.t.Context(), w.dsn)
@@ -104,7 +104,7 @@ func (w *world) hurry(endpoint string) {
 	w.exec(`UPDATE ` + w.queue(endpoint) + ` SET due = now() WHERE due > now()`)
 }
 
-// untilEmptyHurrying waits until the queue is empty, and waits for no delay of the messages in it.
+// untilEmptyHurrying waits until the queue is empty, and makes delayed messages due at once.
 func (w *world) untilEmptyHurrying(endpoint string) {
 	w.t.Helper()
 	table := w.queue(endpoint)
@@ -120,7 +120,7 @@ func (w *world) rows(endpoint string) int {
 	return w.count(`SELECT count(*) FROM ` + w.queue(endpoint))
 }
 
-// want compares a number of the database with what it should be.
+// want compares a number of the database with the expected number.
 func (w *world) want(want int, sql string, args ...any) {
 	w.t.Helper()
 	if got := w.count(sql, args...); got != want {
@@ -135,14 +135,14 @@ func (w *world) wantText(want, sql string, args ...any) {
 	}
 }
 
-// raw writes a message as a program of another language would, with any header.
+// raw writes a message as a program in a different language would, with any header.
 func (w *world) raw(kind, body, header, endpoint string) {
 	w.t.Helper()
 	w.exec(`SELECT edda.send(kind => $1, body => convert_to($2, 'UTF8'), header => $3::json, endpoint => $4)`, kind,
 		body, header, endpoint)
 }
 
-// await takes one value from a channel.
+// await receives one value from a channel.
 func await[T any](w *world, what string, from <-chan T) (value T) {
 	w.t.Helper()
 	deadline := time.NewTimer(pgdev.Patience(20 * time.Second))
@@ -155,7 +155,7 @@ func await[T any](w *world, what string, from <-chan T) (value T) {
 	return value
 }
 
-// gate stops the first caller until it is opened, and tells when that caller has come.
+// gate stops the first caller until it is opened, and signals when that caller has come.
 type gate struct {
 	once   chan struct{}
 	came   chan struct{}
@@ -186,7 +186,7 @@ func (g *gate) open() {
 	}
 }
 
-// add is added to a tally; each step tells what the sum was by then.
+// add is added to a tally; each step sends the new sum.
 type add struct {
 	Key string
 	N   int
@@ -205,7 +205,7 @@ func (told) Kind() string   { return "tally.told" }
 
 type tally struct{ Sum int }
 
-// tallies is a saga that adds, tells and ends. before, when given, runs in each step before it reads its state.
+// tallies is a saga that adds, sends sums and ends. before, if not nil, runs in each step before it reads its state.
 func tallies(store saga.Store, before func(m saga.Message)) *saga.Definition {
 	return talliesOf(saga.Options{Store: store}, before)
 }
@@ -237,13 +237,13 @@ func talliesOf(o saga.Options, before func(m saga.Message)) *saga.Definition {
 	)
 }
 
-// listener is the endpoint that tallies tell; nobody runs it, so its queue shows what was sent.
+// listener is the endpoint that receives the sums of tallies; it does not run, so its queue shows the sent messages.
 func (w *world) listener() {
 	w.t.Helper()
 	w.install("listener", bus.HandleTx(func(*bus.Context, pgx.Tx, told) error { return nil }))
 }
 
-// toldSums are the sums told, in order.
+// toldSums returns the sums sent, in order.
 func (w *world) toldSums() string {
 	w.t.Helper()
 	return w.text(`SELECT coalesce(string_agg(convert_from(body, 'UTF8')::json ->> 'Sum', ' ' ORDER BY id), '') FROM ` +

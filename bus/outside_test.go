@@ -2,9 +2,9 @@ package bus_test
 
 import "testing"
 
-// A handler that has left the transaction runs again when its process dies after the effect. With the message's id in
-// the transaction of the effect that happens once all the same, and what such a handler sends is sent once, with the
-// end of its message.
+// A handler with an effect outside of the transaction runs again when its process dies after the effect. If the
+// transaction of the effect records the message's id, the effect happens only once, and the messages of such a handler
+// are sent once, with the end of its message.
 func TestEffectOutsideIsOnceUnderTheMessagesID(t *testing.T) {
 	w := poisoned(t)
 	w.exec(`CREATE TABLE edda.charged (message uuid PRIMARY KEY); GRANT ALL ON edda.charged TO PUBLIC`)

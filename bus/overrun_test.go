@@ -23,8 +23,8 @@ func oneAttempt(t *testing.T) recoverability.Policy {
 	return policy
 }
 
-// A handler that does not look at its context outlives the server's patience with an idle transaction: the batch is
-// lost, and with it, once, went the count of its attempts.
+// A handler that ignores its context outlasts the server's timeout for an idle transaction: the batch is lost, and with
+// it, once, went the count of its attempts.
 func TestHandlerThatOverrunsIsNotRetriedForEver(t *testing.T) {
 	t.Parallel()
 	slow := func() { <-time.After(700 * time.Millisecond) }
@@ -47,7 +47,7 @@ func TestHandlerThatOverrunsIsNotRetriedForEver(t *testing.T) {
 	}
 }
 
-// What a pool says of prepared statements must not matter, as long as it knows the types of parameters.
+// The setting of a pool for prepared statements must not matter, if the pool uses the types of parameters.
 func TestEveryModeOfThePool(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe,

@@ -91,7 +91,7 @@ func TestLeasedEndpointSlowsDown(t *testing.T) {
 	before, since := len(eventsOf[bus.Retried](w)), time.Now()
 	<-time.After(500 * time.Millisecond)
 	tried := len(eventsOf[bus.Retried](w)) - before
-	// Four were in hand when it slowed down, and are told of a moment later. At full speed there would be hundreds.
+	// Four were in hand when it slowed down, and are reported a moment later. At full speed there would be hundreds.
 	if most := int(time.Since(since)/(100*time.Millisecond)) + 6; tried > most || g.most.Load() > 1 {
 		t.Errorf("%d attempts in %v, %d at a time", tried, time.Since(since), g.most.Load())
 	}

@@ -26,7 +26,7 @@ func twoToNow(m addV2) (add, error) {
 	return add{Key: m.Key, N: n}, err
 }
 
-// A kind that became another one, which became the one of today: the middle had no handler, and the process died.
+// A kind was renamed twice, so it has two Accepts. The kind in the middle had no handler, and the process died.
 func TestAcceptsFollowEachOther(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -53,7 +53,7 @@ func TestAcceptsInACircleAreRefused(t *testing.T) {
 	}
 }
 
-// tracing writes down when it is passed.
+// tracing records when a message passes it.
 func tracing(trace *[]string, name string) bus.Middleware {
 	return func(next bus.Handler) bus.Handler {
 		return func(ctx context.Context, d *saga.Delivery) error {
@@ -92,7 +92,7 @@ func TestMiddlewareRunsInTheOrderGiven(t *testing.T) {
 	}
 }
 
-// An error of a middleware, after its handler succeeded, undoes the step: its state, its writes and what it sent.
+// An error of a middleware, after its handler succeeded, undoes the step: its state, its writes and its sends.
 func TestMiddlewareUndoesAStep(t *testing.T) {
 	t.Parallel()
 	again := func(next bus.Handler) bus.Handler {
@@ -131,7 +131,7 @@ func TestMiddlewareUndoesAStep(t *testing.T) {
 	}
 }
 
-// Every fault of an endpoint is told at once, before the first message.
+// NewEndpoint reports every fault of an endpoint at once, before the first message.
 func TestFaultsOfAnEndpointAreToldAtOnce(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	_, err := bus.NewEndpoint(w.bus, "Bad Name", bus.EndpointOptions{Concurrency: -1, BatchMax: 61, Poll: -1},

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What a process died with is handled alone, and in a partition at its turn: nothing of its key overtakes it.
+// A message that a process died with is handled alone, in a partition at its turn: no message of its key overtakes it.
 func TestSuspectsOfAPartitionKeepTheirTurn(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	var mu sync.Mutex
@@ -33,7 +33,7 @@ func TestSuspectsOfAPartitionKeepTheirTurn(t *testing.T) {
 		SELECT gen_random_uuid(), q.id, $1::text::uuid, false, array_agg(m.due), array_agg(m.id)
 		FROM edda.queue q, `+queue+` m WHERE q.endpoint = 'turns.p0' AND m.id::text ~ '[37]$' GROUP BY q.id`, session)
 	tx := w.begin()
-	w.execTx(tx, w.sql(`SELECT FROM `+queue+` m FOR UPDATE`)) // leaves its mark on the rows
+	w.execTx(tx, w.sql(`SELECT FROM `+queue+` m FOR UPDATE`)) // changes the xmax of the rows
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}

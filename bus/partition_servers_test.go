@@ -32,10 +32,10 @@ type numbered struct {
 
 func (numbered) Kind() string { return "seen.numbered" }
 
-// seen remembers the numbers as they came.
+// seen records the numbers in their order of arrival.
 type seen struct{ Numbers []int }
 
-// note takes its time, so that a server that is killed has messages in hand.
+// note takes 2 ms, so that a server that is killed has messages in hand.
 func (s *seen) note(_ *saga.Context, m numbered) error {
 	<-time.After(2 * time.Millisecond)
 	s.Numbers = append(s.Numbers, m.N)
@@ -62,7 +62,7 @@ func serverOptions(name string) bus.PartitionOptions {
 		Endpoint: bus.EndpointOptions{Poll: 200 * time.Millisecond, BatchMax: 50}}
 }
 
-// serve is the whole life of a server process. It leaves in order when its input ends.
+// serve is the main function of a server process. It ends in order when its input ends.
 func serve(text string) error {
 	var spec serverSpec
 	if err := json.Unmarshal([]byte(text), &spec); err != nil {
@@ -107,7 +107,7 @@ func serve(text string) error {
 type servers struct {
 	*world
 	mu      sync.Mutex
-	out     bytes.Buffer // of all of them
+	out     bytes.Buffer // of all servers
 	running map[string]*server
 }
 
@@ -166,7 +166,7 @@ func (s *servers) leave(name string) (ended <-chan error) {
 	return one.ended
 }
 
-// posts tells who has which queue, by the database's clock.
+// posts returns the queues of each holder, by the database's clock.
 func (s *servers) posts() map[string][]string {
 	s.t.Helper()
 	rows, err := s.owner.Query(s.t.Context(),
@@ -186,7 +186,7 @@ func (s *servers) posts() map[string][]string {
 	return held
 }
 
-// settled reports whether the running servers have all queues, and partitions in numbers that differ by one at most.
+// settled reports whether the running servers have all queues, and numbers of partitions that differ by one at most.
 func (s *servers) settled() bool {
 	held, total, least, most := s.posts(), 0, serverPartitions, 0
 	for name := range s.running {

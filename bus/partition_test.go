@@ -32,7 +32,7 @@ func (later) Kind() string    { return "chat.later" }
 
 type chat struct{ Greeted, Answered, Late int }
 
-// chats is a saga that asks somebody, and after the answer waits.
+// chats is a saga that asks a question, and waits after the answer.
 func chats(wait time.Duration) *saga.Definition {
 	return saga.Define("chat", saga.Options{Store: saga.Optimistic},
 		saga.StartedBy(func(m greet) string { return m.Key }, func(s *chat, ctx *saga.Context, m greet) error {
@@ -83,7 +83,7 @@ func (w *world) untilHandled(kind string, n int) (found []bus.Handled) {
 	return found
 }
 
-// wantAtHome looks whether each was handled in the partition of its key.
+// wantAtHome checks that each message was handled in the partition of its key.
 func (w *world) wantAtHome(handled []bus.Handled, endpoint string, partitions int) {
 	w.t.Helper()
 	for _, e := range handled {
@@ -102,8 +102,7 @@ func (w *world) greetAll() {
 	}
 }
 
-// S4-52, S4-55: every message of an instance is handled in its partition, those that come by its key, answers and
-// timeouts.
+// S4-52, S4-55: every message of an instance is handled in its partition: messages with its key, answers and timeouts.
 func TestMessagesOfAnInstanceMeetInItsPartition(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("oracle", bus.EndpointOptions{}, bus.HandleTx(replies))
@@ -141,14 +140,14 @@ func TestMovedMessageWakesItsPartition(t *testing.T) {
 		bus.KeyedBy(func(m turn) string { return m.Key }))
 	w.installPartitioned("turns", o, part)
 	w.runPartitioned(w.partitioned(w.bus, "turns", o, part))
-	for n := range 5 { // the first look of each may find the first ones
+	for n := range 5 { // the first take of each may find the first messages
 		w.send(turn{Key: "k", N: n})
 		await(w, "the handler", done)
 	}
 }
 
-// Sagas that were started in a plain endpoint go on in partitions; then the number of partitions changes, and timeouts
-// that wait meanwhile fire in the partition that their key has by then.
+// Sagas that were started in a plain endpoint continue in partitions. Then the number of partitions changes, and
+// timeouts that were waiting fire in the new partition of their key.
 func TestNumberOfPartitionsChanges(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	parts := []bus.Part{bus.Saga(chats(time.Hour))}
@@ -189,7 +188,7 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 	w.exec(`UPDATE ` + w.queue("chat") + ` SET due = now()`)
 	w.runPartitioned(three)
 	w.wantAtHome(w.untilHandled("chat.later", talks), "chat", 3)
-	// An answer to a question of long ago comes to a partition that is not there any more.
+	// An answer to an old question comes to a partition that no longer exists.
 	w.exec(`INSERT INTO ` + w.queue("chat.p7") +
 		` (due, id, kind, header, body) VALUES (now(), gen_random_uuid(), 'chat.greet', '{}', '{"Key":"late"}')`)
 	w.wantAtHome(w.untilHandled("chat.greet", talks+1)[talks:], "chat", 3)
@@ -204,8 +203,8 @@ func (w *world) ownersBus() *bus.Bus {
 	return b
 }
 
-// A process that stands still in the middle of a batch, for longer than its lease: the messages that it has locked are
-// passed over by others, so nobody may have the partition while they are. Nor the distributor's work.
+// A process freezes in the middle of a batch, for longer than its lease. Other processes skip the messages that it has
+// locked, so no process may own the partition while they are locked. The same holds for the distributor.
 func TestNoTermBeginsWhileABatchIsOpen(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	stand := newGate(t)
@@ -240,8 +239,8 @@ func TestNoTermBeginsWhileABatchIsOpen(t *testing.T) {
 	w.until("another has the partition", bid)
 }
 
-// Messages of a key that HandleTx has are handled in order; a message without a key is dead in front of the partitions,
-// and a kind that nobody knows waits there.
+// Messages of a key that HandleTx has are handled in order; a message without a key becomes a dead letter before it
+// reaches a partition, and a kind without a handler waits there.
 func TestKeysOfHandleTx(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	var mu sync.Mutex
@@ -277,7 +276,7 @@ func TestKeysOfHandleTx(t *testing.T) {
 	}
 }
 
-// S4-38, S4-55: two endpoints with one saga, of which one is subscribed; the other receives what names it.
+// S4-38, S4-55: two endpoints have one saga. One is subscribed; the other receives only messages that name it.
 func TestAddressedEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("oracle", bus.EndpointOptions{}, bus.HandleTx(replies))

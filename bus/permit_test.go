@@ -16,15 +16,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// errand is handled by one transaction at a time for each message.
+// errand is a message that one transaction handles alone.
 type errand struct{ N int }
 
 func (errand) Kind() string { return "errand" }
 
-// crowd counts the handlers that are under way in all endpoints of a test.
+// crowd counts the handlers that run in all endpoints of a test.
 type crowd struct{ inside, most, done atomic.Int64 }
 
-// handle works for some milliseconds. The permit is held for longer than that: until the commit.
+// handle works for some milliseconds. Its slot is held for longer than that: until the commit.
 func (c *crowd) handle(ctx *bus.Context, tx pgx.Tx, _ errand) error {
 	now := c.inside.Add(1)
 	defer c.inside.Add(-1)
@@ -36,7 +36,7 @@ func (c *crowd) handle(ctx *bus.Context, tx pgx.Tx, _ errand) error {
 	return err
 }
 
-// servers runs the endpoint "errands" in so many buses of one schema, one message in a transaction.
+// servers runs the endpoint "errands" in n buses of one schema, one message in a transaction.
 func (w *world) servers(n int, c *crowd, o bus.EndpointOptions) {
 	w.t.Helper()
 	o.BatchMax, o.Concurrency = 1, 2
@@ -75,7 +75,7 @@ func TestNoMoreBatchesThanTheLimit(t *testing.T) {
 		c.most.Store(0)
 		from := c.done.Load()
 		w.until(fmt.Sprintf("it was busy under the limit %d", n), func() bool {
-			w.send(errand{messages}) // or a slow machine is done before all slots were held at once
+			w.send(errand{messages}) // otherwise a slow machine is done before all slots were held at once
 			messages++
 			return c.done.Load() > from+40 && c.most.Load() >= int64(n)
 		})
@@ -88,12 +88,12 @@ func TestNoMoreBatchesThanTheLimit(t *testing.T) {
 	}
 	w.setLimit(10)
 	w.untilEmpty("errands")
-	if done := int(c.done.Load()); done < messages { // an attempt whose permit was lost is counted too
+	if done := int(c.done.Load()); done < messages { // an attempt whose slot was lost is counted too
 		t.Errorf("%d of %d messages were handled", done, messages)
 	}
 }
 
-// A limit that psql sets reaches processes that had none, and those who wait under one.
+// A limit that is set in psql reaches processes that had no limit, and processes that wait under a limit.
 func TestLimitIsSetWhileItRuns(t *testing.T) {
 	w, c := newWorld(t, bus.Options{}), &crowd{}
 	b, proxy := w.proxied()
@@ -110,7 +110,7 @@ func TestLimitIsSetWhileItRuns(t *testing.T) {
 		w.send(errand{})
 		return proxy.Seen()["permit"] > 0
 	})
-	w.untilEmpty("errands") // a batch that began before the limit was known may still run
+	w.untilEmpty("errands") // a batch that began before the limit was read may still run
 	c.most.Store(0)
 	for n := range 30 {
 		w.send(errand{n})
@@ -126,12 +126,12 @@ func TestEndpointThatMissedNotificationsLooksForASlot(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	e := w.endpoint("errands", bus.EndpointOptions{ClusterConcurrency: 1}, bus.HandleTx((&crowd{}).handle))
 	w.run(e)
-	w.untilListening(1) // what the declaration of the limit has notified is past
+	w.untilListening(1) // the notifications of the limit's declaration have arrived
 	w.untilWithin(pgdev.Patience(5*time.Second), "it looks for a slot", func() bool { return bus.SlotsAfterMissed(e) })
 }
 
-// A deploy with another number changes the limit, until an operator sets one. From then on a deploy warns of the
-// difference, and a reset follows the program again.
+// A deploy with a different number changes the limit, until an operator sets one. From then on a deploy logs a warning
+// about the difference, and a reset makes the limit follow the program again.
 func TestDeployChangesTheLimitUnlessAnOperatorHas(t *testing.T) {
 	var text bytes.Buffer // read when nothing runs
 	w := newWorld(t, bus.Options{Logger: slog.New(
@@ -173,7 +173,7 @@ func TestDeployChangesTheLimitUnlessAnOperatorHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	deploy(6, 6, "")
-	// The old program still runs, and is asked for its health: it has had its word.
+	// The old program still runs, and its health is checked: it has already declared its number.
 	if err := old.Check(t.Context()); err != nil || w.limit().Limit != 6 {
 		t.Errorf("a health check of the old program: limit %d, want 6, %v", w.limit().Limit, err)
 	}

@@ -21,8 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// newPinWorld has a server of its own: every transaction of another test would be a pin. On it no vacuum comes by
-// itself.
+// newPinWorld has a server of its own: every transaction of another test would be a pin. Autovacuum is off.
 func newPinWorld(t *testing.T) *world {
 	t.Helper()
 	return newPinWorldOf(t, func(testing.TB, *pgxpool.Pool, string) string { return "" })
@@ -49,7 +48,7 @@ func newPinWorldOf(t *testing.T, makeRole func(testing.TB, *pgxpool.Pool, string
 	return w
 }
 
-// session is a connection of its own, with an application name and further parameters of the connection string.
+// session is a new connection, with an application name and further parameters of the connection string.
 func (w *world) session(name string, parameters ...string) *pgx.Conn {
 	w.t.Helper()
 	conn, err := pgx.Connect(w.t.Context(), w.dsn+"&"+strings.Join(append(parameters, "application_name="+name), "&"))
@@ -78,7 +77,7 @@ func (w *world) dieInQueue(n int) {
 			SELECT now(), gen_random_uuid(), now(), 'k', '{}', '' FROM generate_series(1, %d)`, table, n/10),
 			`DELETE FROM `+table)
 	}
-	_ = conn.Close(w.t.Context()) // which hands its statistics in
+	_ = conn.Close(w.t.Context()) // which reports its statistics
 	w.until("the statistics know of the dead rows", func() bool {
 		return w.count(`SELECT pg_stat_get_dead_tuples($1::text::regclass)`, w.sql(table)) >= n
 	})
@@ -93,7 +92,7 @@ func (w *world) pin() (p operate.Pin, suffers bool) {
 	return p, suffers
 }
 
-// feedback is what a standby reports of its oldest query.
+// feedback is the report of a standby about its oldest query.
 func (w *world) feedback(conn *pgconn.PgConn, xmin uint64) {
 	w.t.Helper()
 	reply := binary.BigEndian.AppendUint64([]byte{'h'}, 0)
@@ -131,11 +130,11 @@ func (w *world) replicate(slot string) *pgx.Conn {
 	return conn
 }
 
-// pinned is something that keeps dead rows, what Pin shall say of it, and the part of the remedy that is SQL.
+// pinned is a cause that keeps dead rows, the expected Pin, and the part of the remedy that is SQL.
 type pinned struct {
 	want   operate.Pin
 	remedy string
-	end    func() // where the remedy has no SQL, or none that ends it alone
+	end    func() // if the remedy has no SQL, or SQL that is not enough
 }
 
 func (w *world) pinnedBySession() pinned {
@@ -151,7 +150,7 @@ func (w *world) pinnedByWriter() pinned {
 	conn := w.session("writer", "dbname=postgres")
 	w.do(conn, `BEGIN`, `SELECT pg_current_xact_id()`)
 	pid := fmt.Sprint(conn.PgConn().PID())
-	w.do(w.session("beside"), `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`) // as old as what it sees unfinished
+	w.do(w.session("beside"), `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`) // as old as the open transaction
 	return pinned{want: operate.Pin{Kind: "session", Name: pid, Database: "postgres",
 		Role: "edda", Application: "writer", State: "idle in transaction"},
 		remedy: `SELECT pg_terminate_backend(` + pid + `)`}
@@ -177,7 +176,7 @@ func (w *world) pinnedByStandby() pinned {
 		remedy: `hot_standby_feedback = off`, end: func() { w.feedback(conn.PgConn(), 0) }}
 }
 
-// Dead messages that nobody removes make each take slower, and nothing told the one who could end it what it was.
+// Dead messages that vacuum cannot remove slow every take, and no log line named the cause to a person who could act.
 func TestPinIsNamedWithItsRemedy(t *testing.T) {
 	for name, pin := range map[string]func(*world) pinned{
 		"session": (*world).pinnedBySession, "writer of another database": (*world).pinnedByWriter,
@@ -213,7 +212,7 @@ func TestPinIsNamedWithItsRemedy(t *testing.T) {
 	}
 }
 
-// The process's role is no superuser, and does not see what others do; nobody may think that it sees nothing.
+// The role is no superuser, and cannot read other sessions' details; the log must not suggest that there is no pin.
 func TestPinIsNamedToARoleThatMayNotSeeIt(t *testing.T) {
 	w := newPinWorldOf(t, func(t testing.TB, owner *pgxpool.Pool, schema string) string {
 		script, err := migrate.Grants(schema, migrate.Roles{Runtime: "runner"})
@@ -245,16 +244,16 @@ func TestPinIsNamedToARoleThatMayNotSeeIt(t *testing.T) {
 	}
 }
 
-// What looks like a pin and keeps no message, and a pin while there is nothing dead, are nobody's business.
+// A session that looks like a pin and keeps no message is not reported, nor is a pin without dead rows.
 func TestWhatKeepsNothingIsNoPin(t *testing.T) {
 	w := newPinWorld(t)
 	made := w.pinnedBySession()
 	w.dieInQueue(1_900)
-	// of a table that is no queue there may be more
+	// a table that is no queue may have more dead rows
 	work := w.session("work")
 	w.do(work, `INSERT INTO edda.lease (name, holder, epoch, acquired, renewed, expires)
 		SELECT 'n' || n, 'h', 1, now(), now(), now() FROM generate_series(1, 9000) n`, `DELETE FROM edda.lease`)
-	w.must(work.Close(t.Context())) // an idle session of PostgreSQL 14 keeps what it has counted
+	w.must(work.Close(t.Context())) // an idle session of PostgreSQL 14 keeps its statistics
 	w.until("the statistics know of the dead rows", func() bool {
 		return w.count(`SELECT pg_stat_get_dead_tuples('edda.lease'::regclass)`) >= 9000
 	})
@@ -269,7 +268,7 @@ func TestWhatKeepsNothingIsNoPin(t *testing.T) {
 	w.until("it is over", func() bool { p, _ := w.pin(); return p.Name != made.want.Name })
 
 	w.exec(`SELECT pg_create_logical_replication_slot('changes', 'test_decoding')`) // keeps rows of catalogs
-	// at READ COMMITTED nothing is kept between statements
+	// at READ COMMITTED no snapshot is kept between statements
 	w.do(w.session("read"), `BEGIN ISOLATION LEVEL READ COMMITTED`, `SELECT 1`)
 	w.do(w.session("elsewhere", "dbname=postgres"), `BEGIN ISOLATION LEVEL REPEATABLE READ`, `SELECT 1`)
 	vacuum := w.session("vacuum")
@@ -290,8 +289,8 @@ func TestWhatKeepsNothingIsNoPin(t *testing.T) {
 	}
 }
 
-// All processes find the same pin. One of them logs it, and only if the looks of ten seconds have found it, or of
-// twenty where it is not that old.
+// All processes find the same pin. One process logs it, and only if every search for ten seconds has found it, or for
+// twenty seconds if the pin is not that old.
 func TestOneProcessWarnsOfAPin(t *testing.T) {
 	w := newPinWorld(t)
 	log := &kept{}
@@ -335,7 +334,7 @@ func TestOneProcessWarnsOfAPin(t *testing.T) {
 	}
 }
 
-// A running endpoint warns of a pin within 30 s of when its queue has many dead rows, although the pin began at that
+// A running endpoint warns of a pin within 30 s after its queue has many dead rows, even if the pin began at that
 // moment, and so does a program that only cleans.
 func TestAPinIsWarnedOfWithin30Seconds(t *testing.T) {
 	w := newPinWorld(t)
@@ -361,7 +360,7 @@ func TestAPinIsWarnedOfWithin30Seconds(t *testing.T) {
 	}
 }
 
-// One look cannot know how long what is hidden has lasted.
+// One search cannot determine how long a hidden pin has lasted.
 func TestAPinIsOld(t *testing.T) {
 	t.Parallel()
 	var got []bool
@@ -374,7 +373,7 @@ func TestAPinIsOld(t *testing.T) {
 	}
 }
 
-// samePin compares what two pins say of their holder, and not how old it is or whom it harms.
+// samePin compares the holders of two pins, and not their age or the harm they do.
 func samePin(got, want operate.Pin) bool {
 	return got.Kind == want.Kind && got.Name == want.Name && got.Holder() == want.Holder()
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// engineQueue is the queue of one endpoint as the engine has it.
+// engineQueue returns the queue of one endpoint as the engine has it.
 func (w *world) engineQueue(endpoint string) *queue.Queue {
 	w.t.Helper()
 	routes, err := queue.NewRouter(pg.Committed(w.owner), w.parsed(), nil).Get(w.t.Context(), w.owner)
@@ -24,7 +24,7 @@ func (w *world) engineQueue(endpoint string) *queue.Queue {
 	return routes.Endpoints[endpoint]
 }
 
-// A statement with a misspelt column is found at the first message of its kind, and one that nobody uses never.
+// A statement with a misspelt column is found at the first message of its kind; an unused statement is never found.
 func TestStatementsPrepareAndAreUsed(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -70,9 +70,9 @@ func TestStatementsPrepareAndAreUsed(t *testing.T) {
 }
 
 // A connection plans its statements in the first minute of an installation, on empty tables, and keeps the plans: a
-// take of 300,000 rows read them all and sorted them, 112 ms in place of 0.06.
-// So does every other connection on a queue that vacuum has found empty, which is the everyday state of most: there the
-// planner counts with no row, so that reading the whole index seems as cheap as a look for each key.
+// take of 300,000 rows read them all and sorted them, 112 ms in place of 0.06. So does every later connection on a
+// queue that vacuum has found empty, which is the usual state of most queues: there the planner estimates no row, so
+// that reading the whole index seems as cheap as a probe for each key.
 func TestPlansMadeOnEmptyQueuesServeFullOnes(t *testing.T) {
 	for name, vacuumed := range map[string]bool{"never vacuumed": false, "vacuumed": true} {
 		t.Run(name, func(t *testing.T) { plansMadeOnAnEmptyQueue(t, vacuumed) })
@@ -83,7 +83,7 @@ func plansMadeOnAnEmptyQueue(t *testing.T, vacuumed bool) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
 	table := w.sql(w.queue("listener"))
-	if vacuumed { // the table keeps its pages, so that no row in them is what the planner counts with
+	if vacuumed { // the table keeps its pages, without rows, and the planner uses both numbers
 		w.do(w.session("vacuum"), `INSERT INTO `+table+` (due, id, kind, header, body)
 			SELECT now(), gen_random_uuid(), 'k', '{}', '{}' FROM generate_series(1, 1000)`,
 			`DELETE FROM `+table, `VACUUM `+table)
@@ -175,7 +175,7 @@ func plansMadeOnAnEmptyQueue(t *testing.T, vacuumed bool) {
 		}
 	}
 	explain("empty", false)
-	// Half of it is due later: a million timeouts must not slow a take.
+	// Half of the messages are due later: a million timeouts must not slow a take.
 	if _, err := tx.Exec(t.Context(), `INSERT INTO `+table+` (due, id, kind, header, body)
 		SELECT '2026-01-01 00:00:00+00'::timestamptz + n * interval '1 second' + CASE
 		WHEN n > 5000 THEN interval '20 years' ELSE interval '0' END,

@@ -58,7 +58,7 @@ func (w *world) furnish() *world {
 	return w
 }
 
-// mayCount is -1 while the server does not answer.
+// mayCount returns a count, or -1 while the server does not answer.
 func (w *world) mayCount(sql string) int {
 	n := -1
 	if err := w.owner.QueryRow(w.t.Context(), w.sql(sql)).Scan(&n); err != nil {
@@ -67,7 +67,7 @@ func (w *world) mayCount(sql string) int {
 	return n
 }
 
-// preload puts innocents into the queue that are due already, each a microsecond after the one before.
+// preload puts innocents into the queue that are due already, each a microsecond after the previous.
 func (w *world) preload(n int) {
 	w.t.Helper()
 	w.exec(`INSERT INTO `+w.queue("poisoned")+` (due, id, kind, header, body)
@@ -101,19 +101,19 @@ func (w *world) drained(what string) time.Duration {
 	return time.Since(begun)
 }
 
-// checkInnocents: no innocent did anything twice or not at all, and the journal is empty.
+// checkInnocents checks that every innocent had its effect once, and that the journal is empty.
 func (w *world) checkInnocents(n int) {
 	w.t.Helper()
 	if all, distinct := w.count(`SELECT count(*) FROM edda.effect`),
 		w.count(`SELECT count(DISTINCT id) FROM edda.effect`); all != n || distinct != n {
 		w.t.Errorf("%d innocents had %d effects, of %d messages", n, all, distinct)
 	}
-	// A dead process's batch stays in the journal until it is old when another process handled its messages before the
-	// death was seen. A batch of a session that ended in order has no such excuse.
+	// If another process handled a dead process's messages before the death was detected, the dead process's batch
+	// stays in the journal until it is old. A batch of a session that ended in order must not stay.
 	w.exec(`UPDATE edda.in_flight SET at = at - interval '2 hours' WHERE session NOT IN (SELECT s.id
 		FROM edda.session s WHERE s.ended IS NOT NULL AND NOT s.died)`)
 	w.exec(`UPDATE edda.suspect SET at = at - interval '2 minutes'`)
-	if _, err := w.bus.Send(w.t.Context(), killer{How: "nobody runs it"}); err != nil { // it knows the queue
+	if _, err := w.bus.Send(w.t.Context(), killer{How: "nobody runs it"}); err != nil { // the bus has read the queue
 		w.t.Fatal(err)
 	}
 	bus.CleanNow(w.t.Context(), w.bus)
@@ -121,7 +121,7 @@ func (w *world) checkInnocents(n int) {
 }
 
 // checkJournal waits until no batch and no suspect is left: a batch that came too late for its messages leaves the
-// ledger after the queue is empty.
+// journal after the queue is empty.
 func (w *world) checkJournal() {
 	w.t.Helper()
 	for _, table := range []string{"in_flight", "suspect"} {
@@ -129,7 +129,7 @@ func (w *world) checkJournal() {
 	}
 }
 
-// A message that kills its process came back with its batch, and killed the next one, for ever.
+// A message that kills its process came back with its batch, and killed the next process, for ever.
 func TestPoisonIsDeadAfterFourProcesses(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"exit", "fatal", "panic", "kill"} {
@@ -156,7 +156,7 @@ func TestPoisonIsDeadAfterFourProcesses(t *testing.T) {
 	}
 }
 
-// The same in a leased endpoint, where what ran beside the killer is claimed again with it, and is not to blame.
+// The same in a leased endpoint: messages that ran beside the killer are claimed again with it, and are not to blame.
 func TestLeasedPoisonIsDeadAfterFourProcesses(t *testing.T) {
 	w := poisoned(t)
 	w.preload(300)
@@ -172,8 +172,8 @@ func TestLeasedPoisonIsDeadAfterFourProcesses(t *testing.T) {
 	w.want(300, `SELECT count(DISTINCT id) FROM edda.effect`)
 }
 
-// Its neighbours go on meanwhile. The bound is far from what is measured, for machines that do other things, too: most
-// of what is lost is the time of four starts of a process.
+// The neighbours of a killer are handled at nearly the normal rate. The bound is far from the measured value, for
+// machines with other load: most of the loss is the time of four starts of a process.
 func TestPoisonLeavesItsNeighboursTheirRate(t *testing.T) {
 	const n = 6_000
 	w := poisoned(t)
@@ -184,8 +184,8 @@ func TestPoisonLeavesItsNeighboursTheirRate(t *testing.T) {
 	w.preload(n)
 	w.preloadKiller(n/4, "exit")
 	s = w.supervise(1, workerSpec{})
-	// Five times a process starts, and how long that takes is the machine's affair. What the killer costs its
-	// neighbours begins after that.
+	// Five times a process starts, and how long that takes depends on the machine. The neighbours' loss is measured
+	// after that.
 	w.untilWithin(pgdev.Patience(time.Minute), "the killer is dead", func() bool { return w.deadOfProcess() == 1 })
 	left := w.count(`SELECT count(*) FROM ` + w.queue("poisoned"))
 	sick := w.drained("the run with a killer is over")
@@ -205,7 +205,7 @@ func TestPoisonLeavesItsNeighboursTheirRate(t *testing.T) {
 	w.checkInnocents(2 * n)
 }
 
-// Others learn of a death before they take what the dead one had.
+// Other processes detect a death before they take the messages of the dead process.
 func TestPoisonAmongThreeProcesses(t *testing.T) {
 	w := poisoned(t)
 	w.preload(1500)
@@ -223,7 +223,7 @@ func TestPoisonAmongThreeProcesses(t *testing.T) {
 	w.checkInnocents(1500)
 }
 
-// Whoever is killed from outside had innocents in hand, and they are not to blame.
+// A process that is killed from outside had innocents in hand, and they are not to blame.
 func TestKilledWorkersBlameNobody(t *testing.T) {
 	w := poisoned(t)
 	w.preload(6000)
@@ -242,8 +242,8 @@ func TestKilledWorkersBlameNobody(t *testing.T) {
 	w.checkInnocents(6000)
 }
 
-// PollOnly has no connection that others could see end: a death is seen when the session's time is over, which this
-// test makes short. What the dead process had in hand counts from then on.
+// PollOnly has no connection whose end other processes could detect: a death is detected when the session's time is
+// over, which this test makes short. Then the messages that the dead process had in hand count as suspects.
 func TestPoisonWithoutListening(t *testing.T) {
 	w := poisoned(t)
 	w.preload(300)
@@ -265,8 +265,8 @@ func TestPoisonWithoutListening(t *testing.T) {
 	w.checkInnocents(300)
 }
 
-// Postgres is restarted, in order and as after a crash, while processes are in quarantine: nothing is lost or doubled,
-// and nobody is blamed. What the journal had is gone after a crash, so the killer needs more deaths.
+// Postgres is restarted, in order and as after a crash, while processes are in quarantine: no message is lost, handled
+// twice or blamed. The journal is empty after a crash, so the killer needs more deaths.
 func TestRestartOfPostgresInQuarantine(t *testing.T) {
 	server, err := pgdev.Start(t.Context(), pgdev.Options{Private: true})
 	if err != nil {
@@ -291,13 +291,13 @@ func TestRestartOfPostgresInQuarantine(t *testing.T) {
 	if n := w.deadOfProcess(); n != 1 {
 		t.Errorf("%d dead letters, want the killer", n)
 	}
-	if n := s.exited("exit status 7"); n > 8 { // not those that could not begin while Postgres was away
+	if n := s.exited("exit status 7"); n > 8 { // without workers that could not begin while Postgres was away
 		t.Errorf("%d processes died", n)
 	}
 	w.checkInnocents(3000)
 }
 
-// The same of a leased endpoint: a message that two processes died with runs with no other handler beside it.
+// The same for a leased endpoint: a message that two processes died with runs beside no other handler.
 func TestLeasedSuspectsAreAloneInTheirEndpoint(t *testing.T) {
 	w := poisoned(t)
 	w.suspectedTwice(5)

@@ -28,14 +28,14 @@ type innocent struct{ Key string }
 // killer ends the process that handles it.
 type killer struct{ How, Key string }
 
-// charge has an effect outside of Edda's transaction. Its handler's process is gone right after it, the first time.
+// charge has an effect outside of Edda's transaction. The first time, the process dies right after the effect.
 type charge struct{}
 
 func (innocent) Kind() string { return "poison.innocent" }
 func (charge) Kind() string   { return "poison.charge" }
 func (killer) Kind() string   { return "poison.killer" }
 
-// die is what killers do.
+// die ends the process.
 func (k killer) die() {
 	switch k.How {
 	case "exit":
@@ -45,7 +45,7 @@ func (k killer) die() {
 		log.Fatal("this is the end")
 	case "panic":
 		go func() { panic("in a goroutine of the handler's own") }()
-	case "kill": // as the kernel does it that is out of memory
+	case "kill": // as the kernel does when it is out of memory
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
 	select {} // the process is about to be gone
@@ -66,7 +66,8 @@ type workerSpec struct {
 
 const workerVariable = "EDDA_POISON_WORKER"
 
-// isWorker runs a worker when this process is to be one. It ends by a killer, by SIGTERM in order, or with its parent.
+// isWorker reports whether this process is a worker, and runs it. It ends by a killer, by SIGTERM in order, or with its
+// parent.
 func isWorker() bool {
 	text := os.Getenv(workerVariable)
 	if text == "" {
@@ -150,8 +151,8 @@ func (s workerSpec) leasedParts(pool *pgxpool.Pool) []bus.Part {
 	return []bus.Part{bus.Handle(one), bus.Handle(die), bus.Handle(s.chargeOnce(pool))}
 }
 
-// chargeOnce is a handler as a user writes it whose effect is in tables of his own, outside of the transaction of the
-// message: the message's id goes into the transaction of the effect, and whoever finds it there has nothing left to do.
+// chargeOnce is a handler like a user's whose effect is in tables of his own, outside of the message's transaction: the
+// transaction of the effect inserts the message's id, and if the id exists, the handler does nothing.
 func (s workerSpec) chargeOnce(pool *pgxpool.Pool) func(*bus.Context, charge) error {
 	table := func(name string) string { return pgx.Identifier{s.Schema, name}.Sanitize() }
 	return func(ctx *bus.Context, _ charge) error {
@@ -173,14 +174,14 @@ func (s workerSpec) chargeOnce(pool *pgxpool.Pool) func(*bus.Context, charge) er
 	}
 }
 
-// supervised is worker processes that are started again when they end, as an orchestrator does.
+// supervised is a set of worker processes that are started again when they end, as an orchestrator does.
 type supervised struct {
 	w    *world
 	spec workerSpec
 	over chan struct{}
 	all  sync.WaitGroup
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards the fields below
 	alive  map[*exec.Cmd]io.Closer
 	deaths int
 	said   []string
@@ -222,7 +223,7 @@ func (s *supervised) keepOne() {
 	}
 }
 
-// live is the life of one process.
+// live runs one process to its end.
 func (s *supervised) live() {
 	spec, err := json.Marshal(s.spec)
 	if err != nil {
@@ -264,7 +265,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// kill sends SIGKILL to some process.
+// kill sends SIGKILL to one process.
 func (s *supervised) kill() (found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,14 +275,14 @@ func (s *supervised) kill() (found bool) {
 	return false
 }
 
-// died is how many processes ended otherwise than asked to.
+// died returns the number of processes that ended without a request.
 func (s *supervised) died() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.deaths
 }
 
-// exited is how many processes ended with this text.
+// exited returns the number of processes that ended with this text.
 func (s *supervised) exited(how string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

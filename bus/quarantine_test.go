@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// died writes down a session that died a while ago, and had the messages of these ids in hand.
+// died inserts a session that died a while ago, and had the messages of these ids in hand.
 func (w *world) died(ago string, batches ...string) (session string) {
 	w.t.Helper()
 	session = w.text(`INSERT INTO edda.session (id, host, pid, queues, expires, locked, ended, died)
@@ -28,7 +28,7 @@ func (w *world) died(ago string, batches ...string) (session string) {
 			FROM edda.queue q, `+w.queue("poisoned")+
 			` m WHERE q.endpoint = 'poisoned' AND m.id::text LIKE 'aaaaaaaa-0000-%' GROUP BY q.id`, session, alone)
 	}
-	// Whoever had them in hand left its mark on the rows.
+	// The dead process had locked the rows, which has left their xmax.
 	tx, err := w.owner.Begin(w.t.Context())
 	if err == nil {
 		_, err = tx.Exec(w.t.Context(), w.sql(`SELECT FROM `+w.queue("poisoned")+
@@ -54,7 +54,7 @@ func (w *world) suspected(n int) {
 
 const aloneInHand = "1 handlers, 1 batches, 1 messages"
 
-// takes is an endpoint whose handler tells what is in hand in this process whenever it handles a suspect.
+// takes is an endpoint whose handler records what is in hand in this process whenever it handles a suspect.
 func (w *world) takes(o bus.EndpointOptions) (handled *atomic.Int64, crowd func() []string) {
 	handled = &atomic.Int64{}
 	var mu sync.Mutex
@@ -67,7 +67,7 @@ func (w *world) takes(o bus.EndpointOptions) (handled *atomic.Int64, crowd func(
 			return nil
 		}
 		look := aloneInHand
-		// for a while: the other workers have the time to take something
+		// repeated: the other workers have time to take a message
 		for n := 0; n < 5 && look == aloneInHand; n++ {
 			<-time.After(10 * time.Millisecond)
 			batches := w.count(`SELECT count(*) FROM edda.in_flight WHERE session = $1::text::uuid`,
@@ -88,7 +88,7 @@ func (w *world) takes(o bus.EndpointOptions) (handled *atomic.Int64, crowd func(
 	}
 }
 
-// What a process died with is handled with nothing else in hand, and the others are not.
+// A message that a process died with is handled with no other message in hand, and other messages are not.
 func TestSuspectsAreAloneInTheirProcess(t *testing.T) {
 	w := poisoned(t)
 	w.suspected(20)
@@ -160,7 +160,7 @@ func TestWhoIsGuilty(t *testing.T) {
 	}
 }
 
-// Fewer deaths than that convict nobody, so a smaller number would not mean what it says.
+// Fewer deaths never convict a message, so a smaller number would have no effect.
 func TestFewerCrashesThanConvictAreRefused(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	part := bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error { return nil })
@@ -172,7 +172,7 @@ func TestFewerCrashesThanConvictAreRefused(t *testing.T) {
 	}
 }
 
-// A batch that a living process could not strike out, because it lost its connection, is no death.
+// A batch that a living process could not remove from the journal, because it lost its connection, is no death.
 func TestBatchOfALivingProcessIsNoDeath(t *testing.T) {
 	w := poisoned(t)
 	w.suspected(3)
@@ -196,7 +196,7 @@ func TestBatchOfALivingProcessIsNoDeath(t *testing.T) {
 	}
 }
 
-// Quarantine is over ten minutes after the last death; nothing is written about messages in hand before and after.
+// Quarantine is over ten minutes after the last death; outside of it, messages in hand are not in the journal.
 func TestQuarantineEnds(t *testing.T) {
 	var texts lines
 	w := newPoisoned(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&texts, nil))})
@@ -212,7 +212,7 @@ func TestQuarantineEnds(t *testing.T) {
 		}
 		w.send(innocent{})
 		n := await(w, "the message", inHand)
-		w.untilEmpty("poisoned") // the batch before may not have left the journal yet
+		w.untilEmpty("poisoned") // the previous batch may still be in the journal
 		return n
 	}
 	for _, c := range []struct {
@@ -235,7 +235,7 @@ func TestQuarantineEnds(t *testing.T) {
 	}
 }
 
-// An endpoint that stops, while others of its process run, ends no quarantine.
+// If one endpoint of a process stops while others run, the quarantine does not end.
 func TestQuarantineOutlivesAnEndpointThatStops(t *testing.T) {
 	var texts lines
 	w := newPoisoned(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&texts, nil))})
@@ -250,7 +250,7 @@ func TestQuarantineOutlivesAnEndpointThatStops(t *testing.T) {
 	}
 	w.send(innocent{})
 	w.send(shipped{})
-	w.untilEmpty("poisoned") // so both run
+	w.untilEmpty("poisoned") // both endpoints run
 	w.untilEmpty("others")
 	w.died("1 second")
 	renew()
@@ -280,7 +280,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// A process that ends in order is no death, drained or not, and one that is alive is never taken for dead.
+// A process that ends in order, drained or not, is not counted as a death, and a live process never looks dead.
 func TestOrderlyEndIsNoDeath(t *testing.T) {
 	t.Parallel()
 	for name, drain := range map[string]bool{"clean": true, "ErrDrain": false} {
@@ -310,7 +310,7 @@ func TestOrderlyEndIsNoDeath(t *testing.T) {
 	}
 }
 
-// Others see at once that a process is gone, by its lock, or when its time is over, where there is none.
+// Other processes detect the end of a process at once, by its lock, or without a lock when its session has expired.
 func TestDeathIsSeen(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -342,7 +342,7 @@ func TestDeathIsSeen(t *testing.T) {
 // Each of n processes renews its session every few seconds. If each tried the locks of all, the server would try n * n.
 func TestRenewalTriesTheLocksOfTwentySessions(t *testing.T) {
 	w := poisoned(t)
-	b := w.process(pgdev.DSN(t), bus.Options{Wakeup: bus.PollOnly}) // it does not hear itself tell of deaths
+	b := w.process(pgdev.DSN(t), bus.Options{Wakeup: bus.PollOnly}) // it misses its own notifications of deaths
 	w.startOn(b, "poisoned", bus.EndpointOptions{},
 		bus.HandleTx(func(*bus.Context, pgx.Tx, innocent) error { return nil }))
 	w.until("it runs", func() bool { return w.count(`SELECT count(*) FROM edda.session`) == 1 })
@@ -361,7 +361,7 @@ func TestRenewalTriesTheLocksOfTwentySessions(t *testing.T) {
 	}
 }
 
-// A message that somebody had in hand a millisecond ago makes a process ask who has died, before it runs anything.
+// A message that a process had in hand a millisecond ago makes a process check who has died, before it runs anything.
 func TestReturningMessagesMakeAProcessLookAround(t *testing.T) {
 	w := poisoned(t)
 	bus.LookAroundFor(w.bus, time.Minute) // 50 ms are not enough on every machine
@@ -373,7 +373,7 @@ func TestReturningMessagesMakeAProcessLookAround(t *testing.T) {
 	w.until("it runs", func() bool { return w.count(`SELECT count(*) FROM edda.session WHERE locked`) == 1 })
 	w.exec(`INSERT INTO edda.session (id, host, pid, queues, expires, locked)
 		SELECT gen_random_uuid(), 'a host', 7, ARRAY(SELECT id FROM edda.queue), now() + interval '1 hour', false`)
-	if err := bus.RenewNow(t.Context(), w.bus); err != nil { // it knows that it has a peer
+	if err := bus.RenewNow(t.Context(), w.bus); err != nil { // now it has read its peer
 		t.Fatal(err)
 	}
 	w.exec(`UPDATE edda.session SET locked = true WHERE host = 'a host'`) // which is dead now
@@ -391,7 +391,7 @@ func TestReturningMessagesMakeAProcessLookAround(t *testing.T) {
 	}
 }
 
-// lockedOnce commits a message whose row somebody has locked already, as one does that was given back.
+// lockedOnce commits a message whose row was locked before, like a message that was released.
 func (w *world) lockedOnce() {
 	w.t.Helper()
 	tx := w.begin()
@@ -404,7 +404,7 @@ func (w *world) lockedOnce() {
 	w.commit(tx)
 }
 
-// What tells nothing any more is cleaned away in bounded pieces, and the rest stays.
+// Old rows of the journal are deleted in bounded pieces, and the other rows stay.
 func TestCleanInFlightJournal(t *testing.T) {
 	w := poisoned(t)
 	w.suspected(2)
@@ -422,7 +422,7 @@ func TestCleanInFlightJournal(t *testing.T) {
 	w.exec(`INSERT INTO edda.session (id, host, pid, queues, expires, locked, ended)
 		SELECT gen_random_uuid(), '', 1, '{}', now(), false, now() - n * interval '40 minutes' FROM generate_series(1,
 		2) n`)
-	if _, err := w.bus.Send(t.Context(), innocent{}); err != nil { // it knows the queue
+	if _, err := w.bus.Send(t.Context(), innocent{}); err != nil { // the bus has read the queue
 		t.Fatal(err)
 	}
 	bus.CleanNow(t.Context(), w.bus)
@@ -433,7 +433,7 @@ func TestCleanInFlightJournal(t *testing.T) {
 	}
 }
 
-// After a day of crashes there are thousands of sessions, and every process looks every few seconds.
+// After a day of crashes there are thousands of sessions, and every process reads them every few seconds.
 func TestSessionsAreReachedByIndex(t *testing.T) {
 	w := poisoned(t)
 	some := "00000000-0000-0000-0000-000000000007"

@@ -37,7 +37,7 @@ func TestQueuesTellHowTheyStand(t *testing.T) {
 	w.send(add{N: 9}, saga.Delay(time.Hour))
 	w.exec(`UPDATE ` + w.queue("notes") + ` SET due = due - interval '90 seconds' WHERE due <= now()`)
 	holder := w.begin()
-	w.execTx(holder, `SELECT FROM `+w.queue("notes")+` LIMIT 1 FOR UPDATE`) // a worker has it in hand: nobody waits
+	w.execTx(holder, `SELECT FROM `+w.queue("notes")+` LIMIT 1 FOR UPDATE`) // a worker has it in hand: no call waits
 	infos := w.queues()
 	if len(infos) != 2 || infos[0].Endpoint != "hears" || infos[1].Endpoint != "notes" {
 		t.Fatalf("queues %+v", infos)
@@ -53,7 +53,7 @@ func TestQueuesTellHowTheyStand(t *testing.T) {
 	}
 }
 
-// A queue whose table was dropped by hand is no queue.
+// A queue whose table was dropped by hand is not listed.
 func TestQueuesPassOverADroppedOne(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.install("hears", bus.HandleTx(hears))
@@ -64,7 +64,7 @@ func TestQueuesPassOverADroppedOne(t *testing.T) {
 	}
 }
 
-// Whoever watched a queue of millions counted all of them, every few seconds.
+// A program that watched a queue of millions counted all of its messages, every few seconds.
 func TestQueuesCountNoFurtherThanTheLimit(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.install("listener", bus.HandleTx(hears))
@@ -91,7 +91,7 @@ func TestQueuesCountNoFurtherThanTheLimit(t *testing.T) {
 	}
 }
 
-// probeTools refuses a plan of a statement that reads the queue otherwise than by its index, or more than most rows.
+// probeTools fails if a plan of a statement reads the queue other than by its index, or more than most rows.
 func (w *world) probeTools(state, name string, most int, args ...string) {
 	w.t.Helper()
 	tx := w.begin()
@@ -106,14 +106,14 @@ func (w *world) probeTools(state, name string, most int, args ...string) {
 		if name == "peek" {
 			wanted = "Index Scan"
 		}
-		byRow := scan.Node == "Index Scan" && scan.Rows <= 10_000 // the claimed ones
+		byRow := scan.Node == "Index Scan" && scan.Rows <= 10_000 // the claimed messages
 		if scan.Node != wanted && !byRow || scan.Rows+scan.Removed > most {
 			w.t.Errorf("%s, %s: %v", name, state, scan)
 		}
 	}
 }
 
-// probeCount refuses a count that reads the queue otherwise than by its index, or more than the limit of each number.
+// probeCount fails if a count reads the queue other than by its index, or more than the limit of each number.
 func (w *world) probeCount(state, table string) {
 	w.t.Helper()
 	tx := w.begin()

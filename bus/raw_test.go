@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// rawLog is what a raw handler was given, in order.
+// rawLog records the messages of a raw handler, in order.
 type rawLog struct {
 	mu    sync.Mutex
 	lines []string
@@ -57,8 +57,8 @@ func (w *world) sendRaw(endpoint string, messages ...bus.RawMessage) {
 	}
 }
 
-// A relay gets what is addressed to it, whatever the kind, in the order in which it was sent together; what another
-// part handles is not for it.
+// A raw handler gets the messages that are addressed to its endpoint, whatever the kind, in the order of their send,
+// except the messages that another part handles.
 func TestRawHandlerGetsEveryOtherKind(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -66,7 +66,7 @@ func TestRawHandlerGetsEveryOtherKind(t *testing.T) {
 	var got rawLog
 	around := func(next bus.Handler) bus.Handler {
 		return func(ctx context.Context, d *saga.Delivery) error {
-			if d.Info.Kind != (add{}).Kind() { // the saga would not understand it
+			if d.Info.Kind != (add{}).Kind() { // the saga cannot decode it
 				d.Body = append([]byte("seen "), d.Body...)
 			}
 			return next(ctx, d)
@@ -96,7 +96,7 @@ func TestRawHandlerGetsEveryOtherKind(t *testing.T) {
 	}
 }
 
-// What a raw handler leaves keeps its place, its attempts and what is behind it; what came before is gone for good.
+// A message that a raw handler leaves, and those behind it, keep place and attempts; messages before it are deleted.
 func TestRawHandlerLeavesAMessage(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.sendRaw("relay", rawMessages("k", "1", "2", "3")...)
@@ -119,7 +119,7 @@ func TestRawHandlerLeavesAMessage(t *testing.T) {
 	}
 }
 
-// Any other error of a raw handler, and a panic, is the policy's.
+// The policy decides about any other error of a raw handler, and about a panic.
 func TestRawHandlerFails(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.sendRaw("relay", rawMessages("k", "good", "bad", "worse", "good")...)
@@ -140,7 +140,7 @@ func TestRawHandlerFails(t *testing.T) {
 	}
 }
 
-// All are sent or none, also in the caller's transaction; a message that cannot travel is named.
+// All messages are sent or none, also in the caller's transaction; the error names a message that cannot be sent.
 func TestSendRaw(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.sendRaw("relay")
@@ -203,8 +203,8 @@ func TestHandleRawIsChecked(t *testing.T) {
 	}
 }
 
-// Messages of one kind as bytes, in a transaction and outside, beside handlers of other kinds: what the handler writes
-// and sends commits with the end of the message.
+// Messages of one kind as bytes, in a transaction and outside, together with handlers of other kinds: the handler's
+// rows and messages commit with the end of the message.
 func TestHandlersOfBytes(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.exec(`CREATE TABLE edda.written (what text); GRANT ALL ON edda.written TO PUBLIC`)
@@ -247,7 +247,7 @@ func TestHandlersOfBytes(t *testing.T) {
 	}
 }
 
-// For every subscriber: each gets a copy of each message, all or none, also in the caller's transaction.
+// For every subscriber: each gets a copy of each message, all or nothing, also in the caller's transaction.
 func TestSendRawToSubscribers(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	nothing := func(*bus.Context, *saga.Delivery) error { return nil }
@@ -279,8 +279,8 @@ type unheard struct{}
 
 func (unheard) Kind() string { return "unheard.kind" }
 
-// An event that must have a route is refused where there is none, whichever way it is published; without MustRoute it
-// goes nowhere. A handler that publishes one has failed for good.
+// A MustRoute event without a subscriber is refused, whichever way it is published; without MustRoute it is sent to no
+// queue. A handler that publishes one has failed permanently.
 func TestMustRoute(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	raw := rawMessages("unheard.kind", "1")
@@ -349,7 +349,7 @@ func TestMustRoute(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Another package's part may say that it cannot be made.
+// A part of another package may report that it cannot be made.
 func TestFaultOfAPart(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	mine := errors.New("no handler")

@@ -105,7 +105,7 @@ func TestWhatAHandlerMayReturn(t *testing.T) {
 	}
 }
 
-// worded is an error whose text needs what it lacks, as one with a nil inside does.
+// worded is an error whose text panics, as one with a nil inside does.
 type worded struct{ inner error }
 
 func (e worded) Error() string { return "worded: " + e.inner.Error() }
@@ -131,7 +131,7 @@ func TestAnErrorWhoseTextPanicsIsADeadLetter(t *testing.T) {
 	}
 }
 
-// A message that waits for its retry has the text of its error in its row.
+// The row of a message that waits for its retry has the text of its error.
 func TestAnErrorWhoseTextPanicsIsRetried(t *testing.T) {
 	t.Parallel()
 	for name, part := range map[string]bus.Part{
@@ -154,7 +154,7 @@ func TestAnErrorWhoseTextPanicsIsRetried(t *testing.T) {
 	}
 }
 
-// exiting is an error whose text ends the goroutine that asks for it.
+// exiting is an error whose text ends the goroutine that reads it.
 type exiting struct{}
 
 func (exiting) Error() string {
@@ -163,7 +163,7 @@ func (exiting) Error() string {
 }
 
 // FailNow of package testing ends the goroutine of its caller, and so does runtime.Goexit. More handlers, or texts of
-// their errors, do it than there are workers, each as often as its policy tries it; the messages behind are handled.
+// their errors, do so than there are workers, as often as the policy allows; later messages are handled.
 func TestAHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
 	t.Parallel()
 	const bad, all = 5, 25
@@ -231,8 +231,8 @@ func TestAPanicSaysWhere(t *testing.T) {
 	}
 }
 
-// What a leased endpoint asks before a handler runs is the user's too: a function that ends its goroutine stops no
-// claims.
+// Functions of the user also run in a leased endpoint before a handler begins: if one of them ends its goroutine, the
+// endpoint still claims messages.
 func TestAFunctionThatEndsItsGoroutineStopsNoClaims(t *testing.T) {
 	t.Parallel()
 	exits := func(m add) add {
@@ -277,7 +277,7 @@ func TestAFunctionThatEndsItsGoroutineStopsNoClaims(t *testing.T) {
 	}
 }
 
-// The methods by which an error is judged are a user's, too: where they panic the message has failed, and nobody else.
+// The methods that judge an error are a user's, too: if they panic, only this message has failed.
 func TestAnErrorThatPanicsWhenItIsJudgedIsAFailure(t *testing.T) {
 	t.Parallel()
 	parts := map[string]bus.Part{
@@ -302,7 +302,7 @@ func TestAnErrorThatPanicsWhenItIsJudgedIsAFailure(t *testing.T) {
 	}
 }
 
-// The policy itself panics, or decides nothing: the message is kept, and the reason says whose fault it is.
+// The policy itself panics, or decides nothing: the message is kept, and the reason names the policy.
 func TestBrokenPolicyKeepsTheMessage(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})
@@ -338,7 +338,7 @@ func TestBrokenPolicyKeepsTheMessage(t *testing.T) {
 	}
 }
 
-// The first instances of a saga have states that its Upcast ends its goroutine for. The others are handled.
+// The first instances of a saga have states that make its Upcast end the goroutine. The other instances are handled.
 func TestAnUpcastThatEndsItsGoroutineBlamesItsOwnMessage(t *testing.T) {
 	const bad, all = 3, 12
 	w := newWorld(t, bus.Options{})
@@ -369,8 +369,8 @@ func TestAnUpcastThatEndsItsGoroutineBlamesItsOwnMessage(t *testing.T) {
 	w.want(all-bad, `SELECT count(*) FROM edda.saga WHERE state_version = 2`)
 }
 
-// "Trouble of the framework is free" had no end: a handler whose own SQL always fails that way, or breaks its
-// connection, went on for ever and took its neighbours with it.
+// Framework errors did not count, without a limit: a handler whose own SQL always fails that way, or breaks its
+// connection, was repeated for ever, with its neighbours.
 func TestEndlessTroubleBecomesAFailure(t *testing.T) {
 	t.Parallel()
 	troubles := map[string]string{
@@ -401,7 +401,7 @@ func TestEndlessTroubleBecomesAFailure(t *testing.T) {
 	}
 }
 
-// A rolling deploy: the message comes before the program that knows its kind. It waits, at no cost.
+// A rolling deploy: the message comes before the program that handles its kind. It waits, and no attempt is counted.
 func TestUnknownKindWaitsForAProgramThatKnowsIt(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	old := bus.HandleTx(func(*bus.Context, pgx.Tx, paid) error { return nil })
@@ -444,8 +444,8 @@ func TestKindThatNobodyEverKnowsIsADeadLetter(t *testing.T) {
 		AND convert_from(body, 'UTF8') = '{"Key":"a","N":1}' AND position('card.paid' IN error) > 0`)
 }
 
-// A header from a newer program waits for a worker that can read it; one that is no header is dead at once, bytes
-// intact.
+// A header from a newer program waits for a worker that can read it; a value that is no header becomes a dead letter at
+// once, with its bytes.
 func TestHeadersThatCannotBeRead(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("deploy", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil }))
@@ -462,7 +462,7 @@ func TestHeadersThatCannotBeRead(t *testing.T) {
 		AND body = E'\\x00ff'`)
 }
 
-// newer puts a message into a queue whose header says that a newer program wrote it. The function send refuses it, and
+// newer puts a message into a queue whose header has the version of a newer program. The function send refuses it, but
 // a role that may insert needs no function.
 func (w *world) newer(endpoint, kind string) saga.ID {
 	w.t.Helper()
@@ -472,7 +472,7 @@ func (w *world) newer(endpoint, kind string) saga.ID {
 	return id
 }
 
-// Each look at a message of an unknown kind writes its row anew. A hundred thousand of them must not keep the database
+// Each take of a message of an unknown kind rewrites its row. A hundred thousand of them must not keep the database
 // busy.
 func TestUnknownKindIsLookedAtLessAndLess(t *testing.T) {
 	w := newWorld(t, bus.Options{})
@@ -488,8 +488,8 @@ func TestUnknownKindIsLookedAtLessAndLess(t *testing.T) {
 		` WHERE due > now() + interval '10 seconds' AND due < now() + interval '1 minute'`)
 }
 
-// Anybody who may write to a queue can say that a newer program did. Such a message waits for UnknownKindTimeout, and
-// no longer.
+// Any program that may write to a queue can write the version of a newer program. Such a message waits for
+// UnknownKindTimeout, and no longer.
 func TestNewerHeaderThatNobodyReadsIsADeadLetter(t *testing.T) {
 	t.Parallel()
 	for name, part := range map[string]bus.Part{
@@ -509,7 +509,7 @@ func TestNewerHeaderThatNobodyReadsIsADeadLetter(t *testing.T) {
 	}
 }
 
-// A body that cannot be decoded dies on its first attempt, whatever the policy would retry.
+// A body that cannot be decoded becomes a dead letter on its first attempt, even if the policy would retry it.
 func TestUnreadableBodyDiesAtOnce(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("reads", bus.EndpointOptions{}, bus.HandleTx(func(*bus.Context, pgx.Tx, paid) error { return nil }),
@@ -521,7 +521,7 @@ func TestUnreadableBodyDiesAtOnce(t *testing.T) {
 	w.want(3, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent' AND attempts = 1`)
 }
 
-// A dead letter goes back with its id and its bytes, and with no attempt counted; once, however many ask.
+// A dead letter is sent again with its id and bytes and without attempts; once, even if several callers retry it.
 func TestDeadLetterIsSentAgainOnce(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	var fixed atomic.Bool
@@ -563,7 +563,7 @@ func TestDeadLetterIsSentAgainOnce(t *testing.T) {
 	}
 }
 
-// Bodies of a full batch were all in memory at once.
+// All bodies of a full batch were in memory at once.
 func TestLargeBodiesAreReadInTurn(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	sum := 0 // by the one worker
@@ -590,7 +590,7 @@ func TestLargeBodiesAreReadInTurn(t *testing.T) {
 	}
 }
 
-// The budget for conflicts ends: a message whose instance somebody changes each time enters the policy.
+// Free conflicts are limited: a message whose instance is changed concurrently each time reaches the policy.
 func TestConflictsHaveABudget(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()

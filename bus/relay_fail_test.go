@@ -18,8 +18,8 @@ import (
 
 var errAway = errors.New("the broker is away")
 
-// An other side that is away for far longer than any message is tried, and comes back while the first is: nothing is
-// given up, and all arrives in order.
+// The other side is away for far longer than any message is tried, and comes back during the first message: no message
+// is given up, and all arrive in order.
 func TestAwayBrokerKillsNothing(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -52,8 +52,8 @@ func TestAwayBrokerKillsNothing(t *testing.T) {
 	}
 }
 
-// One message that the other side does not take: its neighbours arrive, it is a dead letter with its bytes, and a retry
-// puts it back.
+// The other side refuses one message: its neighbours arrive, it becomes a dead letter with its bytes, and a retry puts
+// it back.
 func TestPoisonIsDeadLettered(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -83,8 +83,8 @@ func TestPoisonIsDeadLettered(t *testing.T) {
 	w.untilEmpty("border")
 }
 
-// A queue where the next message comes when the last has gone: poison blocks nothing for long, and does not stay for
-// ever.
+// The queue gets its next message when the last has gone: a refused message does not block it for long, and does not
+// stay for ever.
 func TestPoisonInASparseQueue(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -105,8 +105,8 @@ func TestPoisonInASparseQueue(t *testing.T) {
 	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'stuck'`)
 }
 
-// However many messages are refused, one behind the other, and however large they are, what is behind them arrives, and
-// they do not stay.
+// The number and the size of refused messages, one behind the other, do not matter: the messages behind them arrive,
+// and the refused messages become dead letters.
 func TestManyPoisonsInASparseQueue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ poisons, batchMax, batchBytes int }{
@@ -134,7 +134,7 @@ func TestManyPoisonsInASparseQueue(t *testing.T) {
 			w.runRelay(w.relay(w.bus, o, a.forward))
 			left := func() int { return w.count(`SELECT count(*) FROM ` + w.queue("border")) }
 			within := pgdev.Deadline(t)
-			for n := 1; left() > 0; n++ { // a message is given up while others go through
+			for n := 1; left() > 0; n++ { // a message is given up while others are accepted
 				if within.Err() != nil {
 					t.Fatalf("%d messages are never given up", left())
 				}
@@ -151,8 +151,8 @@ func TestManyPoisonsInASparseQueue(t *testing.T) {
 	}
 }
 
-// An other side that comes back for a moment again and again, and never for the first message, has not refused that
-// one.
+// The other side comes back for a moment again and again, and never for the first message: it has not refused that
+// message.
 func TestMomentsOfABrokerKillNothing(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -179,8 +179,8 @@ func TestMomentsOfABrokerKillNothing(t *testing.T) {
 	}
 }
 
-// While the broker was away, messages far behind the first one were tried. The next message that is stuck is another
-// matter: those right behind it come first.
+// While the broker was away, messages far behind the first were tried. When a later message is stuck, the tries begin
+// again with the messages right behind it.
 func TestProbesBeginBehindEachStuckMessage(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -200,7 +200,7 @@ func TestProbesBeginBehindEachStuckMessage(t *testing.T) {
 	w.runRelay(w.relay(w.bus, o, oneByOne(a.forward)))
 	want := slices.Delete(slices.Clone(ids), 1, 2)
 	w.until("all others are there", func() bool { return len(a.ids()) == len(want) })
-	want = append(want, w.sendCrossed(5)...) // which never failed, so that they speak against the one that does
+	want = append(want, w.sendCrossed(5)...) // they never failed, so they are evidence against the message that fails
 	w.untilEmpty("border")
 	if got := a.ids(); !slices.Equal(got, want) {
 		t.Errorf("arrived\n%v, want\n%v", got, want)
@@ -209,7 +209,7 @@ func TestProbesBeginBehindEachStuckMessage(t *testing.T) {
 	w.want(1, `SELECT count(*) FROM edda.dead_letter`)
 }
 
-// oneByOne is a Forward that gives the other side the first message of a call alone.
+// oneByOne is a Forward that passes only the first message of a call to the other side.
 func oneByOne(forward bus.Forward) bus.Forward {
 	return func(ctx context.Context, m []*saga.Delivery) []error {
 		errs := slices.Repeat([]error{bus.ErrBehind}, len(m))
@@ -221,7 +221,7 @@ func oneByOne(forward bus.Forward) bus.Forward {
 	}
 }
 
-// What no attempt can cure is given up at once, what is not wanted is discarded, and what follows arrives.
+// A message that can never succeed is given up at once, an unwanted one is discarded, and later messages arrive.
 func TestRelayGivesUpAtOnce(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -254,7 +254,7 @@ func TestRelayGivesUpAtOnce(t *testing.T) {
 	w.want(1, `SELECT count(*) FROM edda.discarded WHERE message_id = $1 AND reason = 'nobody wants it'`, ids[4])
 }
 
-// A Forward that panics, or answers nonsense, has failed.
+// A Forward that panics, or returns an invalid result, has failed.
 func TestForwardThatMisbehaves(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -304,8 +304,8 @@ func TestRelayPausesAndResumes(t *testing.T) {
 	}
 }
 
-// A shutdown lets forward finish what it has, deletes that, and gives the lease back. One that does not end in time is
-// cancelled.
+// A shutdown lets forward finish the messages that it has, deletes them, and releases the lease. A forward that does
+// not end in time is cancelled.
 func TestRelayDrains(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -343,8 +343,8 @@ func TestRelayDrains(t *testing.T) {
 	}
 }
 
-// A lease that is lost ends forward long before Drain: at once, or, while a shutdown waits for forward, when the lease
-// is not trusted any more. Others may be relaying.
+// A lost lease ends forward long before Drain: at once, or, while a shutdown waits for forward, when the lease is no
+// longer trusted. A different process may be relaying.
 func TestRelayThatIsLostCancelsForward(t *testing.T) {
 	for name, c := range map[string]struct {
 		lease    time.Duration
@@ -421,7 +421,7 @@ func TestRelayEndsRuns(t *testing.T) {
 	}
 }
 
-// Copies of what was relayed are kept, and of nothing else.
+// The outbox has copies of the relayed messages, and of no others.
 func TestRelayKeepsCopies(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()

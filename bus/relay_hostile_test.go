@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Whatever an other side says of a message, its end is written, and those behind it go on.
+// Whatever error the other side returns for a message, its fate is written, and the messages behind it are relayed.
 func TestRelayRecordsHostileErrors(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -39,8 +39,8 @@ func TestRelayRecordsHostileErrors(t *testing.T) {
 	}
 }
 
-// An error whose methods panic, and a function that judges errors and panics: the message is one that fails, and its
-// end is written.
+// Its options panic: an error whose methods panic, or a function that judges errors. The message has failed, and its
+// fate is written.
 func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 	if pgdev.Apart(t) {
 		return
@@ -87,14 +87,14 @@ func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 		AND error LIKE 'an error of type bus_test.exiting%ended its goroutine%'`, ids[7])
 }
 
-// mine is an error that panics when somebody looks into it.
+// mine is an error whose method Is panics.
 type mine struct{}
 
 func (mine) Error() string { return "a mine" }
 
 func (mine) Is(error) bool { panic("it goes off") }
 
-// Whatever comes from another system, its transaction commits: a batch that never can would be delivered for ever.
+// Whatever a sender sends, the transaction of Ingest commits: a batch that never can would be delivered for ever.
 func TestIngestSurvivesHostileMessages(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")

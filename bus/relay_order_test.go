@@ -18,7 +18,7 @@ import (
 )
 
 // Writers send in pairs: the second of a pair is written when the first is committed. Transactions stay open for
-// different times, so that commits come in another order than dues.
+// different times, so that the order of commits differs from that of the due times.
 func TestRelayKeepsCausalOrder(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -55,7 +55,7 @@ func TestRelayKeepsCausalOrder(t *testing.T) {
 	}
 }
 
-// sendSlowly sends in a transaction that goes on for a few statements after that.
+// sendSlowly sends in a transaction that runs a few more statements after that.
 func (w *world) sendSlowly(statements int) (id saga.ID) {
 	err := pgx.BeginFunc(w.t.Context(), w.pool, func(tx pgx.Tx) error {
 		sent, err := w.bus.SendTx(w.t.Context(), tx, crossed{})
@@ -76,12 +76,12 @@ func (w *world) sendSlowly(statements int) (id saga.ID) {
 	return id
 }
 
-// A message that was due before the mark of a relay, and is committed after: what follows from it must not come first.
+// A message is due before the mark of a relay, and committed after it: messages that follow from it must come later.
 func TestRelayMarkHidesNothing(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
 	tx := w.begin()
-	// A statement of ten seconds ago. The others are younger, and older than the slack of a mark, and fill three looks.
+	// A statement of ten seconds ago. The others are newer, but older than the slack of a mark, and fill three takes.
 	first := saga.ID{15: 1}
 	w.execTx(tx, w.sql(`INSERT INTO `+w.queue("border")+` (due, id, kind, header, body)
 		VALUES (now() - interval '10 s', '`+first.String()+`', 'border.crossed', '{}', '{}')`))
@@ -106,8 +106,8 @@ func TestRelayMarkHidesNothing(t *testing.T) {
 	}
 }
 
-// A crash between forward and the deletion: everything comes again, with the same ids and in the same order. The first
-// relay can delete nothing, and ends; what it knew is gone with it.
+// A crash between forward and the deletion: all messages come again, with the same ids and in the same order. The first
+// relay cannot delete any message, and ends; its memory of the forwarded messages is lost.
 func TestRelayRepeatsAfterACrash(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -125,7 +125,7 @@ func TestRelayRepeatsAfterACrash(t *testing.T) {
 	}
 }
 
-// Connections that break between forward and the deletion are no crash: the relay knows what it gave.
+// If connections break between forward and the deletion, the relay still remembers the forwarded messages.
 func TestRelayWhoseConnectionsBreakGivesNothingAgain(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -147,14 +147,14 @@ func TestRelayWhoseConnectionsBreakGivesNothingAgain(t *testing.T) {
 	}
 }
 
-// breakRelays ends the sessions that have looked at a queue.
+// breakRelays ends the sessions that have taken from a queue.
 func (w *world) breakRelays() {
 	w.exec(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 		WHERE query LIKE '%` + w.schema + `%' AND query LIKE '%LIMIT $1%' AND query LIKE '%octet_length(q.body)%' ` +
 		`AND query NOT LIKE '%pg_terminate%' AND pid <> pg_backend_pid()`)
 }
 
-// Of two processes one relays. When the holder dies without a word, the other goes on after the lease.
+// One of two processes relays. When the holder dies, the other relays when the lease has ended.
 func TestRelayIsTakenOver(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -165,7 +165,7 @@ func TestRelayIsTakenOver(t *testing.T) {
 	first := w.relay(w.bus, soonRelayed(), func(ctx context.Context, m []*saga.Delivery) []error {
 		errs := one.forward(ctx, m)
 		if dead.Load() {
-			<-dies // stands still, and is not heard of again
+			<-dies // freezes, and does not come back
 		}
 		return errs
 	})
@@ -187,8 +187,8 @@ func TestRelayIsTakenOver(t *testing.T) {
 	w.untilEmpty("border")
 }
 
-// A relay that stands by takes over as soon as the process that relayed has stopped, and not with its next bid, which
-// comes after four seconds at least.
+// A relay on standby takes over as soon as the relaying process has stopped, and not with its next bid, which comes
+// after four seconds at least.
 func TestStandbyRelaysWhenTheLeaseIsFree(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -214,13 +214,13 @@ func TestStandbyRelaysWhenTheLeaseIsFree(t *testing.T) {
 	}
 }
 
-// A holder that stood still while others took over deletes nothing.
+// A holder that was frozen while a different process took over deletes nothing.
 func TestStaleRelayDeletesNothing(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
 	stand := newGate(t)
 	a := &abroad{}
-	w.sendCrossed(5) // before the relay looks, so that it has all of them in hand
+	w.sendCrossed(5) // before the relay takes, so that it has all of them in hand
 	w.runRelay(w.relay(w.bus, soonRelayed(), func(ctx context.Context, m []*saga.Delivery) []error {
 		stand.pass()
 		return a.forward(ctx, m)
@@ -243,7 +243,7 @@ func TestStaleRelayDeletesNothing(t *testing.T) {
 	w.untilEmpty("border")
 }
 
-// No transaction is open while forward runs, in any session of the database that this schema has.
+// No session of this schema has a transaction open while forward runs.
 func TestRelayForwardsOutsideOfTransactions(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -269,7 +269,7 @@ func TestRelayForwardsOutsideOfTransactions(t *testing.T) {
 	w.untilEmpty("border")
 }
 
-// The fault strikes in the middle of a batch: what was given before it is deleted, and nothing else.
+// The fault occurs in the middle of a batch: the messages that were forwarded before it are deleted, and no others.
 func TestRelayDeletesWhatItRelayed(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -302,7 +302,7 @@ func TestRelayDeletesWhatItRelayed(t *testing.T) {
 	}
 }
 
-// What is due later waits, whatever comes behind it, and comes when it is due without a poll.
+// A message that is due later waits, whatever comes behind it, and is relayed when it is due, without a poll.
 func TestRelayWaitsForWhatIsDueLater(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -323,7 +323,7 @@ func TestRelayWaitsForWhatIsDueLater(t *testing.T) {
 	}
 }
 
-// All ways to send lead to the queue, in the transaction of the caller: one that is rolled back leaves nothing.
+// All ways to send lead to the queue, in the transaction of the caller: a rollback leaves no message.
 func TestEverythingReachesTheRelay(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -347,7 +347,7 @@ func TestEverythingReachesTheRelay(t *testing.T) {
 	if _, err := w.bus.Publish(t.Context(), crossed{}); err != nil {
 		t.Fatal(err)
 	}
-	// A saga that sends, publishes and answers; one of its two messages fails after it has.
+	// A saga that sends, publishes and answers; one of its two messages fails after that.
 	traveller := saga.Define("traveller", saga.Options{},
 		saga.StartedBy(func(m greet) string { return m.Key }, (*journey).go_))
 	w.start("travellers", bus.EndpointOptions{Policy: giveUp}, bus.Saga(traveller))

@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// An other side that was away for longer than Stuck failures last has refused the first message and nobody else's
-// fault: when it is back, the first copies arrive in their order.
+// The other side was away for longer than Stuck failures last, so it has refused the first message, which is not the
+// message's fault: when it is back, the first copies arrive in their order.
 func TestRelayKeepsOrderAcrossALongOutage(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -35,7 +35,7 @@ func TestRelayKeepsOrderAcrossALongOutage(t *testing.T) {
 	}
 }
 
-// A publish that does not return holds up everything, and nobody can take over. The log says why.
+// A publish that does not return delays all messages, and no other process can take over. The log has the reason.
 func TestRelayTellsOfAnOtherSideThatDoesNotAnswer(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -50,7 +50,7 @@ func TestRelayTellsOfAnOtherSideThatDoesNotAnswer(t *testing.T) {
 	w.runRelay(w.relay(w.bus, o, func(context.Context, []*saga.Delivery) []error { <-answers; return nil }))
 	w.sendCrossed(3)
 	got := await(w, "a warning", told)
-	for !strings.Contains(got, "does not answer") { // on a slow machine there are others
+	for !strings.Contains(got, "does not answer") { // a slow machine logs further warnings
 		got = await(w, "the warning", told)
 	}
 	if !strings.Contains(got, "endpoint=border") {
@@ -60,7 +60,7 @@ func TestRelayTellsOfAnOtherSideThatDoesNotAnswer(t *testing.T) {
 	w.untilEmpty("border")
 }
 
-// What a relay tells the other side of a message is what this side knows of it.
+// The envelope that a relay passes on has the same values as the message here.
 func TestEnvelopeArrivesAsItLeft(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	other := w.anotherSchema()

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// A transaction of database/sql leads to a relay as one of pgx does: one that is rolled back leaves nothing.
+// A transaction of database/sql leads to a relay as one of pgx does: a rollback leaves no message.
 func TestSendSQLReachesTheRelay(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -42,8 +42,8 @@ func TestSendSQLReachesTheRelay(t *testing.T) {
 	}
 }
 
-// What came from the relay's name is answered through it: by a saga, by a handler in its transaction and by one
-// outside, and the answer says what it answers.
+// A message that came from the relay's name is answered through the relay: by a saga, by a handler in its transaction
+// and by a handler outside, and the answer names the message that it answers.
 func TestRepliesReachTheRelay(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()

@@ -12,8 +12,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// refuseMany has the server refuse statements that delete from the relay's queue, or write copies, of more than so many
-// rows.
+// refuseMany lets the server refuse statements of more than most rows that delete from the relay's queue, or write
+// copies.
 func (w *world) refuseMany(when, table, code string, most int) {
 	w.t.Helper()
 	w.exec(fmt.Sprintf(`CREATE FUNCTION edda.refuse_many() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN
@@ -25,8 +25,7 @@ func (w *world) refuseMany(when, table, code string, most int) {
 		when, table, rows))
 }
 
-// A settle that fails as often as it is as large as it was: the relay settles less at a time, and gives the other side
-// nothing again.
+// A settle fails whenever it has that many rows: the relay settles fewer rows at a time, and forwards no message again.
 func TestRelayWhoseSettleFailsGivesNothingAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		when, code string
@@ -66,7 +65,7 @@ func TestRelayWhoseSettleFailsGivesNothingAgain(t *testing.T) {
 	}
 }
 
-// A message whose copy cannot be written is relayed all the same: its copy is given up, alone, and the log says so.
+// A message whose copy cannot be written is relayed all the same: only its copy is given up, and that is logged.
 func TestRelayGivesUpACopyThatCannotBeWritten(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -86,8 +85,8 @@ func TestRelayGivesUpACopyThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// What says that a newer program wrote it holds up a relay for UnknownKindTimeout, once: then each such message is a
-// dead letter, and the others go on.
+// A message with the version of a newer program stops a relay for UnknownKindTimeout, once: then each such message
+// becomes a dead letter, and the other messages are relayed.
 func TestRelayStepsOverWhatNobodyReads(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -115,7 +114,7 @@ func TestRelayStepsOverWhatNobodyReads(t *testing.T) {
 	w.want(11, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'newer program' AND attempts = 0`)
 }
 
-// A turn takes no more than BatchBytes, headers included, and a message that is larger comes alone.
+// A turn takes at most BatchBytes, headers included, and a larger message is taken alone.
 func TestRelayTakesNoMoreThanBatchBytes(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()

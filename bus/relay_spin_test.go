@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// A Forward that says of every message that it was behind another must not make the relay spin.
+// If a Forward returns ErrBehind for every message, the relay must not spin.
 func TestRelayDoesNotSpinOnBehind(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -64,7 +64,7 @@ func TestRelayObeysRetryAfter(t *testing.T) {
 	}
 }
 
-// Where all that was given is dead at once, something has ended, and the next batch follows without a wait.
+// A batch whose messages all become dead letters at once is progress: the next batch follows without a wait.
 func TestRelayWaitsForNoDead(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -78,7 +78,7 @@ func TestRelayWaitsForNoDead(t *testing.T) {
 	w.want(12, `SELECT count(*) FROM edda.dead_letter`)
 }
 
-// What ended one Run does not end the next one.
+// An error that ended one Run does not end the next.
 func TestRelayRunsAgain(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()

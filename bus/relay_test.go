@@ -22,14 +22,14 @@ type crossed struct {
 
 func (crossed) Kind() string { return "border.crossed" }
 
-// abroad is the other side of a border: it keeps what it is given, in that order.
+// abroad is the other side of a border: it records the messages that it gets, in that order.
 type abroad struct {
 	mu    sync.Mutex
 	got   []saga.ID
 	infos []saga.Info
 	calls int
 
-	refuse func(d *saga.Delivery) error // nil takes everything
+	refuse func(d *saga.Delivery) error // nil accepts every message
 }
 
 func (a *abroad) forward(_ context.Context, messages []*saga.Delivery) []error {
@@ -55,7 +55,7 @@ func (a *abroad) forward(_ context.Context, messages []*saga.Delivery) []error {
 	return errs
 }
 
-// set changes what the other side refuses.
+// set changes which messages the other side refuses.
 func (a *abroad) set(refuse func(d *saga.Delivery) error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,7 +68,7 @@ func (a *abroad) ids() []saga.ID {
 	return slices.Clone(a.got)
 }
 
-// firsts are the first copies of what arrived.
+// firsts returns the first copies of the messages that arrived.
 func (a *abroad) firsts() (ids []saga.ID) {
 	seen := map[saga.ID]bool{}
 	for _, id := range a.ids() {
@@ -94,7 +94,7 @@ func (w *world) relay(b *bus.Bus, o bus.RelayOptions, f bus.Forward) *bus.Relay 
 	return r
 }
 
-// installRelay installs the relay as the owner of the schema, where the engine's role may not.
+// installRelay installs the relay as the owner of the schema, because the engine's role may not.
 func (w *world) installRelay() {
 	w.t.Helper()
 	if err := w.relay(w.ownersBus(), bus.RelayOptions{}, (&abroad{}).forward).Install(w.t.Context()); err != nil {
@@ -177,7 +177,7 @@ func TestRelaysAreRefused(t *testing.T) {
 	}
 }
 
-// A name is a relay's or an endpoint's, for all who would have it otherwise.
+// A name belongs to a relay or to an endpoint, and every call that would use it otherwise fails.
 func TestRelaysAndEndpointsDoNotShareNames(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()

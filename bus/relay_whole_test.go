@@ -15,11 +15,11 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// brittle is an other side whose Forward fails as a whole: it hands messages over one after another, and at some of
-// them does harm.
+// brittle is an other side whose Forward fails as a whole: it accepts messages one after another, and fails at some of
+// them.
 type brittle struct {
 	abroad
-	harm  func() []error // what Forward answers in place of one error for each message, if it returns at all
+	harm  func() []error // the result of Forward in place of one error for each message, if it returns at all
 	bad   func(d *saga.Delivery) bool
 	sizes []int // of the calls; guarded by mu
 }
@@ -43,7 +43,7 @@ func (b *brittle) calls() []int {
 	return slices.Clone(b.sizes)
 }
 
-// repeats is how often the message was given that was given most often.
+// repeats returns how often the most frequent message was forwarded.
 func (b *brittle) repeats() (most int) {
 	given := map[saga.ID]int{}
 	for _, id := range b.ids() {
@@ -53,8 +53,8 @@ func (b *brittle) repeats() (most int) {
 	return most
 }
 
-// Nobody knows at which message a Forward has failed as a whole. The relay finds out: each such message is a dead
-// letter, the others arrive in their order, and few of them are given again.
+// If a Forward has failed as a whole, the message at fault is unknown. The relay searches for it: each such message
+// becomes a dead letter, the other messages arrive in their order, and few of them are forwarded again.
 func TestRelayFindsTheMessageAtWhichForwardFails(t *testing.T) {
 	t.Parallel()
 	harms := map[string]struct {
@@ -100,8 +100,8 @@ func TestRelayFindsTheMessageAtWhichForwardFails(t *testing.T) {
 	}
 }
 
-// A Forward that fails at every message, such as one with a nil client, blames nobody. The relay asks with one message
-// at a time, and less and less often; when the program is well again everything arrives.
+// If a Forward fails at every message, for instance with a nil client, no message is to blame. The relay tries one
+// message at a time, and less and less often; when the program works again all messages arrive.
 func TestForwardThatAlwaysFailsKillsNothing(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -128,8 +128,8 @@ func TestForwardThatAlwaysFailsKillsNothing(t *testing.T) {
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 }
 
-// A Forward that fails where it is given too many at a time has no culprit: it is given less, and more again after a
-// while.
+// If a Forward fails when it gets too many messages at a time, no message is at fault: it gets fewer, and more again
+// after a while.
 func TestForwardIsGivenLessWhileItFailsAtMany(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
@@ -216,7 +216,7 @@ func TestRelayDrainsBetweenTwoCalls(t *testing.T) {
 	w.want(32, `SELECT count(*) FROM `+w.queue("border"))
 }
 
-// While the relay searches with slow calls, it deletes what went through: a crash repeats no more than that.
+// While the relay searches with slow calls, it deletes the accepted messages: a crash repeats only later ones.
 func TestRelayDeletesBetweenSlowCalls(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	killEvery = 700 // messages given, by all processes together
+	killEvery = 700 // messages forwarded, by all processes together
 	kills     = 3
 )
 
-// relay is a worker process that relays into a table, which is the other side and tells the order in which messages
-// came. The process that gives one of the first few seven hundredths is gone right after it, with the rest of its batch
-// in hand.
+// relay is a worker process that relays into a table, which is the other side and records the order of the messages.
+// The process that forwards the 700th message, and each further multiple for a few times, dies right after it, with the
+// rest of its batch in hand.
 func (s workerSpec) relay(pool *pgxpool.Pool, b *bus.Bus) (*bus.Relay, error) {
 	o := soonRelayed()
 	o.BatchMax, o.Holder = 300, fmt.Sprintf("relay-%d", os.Getpid())
@@ -44,9 +44,9 @@ func (s workerSpec) relay(pool *pgxpool.Pool, b *bus.Bus) (*bus.Relay, error) {
 	}, crossed{}.Kind())
 }
 
-// Of three processes the one that relays is killed in the middle of a batch, three times. Another one takes over, and
-// everything arrives, with its id and bytes, in the order of first copies; only what a dead process had in hand comes
-// twice.
+// One of three processes relays, and is killed in the middle of a batch, three times. A different process takes over,
+// and every message arrives, with its id and bytes, in the order of first copies; only the messages that a dead process
+// had in hand come twice.
 func TestKilledRelayIsTakenOver(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()

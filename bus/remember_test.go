@@ -63,7 +63,7 @@ func TestCompletedInstanceIsRemembered(t *testing.T) {
 	})
 }
 
-// However many copies of a start come, to whatever process, a key lives once.
+// Several copies of a start, in any processes, start one instance.
 func TestCopiesOfAStartAreOneLife(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -85,7 +85,7 @@ func TestCopiesOfAStartAreOneLife(t *testing.T) {
 	})
 }
 
-// Who watches an instance sees its last state when it has completed, and so does who comes later.
+// A watch yields the last state of an instance when it has completed, and so does a watch that begins later.
 func TestWatchSeesTheLastStateOfARememberedInstance(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	d := saga.Define("long", saga.Options{Remember: time.Hour},

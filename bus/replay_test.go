@@ -9,8 +9,8 @@ import (
 	"github.com/edda-go/edda/outbox"
 )
 
-// A sender writes what it likes into its headers. Put back without its run, a copy says the same as before, and is
-// still a header.
+// A sender may write any text into its headers. A copy that is put back without its run has the same values as before,
+// and is still a header.
 func TestReplayedHeaderSaysWhatItSaid(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()

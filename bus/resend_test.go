@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A program that retries, and ends a moment later, has told the workers of others: they would not look for an hour.
+// A program that retries, and ends a moment later, has woken workers of other processes, whose next poll is in an hour.
 func TestRetriesWakeTheWorkersOfOtherProcesses(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(ctx context.Context, w *world, o *operate.Operator) error{
@@ -51,7 +51,7 @@ func TestRetriesWakeTheWorkersOfOtherProcesses(t *testing.T) {
 			w.send(add{N: 1})
 			w.untilEmpty("fails")
 			fixed.Store(true)
-			// A process of its own, which is over as soon as the call has returned: what it does later does not count.
+			// A separate process, which is over as soon as the call has returned: later work does not count.
 			ctx, over := context.WithCancel(t.Context())
 			dying := w.operatorOf(w.openPool(pgdev.DSN(t)))
 			heard := w.listen()
@@ -67,7 +67,7 @@ func TestRetriesWakeTheWorkersOfOtherProcesses(t *testing.T) {
 	}
 }
 
-// Letters of several endpoints go back in their order, all of them or none.
+// Letters of several endpoints are sent again in their order, all of them or none.
 func TestResendIsAllOrNothing(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	ignore := bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return nil })

@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The tables of the subscriptions have no statistics in a new installation. The planner took one row for
-// thousands, and Postgres compiled the statement for half a second before the first take of every process.
+// The tables of the subscriptions have no statistics in a new installation. The planner estimated thousands of rows,
+// and Postgres compiled the statement for half a second before the first take of every process.
 func TestRoutesAreReadWithoutCompilation(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -30,7 +30,7 @@ func TestRoutesAreReadWithoutCompilation(t *testing.T) {
 	}
 }
 
-// Names of schemas were looked through for the marks of statements once they had been put in.
+// Names of schemas were searched for the marks of statements after they had been inserted.
 func TestSchemaNamesMayHoldMarks(t *testing.T) {
 	t.Parallel()
 	pool := pgdev.Pool(t)
@@ -71,7 +71,7 @@ func TestSchemaNamesMayHoldMarks(t *testing.T) {
 		case <-ctx.Done():
 			t.Errorf("%s: nothing was handled", name)
 		}
-		cancel() // what a batch has begun it commits
+		cancel() // a batch that has begun commits
 		if err := <-ended; err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -83,7 +83,7 @@ func TestSchemaNamesMayHoldMarks(t *testing.T) {
 	}
 }
 
-// A program that only sends is refused by a schema that does not fit it, as one that handles is.
+// A program that only sends returns an error if the schema does not fit it, as a program with handlers does.
 func TestSenderChecksTheSchema(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// emitters handle a job and send one called, each in another kind of endpoint, and pass these statements.
+// emitters handle a job and send one called, each in a different kind of endpoint, and run these statements.
 var emitters = map[string]struct {
 	part       func(slow time.Duration) bus.Part
 	statements []string
@@ -35,8 +35,8 @@ var emitters = map[string]struct {
 	}, []string{"claim", "run_check", "run_beat", "finish", "insert", "run_end", "commit"}},
 }
 
-// Whatever statement a connection breaks at, before it or after the server has completed it: the run ends once,
-// together with the effects of its message, which are there once.
+// At whatever statement a connection breaks, before it or after the server has completed it: the run ends once,
+// together with the effects of its message, which happen once.
 func TestRunEndsOnceAtEveryBreak(t *testing.T) {
 	t.Parallel()
 	for name, e := range emitters {

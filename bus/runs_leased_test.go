@@ -17,9 +17,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-const jobLease = 4 * time.Second // a machine that stands still for that long loses claims
+const jobLease = 4 * time.Second // a machine that freezes for that long loses claims
 
-// A handler at work tells its run so, and who it is.
+// A running handler beats for its run, with the name of its process.
 func TestLeasedHandlerGivesSignsOfLife(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	g := newGate(t)
@@ -36,7 +36,7 @@ func TestLeasedHandlerGivesSignsOfLife(t *testing.T) {
 	w.want(1, `SELECT count(*) FROM edda.run WHERE beat IS NULL`)
 }
 
-// With a long lease the signs of life come as often as with a short one.
+// With a long lease the beats come as often as with a short lease.
 func TestSignsOfLifeDoNotWaitForALongLease(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	g := newGate(t)
@@ -51,7 +51,7 @@ func TestSignsOfLifeDoNotWaitForALongLease(t *testing.T) {
 	w.untilRun(f, "succeeded/succeeded")
 }
 
-// A run that is cancelled or timed out stops its handler, in whatever process that is, within a heartbeat.
+// A run that is cancelled or timed out stops its handler, in any process, within a heartbeat.
 func TestRunThatIsOverStopsItsHandler(t *testing.T) {
 	t.Parallel()
 	for _, ordering := range []bus.Ordering{bus.Unordered, bus.Overtaking, bus.Strict} {
@@ -93,7 +93,7 @@ func TestRunThatIsOverStopsItsHandler(t *testing.T) {
 	}
 }
 
-// A handler that does not look at its context and returns nil has no effect either, when its run is over.
+// A handler that ignores its context and returns nil has no effect either, when its run is over.
 func TestFinishOfARunThatIsOverWritesNothing(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int{0, 2} {
@@ -140,7 +140,7 @@ func TestCancelOfARunningHandlerEndsItsRun(t *testing.T) {
 	w.wantText("cancelled: too long", `SELECT error FROM edda.run_attempt`)
 }
 
-// A handler that the drain stops says nothing of its run: it waits in the queue, and silence is no sign of death there.
+// The drain stops a handler and does not end its run: its message is queued, and there a run without beats is not lost.
 func TestDrainLeavesTheRunOpen(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	began := make(chan struct{}, 1)
@@ -169,7 +169,7 @@ func TestDrainLeavesTheRunOpen(t *testing.T) {
 	w.want(1, `SELECT count(*) FROM `+w.queue("workers"))
 }
 
-// In an ordered endpoint runs end in the order of their messages, failures and parked ones included.
+// In an ordered endpoint runs end in the order of their messages, including failed and parked messages.
 func TestRunsOfAnOrderedEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	var mu sync.Mutex
@@ -201,8 +201,8 @@ func TestRunsOfAnOrderedEndpoint(t *testing.T) {
 	w.untilEmpty("workers")
 }
 
-// A lost claim was asked about its run beside one that stood, and took the answer: the message whose claim stood was
-// deleted without its effects, and its run stayed active.
+// A finish checked the run of a lost claim together with that of a valid claim, and mixed up the answers: the message
+// of the valid claim was deleted without its effects, and its run stayed active.
 func TestLostClaimSettlesNoRun(t *testing.T) {
 	w, handled, release := newBlocked(t)
 	w.manifest("nightly", 2)
@@ -220,7 +220,7 @@ func TestLostClaimSettlesNoRun(t *testing.T) {
 	w.exec("DELETE FROM " + w.queue("workers"))
 }
 
-// The same message twice in one finish: its lease was over, and the process that still had it claimed it again.
+// The same message is twice in one finish: its lease was over, and the process that still had it claimed it again.
 func TestRunOfAMessageThatWasClaimedTwiceIsNotLost(t *testing.T) {
 	w, handled, release := newBlocked(t)
 	f := w.fire(job{N: 2})
@@ -235,8 +235,8 @@ func TestRunOfAMessageThatWasClaimedTwiceIsNotLost(t *testing.T) {
 	w.wantText("2", "SELECT string_agg(n::text, ',') FROM edda.kept")
 }
 
-// Handlers that wait for runs which somebody has locked had all connections of their endpoint: nothing else was
-// extended, finished or claimed.
+// Handlers that waited for locked runs had all connections of their endpoint: no other message was extended, finished
+// or claimed.
 func TestLockedRunsKeepNobodyElseWaiting(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	keep(w)
@@ -311,8 +311,8 @@ func newBlocked(t *testing.T) (w *world, handled func() int, release func()) {
 	return w, handled, func() { w.commit(tx) }
 }
 
-// A handler that leaves its run ends the message, and somebody else ends the run: until then it is active, and its next
-// sign of life is due.
+// A handler that leaves its run ends the message, and a different program ends the run: until then it is active, and
+// its next beat is due.
 func TestRunThatIsLeftStaysOpen(t *testing.T) {
 	t.Parallel()
 	for name, part := range map[string]bus.Part{
@@ -327,7 +327,7 @@ func TestRunThatIsLeftStaysOpen(t *testing.T) {
 			w.wantRun(f, "active/open")
 			w.want(1, `SELECT count(*) FROM edda.run WHERE beat IS NOT NULL`)
 			w.want(0, `SELECT count(*) FROM edda.discarded`)
-			failed := w.fire(job{N: -1}) // a handler that fails leaves nothing
+			failed := w.fire(job{N: -1}) // a handler that fails leaves no run open
 			w.untilRun(failed, "waiting/failed")
 			w.send(job{}) // no manifest emitted it
 			w.untilEmpty("workers")

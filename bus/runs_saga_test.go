@@ -47,7 +47,7 @@ func (w *world) untilInstances(n int) {
 	w.until("so many instances live", func() bool { return w.count(`SELECT count(*) FROM edda.saga`) == n })
 }
 
-// The run of a message that starts an instance is open as long as the instance lives, and ends with it.
+// The run of a message that starts an instance is open while the instance exists, and ends with it.
 func TestRunEndsWithTheSagaThatItStarted(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -57,7 +57,7 @@ func TestRunEndsWithTheSagaThatItStarted(t *testing.T) {
 		w.untilEmptyOfJobs("long")
 		w.wantRun(f, "active/open")
 
-		failing := w.send(jobDone{Key: "a", Fail: true}) // a later step that fails is no end of the run
+		failing := w.send(jobDone{Key: "a", Fail: true}) // a later step that fails does not end the run
 		w.until("it failed", func() bool {
 			return w.count(`SELECT count(*) FROM edda.dead_letter WHERE message_id = $1`, [16]byte(failing.ID)) == 1
 		})
@@ -90,8 +90,8 @@ func TestRunEndsWithTheTimeoutOfItsSaga(t *testing.T) {
 	})
 }
 
-// Started and completed by two messages of one batch: the instance never was in the table, and the run ends all the
-// same.
+// An instance is started and completed by two messages of one batch: it was never in the table, and the run ends all
+// the same.
 func TestRunOfASagaOfOneBatch(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -126,7 +126,7 @@ func TestRunThatFindsAnInstanceEndsWithItsMessage(t *testing.T) {
 	})
 }
 
-// A start that fails starts nothing, and its run ends; the run of the one that succeeds is remembered.
+// A start that fails starts no instance, and its run ends; the run of the start that succeeds is stored.
 func TestRunOfAStartThatFailed(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -142,7 +142,7 @@ func TestRunOfAStartThatFailed(t *testing.T) {
 	})
 }
 
-// A saga whose run is over goes on and completes, and the run stays what it is.
+// A saga whose run is over continues and completes, and the run keeps its state.
 func TestSagaOfARunThatIsOverCompletes(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -159,7 +159,7 @@ func TestSagaOfARunThatIsOverCompletes(t *testing.T) {
 	})
 }
 
-// A run ends when its manifest is gone, as well: nothing is left to be told.
+// A saga also completes when its manifest has been deleted: no run is left to end.
 func TestSagaOfARunThatIsGoneCompletes(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -172,7 +172,7 @@ func TestSagaOfARunThatIsGoneCompletes(t *testing.T) {
 	})
 }
 
-// Two processes with one hot instance after another, and runs on both sides: each run ends once, whoever loses saves.
+// Two processes contend for hot instances, with runs on both sides: each run ends once, whichever process loses saves.
 func TestRunsOfContendedSagas(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -203,8 +203,8 @@ func TestRunsOfContendedSagas(t *testing.T) {
 	})
 }
 
-// A batch that waits for the run of a saga which it completes holds no start that others wait for: the run is locked
-// first.
+// A batch that waits for the run of a saga that it completes must not hold a start that other batches wait for: it
+// locks the run first.
 func TestCompletionLocksItsRunBeforeStarts(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	d := longJobs(saga.Optimistic, time.Hour)

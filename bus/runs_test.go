@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// job is what manifests of these tests emit.
+// job is the message that manifests of these tests emit.
 type job struct {
 	Key string
 	N   int
@@ -29,14 +29,14 @@ func (job) Kind() string { return "run.job" }
 // giveUp is the policy of an endpoint that tries once.
 func giveUp(recoverability.Failure) recoverability.Decision { return recoverability.DeadLetter() }
 
-// manifest makes one that sends jobs.
+// manifest makes a manifest that sends jobs.
 func (w *world) manifest(name string, retries int) {
 	w.t.Helper()
 	w.exec(`INSERT INTO edda.manifest (name, definition, retries, kind, body) VALUES ($1, '{}', $2, 'run.job', '{}')
 		ON CONFLICT DO NOTHING`, name, retries)
 }
 
-// dispatched makes a run as the scheduler does, but for its message.
+// dispatched makes a run as the scheduler does, without its message.
 func (w *world) dispatched(manifest string) saga.Fire {
 	w.t.Helper()
 	f := saga.Fire{Manifest: manifest, Run: newID(w.t), Attempt: 1, Due: time.Date(2026, 3, 1, 2, 30, 0, 0, time.UTC)}
@@ -62,7 +62,7 @@ func (w *world) fire(m saga.Message, o ...saga.SendOption) saga.Fire {
 	return f
 }
 
-// again is the next attempt of a run: what was sent before is current no longer.
+// again starts the next attempt of a run: the messages of earlier attempts are no longer current.
 func (w *world) again(f saga.Fire) saga.Fire {
 	w.t.Helper()
 	f.Attempt++
@@ -71,7 +71,7 @@ func (w *world) again(f saga.Fire) saga.Fire {
 	return f
 }
 
-// cancelRunInSQL is how a run is cancelled by others; it waits for a transaction that holds the run.
+// cancelRunInSQL cancels a run as other programs do; it waits for a transaction that has locked the run.
 func (w *world) cancelRunInSQL(f saga.Fire) {
 	w.t.Helper()
 	w.exec(`UPDATE edda.run SET state = 'cancelled', ended = now() WHERE id = $1 AND state = 'active'`, [16]byte(f.Run))
@@ -97,7 +97,7 @@ func (w *world) untilRun(f saga.Fire, want string) {
 	w.until("the run is "+want, func() bool { return w.runOf(f) == want })
 }
 
-// jobs are three ways to handle a job, each of which ends its run in another place.
+// jobs has three ways to handle a job, each of which ends its run in a different place.
 var jobs = map[string]func(do func(job) error) bus.Part{
 	"batch": func(do func(job) error) bus.Part {
 		return bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m job) error { return do(m) })
@@ -131,7 +131,7 @@ func TestRunStatements(t *testing.T) {
 	pgtest.Statements(t, w.owner, w.parsed(), "../internal/engine/runs/runs.sql")
 }
 
-// How the message of a run ends is how its run ends, and no dead letter is left: the run is that.
+// A run ends with the outcome of its message, and without a dead letter: the run takes its place.
 func TestRunEndsAsItsMessage(t *testing.T) {
 	endings := map[string]struct {
 		err  error
@@ -171,7 +171,7 @@ func TestRunEndsAsItsMessage(t *testing.T) {
 	})
 }
 
-// What can be handled by nobody is dead, whatever retries its manifest has.
+// A message that no handler can handle makes its run dead, whatever retries its manifest has.
 func TestRunOfAMessageThatNobodyCanHandle(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ kind, body string }{
@@ -195,8 +195,8 @@ func TestRunOfAMessageThatNobodyCanHandle(t *testing.T) {
 	}
 }
 
-// A header that names no run properly, or a run that is gone: the message is kept as a dead letter, for nobody else has
-// it.
+// If a header names no valid run, or a run that does not exist, the message is kept as a dead letter, because it exists
+// nowhere else.
 func TestMessageOfNoRunIsADeadLetter(t *testing.T) {
 	run := "0197f3b0-0000-7000-8000-000000000001"
 	tests := map[string]struct{ header, reason, text string }{
@@ -231,7 +231,7 @@ func TestRunOfAMessageWithABrokenHeader(t *testing.T) {
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 }
 
-// A run that was cancelled while its message waited, and an attempt that another has followed, have no effect.
+// A message has no effect if its run was cancelled while it waited, or if a later attempt of the run has begun.
 func TestMessageOfARunThatIsOverIsDropped(t *testing.T) {
 	everyWay(t, func(t *testing.T, part func(func(job) error) bus.Part) {
 		w := newWorld(t, bus.Options{})
@@ -268,7 +268,7 @@ func TestTwoMessagesOfOneAttempt(t *testing.T) {
 		w.untilEmpty("workers")
 		w.wantRun(f, "succeeded/succeeded")
 		if len(handled) == 2 && strings.HasSuffix(t.Name(), "leased") {
-			// the handlers ran side by side; one of them has written nothing
+			// the handlers ran at the same time; one of them has written nothing
 			w.want(1, `SELECT count(*) FROM edda.discarded`)
 		} else if len(handled) != 1 {
 			t.Errorf("%d were handled", len(handled))
@@ -276,7 +276,7 @@ func TestTwoMessagesOfOneAttempt(t *testing.T) {
 	})
 }
 
-// A message that the bus tries again says nothing to its run before it has ended, and then ends it once.
+// A message that the bus retries does not change its run before it has ended, and then ends it once.
 func TestRetryOfTheBusLeavesTheRunOpen(t *testing.T) {
 	everyWay(t, func(t *testing.T, part func(func(job) error) bus.Part) {
 		w := newWorld(t, bus.Options{})
@@ -296,7 +296,7 @@ func TestRetryOfTheBusLeavesTheRunOpen(t *testing.T) {
 			return w.count(`SELECT count(*) FROM `+w.queue("workers")+` WHERE attempt = 1`) == 1
 		})
 		w.wantRun(f, "active/open")
-		w.want(1, `SELECT count(*) FROM edda.run WHERE beat IS NULL`) // silence is no sign of death while it waits
+		w.want(1, `SELECT count(*) FROM edda.run WHERE beat IS NULL`) // while it waits, a run without beats is not lost
 		w.exec(`UPDATE ` + w.queue("workers") + ` SET due = now()`)
 		w.untilRun(f, "succeeded/succeeded")
 	})
@@ -327,7 +327,7 @@ func (w *world) manifestedID() firedID {
 	return firedID{f, w.send(job{}, saga.WithFire(f)).ID}
 }
 
-// Whoever cancels a run whose message is in a batch waits for the batch, and comes too late.
+// A cancel of a run whose message is in a batch waits for the batch, and comes too late.
 func TestCancelOfARunWaitsForItsBatch(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	g := newGate(t)
@@ -349,7 +349,7 @@ func TestCancelOfARunWaitsForItsBatch(t *testing.T) {
 	w.wantRun(f, "succeeded/succeeded")
 }
 
-// A handler that meddles with its own run, in the transaction that consumes the message, has done nothing at all.
+// If a handler changes its own run, in the transaction that consumes the message, the whole transaction is undone.
 func TestHandlerDoesNotEndItsOwnRun(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	if w.role != "" {
@@ -373,7 +373,7 @@ func TestHandlerDoesNotEndItsOwnRun(t *testing.T) {
 	}
 }
 
-// What is told of a run that failed names it, with its manifest.
+// The log line of a failed run names the run and its manifest.
 func TestLogOfARunThatFailed(t *testing.T) {
 	var texts lines
 	w := newWorld(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&texts, nil))})
@@ -389,7 +389,7 @@ func TestLogOfARunThatFailed(t *testing.T) {
 	}
 }
 
-// A raw handler ends runs as any other; what it leaves stays.
+// A raw handler ends runs as any other handler does; the runs of messages that it leaves stay open.
 func TestRunsOfARawHandler(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	var left atomic.Bool
@@ -408,7 +408,7 @@ func TestRunsOfARawHandler(t *testing.T) {
 	w.untilRun(bad, "waiting/failed")
 }
 
-// The distributor of a partitioned endpoint moves the message of a run untouched, and ends the run of one that it
+// The distributor of a partitioned endpoint moves the message of a run unchanged, and ends the run of a message that it
 // cannot move.
 func TestRunsOfAPartitionedEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})

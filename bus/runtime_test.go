@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// A role without the right to create tables was told of a missing grant on a table that it must not have.
+// A role without the right to create tables got an error about a missing grant on a table that it must not have.
 func TestRuntimeRoleIsToldToInstall(t *testing.T) {
 	w := newWorldOf(t, bus.Options{}, pgtest.Runtime)
 	e := w.endpoint("notes", bus.EndpointOptions{}, bus.HandleTx(hears))
@@ -71,8 +71,8 @@ func TestCleanUpDeletesUnderAnyRole(t *testing.T) {
 	}
 }
 
-// Every way to send works for a role that may only send, in every isolation, under ids of its own too; and it reads
-// nothing.
+// Every way to send works for a role that may only send, at every isolation level, also with ids of the sender; and the
+// role can read no table.
 func TestSenderRoleSends(t *testing.T) {
 	w := newWorldOf(t, bus.Options{}, pgtest.Sender)
 	w.makeQueue("listener")

@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// way is one way to send a command or to publish an event, in a transaction that ends as told or alone.
+// way is one way to send a command or to publish an event, alone or in a transaction that commits if commit is true.
 type way func(ctx context.Context, w *world, commit bool, m saga.Message, o ...saga.SendOption) (saga.Sent, error)
 
 func inTx(send func(b *bus.Bus) func(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) (saga.Sent,
@@ -178,7 +178,7 @@ func TestPublishGoesToEverySubscriber(t *testing.T) {
 	}
 }
 
-// An error that names every endpoint of a large system helps nobody.
+// An error that names every endpoint of a large system is of no use.
 func TestAnAmbiguousSendNamesTenEndpoints(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	for n := range 12 {
@@ -190,7 +190,7 @@ func TestAnAmbiguousSendNamesTenEndpoints(t *testing.T) {
 	}
 }
 
-// A command without a way, or with two, says what to do about it.
+// The error of a command without a route, or with two, names the remedy.
 func TestErrorsOfRoutesNameTheRemedy(t *testing.T) {
 	t.Parallel()
 	for name, send := range sends {
@@ -215,7 +215,7 @@ func TestErrorsOfRoutesNameTheRemedy(t *testing.T) {
 				t.Errorf("%+v %v", sent, err)
 			}
 			w.want(1, `SELECT count(*) FROM `+w.queue("two"))
-			if _, err := send(t.Context(), w, true, paid{}); err != nil { // by its Route, though nobody consumes it
+			if _, err := send(t.Context(), w, true, paid{}); err != nil { // by its Route, without a consumer
 				t.Error(err)
 			}
 			w.want(1, `SELECT count(*) FROM `+w.queue("one"))
@@ -228,7 +228,7 @@ func TestErrorsOfRoutesNameTheRemedy(t *testing.T) {
 	}
 }
 
-// A transaction of another database would have committed the message where nobody looks.
+// A transaction of a different database would have committed the message where no worker looks for it.
 func TestSendThroughAnotherDatabaseIsRefused(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -260,7 +260,7 @@ func TestSendThroughAnotherDatabaseIsRefused(t *testing.T) {
 	}
 }
 
-// A saga answers whoever started it, from any later step; an answer goes to the instance that asked.
+// ReplyToOriginator answers the sender of the start, from any later step; an answer goes to the requesting instance.
 func TestReplyToOriginatorReachesWhoAsked(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -293,8 +293,8 @@ func TestReplyToOriginatorReachesWhoAsked(t *testing.T) {
 	})
 }
 
-// Many at once are as many alone: each in its own queue, in the order given, with what was asked for it; and nothing is
-// left of them when one cannot be sent and the transaction ends with that.
+// SendAllTx has the same result as single sends: each command is in its own queue, in the order given, with its
+// options. If one cannot be sent and the transaction ends with that, no command is written.
 func TestManyCommandsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, notify := range []bool{false, true} {
@@ -323,7 +323,7 @@ func TestManyCommandsAtOnce(t *testing.T) {
 				}
 			}
 			w.want(1, `SELECT count(*) FROM `+w.queue("one")+` WHERE id = $1::text::uuid`, sent[0].ID.String())
-			// commands with a statement of their own come behind the others, and the delayed ones last
+			// commands with a statement of their own come behind the others, and the delayed commands last
 			for n, at := range []int{1, 4, 3, 2, 5} {
 				w.want(1, `SELECT count(*) FROM (SELECT id FROM `+w.queue("listener")+` ORDER BY due LIMIT 1 OFFSET `+
 					fmt.Sprint(n)+`) q WHERE q.id = $1::text::uuid`, sent[at].ID.String())

@@ -19,7 +19,7 @@ func (w *world) renew(b *bus.Bus) {
 	}
 }
 
-// A process that was taken for dead lives again with its next renewal. One whose last endpoint has ended does not.
+// A live process that was declared dead restores its session with its next renewal, unless it has no endpoint left.
 func TestSessionLivesAsLongAsAnEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	stop := w.start("notes", seldom, bus.HandleTx(hears))
@@ -35,7 +35,7 @@ func TestSessionLivesAsLongAsAnEndpoint(t *testing.T) {
 	w.wantText("false true", state)
 }
 
-// An endpoint whose session could not begin is not one of those that the process runs.
+// An endpoint whose session could not begin is not in the list of the process's endpoints.
 func TestEndpointThatDidNotBeginIsInNoSession(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.makeQueue("first")
@@ -54,8 +54,8 @@ func TestEndpointThatDidNotBeginIsInNoSession(t *testing.T) {
 		WHERE q.id = ANY (s.queues)`)
 }
 
-// A process that finds a death notifies the others. While its own connection was lost it finds none: after a restart of
-// Postgres no process holds its lock yet. When it listens again it looks for what was sent meanwhile.
+// A process that detects a death notifies the others. While its own connection is lost it detects none: after a restart
+// of Postgres no process holds its lock yet. When it listens again it reads the deaths of the time in between.
 func TestProcessThatLosesTheConnectionOfItsSession(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	var away atomic.Bool

@@ -89,8 +89,8 @@ func TestSettingsAreRows(t *testing.T) {
 	}
 }
 
-// Every process of the endpoint stops, whether it listens or polls; one that starts later does not begin; and what was
-// sent meanwhile is handled afterwards.
+// Every process of the endpoint stops, whether it listens or polls. A process that starts later does not begin.
+// Messages that were sent during the pause are handled afterwards.
 func TestPauseHoldsForAllProcesses(t *testing.T) {
 	t.Parallel()
 	for _, poll := range []bool{false, true} {
@@ -126,7 +126,7 @@ func TestPauseHoldsForAllProcesses(t *testing.T) {
 	}
 }
 
-// untilListening waits until n processes hear notifications.
+// untilListening waits until n processes listen for notifications.
 func (w *world) untilListening(n int) {
 	w.t.Helper()
 	w.until("they listen", func() bool {
@@ -134,7 +134,7 @@ func (w *world) untilListening(n int) {
 	})
 }
 
-// A batch that was begun before the pause is finished.
+// A batch that began before the pause is finished.
 func TestPauseLetsABatchFinish(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	g := newGate(t)
@@ -152,7 +152,7 @@ func TestPauseLetsABatchFinish(t *testing.T) {
 	w.untilEmpty("stops")
 }
 
-// atWork is a handler of which a test sees how many run at a time. They stay until the test lets them go.
+// atWork is a handler that counts how many calls run at a time. They wait until the test releases them.
 type atWork struct {
 	now   atomic.Int64
 	leave chan struct{}
@@ -169,7 +169,7 @@ func (a *atWork) handle(ctx *bus.Context, _ pgx.Tx, _ add) error {
 	return nil
 }
 
-// More workers come without a restart; fewer, and those who leave finish what they have in hand.
+// More workers begin without a restart. When there are fewer, surplus workers finish their messages first.
 func TestConcurrencyChangesLive(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	a := &atWork{leave: make(chan struct{})}
@@ -190,8 +190,8 @@ func TestConcurrencyChangesLive(t *testing.T) {
 		w.until("the process knows", func() bool { return len(eventsOf[bus.ConcurrencySet](w)) == seen })
 	}
 	set := func(n int) { t.Helper(); heard(w.operator().Endpoints().SetConcurrency(t.Context(), "crew", n)) }
-	// Whoever began first leaves first, so as many leave as there are: then all at work were taken under the new
-	// number.
+	// The first handlers return first, so this releases as many as there are: then all that run were taken under the
+	// new number.
 	leave := func(n int) {
 		t.Helper()
 		for range n {
@@ -230,7 +230,7 @@ func TestConcurrencyChangesLive(t *testing.T) {
 	w.untilEmpty("crew")
 }
 
-// A worker that is sent home with work left in the queue leaves it to one who was idle, who would not look for an hour.
+// A surplus worker leaves messages in the queue, and wakes an idle worker, whose next poll is in an hour.
 func TestWhoLeavesHandsOver(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("crew", bus.EndpointOptions{Concurrency: 4, Poll: time.Hour, BatchMax: 1, BatchTime: time.Millisecond},
@@ -246,7 +246,7 @@ func TestWhoLeavesHandsOver(t *testing.T) {
 	w.untilEmpty("crew")
 }
 
-// What an alert is written on, and what whoever starts a paused program has to read.
+// These lines are for alerts, and for people who start a paused program.
 func TestLogOfSettings(t *testing.T) {
 	var text bytes.Buffer // slog's handler serialises the writes, and it is read after the last one
 	w := newWorld(t, bus.Options{Logger: slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{
@@ -280,7 +280,7 @@ level=INFO msg="edda: endpoint stopped" endpoint=logs error=<nil>
 
 var errPassword = errors.New("the password has expired")
 
-// The policy pauses the endpoint everywhere. The message has lost nothing, and is handled after the resume.
+// The policy pauses the endpoint in every process. The message has lost no attempt, and is handled after the resume.
 func TestPolicyPausesTheEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	policy, err := recoverability.Choose(once,
@@ -309,7 +309,7 @@ func TestPolicyPausesTheEndpoint(t *testing.T) {
 		t.Errorf("%d attempts were made, want one in each process at most", n)
 	}
 	renewed.Store(true)
-	// the batch that the other process had in hand may fail yet, and pause anew
+	// the batch that the other process had in hand may still fail, and pause again
 	w.until("all are handled", func() bool {
 		if w.settings()[0].Paused {
 			w.must(w.operator().Endpoints().Resume(t.Context(), "calls"))
@@ -320,8 +320,8 @@ func TestPolicyPausesTheEndpoint(t *testing.T) {
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 }
 
-// Somebody holds the row of the settings. A batch never waits for it: the message is put back, and the next failure
-// asks again.
+// A concurrent transaction has locked the row of the settings. A batch never waits for it: the message is put back, and
+// the next failure tries again.
 func TestPauseByPolicyNeverWaits(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	part := bus.HandleTx(func(*bus.Context, pgx.Tx, add) error { return errPassword })
@@ -345,8 +345,8 @@ func TestPauseByPolicyNeverWaits(t *testing.T) {
 	})
 }
 
-// A message that has lost too many saves had failed. A policy for conflicts keeps it out of the dead letters, at no
-// attempt, or gives it up in its own way.
+// A message that has lost too many saves would count as failed. A conflict policy keeps it out of the dead letters,
+// without an attempt, or gives it up in its own way.
 func TestConflictPolicyDecidesWhenTheBudgetIsSpent(t *testing.T) {
 	t.Parallel()
 	decisions := map[string]struct {
@@ -387,7 +387,7 @@ func TestConflictPolicyDecidesWhenTheBudgetIsSpent(t *testing.T) {
 	}
 }
 
-// A message that lost too many saves fails, but such failures in a row slow no endpoint down.
+// A message that lost too many saves fails, but a series of such failures does not slow the endpoint down.
 func TestConflictsDoNotSlowTheEndpointDown(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()

@@ -70,7 +70,7 @@ func (l *link) forward(client net.Conn) {
 	l.carry(server, client)
 }
 
-// carry ends both connections with the one that it reads.
+// carry ends both connections when the connection that it reads ends.
 func (l *link) carry(from, to net.Conn) {
 	defer from.Close()
 	defer to.Close()
@@ -93,7 +93,7 @@ func (l *link) passes() {
 	<-whole
 }
 
-// sever stops all packets. The kernel drops the packets of the server before TCP sees them, as if the machine had
+// sever stops all packets. The kernel drops the packets of the server before they reach TCP, as if the machine had
 // vanished.
 func (l *link) sever() {
 	l.t.Cleanup(l.mend) // before the process is asked to end
@@ -122,7 +122,7 @@ func (l *link) mend() {
 // each calls f for the sockets that are open.
 func (l *link) each(f func(fd int)) {
 	for _, raw := range l.sockets {
-		_ = raw.Control(func(fd uintptr) { f(int(fd)) }) // its error says that the socket is closed
+		_ = raw.Control(func(fd uintptr) { f(int(fd)) }) // its error means that the socket is closed
 	}
 }
 

@@ -76,8 +76,8 @@ func TestSagasShareTimeoutsAndAnswers(t *testing.T) {
 	})
 }
 
-// An instance that is gone is nobody's, and one of a saga that does not handle the message is not disturbed by it; nor
-// are those that come with it for that instance.
+// A message for an instance that is gone finds no instance. If the instance belongs to a saga that does not handle the
+// message, the instance and its other messages are not affected.
 func TestMessageForAnInstanceOfAnotherSaga(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	parts := append(twoSagas(saga.Pessimistic, saga.Pessimistic), bus.Saga(saga.Define("both", saga.Options{},
@@ -125,8 +125,8 @@ func TestSagasThatCannotShareAKind(t *testing.T) {
 	}
 }
 
-// An instance of the optimistic store is not locked, however it is named and whatever other sagas the endpoint has. A
-// message that may be for a saga of the pessimistic store locks its instance.
+// An instance of the optimistic store is not locked, whether a message names it by key or by id, and whatever other
+// sagas the endpoint has. A message that may be for a saga of the pessimistic store locks its instance.
 func TestOptimisticSagasBesideOthersAreNotLocked(t *testing.T) {
 	for name, c := range map[string]struct {
 		left, right saga.Store

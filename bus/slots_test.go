@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// gauge counts how many are inside, and remembers the most.
+// gauge counts how many callers are inside, and remembers the maximum.
 type gauge struct{ now, most atomic.Int32 }
 
 func (g *gauge) enter() {
@@ -22,7 +22,7 @@ func (g *gauge) enter() {
 
 func (g *gauge) leave() { g.now.Add(-1) }
 
-// meeting keeps everybody inside until so many have been there at a time.
+// meeting keeps all callers inside until want of them have been inside at a time.
 type meeting struct {
 	gauge
 	want int32
@@ -32,7 +32,7 @@ type meeting struct {
 
 func newMeeting(n int32) *meeting { return &meeting{want: n, met: make(chan struct{})} }
 
-// visit stays a little longer, for one too many to come.
+// visit stays a little longer, so that a surplus caller would overlap.
 func (m *meeting) visit() {
 	m.enter()
 	defer m.leave()
@@ -81,7 +81,7 @@ func TestNoMoreLeasedHandlersThanTheLimit(t *testing.T) {
 	})
 }
 
-// A limit that is set while handlers run counts for those that begin after it.
+// A limit that is set while handlers run applies to handlers that begin after it.
 func TestLimitOfLeasedHandlersIsSetWhileTheyRun(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -119,7 +119,7 @@ func TestLimitOfLeasedHandlersIsSetWhileTheyRun(t *testing.T) {
 	}
 }
 
-// Whose slot was given to somebody else can write nothing.
+// A handler whose slot was given to another handler cannot write anything.
 func TestSlotOfAnotherEndsNothing(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()

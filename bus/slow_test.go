@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// While nothing succeeds an endpoint tries one message at a time, once in a while, and no message twice in a batch. The
+// While every message fails an endpoint tries one message at a time, at intervals, and no message twice in a batch. The
 // first success ends that.
 func TestAnEndpointSlowsDownWhileNothingSucceeds(t *testing.T) {
 	w := newWorld(t, bus.Options{})
@@ -40,8 +40,8 @@ func TestAnEndpointSlowsDownWhileNothingSucceeds(t *testing.T) {
 	if e := eventsOf[bus.Slowed](w)[0]; e.Endpoint != "slows" || e.Failures < 20 || e.Err == nil {
 		t.Errorf("%+v", e)
 	}
-	// Each of the three other workers may have been admitted before that. When it has its one batch done is the
-	// machine's affair, and the time in which it does that says nothing: three batches spoil six looks at most.
+	// Each of the three other workers may have been admitted before that. When it ends its one batch depends on the
+	// machine, so three batches spoil six periods at most.
 	looks := 0
 	for story := "none"; story != ""; looks++ {
 		if looks > 6 {
@@ -71,8 +71,8 @@ func TestAnEndpointSlowsDownWhileNothingSucceeds(t *testing.T) {
 	}
 }
 
-// Half of all messages are poison, and healthy ones are among them: nobody slows down, however many fail in a row by
-// the clock of one batch.
+// Half of all messages are poison, and healthy messages are among them: the endpoint does not slow down, however many
+// messages fail in a row by the clock of one batch.
 func TestPoisonAmongHealthyMessagesSlowsNobody(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	part := bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m add) error {

@@ -37,11 +37,11 @@ func (w *world) onASlowLine() {
 	w.throughConnections(func(conn net.Conn) net.Conn { return slowLine{conn, context.WithoutCancel(w.t.Context())} })
 }
 
-// large is a body that is on its way for longer than a transaction may stand still.
+// large is a body that takes longer to send than a transaction may be idle.
 var large = []byte(`"` + strings.Repeat("x", 9<<20) + `"`)
 
-// The server counts the time in which it reads a statement as one in which the transaction stands still. It ended those
-// that brought something large over a slow line, again and again.
+// The server counts the reading of a statement as idle time of the transaction. It ended transactions with a large
+// message on a slow line, again and again.
 func TestLargeMessageArrivesOverASlowLine(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")

@@ -14,7 +14,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// The insert of the new life ran before the delete of the old one and met its row: the start was lost, in the
+// The insert of the new instance ran before the delete of the old instance and met its row: the start was lost, in the
 // same batch for ever.
 func TestCompleteAndRestartInOneBatch(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
@@ -42,8 +42,8 @@ func TestCompleteAndRestartInOneBatch(t *testing.T) {
 	})
 }
 
-// An instance that starts and completes in one batch was never written, so that no unique index saw it beside
-// the living one.
+// An instance that starts and completes in one batch was never written, so no unique index could detect it beside the
+// existing instance.
 func TestStartAndCompleteBesideALivingInstance(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -71,7 +71,7 @@ func TestStartAndCompleteBesideALivingInstance(t *testing.T) {
 	})
 }
 
-// An instance that starts and completes in one batch leaves nothing behind but its effects.
+// An instance that starts and completes in one batch leaves only its effects.
 func TestStartAndCompleteInOneStepIsDone(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -87,8 +87,8 @@ func TestStartAndCompleteInOneStepIsDone(t *testing.T) {
 	w.want(0, `SELECT count(*) FROM edda.saga`)
 }
 
-// Updates before inserts, and inserts in the order of the queue, made batches that start the same keys wait for
-// each other in a circle: a second for each, and the whole batch.
+// Updates before inserts, and inserts in the order of the queue, let batches that start the same keys wait for each
+// other in a circle: each circle cost a second, and the whole batch.
 func TestRacingStartsDoNotDeadlock(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -118,8 +118,8 @@ func TestRacingStartsDoNotDeadlock(t *testing.T) {
 	})
 }
 
-// A start that waits for somebody else's insert of its key, and then finds it committed, has lost and goes
-// on with what it found.
+// A start waits for a concurrent insert of its key, and then finds it committed: it has lost, and continues with that
+// instance.
 func TestStartThatLostFindsTheWinner(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})
@@ -139,8 +139,8 @@ func TestStartThatLostFindsTheWinner(t *testing.T) {
 	})
 }
 
-// A message behind a start that failed, in one batch, was a failure itself: there was a session for its key, and
-// no instance in it.
+// A message behind a start that failed, in one batch, failed too: there was a session for its key, and no instance in
+// it.
 func TestNeighbourOfAFailedStartHasNoInstance(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -161,7 +161,7 @@ func TestNeighbourOfAFailedStartHasNoInstance(t *testing.T) {
 // once is a policy without retries.
 func once(recoverability.Failure) recoverability.Decision { return recoverability.DeadLetter() }
 
-// What becomes of a message without an instance, after it was looked for several times.
+// The fate of a message without an instance, after all its attempts to find one.
 func TestMessageWithoutAnInstance(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -14,12 +14,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// stubborn is an endpoint of some kind, with a handler that ignores the end of its context.
+// stubborn is an endpoint of any type, with a handler that ignores the end of its context.
 type stubborn interface {
 	Run(ctx context.Context) error
 }
 
-// stubbornKinds returns how to make each kind of endpoint over a bus, and its first message. call is the handler.
+// stubbornKinds returns how to make each type of endpoint over a bus, and its first message. call is the handler.
 func stubbornKinds(w *world, call func()) map[string]func(b *bus.Bus) (stubborn, saga.Message) {
 	must := func(r stubborn, err error) stubborn {
 		if err != nil {
@@ -57,8 +57,8 @@ func stubbornKinds(w *world, call func()) map[string]func(b *bus.Bus) (stubborn,
 	}
 }
 
-// A stop does not wait for a handler that never returns: Run names it, another process has its message, and until the
-// handler returns another Run is refused.
+// A stop does not wait for a handler that never returns: Run names it in its error, a different process handles its
+// message, and until the handler returns a second Run is refused.
 func TestRunEndsWithoutAHandlerThatNeverReturns(t *testing.T) {
 	for _, kind := range []string{"batch", "leased", "partitioned", "relay"} {
 		t.Run(kind, func(t *testing.T) {

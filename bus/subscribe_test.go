@@ -23,15 +23,15 @@ func relay() bus.Part {
 	})
 }
 
-// An event that was published after a subscription had committed missed it, until the publisher's list of
-// subscribers was read again. Every way to publish is tried here, each from a process of its own whose list is old.
+// An event that was published after a subscription had committed missed it, until the publisher's list of subscribers
+// was read again. Every way to publish is tried here, each in a separate process whose list is old.
 func TestSubscriberMissesNothingAfterInstall(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	alone, inTx, relays := w.process(pgdev.DSN(t), bus.Options{}), w.process(pgdev.DSN(t), bus.Options{}),
 		w.process(pgdev.DSN(t), bus.Options{})
 	w.install("first", bus.HandleTx(hears))
 	w.startOn(relays, "relay", bus.EndpointOptions{}, relay())
-	published := func(n int) { // by processes of which each read its list before the second subscriber came
+	published := func(n int) { // by processes that each read its list before the second subscriber came
 		if _, err := alone.Publish(t.Context(), shipped{Order: "publish"}); err != nil {
 			t.Fatal(err)
 		}
@@ -51,8 +51,8 @@ func TestSubscriberMissesNothingAfterInstall(t *testing.T) {
 	w.want(3, `SELECT count(*) FROM `+w.queue("second"))
 }
 
-// The same while events are published without a pause: the number of the first event that the subscriber gets is
-// not greater than that of the next one when its install returned, and from there on none is missing.
+// The same while events are published without a pause: the number of the first event that the subscriber gets is not
+// greater than the next number when its install returned, and from there on no event is missing.
 func TestSubscriberOfABusyPublisherMissesNothing(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	var next atomic.Int64
@@ -95,7 +95,7 @@ func TestSubscriberOfABusyPublisherMissesNothing(t *testing.T) {
 	w.untilEmpty("relay")
 	last := next.Load()
 	for name, begin := range after {
-		// begin itself may have been on its way when the install returned; every later one must be there.
+		// begin itself may have been on its way when the install returned; every later event must be there.
 		got := w.count(`SELECT count(*) FROM `+w.queue(name)+
 			` WHERE (convert_from(body, 'UTF8')::json ->> 'Order')::int > $1`, begin)
 		if want := int(last - begin); got != want {
@@ -104,8 +104,8 @@ func TestSubscriberOfABusyPublisherMissesNothing(t *testing.T) {
 	}
 }
 
-// A transaction with one snapshot for all its statements sees no subscriber that came after it began. It must
-// not publish past one.
+// A transaction with one snapshot for all its statements cannot read a subscriber that came after it began. It must not
+// publish without that subscriber.
 func TestOldSnapshotDoesNotPublishPastASubscriber(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.install("first", bus.HandleTx(hears))
@@ -126,7 +126,6 @@ func TestOldSnapshotDoesNotPublishPastASubscriber(t *testing.T) {
 	}
 }
 
-// A batch met a list of subscribers that a neighbour had thrown away, and the process died.
 // A second process installs an endpoint. A step of the first process that sends to it reads the routes again.
 func TestStepSendsToAnEndpointThatWasInstalledSince(t *testing.T) {
 	t.Parallel()
@@ -158,12 +157,13 @@ func TestStepSendsToAnEndpointThatWasInstalledSince(t *testing.T) {
 	}
 }
 
+// A batch used a list of subscribers that a concurrent send had discarded, and the process died.
 func TestForgottenRoutesAreReadAgain(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.start("relay", bus.EndpointOptions{}, relay())
 	w.raw("tally.add", `{"N":1}`, `{}`, "relay")
 	w.untilEmpty("relay")                      // it has begun, which reads the routes
-	w.install("listener", bus.HandleTx(hears)) // by the same bus: it forgets what it knew
+	w.install("listener", bus.HandleTx(hears)) // by the same bus, which forgets its routes
 	w.raw("tally.add", `{"N":7}`, `{}`, "relay")
 	w.untilEmpty("relay")
 	w.want(1, `SELECT count(*) FROM `+w.queue("listener"))
@@ -197,7 +197,7 @@ func TestOpenPublisherDelaysTheSubscriberOnly(t *testing.T) {
 	w.want(1, `SELECT count(*) FROM `+w.queue("late"))
 }
 
-// The queue of an endpoint was dropped while publishers knew it: their batches failed again and again.
+// The queue of an endpoint was dropped while publishers had it in their routes: their batches failed again and again.
 func TestDroppedQueueDoesNotPoisonThePublisher(t *testing.T) {
 	t.Parallel()
 	for name, drop := range map[string]string{
@@ -225,7 +225,7 @@ func TestDroppedQueueDoesNotPoisonThePublisher(t *testing.T) {
 	}
 }
 
-// What was sent to an endpoint that consumes no longer is still there when it does again.
+// An endpoint unsubscribes: the messages in its queue are still there when it subscribes again.
 func TestUnsubscribedEndpointGetsNoCopy(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	e := w.install("listener", bus.HandleTx(hears))

@@ -61,8 +61,8 @@ func TestCancelledTimeoutNeverFires(t *testing.T) {
 	})
 }
 
-// A timeout was cancelled while another worker had its row in hand: the two waited for each other, or it
-// fired after the cancel had been committed. The worker that fires is stopped at the moment given.
+// A timeout was cancelled while a second worker had locked its row: the two waited for each other, or it fired after
+// the cancel had been committed. The worker that fires is stopped at the given statement.
 func TestTimeoutCancelledWhileFiringNeverFires(t *testing.T) {
 	t.Parallel()
 	for store, statement := range map[saga.Store]string{saga.Pessimistic: "load_by_id", saga.Optimistic: "save"} {
@@ -76,7 +76,8 @@ func TestTimeoutCancelledWhileFiringNeverFires(t *testing.T) {
 					`SELECT count(*) FROM edda.saga WHERE timeouts IS NOT NULL`) == 1
 			})
 			stop()
-			// One moment for both: the row's due, and the pending timeout's, which a cancel looks for.
+			// One time for both: the row's due, and the due of the pending timeout, which a cancel uses to find the
+			// row.
 			w.exec(`UPDATE edda.saga SET timeouts = json_build_array(json_build_object('name', 'ring', 'kind',
 				'alarm.rang',
 				'due', to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'id',
@@ -120,7 +121,7 @@ func TestMovedTimeoutFiresOnce(t *testing.T) {
 	})
 }
 
-// A timeout belongs to the instance that asked, not to its key.
+// A timeout belongs to the instance that set it, not to its key.
 func TestTimeoutOfAnEndedInstanceDoesNotReachTheNextOne(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	def := alarms(saga.Pessimistic)
@@ -188,7 +189,7 @@ func TestTimeoutsNeverFireEarly(t *testing.T) {
 	}
 }
 
-// A completed instance takes its timeouts with it.
+// When an instance completes, its timeouts are deleted.
 func TestCompletedInstanceLeavesNoTimeout(t *testing.T) {
 	bothStores(t, func(t *testing.T, store saga.Store) {
 		w := newWorld(t, bus.Options{})

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Whoever may insert into a queue chooses the times of a row, also the one that is Go's zero time, and those without an
-// end. Such a message is handled, tried again and written down like any other, and its neighbours go on.
+// A program that may insert into a queue chooses the times of a row, including Go's zero time, and infinite times. Such
+// a message is handled, retried and recorded like any other, and its neighbours are handled.
 func TestMessagesOfAnyTimeEnd(t *testing.T) {
 	t.Parallel()
 	times := []string{"0001-01-01 00:00:00+00", "0001-01-01 00:00:00.000001+00", "4713-01-01 00:00:00+00 BC",
@@ -22,7 +22,7 @@ func TestMessagesOfAnyTimeEnd(t *testing.T) {
 	insert := func(w *world, queue, kind string) (all int) {
 		for n, at := range times {
 			due := at
-			if n >= 3 { // what has no end is refused, and what is of the future is not due
+			if n >= 3 { // an infinite time is refused, and a time in the future is not due
 				due = "now"
 			}
 			w.exec(`INSERT INTO `+w.queue(queue)+
@@ -59,7 +59,7 @@ func TestMessagesOfAnyTimeEnd(t *testing.T) {
 	})
 }
 
-// What a sender says of a first failure that is yet to come makes no message of an unknown kind wait until then.
+// If a sender sets the time of the first failure in the future, a message of an unknown kind does not wait until then.
 func TestAFirstFailureYetToComeIsNow(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("orders")

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// An endpoint was ordered until a deploy, whose last process gave up its lanes, or died, or still has one. What it has
-// parked is handled by whatever consumes the queue now.
+// An endpoint was ordered until a deploy, whose last process gave up its lanes, or died, or still has one. Its parked
+// messages are handled by the program that consumes the queue now.
 func TestParkedMessagesAreHandledByAnEndpointWithoutOrder(t *testing.T) {
 	t.Parallel()
 	const gone, alive = `clock_timestamp()`, `clock_timestamp() + interval '1 second'`

@@ -16,11 +16,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// seldom is an endpoint that learns of messages by being woken only.
+// seldom is for an endpoint that takes messages only when it is woken.
 var seldom = bus.EndpointOptions{Poll: time.Hour}
 
-// listen opens a connection that hears the wake-ups of this schema, and returns a function that reads them until
-// the one that it sends itself: the backends that sent them.
+// listen opens a connection that receives the wake-ups of this schema. It returns a function that reads them until a
+// wake-up of its own arrives, and returns the backends that sent the others.
 func (w *world) listen() (heard func() []uint32) {
 	w.t.Helper()
 	conn := pgdev.Connect(w.t)
@@ -66,7 +66,7 @@ func TestQueueIsWokenForTheFirstOfItsMessages(t *testing.T) {
 	}
 }
 
-// An endpoint that finds no message due reads when the next one is due. Workers poll once an hour.
+// An endpoint that finds no message due reads when the next message is due. Workers poll once an hour.
 func TestDelayedMessageOfBeforeTheStartSetsATimer(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	part := bus.HandleTx(func(*bus.Context, pgx.Tx, told) error { return nil })
@@ -76,8 +76,8 @@ func TestDelayedMessageOfBeforeTheStartSetsATimer(t *testing.T) {
 	w.untilEmpty("hears")
 }
 
-// A message becomes due after a look has found no message, and before the same loop asks for the next due time. Only
-// the timer can wake the loop within the hour.
+// A message becomes due after a take has found no message, and before the same loop reads the next due time. Only the
+// timer can wake the loop within the hour.
 func TestMessageThatBecomesDueBetweenTwoLooksIsHandled(t *testing.T) {
 	t.Parallel()
 	inTx := bus.HandleTx(func(*bus.Context, pgx.Tx, crossed) error { return nil })
@@ -157,7 +157,7 @@ func TestSendTxDoesNotNotifyInTheCallersTransaction(t *testing.T) {
 	}
 }
 
-// Each way to send wakes a worker that would not look for an hour, in this process and in another one.
+// Each way to send wakes a worker that polls once an hour, in this process and in a second process.
 func TestEveryWayToSendWakesAWorker(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(w *world, b *bus.Bus) error{
@@ -223,8 +223,8 @@ func TestEveryWayToSendWakesAWorker(t *testing.T) {
 	}
 }
 
-// Workers begin behind what their process took last. A transaction that commits later, with an earlier due, is
-// below that mark, and is found while the others go on.
+// Workers begin behind the last message that their process took. A transaction that commits later, with an earlier due
+// time, is below that mark, and is found while the other messages are handled.
 func TestLateCommitBelowTheCursorIsFound(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	var late atomic.Bool
@@ -258,7 +258,7 @@ func TestLateCommitBelowTheCursorIsFound(t *testing.T) {
 	})
 }
 
-// Shutdown during a batch lets it end: nothing is lost, nothing is done twice, and Run returns nil.
+// A shutdown during a batch lets it end: no message is lost or handled twice, and Run returns nil.
 func TestShutdownDuringABatchLosesNothing(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.ledger()
@@ -292,7 +292,7 @@ func TestShutdownDuringABatchLosesNothing(t *testing.T) {
 	}
 }
 
-// A handler that does not end is cancelled when the drain is over. Its message is where it was, with no attempt
+// A handler that does not end is cancelled when the drain is over. Its message stays in the queue, with no attempt
 // counted.
 func TestDrainCancelsSlowHandlers(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// watched reads a watch of a tally in a goroutine of its own, and says what it sees: "absent", "living 1: 5", "complete
+// watched reads a watch of a tally in a new goroutine, and sends each value as text: "absent", "living 1: 5", "complete
 // 3: 9".
 func (w *world) watched(ctx context.Context, b *bus.Bus, def *saga.Definition, key string,
 	after bus.Mark) <-chan string {
@@ -51,7 +51,7 @@ func sawTally(seen bus.Seen) string {
 	return fmt.Sprintf("%v %d: %s", seen.Life, seen.Instance.Version, state)
 }
 
-// expect reads what a watch tells next.
+// expect reads the next values of a watch.
 func (w *world) expect(told <-chan string, want ...string) {
 	w.t.Helper()
 	for _, want := range want {
@@ -61,7 +61,7 @@ func (w *world) expect(told <-chan string, want ...string) {
 	}
 }
 
-// tallies that end when they are told a negative number.
+// endingTallies are tallies that end when they get a negative number.
 func endingTallies() *saga.Definition {
 	return saga.Define("tally", saga.Options{},
 		saga.StartedBy(func(m add) string { return m.Key }, func(s *tally, ctx *saga.Context, m add) error {
@@ -74,7 +74,7 @@ func endingTallies() *saga.Definition {
 		}))
 }
 
-// insertTally writes an instance as another process would.
+// insertTally writes an instance as a second process would.
 func (w *world) insertTally(key string, sum int) {
 	w.t.Helper()
 	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state)
@@ -104,7 +104,7 @@ func TestWatchFollowsAnInstanceFromBeforeItsStartToItsEnd(t *testing.T) {
 	}
 }
 
-// What other processes commit is seen without a wake-up.
+// A watch yields commits of other processes without a wake-up.
 func TestWatchSeesOtherProcesses(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	def := endingTallies()
@@ -118,7 +118,7 @@ func TestWatchSeesOtherProcesses(t *testing.T) {
 	w.expect(told, "complete 2: 4")
 }
 
-// A watch follows one instance: when its key lives again, the one that was followed is over, seen or unseen.
+// A watch follows one instance: when the key has a new instance, the followed one is over, read or unread.
 func TestWatchTellsTheEndOfAnInstanceWhoseKeyLivesAgain(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	def := endingTallies()
@@ -139,7 +139,7 @@ func TestWatchTellsTheEndOfAnInstanceWhoseKeyLivesAgain(t *testing.T) {
 	w.expect(w.watched(t.Context(), w.bus, def, "a", bus.Mark{}), "living 9: 1")
 }
 
-// A reader that comes back says what it has, and is told of what is newer: a new version, or that the instance is over.
+// A reader that comes back passes its version, and gets newer values: a new version, or the end of the instance.
 func TestWatchGoesOnAfterAMark(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	def := endingTallies()
@@ -153,7 +153,7 @@ func TestWatchGoesOnAfterAMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := w.watched(t.Context(), w.bus, def, "a", mark)
-	w.expect(w.watched(t.Context(), w.bus, def, "a", bus.Mark{}), "living 1: 3") // looked at after both have joined
+	w.expect(w.watched(t.Context(), w.bus, def, "a", bus.Mark{}), "living 1: 3") // read after both have joined
 	w.exec(`UPDATE edda.saga SET version = 2, state = '{"Sum":4}'`)
 	w.expect(told, "living 2: 4")
 	w.exec(`DELETE FROM edda.saga`)
@@ -162,7 +162,7 @@ func TestWatchGoesOnAfterAMark(t *testing.T) {
 	w.expect(w.watched(t.Context(), w.bus, def, "a", bus.Mark{}), "absent")
 }
 
-// A slow reader gets the newest version, and nobody waits for it.
+// A slow reader gets the newest version, and delays no other reader.
 func TestWatchTellsASlowReaderTheNewest(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	def := endingTallies()
@@ -188,7 +188,7 @@ func TestWatchTellsASlowReaderTheNewest(t *testing.T) {
 	}
 }
 
-// counter counts the queries of a pool that look at watched instances.
+// counter counts the queries of a pool that read watched instances.
 type counter struct {
 	looks atomic.Int64
 	look  chan struct{}
@@ -227,7 +227,7 @@ func (w *world) counting() (*bus.Bus, *counter) {
 	return b, c
 }
 
-// A thousand watchers of a thousand instances cost as many queries as one, and when they are gone none.
+// A thousand watchers of a thousand instances cost as many queries as one watcher, and no query when they are gone.
 func TestAThousandWatchersAreOneQuery(t *testing.T) {
 	const watchers = 1000
 	w := newWorld(t, bus.Options{})
@@ -257,7 +257,7 @@ func TestAThousandWatchersAreOneQuery(t *testing.T) {
 	}
 	joined := c.looks.Load()
 	begun := time.Now()
-	for range 4 { // at rest: the looks are a second apart, and all are in one
+	for range 4 { // at rest: the queries are a second apart, and each reads all instances
 		await(w, "a look", c.look)
 	}
 	if looks, took := c.looks.Load()-joined, time.Since(begun); float64(looks) > took.Seconds()*5+2 {
@@ -304,8 +304,7 @@ func TestManyWatchersOfOneInstance(t *testing.T) {
 	}
 }
 
-// Watchers that come and go at once, so that the loop ends and begins again all the time, are each told of what is
-// there.
+// Watchers that come and go at once, so that the loop ends and begins again all the time, each get the current version.
 func TestWatchersThatComeAndGo(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	b := w.bus
@@ -343,7 +342,7 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	w.expect(w.watched(ctx, w.bus, def, "a", bus.Mark{}), "watch saga tally/a: the page was closed")
 }
 
-// What one caller asks must not spoil the query of the others.
+// A wrong argument of one caller must not make the query of the other callers fail.
 func TestWatchRefusesWhatCannotBe(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	def := endingTallies()
@@ -377,7 +376,7 @@ func TestWatchRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// A query that fails is asked again, and nobody who watches hears of it.
+// A query that fails is repeated, and no watch yields its error.
 func TestWatchOutlivesALostConnection(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	b, proxy := w.proxied()
@@ -392,8 +391,8 @@ func TestWatchOutlivesALostConnection(t *testing.T) {
 	w.expect(told, "living 2: 4")
 }
 
-// Nobody waits for the next poll who could know better: a commit of this process, and a message on its way to the saga,
-// make the instance urgent. No look can begin while one is held.
+// An instance does not wait for the next poll if it may have changed: a commit of this process, and a message on its
+// way to the saga, make it urgent. No query can begin while one is held.
 func TestWhatMakesAWatchedInstanceUrgent(t *testing.T) {
 	t.Parallel()
 	for name, elsewhere := range map[string]bool{"a commit of this process": true,
@@ -411,7 +410,7 @@ func TestWhatMakesAWatchedInstanceUrgent(t *testing.T) {
 			w.expect(w.watched(t.Context(), b, def, "b", bus.Mark{}), "living 1: 1")
 			held, released := make(chan bool, 1), make(chan struct{})
 			release := sync.OnceFunc(func() { close(released) })
-			defer release() // or a test that has failed would wait for its own proxy
+			defer release() // otherwise a failed test would wait for its own proxy
 			proxy.Set(faultproxy.Fault{Statement: "changed", Do: faultproxy.Pause(func() {
 				select {
 				case held <- true:

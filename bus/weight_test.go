@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// scales weigh what the server says at once: the bytes between two requests of a connection.
+// scales measures the bytes that the server sends between two requests of a connection.
 type scales struct{ heaviest atomic.Int64 }
 
 type weighed struct {
@@ -40,7 +40,7 @@ func (c *weighed) Read(b []byte) (int, error) {
 	}
 }
 
-// weigh makes the world's bus one whose connections are weighed.
+// weigh replaces the world's bus with a bus whose connections are measured.
 func (w *world) weigh() *scales {
 	w.t.Helper()
 	s := &scales{}
@@ -48,7 +48,7 @@ func (w *world) weigh() *scales {
 	return s
 }
 
-// throughConnections makes the world's pool and bus ones whose connections go through others.
+// throughConnections replaces the world's pool and bus: their connections go through others.
 func (w *world) throughConnections(others func(net.Conn) net.Conn) {
 	w.t.Helper()
 	config, err := pgxpool.ParseConfig(pgdev.DSN(w.t))
@@ -73,7 +73,7 @@ func (w *world) throughConnections(others func(net.Conn) net.Conn) {
 }
 
 // All headers of a take were in memory at once, however large, and so were all bodies of up to 64 KiB: 31 MiB by
-// default, and gigabytes of a sender who wanted that.
+// default, and gigabytes if a sender wanted that.
 func TestServerSendsNoMoreThanBatchBytes(t *testing.T) {
 	const (
 		heavy, rows = 30_000, 32
@@ -119,7 +119,7 @@ func TestServerSendsNoMoreThanBatchBytes(t *testing.T) {
 				convert_to(json_build_object('pad', repeat('x', $1))::text, 'UTF8'),
 				convert_to(json_build_object('Order', repeat('y', $2))::text, 'UTF8')
 				FROM generate_series(1, $3)`, c.header, c.body, rows)
-			w.send(place{}) // to a lane in which others are parked
+			w.send(place{}) // to a lane with parked messages
 			w.run(e)
 			w.untilEmpty("heavy")
 			w.want(0, `SELECT count(*) FROM edda.parked`)
@@ -131,7 +131,7 @@ func TestServerSendsNoMoreThanBatchBytes(t *testing.T) {
 	}
 }
 
-// A claim that its bytes cut short looked like one of an empty queue, and the rest waited for the poll.
+// A claim that was cut short by its bytes looked like the claim of an empty queue, and the others waited for the poll.
 func TestClaimGoesOnWhereItsBytesEnded(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	part := bus.Handle(func(*bus.Context, place) error { return nil })

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	// Most of a test is waiting for Postgres, so more of them run at once than there are processors.
+	// Most of a test is waiting for Postgres, so more tests run at once than there are processors.
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 type world struct {
 	t      *testing.T
 	dsn    string
-	owner  *pgxpool.Pool // prepares and looks; what is tested has pool
+	owner  *pgxpool.Pool // for preparation and checks; the tested code uses pool
 	pool   *pgxpool.Pool
 	role   string // of pool, see pgtest.RoleVariable; "" is the owner
 	schema string
@@ -88,7 +88,7 @@ func newWorldIn(t *testing.T, dsn string, o bus.Options,
 	return w
 }
 
-// operator does what an operator does, with the pool of the engine.
+// operator returns an Operator with the pool of the engine.
 func (w *world) operator() *operate.Operator { return w.operatorOf(w.pool) }
 
 func (w *world) operatorOf(pool *pgxpool.Pool) *operate.Operator {
@@ -109,7 +109,7 @@ func (w *world) newBus(o bus.Options) *bus.Bus {
 	return b
 }
 
-// openPool is a pool of the role that the engine has in this test.
+// openPool returns a pool of the role that the engine has in this test.
 func (w *world) openPool(dsn string) *pgxpool.Pool {
 	w.t.Helper()
 	config, err := pgxpool.ParseConfig(dsn)
@@ -126,7 +126,7 @@ func (w *world) openPool(dsn string) *pgxpool.Pool {
 	return pool
 }
 
-// makeQueue creates a queue as the owner, where the engine's role may not.
+// makeQueue creates a queue as the owner, because the engine's role may not.
 func (w *world) makeQueue(name string) {
 	w.t.Helper()
 	if w.role == "" {
@@ -180,16 +180,16 @@ func (w *world) exec(sql string, args ...any) {
 	pgtest.Exec(w.t, w.owner, w.sql(sql), args...)
 }
 
-// createDatabase makes a database beside that of the tests.
+// createDatabase makes a second database on the server of the tests.
 func (w *world) createDatabase(name string) {
 	w.t.Helper()
-	// in no transaction
+	// outside of a transaction
 	if _, err := w.owner.Exec(w.t.Context(), `CREATE DATABASE `+pgx.Identifier{name}.Sanitize()); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// sql puts the schema in the place of edda.
+// sql replaces the schema edda with the schema of w.
 func (w *world) sql(text string) string {
 	return replaceAll(text, "edda.", pgx.Identifier{w.schema}.Sanitize()+".")
 }
@@ -213,7 +213,7 @@ func (w *world) text(sql string, args ...any) string {
 	return s
 }
 
-// until waits for a condition of the database, looking at it every few milliseconds.
+// until waits for a condition of the database, checking it every few milliseconds.
 func (w *world) until(what string, done func() bool) {
 	w.t.Helper()
 	w.untilWithin(pgdev.Patience(20*time.Second), what, done)
@@ -255,7 +255,7 @@ func (w *world) story() string {
 	return text
 }
 
-// untilTold waits until n events of a kind were emitted, which follows the commit of what they tell of.
+// untilTold waits until n events of a type were emitted, which happens after the commit that they report.
 func untilTold[E bus.Event](w *world, n int) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("%d of %T are told of", n, *new(E)), func() bool { return len(eventsOf[E](w)) >= n })

@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The 5 ms that handlers wait for a lock at most stayed in force when the batch was written. There nothing of ours can
-// be waited for, but a table that grows is locked for a moment by whoever makes it longer, and on a busy disk that
-// moment is longer than 5 ms: batches of handlers that send into one queue were rolled back, again and again.
+// The limit of 5 ms on lock waits of handlers still applied when the batch was written. There a batch waits for no lock
+// of a message, but Postgres locks a table for a moment while it extends the file, and on a busy disk that moment is
+// longer than 5 ms: batches of handlers that send into one queue were rolled back, again and again.
 func TestWritingABatchWaitsForATableThatGrows(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
@@ -43,9 +43,8 @@ func TestWritingABatchWaitsForATableThatGrows(t *testing.T) {
 		sent += 3
 		return await(w, "the handler", sessions)
 	}
-	// A statement that is prepared waits for the lock of this test too, in a handler's time. So the batch that counts
-	// is one in a session that has written before, and in which all is prepared. The pool has few of them, and this
-	// ends.
+	// Preparing a statement waits for the lock of this test too, in a handler's time. So the batch that counts runs in
+	// a session that has written before and has prepared all statements. The pool has few sessions, so this loop ends.
 	written := map[int]bool{}
 	pid := three()
 	for ; !written[pid]; pid = three() {
