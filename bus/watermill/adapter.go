@@ -17,25 +17,26 @@ import (
 //go:embed adapter.sql
 var adapterStatements string
 
-// SchemaAdapter makes the Publisher and Subscriber of watermill-sql write to and read from Edda's queues. The zero
-// value is for the schema "edda". It works over lib/pq, pgx/stdlib and pgx itself, also in a transaction.
+// SchemaAdapter lets the Publisher and Subscriber of watermill-sql write to and read from Edda's queues. The zero value
+// is for the schema "edda". It works over lib/pq, pgx/stdlib and pgx itself, also in a transaction. It is safe for
+// concurrent use.
 //
-// A topic is the queue of an endpoint, which must exist: run or install the endpoint, or let watermill-sql
-// initialize its schema, which creates an empty queue. With Endpoint a publisher sends the messages of all its topics
-// to that endpoint: so it reaches a saga, whose kind is the topic. The limits are those of Publisher.Publish.
+// A topic is the queue of an endpoint, which must exist: run or install the endpoint, or let watermill-sql initialize
+// its schema, which creates an empty queue. With Endpoint a publisher sends the messages of all its topics to that
+// endpoint; that way it reaches a saga, whose kind is the topic. The limits are those of Publisher.Publish.
 type SchemaAdapter struct {
 	Schema    string   // "" is "edda"
-	Endpoint  string   // gets what is published, whatever the topic is; "" is the topic
+	Endpoint  string   // gets the messages of every topic; "" is the topic
 	Kind      KindFunc // of the messages that are published; nil is KindOf
 	BatchSize int      // messages a subscriber takes in one transaction; 0 is 100, at most 10,000
 
 	// Notify wakes Edda's workers at the commit of a Publish. Postgres commits transactions that notify one after
-	// another, in the whole cluster. Without it a worker that is idle finds the messages at its next poll.
+	// another, in the whole cluster. Without Notify an idle worker finds the messages at its next poll.
 	Notify bool
 }
 
-// OffsetsAdapter is the other half of SchemaAdapter, for the Subscriber of watermill-sql. Consumer groups
-// are refused: give each group a queue of its own.
+// OffsetsAdapter is the other half of SchemaAdapter, for the Subscriber of watermill-sql. Consumer groups are an error:
+// give each group its own queue.
 type OffsetsAdapter struct {
 	Schema string // "" is "edda"
 }
@@ -47,7 +48,7 @@ var (
 
 const (
 	standardBatch = 100
-	mostTaken     = 10_000 // that the SQL function take gives
+	mostTaken     = 10_000 // the limit of the SQL function take
 )
 
 func adapterStatement(schema, name string) (string, pg.Schema, error) {
@@ -58,7 +59,7 @@ func adapterStatement(schema, name string) (string, pg.Schema, error) {
 	return pg.Load(adapterStatements, parsed).Get(name), parsed, nil
 }
 
-// wireMessage is one element of what send_all takes.
+// wireMessage is one element of the argument of send_all.
 type wireMessage struct {
 	ID     string            `json:"id,omitempty"`
 	Kind   string            `json:"kind"`
@@ -66,7 +67,7 @@ type wireMessage struct {
 	Body   []byte            `json:"body"` // base64
 }
 
-// InsertQuery is one statement for any number of messages.
+// InsertQuery returns one statement for any number of messages. It fails for messages beyond these limits.
 func (a SchemaAdapter) InsertQuery(p sql.InsertQueryParams) (sql.Query, error) {
 	option.Default(&a.Endpoint, p.Topic)
 	if err := checkTopic(a.Endpoint); err != nil {
@@ -108,7 +109,7 @@ func (a SchemaAdapter) InsertQuery(p sql.InsertQueryParams) (sql.Query, error) {
 	return sql.Query{Query: query, Args: []any{a.Endpoint, string(text), channel}}, nil
 }
 
-// SelectQuery takes a batch, without waiting for what others have in hand.
+// SelectQuery returns a statement that takes a batch and skips locked messages. It fails for a consumer group.
 func (a SchemaAdapter) SelectQuery(p sql.SelectQueryParams) (sql.Query, error) {
 	if err := errors.Join(checkTopic(p.Topic), checkGroup(p.ConsumerGroup)); err != nil {
 		return sql.Query{}, err
@@ -122,13 +123,13 @@ func (a SchemaAdapter) SelectQuery(p sql.SelectQueryParams) (sql.Query, error) {
 	return sql.Query{Query: query, Args: []any{p.Topic, a.BatchSize}}, err
 }
 
-// claimed is what a row must be deleted by.
+// claimed identifies a row for its deletion.
 type claimed struct{ claim, id string }
 
 const claimedKey = "edda"
 
-// UnmarshalMessage reads one row of SelectQuery. A header that is none does not keep the queue from moving: it
-// comes as it is, under "edda_header".
+// UnmarshalMessage reads one row of SelectQuery. An invalid header does not block the queue: the message has its text
+// in the metadata edda_header.
 func (a SchemaAdapter) UnmarshalMessage(p sql.UnmarshalMessageParams) (sql.Row, error) {
 	var (
 		row          sql.Row
@@ -152,7 +153,7 @@ func (a SchemaAdapter) UnmarshalMessage(p sql.UnmarshalMessageParams) (sql.Row, 
 		switch {
 		case name == uuidHeader:
 			row.Msg.UUID = text
-		case !strings.HasPrefix(name, "edda-"): // those are the bus's own
+		case !strings.HasPrefix(name, "edda-"): // the others are the bus's
 			row.Msg.Metadata.Set(name, text)
 		}
 	}
@@ -162,7 +163,7 @@ func (a SchemaAdapter) UnmarshalMessage(p sql.UnmarshalMessageParams) (sql.Row, 
 	return row, nil
 }
 
-// SchemaInitializingQueries creates the queue. It needs the right to create tables, once.
+// SchemaInitializingQueries returns the statement that creates the queue. It needs the right to create tables, once.
 func (a SchemaAdapter) SchemaInitializingQueries(p sql.SchemaInitializingQueriesParams) ([]sql.Query, error) {
 	if err := checkTopic(p.Topic); err != nil {
 		return nil, err
@@ -172,13 +173,13 @@ func (a SchemaAdapter) SchemaInitializingQueries(p sql.SchemaInitializingQueries
 	return []sql.Query{{Query: query, Args: []any{a.Endpoint}}}, err
 }
 
-// SubscribeIsolationLevel is read committed: row locks do the rest.
+// SubscribeIsolationLevel returns read committed: the row locks are enough.
 func (a SchemaAdapter) SubscribeIsolationLevel() stdsql.IsolationLevel {
 	return stdsql.LevelReadCommitted
 }
 
-// AckMessageQuery deletes the messages up to the last that was acked, and no other: watermill-sql stops at the first
-// that was not, and passes all that it had read.
+// AckMessageQuery deletes the messages up to the last acked message, and no others: watermill-sql stops at the first
+// message without an ack, and passes all messages that it had read.
 func (a OffsetsAdapter) AckMessageQuery(p sql.AckMessageQueryParams) (sql.Query, error) {
 	if err := checkGroup(p.ConsumerGroup); err != nil {
 		return sql.Query{}, err
@@ -198,22 +199,22 @@ func (a OffsetsAdapter) AckMessageQuery(p sql.AckMessageQueryParams) (sql.Query,
 		"{" + strings.Join(ids, ",") + "}"}}, err
 }
 
-// ConsumedMessageQuery is empty: the row lock is the claim.
+// ConsumedMessageQuery returns no statement: the row lock is the claim.
 func (OffsetsAdapter) ConsumedMessageQuery(sql.ConsumedMessageQueryParams) (sql.Query, error) {
 	return sql.Query{}, nil
 }
 
-// NextOffsetQuery is empty: a queue has no offsets.
+// NextOffsetQuery returns no statement: a queue has no offsets.
 func (OffsetsAdapter) NextOffsetQuery(sql.NextOffsetQueryParams) (sql.Query, error) {
 	return sql.Query{}, nil
 }
 
-// SchemaInitializingQueries is empty: the queue is all there is.
+// SchemaInitializingQueries returns no statement: the queue is the only table.
 func (OffsetsAdapter) SchemaInitializingQueries(sql.OffsetsSchemaInitializingQueriesParams) ([]sql.Query, error) {
 	return nil, nil
 }
 
-// BeforeSubscribingQueries is empty.
+// BeforeSubscribingQueries returns no statement, and an error for a consumer group.
 func (OffsetsAdapter) BeforeSubscribingQueries(p sql.BeforeSubscribingQueriesParams) ([]sql.Query, error) {
 	return nil, checkGroup(p.ConsumerGroup)
 }

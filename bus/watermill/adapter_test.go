@@ -20,7 +20,7 @@ import (
 	_ "github.com/lib/pq"
 )
 
-// drivers are the ways in which watermill-sql reaches Postgres.
+// drivers are the ways by which watermill-sql connects to Postgres.
 func drivers(w *world) map[string]sql.Beginner {
 	w.Helper()
 	all := map[string]sql.Beginner{"pgx": sql.BeginnerFromPgx(w.pool)}
@@ -75,7 +75,7 @@ func receive(w *world, from <-chan *message.Message) *message.Message {
 	return nil
 }
 
-// A message goes through Edda from a stock publisher to a stock subscriber as it is, whatever driver is under it.
+// A message from a stock publisher reaches a stock subscriber through Edda unchanged, with every driver.
 func TestStockPublisherAndSubscriber(t *testing.T) {
 	w := newWorld(t)
 	for name, db := range drivers(w) {
@@ -107,7 +107,7 @@ func TestStockPublisherAndSubscriber(t *testing.T) {
 	}
 }
 
-// A stock publisher starts a saga, in a transaction of the caller's; what the saga sends reaches a stock subscriber,
+// A stock publisher starts a saga, in a transaction of the caller's; the saga's messages reach a stock subscriber,
 // whose write commits with the ack.
 func TestStockPublisherIntoASagaAndOut(t *testing.T) {
 	w := newWorld(t)
@@ -116,7 +116,7 @@ func TestStockPublisherIntoASagaAndOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	// two workers may take the messages in another order
+	// two workers may take the messages in a different order
 	w.run("counters", bus.EndpointOptions{Concurrency: 1}, bus.Saga(counters))
 	messages, err := w.stockSubscriber(sql.BeginnerFromStdSQL(db), sql.SubscriberConfig{}).Subscribe(t.Context(), "out")
 	if err == nil {
@@ -171,7 +171,7 @@ var counters = saga.Define("counter", saga.Options{},
 	saga.StartedBy(func(m countUp) string { return m.Key }, (*counter).Up))
 
 // ackOne publishes ten messages through adapters, acks the first and lets the deadline of the second pass. It returns
-// when the stock subscriber has written down what it makes of that.
+// when the stock subscriber has committed the result.
 func ackOne(w *world, topic string, schema sql.SchemaAdapter, offsets sql.OffsetsAdapter) {
 	w.Helper()
 	db := sql.BeginnerFromPgx(w.pool)
@@ -200,9 +200,9 @@ func ackOne(w *world, topic string, schema sql.SchemaAdapter, offsets sql.Offset
 	}
 	receive(w, messages).Ack()
 	second := receive(w, messages)
-	<-second.Context().Done() // the deadline has passed; the subscriber now acks what was acked
+	<-second.Context().Done() // the deadline has passed; the subscriber now acks the acked messages
 	select {
-	case m := <-messages: // the next batch, if anything is left: so the first one has committed
+	case m := <-messages: // the next batch, if a message is left: so the first has committed
 		m.Nack()
 	case <-time.After(time.Second):
 	}
@@ -212,8 +212,8 @@ func ackOne(w *world, topic string, schema sql.SchemaAdapter, offsets sql.Offset
 	}
 }
 
-// Ours deletes what was acked. Watermill-sql 4.1.2's own queue adapter deletes all that it had read: that is why ours
-// looks at LastRow. When the second half of this test fails, they have mended it.
+// Our adapter deletes the acked messages. Watermill-sql 4.1.2's own queue adapter deletes all messages that it had
+// read: that is why ours uses LastRow. If the second half of this test fails, Watermill has corrected it.
 func TestOnlyAckedMessagesAreDeleted(t *testing.T) {
 	w := newWorld(t)
 	ackOne(w, "ours", watermill.SchemaAdapter{Schema: w.schema}, watermill.OffsetsAdapter{Schema: w.schema})
@@ -232,7 +232,7 @@ func TestOnlyAckedMessagesAreDeleted(t *testing.T) {
 	}
 }
 
-// Two stock subscribers share a queue, batch beside batch: the stock adapter makes one wait for the other.
+// Two stock subscribers take from a queue at the same time: with the stock adapter one waits for the other.
 func TestStockSubscribersShareAQueue(t *testing.T) {
 	w := newWorld(t)
 	db := sql.BeginnerFromPgx(w.pool)
@@ -308,7 +308,7 @@ func (r row) Scan(to ...any) error {
 	return nil
 }
 
-// What no Edda program wrote must not keep a queue from moving.
+// A header that no Edda program wrote must not block a queue.
 func TestUnmarshalReadsAnyHeader(t *testing.T) {
 	t.Parallel()
 	for header, want := range map[string]string{

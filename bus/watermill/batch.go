@@ -8,17 +8,17 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// BatchPublisher is a Publisher that a relay may give several messages in one Publish. It promises that they are
-// written in the order given, and never one without all before it: when Publish returns an error, none of them is
-// there, or some of the first.
+// BatchPublisher is a Publisher that accepts several messages of a relay in one Publish. It promises to write them in
+// the order given, and no message without all earlier messages: when Publish returns an error, it has written no
+// message, or some of the first.
 //
-// An error of many messages blames none of them. So a relay then publishes the messages of that batch one by one, with
-// the same UUIDs, and what it learns of each is what decides: whether it is a dead letter, and whether the other side
-// is away. A UUID that is there already must be no error.
+// An error for several messages does not identify a message. So the relay then publishes the messages of that batch one
+// by one, with the same UUIDs, and the results decide whether each is a dead letter, and whether the other side is
+// away. A UUID that exists already must not be an error.
 type BatchPublisher interface {
 	message.Publisher
 
-	// BatchMax is how many messages Publish takes at most; less than 2 is one.
+	// BatchMax returns the most messages that Publish accepts; less than 2 is one.
 	BatchMax() int
 }
 
@@ -29,7 +29,7 @@ func batchMax(p message.Publisher) int {
 	return 1
 }
 
-// publishBatch reports whether all are there. Then none of them has an error.
+// publishBatch reports whether all messages are written. Then no message has an error.
 func (w *border) publishBatch(ctx context.Context, messages []*saga.Delivery, places []int, errs []error) bool {
 	batch := make([]*saga.Delivery, len(places))
 	for n, place := range places {

@@ -13,11 +13,11 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// wholesale is a publisher that takes up to a hundred messages at a time, all of them or none.
+// wholesale is a publisher that accepts up to a hundred messages at a time, all of them or none.
 type wholesale struct {
 	elsewhere
 	calls, largest atomic.Int64
-	away           atomic.Int64 // calls that fail, whatever they are given
+	away           atomic.Int64 // number of calls that fail, with any messages
 }
 
 func (b *wholesale) BatchMax() int { return 100 }
@@ -50,7 +50,7 @@ func (w *world) letters() (found string) {
 	return found
 }
 
-// relayBatches relays n messages to b, and returns what the relay has not refused, in the order in which it came.
+// relayBatches relays n messages to b, and returns the messages that b has accepted, in the order in which they came.
 func (w *world) relayBatches(b *wholesale, n, want int, o watermill.RelayOptions) []string {
 	w.Helper()
 	w.installRelay()
@@ -84,7 +84,7 @@ func TestARelayPublishesInBatches(t *testing.T) {
 	}
 }
 
-// An error of a batch blames nobody: the unfit one is found by itself, and its neighbours arrive, in order.
+// An error of a batch names no message: the relay publishes each alone, and the neighbours of the unfit one arrive.
 func TestAnUnfitMessageOfABatchIsTheOnlyDeadLetter(t *testing.T) {
 	w := newWorld(t)
 	b := &wholesale{}
@@ -103,7 +103,7 @@ func TestAnUnfitMessageOfABatchIsTheOnlyDeadLetter(t *testing.T) {
 	}
 }
 
-// A message that the other side never takes, without saying so, is told from its neighbours, as without batches.
+// A message that is never accepted, without a permanent error, becomes a dead letter, and its neighbours do not.
 func TestAStuckMessageOfABatchIsTheOnlyDeadLetter(t *testing.T) {
 	w := newWorld(t)
 	b := &wholesale{}
@@ -120,13 +120,13 @@ func TestAStuckMessageOfABatchIsTheOnlyDeadLetter(t *testing.T) {
 	w.until("it is a dead letter", func() bool { return w.letters() == `stuck {"N":42}` })
 }
 
-// Another side that is away, for a batch and for each message by itself, costs no message.
+// If the other side is away, for a batch and for each single message, no message is lost.
 func TestBatchesWaitForAnotherSideThatIsAway(t *testing.T) {
 	w := newWorld(t)
 	b := &wholesale{}
 	b.away.Store(60)
 	got := w.relayBatches(b, 250, 250, watermill.RelayOptions{RelayOptions: bus.RelayOptions{Stuck: 3}})
-	slices.Sort(got) // the first that goes through when it comes back may be one behind the first
+	slices.Sort(got) // the first message that is accepted when it comes back may be one behind the first
 	if want := slices.Sorted(slices.Values(bodies(250))); !slices.Equal(got, want) || w.letters() != "" {
 		t.Errorf("%v, dead letters %s", got, w.letters())
 	}

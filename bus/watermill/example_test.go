@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// What the examples do not show: a bus on a Postgres with the tables of Edda, and a broker.
+// The examples use a bus on a Postgres with the tables of Edda, and a broker.
 func openBus() (ctx context.Context, b *bus.Bus, end func()) {
 	ctx, pool, end := pgtest.Example()
 	b, err := bus.New(pool, bus.Options{AutoInstall: true})
@@ -28,7 +28,7 @@ func newBroker() *gochannel.GoChannel {
 	return gochannel.NewGoChannel(gochannel.Config{Persistent: true, OutputChannelBuffer: 10}, wm.NopLogger{})
 }
 
-// What a Watermill program publishes is an event, which an endpoint handles as any other.
+// A message that a Watermill program publishes is an event, which an endpoint handles as any other.
 func ExampleNewPublisher() {
 	ctx, b, end := openBus()
 	defer end()
@@ -67,7 +67,7 @@ func ExampleNewSubscriber() {
 	// Output: {"order":"7"}
 }
 
-// A relay gives messages to any Watermill publisher, in their order.
+// A relay publishes messages to any Watermill publisher, in their order.
 func ExampleNewRelay() {
 	ctx, b, end := openBus()
 	defer end()
@@ -87,7 +87,7 @@ func ExampleNewRelay() {
 	// Output: {"order":"7"}
 }
 
-// An intake brings the messages of any Watermill subscriber in, each id once.
+// An intake ingests the messages of any Watermill subscriber, each id once.
 func ExampleNewIntake() {
 	ctx, b, end := openBus()
 	defer end()

@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrAnswered is returned by a Publisher that would join a message in hand which has been acked or nacked, was not
-// answered in time, or whose handler has returned.
+// ErrAnswered is the error of a Publisher whose call would join a message in hand that has ended: it was acked or
+// nacked, it was not answered in time, or its handler has returned.
 var ErrAnswered = errors.New("the message in hand has ended: publish before that, or with the context of Apart")
 
-// hand is a message in hand: what is published with its context becomes an effect of its step. Receivers and the
+// hand is a message in hand: messages that are published with its context become effects of its step. Receivers and the
 // goroutines of handlers may publish while the step ends.
 type hand struct {
 	tx pgx.Tx // of a handler in a transaction
@@ -37,14 +37,14 @@ func handOf(ctx context.Context) *hand {
 	return h
 }
 
-// end ends the step: nothing joins it any more.
+// end ends the step: no later call joins it.
 func (h *hand) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.step = nil
 }
 
-// publish adds the messages to what the step sends: all of them or none.
+// publish adds the messages to the sends of the step: all of them or none.
 func (h *hand) publish(endpoint string, raws []bus.RawMessage) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,7 +53,7 @@ func (h *hand) publish(endpoint string, raws []bus.RawMessage) error {
 	}
 	for n := range raws {
 		raw := &raws[n]
-		if !raw.ID.IsZero() { // the step gives it an id of its own, and the receiver gets the UUID back
+		if !raw.ID.IsZero() { // the step makes a new id, and the receiver gets the UUID back
 			raw.Header[uuidHeader], raw.ID = raw.ID.String(), saga.ID{}
 		}
 		if err := raw.Check(); err != nil {
@@ -84,15 +84,15 @@ func (h *hand) emit(endpoint string, raw bus.RawMessage) bool {
 	return !h.step.Publish(raw.Raw, options...).IsZero()
 }
 
-// Apart returns a context with which a Publisher does not join the message in hand: it commits by itself, whatever
-// becomes of that message.
+// Apart returns a context with which a Publisher does not join the message in hand: it commits at once, whatever the
+// fate of that message is.
 func Apart(ctx context.Context) context.Context {
 	return context.WithValue(ctx, handKey{}, (*hand)(nil))
 }
 
-// TxFromContext returns the transaction of a handler of HandleTx or ConsumeTx: what is written through it, what is
-// published with ctx, and the end of the message commit together. See bus.HandleTx for what it allows. ok is false for
-// any other context.
+// TxFromContext returns the transaction of a handler of HandleTx or ConsumeTx: rows that are written through it,
+// messages that are published with ctx, and the end of the message commit together. See bus.HandleTx for the statements
+// that it allows. ok is false for any other context.
 func TxFromContext(ctx context.Context) (tx pgx.Tx, ok bool) {
 	h := handOf(ctx)
 	if h == nil || h.tx == nil {
@@ -101,9 +101,9 @@ func TxFromContext(ctx context.Context) (tx pgx.Tx, ok bool) {
 	return h.tx, true
 }
 
-// Together is a middleware of Watermill's Router: what a handler returns is published in the transaction that ends the
-// message, so both happen or neither. The Router's Subscriber and Publisher must be of this package; with others it
-// changes nothing.
+// Together is a middleware of Watermill's Router: it publishes the messages that a handler returns in the transaction
+// that ends the message, so that both happen or neither. The Router's Subscriber and Publisher must be of this package;
+// with others it changes nothing.
 //
 //	router.AddMiddleware(watermill.Together)
 func Together(next message.HandlerFunc) message.HandlerFunc {

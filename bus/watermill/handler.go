@@ -12,14 +12,14 @@ import (
 )
 
 // Handle makes an endpoint handle the messages of a topic with a handler of Watermill, as AddHandler of a Router would,
-// outside of any transaction: see bus.Handle. The topic is the kind. What f returns is published by p to publishTopic.
-// If p is a Publisher of this package, that and everything that f publishes with the message's context is written in
-// the transaction that ends the message; any other publisher is called after f and before that transaction, at least
-// once.
+// outside of any transaction: see bus.Handle. The topic is the kind. p publishes the messages that f returns to
+// publishTopic. If p is a Publisher of this package, these messages and all messages that f publishes with the
+// message's context are written in the transaction that ends the message; any other publisher is called after f and
+// before that transaction, at least once. An invalid topic and a nil f are faults.
 //
-// The endpoint's policy decides about errors, not the middleware: Retry of Watermill calls f again within one attempt,
-// and what the failed call published is sent too. The first middleware is the outermost, and they are around f alone;
-// bus.Use has those for the whole endpoint.
+// The endpoint's policy decides about errors, not the middleware: Watermill's Retry calls f again within one attempt,
+// and messages that the failed call published are sent too. The first middleware is the outermost, and they are around
+// f alone; bus.Use puts middleware around the whole endpoint.
 func Handle(topic, publishTopic string, p message.Publisher, f message.HandlerFunc,
 	m ...message.HandlerMiddleware) bus.Part {
 	return newPart(&handler{topic: topic, call: f, publisher: p, publishTopic: publishTopic}, m, false)
@@ -84,7 +84,7 @@ func newPart(h *handler, m []message.HandlerMiddleware, inTx bool) bus.Part {
 
 var errNowhere = errors.New("the handler returned messages, and has no publisher")
 
-// handle is one attempt. Effects of a failed one are not sent.
+// handle is one attempt. Effects of a failed attempt are not sent.
 func (h *handler) handle(c *bus.Context, tx pgx.Tx, raw saga.Raw) error {
 	in := &hand{step: c, tx: tx}
 	defer in.end()

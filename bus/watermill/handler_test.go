@@ -23,7 +23,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// collected has what a receiver got, in order.
+// collected has the messages that a receiver got, in order.
 type collected struct {
 	mu  sync.Mutex
 	all []string
@@ -42,7 +42,7 @@ func (c *collected) String() string {
 	return strings.Join(c.all, " ")
 }
 
-// collect is an endpoint that handles a topic.
+// collect runs an endpoint that handles a topic.
 func (w *world) collect(topic string) *collected {
 	w.Helper()
 	c := &collected{}
@@ -58,8 +58,8 @@ func retryAtOnce(f recoverability.Failure) recoverability.Decision {
 	return recoverability.RetryNow()
 }
 
-// A plain message, without any metadata of Edda's, starts the saga whose kind is its topic. What the saga publishes
-// reaches a stock Router, whose handler's answer starts a handler of an endpoint.
+// A plain message, without any metadata of Edda's, starts the saga whose kind is its topic. The saga's events reach a
+// stock Router, whose handler's answer starts a handler of an endpoint.
 func TestPlainMessageReachesASagaAndASagaARouter(t *testing.T) {
 	w := newWorld(t)
 	p, s := w.pubSub(watermill.PublisherOptions{}, watermill.SubscriberOptions{})
@@ -97,8 +97,8 @@ func (w *world) route(router *message.Router) {
 	<-router.Running()
 }
 
-// Handlers of Watermill in an endpoint, in a transaction and outside: what an attempt that failed has returned,
-// published and written is nowhere; what the successful one has is there once.
+// Handlers of Watermill in an endpoint, in a transaction and outside: the messages and rows of a failed attempt are
+// discarded; those of the successful attempt are written once.
 func TestHandlersOfAnEndpoint(t *testing.T) {
 	w := newWorld(t)
 	table := pgx.Identifier{w.schema, "written"}.Sanitize()
@@ -168,8 +168,8 @@ func TestHandlersOfAnEndpoint(t *testing.T) {
 	}
 }
 
-// What a receiver publishes with the message's context is sent when the ack commits, and not when it nacks or answers
-// too late.
+// Messages that a receiver publishes with the message's context are sent when the ack commits, and not if it nacks or
+// answers too late.
 func TestPublishJoinsTheMessageInHand(t *testing.T) {
 	w := newWorld(t)
 	p, s := w.pubSub(watermill.PublisherOptions{}, watermill.SubscriberOptions{})
@@ -265,8 +265,8 @@ func TestTogetherIsExactlyOnce(t *testing.T) {
 	}
 }
 
-// The stock event processor gets what a saga publishes; handlers of the component are parts of an endpoint, and publish
-// with their effects.
+// The stock event processor gets the events that a saga publishes; handlers of the component are parts of an endpoint,
+// and publish with their effects.
 func TestCQRS(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.pubSub(watermill.PublisherOptions{}, watermill.SubscriberOptions{})
@@ -347,7 +347,7 @@ func (w *world) lettersAbout(words string) (n int) {
 	return n
 }
 
-// What cannot be a handler is a fault of the endpoint, and every one is named.
+// Every invalid handler is a fault of the endpoint, and the error names all of them.
 func TestHandlersAreChecked(t *testing.T) {
 	w := newWorld(t)
 	f := func(*message.Message) ([]*message.Message, error) { return nil, nil }

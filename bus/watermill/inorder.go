@@ -8,12 +8,12 @@ import (
 
 type inOrderKey struct{}
 
-// InOrder is for a Subscriber that gives out several messages before the first is answered. Messages whose context is
-// made of ctx belong together: when one of them is nacked, the Subscriber ends ctx, gives out nothing more under it,
-// and begins again with that message, or one before it, under another context.
+// InOrder is for a Subscriber that delivers several messages before the first is answered. Messages whose context is
+// derived from the result belong together: when one of them is nacked, the Subscriber ends ctx, delivers no more
+// messages under it, and begins again with that message, or an earlier one, under a different context.
 //
-// An Intake that has nacked one waits for that end, and nacks all that it still has under the same context. So nothing
-// is brought in before the message that it follows.
+// An Intake that has nacked one of them waits for that end, and nacks all messages that it still has under the same
+// context. So no message is ingested before the message that it follows.
 func InOrder(ctx context.Context) context.Context {
 	return context.WithValue(ctx, inOrderKey{}, true)
 }
@@ -23,7 +23,7 @@ func isInOrder(m *message.Message) bool {
 	return marked
 }
 
-// stillWanted nacks what was withdrawn, and is the rest.
+// stillWanted nacks the withdrawn messages of a batch, and returns the others.
 func (r *intakeRun) stillWanted(batch []*message.Message) []*message.Message {
 	wanted := batch[:0]
 	for _, m := range batch {
@@ -36,8 +36,8 @@ func (r *intakeRun) stillWanted(batch []*message.Message) []*message.Message {
 	return wanted
 }
 
-// awaitWithdrawal returns when what belongs to the nacked messages of a batch is known by its context. After the end of
-// the run no caller waits, and nothing more is brought in.
+// awaitWithdrawal returns when the contexts of the nacked messages of a batch have ended, so that the messages that
+// belong to them are known. After the end of the run no caller waits, and no more messages are ingested.
 func (r *intakeRun) awaitWithdrawal(ctx context.Context, batch []*message.Message) {
 	for _, m := range batch {
 		if !isInOrder(m) || !isNacked(m) {

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// manyInHand is a subscriber that gives out all it has before the first is answered, as InOrder allows. After a nack it
-// waits until it is told to go on.
+// manyInHand is a subscriber that delivers all its messages before the first is answered, as InOrder allows. After a
+// nack it waits until goOn is closed.
 type manyInHand struct {
 	all  []*message.Message
 	goOn chan struct{}
@@ -39,7 +39,7 @@ func (s *manyInHand) Subscribe(ctx context.Context, _ string) (<-chan *message.M
 	return out, nil
 }
 
-// round gives out what is left, and returns how many were acked before the first that was not.
+// round delivers the remaining messages, and returns how many were acked before the first that was not.
 func (s *manyInHand) round(ctx context.Context, out chan<- *message.Message, left []*message.Message) (acked int) {
 	together, end := context.WithCancel(watermill.InOrder(context.WithoutCancel(ctx)))
 	defer end()
@@ -75,7 +75,7 @@ func (s *manyInHand) round(ctx context.Context, out chan<- *message.Message, lef
 	return len(given)
 }
 
-// While the database refuses the first of many in hand, those behind it are not brought in.
+// While the database refuses the first of many messages in hand, the messages behind it are not ingested.
 func TestNothingOvertakesANackedMessage(t *testing.T) {
 	w := newWorld(t)
 	s := &manyInHand{goOn: make(chan struct{})}
@@ -86,7 +86,7 @@ func TestNothingOvertakesANackedMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := pgx.Identifier{w.schema}.Sanitize()
-	// The first transaction fails, and no other.
+	// Only the first transaction fails.
 	for _, statement := range []string{
 		`CREATE SEQUENCE ` + name + `.tries`,
 		`CREATE FUNCTION ` + name + `.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF nextval('` + name +
@@ -99,7 +99,7 @@ func TestNothingOvertakesANackedMessage(t *testing.T) {
 		}
 	}
 	w.intake(s, watermill.IntakeOptions{Endpoint: "orders", BatchMax: 10})
-	<-time.After(time.Second) // an intake that does not wait would bring in what it has
+	<-time.After(time.Second) // an intake that does not wait would ingest the others
 	if n := w.left("orders"); n != 0 {
 		t.Errorf("%d messages were brought in before the one that they follow", n)
 	}

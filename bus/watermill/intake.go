@@ -17,24 +17,24 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// IntakeOptions of an Intake. Every zero is a default, and a negative number an error.
+// IntakeOptions are the options of an Intake. A zero field is a default; a negative number is an error.
 type IntakeOptions struct {
 	// Endpoint gets the messages. "" publishes them: each endpoint that is subscribed to the kind gets a copy.
 	Endpoint string
-	// Source is what the ids are unique within; "" is the topic. Two brokers with a topic of one name need two sources.
-	// Once messages have come it stays what it is: under another name everything that is delivered again is new.
+	// Source is the scope in which the ids are unique; "" is the topic. Two brokers with a topic of one name need two
+	// sources. Do not change it once messages have come: under a new name every repeated message is new.
 	Source string
 
-	// A message with which one of these two panics becomes a dead letter, under its UUID and what KindOf says.
+	// A message with which one of these two panics becomes a dead letter, under its UUID and the result of KindOf.
 	Kind KindFunc                      // of the messages; nil is KindOf
-	ID   func(*message.Message) string // that tells a message from every other one of the source; nil is its UUID
+	ID   func(*message.Message) string // distinguishes the messages of the source; nil is the UUID
 
-	// Subscriptions is how often the topic is subscribed to. 0 is 1, which keeps the order; most brokers then have one
-	// message in flight, and each has a transaction of its own. More of them make batches, where the subscriber shares
-	// the topic among them.
+	// Subscriptions is the number of subscriptions to the topic; 0 is 1, which keeps the order, at most 1,000. With
+	// one, most brokers have one message in flight, and each has a transaction of its own. With more, messages are
+	// ingested in batches, if the subscriber shares the topic among them.
 	Subscriptions int
-	BatchMax      int           // messages of one transaction; 0 is 500
-	BatchBytes    int           // of their payloads; 0 is 4 MiB
+	BatchMax      int           // messages of one transaction; 0 is 500, at most 10,000
+	BatchBytes    int           // of their payloads; 0 is 4 MiB, at most 64 MiB
 	Drain         time.Duration // how long Run waits, at its end, for the subscriber to close its channels; 0 is 10 s
 	Logger        *slog.Logger  // nil is slog.Default()
 }
@@ -48,8 +48,8 @@ const (
 	flushTimeout       = 30 * time.Second
 )
 
-// Intake brings the messages of a topic, from any Watermill subscriber, into the queues of this database, each id once.
-// It acks a message when the transaction that holds it is committed, and not before.
+// Intake ingests the messages of a topic, from any Watermill subscriber, into the queues of this database, each id
+// once. It acks a message when the transaction that holds it is committed, and not before.
 type Intake struct {
 	bus        *bus.Bus
 	topic      string
@@ -107,7 +107,7 @@ func (o *IntakeOptions) fill() error {
 	return f.Err()
 }
 
-// Name tells this intake from others.
+// Name returns the name of this intake, from its source and endpoint.
 func (i *Intake) Name() string {
 	if i.options.Endpoint == "" {
 		return "intake of " + i.options.Source
@@ -115,8 +115,8 @@ func (i *Intake) Name() string {
 	return "intake of " + i.options.Source + " for " + i.options.Endpoint
 }
 
-// Install creates the queue of the endpoint that gets the messages, if one is named, so that they wait there for its
-// first run. It needs the right to create tables, and does nothing when that was done before.
+// Install creates the queue of Endpoint, if it is set, so that messages wait there for the endpoint's first run. It
+// needs the right to create tables, and does nothing if the queue exists.
 func (i *Intake) Install(ctx context.Context) error {
 	if i.options.Endpoint == "" {
 		return nil
@@ -124,7 +124,7 @@ func (i *Intake) Install(ctx context.Context) error {
 	return i.bus.InstallQueue(ctx, i.options.Endpoint)
 }
 
-// Check finds the queue of the endpoint. Its error is bus.ErrNotInstalled where there is none.
+// Check finds the queue of Endpoint. If it does not exist, the error is bus.ErrNotInstalled.
 func (i *Intake) Check(ctx context.Context) error {
 	if i.options.Endpoint == "" {
 		return nil
@@ -135,10 +135,10 @@ func (i *Intake) Check(ctx context.Context) error {
 	return nil
 }
 
-// Run subscribes and brings messages in until ctx ends; then it takes no more, commits and acks what it has begun,
-// nacks the rest, and waits for the subscriber to close its channels. It returns nil after a clean end, bus.ErrDrain
-// when the subscriber did not close them within Drain, bus.ErrNotInstalled, and bus.ErrRunning. A subscription that
-// fails or ends is made again, with a back-off.
+// Run subscribes and ingests messages until ctx ends; then it takes no more, commits and acks the batch that it has
+// begun, nacks the remaining messages, and waits for the subscriber to close its channels. It returns nil after a clean
+// end, bus.ErrDrain if the subscriber did not close them within Drain, bus.ErrNotInstalled, or bus.ErrRunning. A
+// subscription that fails or ends is made again, with a back-off.
 func (i *Intake) Run(ctx context.Context) error {
 	if !i.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("%s: %w", i.Name(), bus.ErrRunning)
@@ -148,7 +148,7 @@ func (i *Intake) Run(ctx context.Context) error {
 	return ends.Run(ctx, i.runToEnd)
 }
 
-// runToEnd is Run, which it outlives when a function of the user does not return. Then another Run is refused.
+// runToEnd is the body of Run. If a user's function does not return, runToEnd outlives Run, and a second Run fails.
 func (i *Intake) runToEnd(ctx context.Context) error {
 	defer i.running.Store(false)
 	if err := i.Check(ctx); errors.Is(err, bus.ErrNotInstalled) {

@@ -20,8 +20,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A message with which a function of the user's panics, ends its goroutine or does not return stops nobody: it is a
-// dead letter, with its bytes and a kind to be retried under.
+// A message with which a function of the user's panics, ends its goroutine or does not return does not stop the intake:
+// it becomes a dead letter, with its bytes and a kind under which it can be retried.
 func TestIntakeSurvivesPanicsOfItsOptions(t *testing.T) {
 	if pgdev.Apart(t) {
 		return
@@ -81,7 +81,7 @@ func TestIntakeSurvivesPanicsOfItsOptions(t *testing.T) {
 	}
 }
 
-// A message that is too large for this database stays with the broker, and does not hold up its neighbours.
+// A message that is too large for this database stays with the broker, and does not delay its neighbours.
 func TestIntakeRefusesATooLargeMessageAlone(t *testing.T) {
 	w := newWorld(t)
 	large := message.NewMessage("large", make([]byte, 16<<20+1))
@@ -101,7 +101,7 @@ func TestIntakeRefusesATooLargeMessageAlone(t *testing.T) {
 	}
 }
 
-// handful is a subscriber that gives some messages once.
+// handful is a subscriber that delivers some messages once.
 type handful struct{ all []*message.Message }
 
 func (s *handful) Subscribe(ctx context.Context, _ string) (<-chan *message.Message, error) {
@@ -148,7 +148,7 @@ func TestIntakeSurvivesPanicsOfItsSubscriber(t *testing.T) {
 	w.until("it has come", func() bool { return w.left("orders") == 1 })
 }
 
-// However a connection breaks, what is acked is there, and everything arrives once.
+// However a connection breaks, acked messages are in the queue, and every message arrives once.
 func TestIntakeWhileConnectionsBreak(t *testing.T) {
 	const n = 7
 	w := newWorld(t)
@@ -188,7 +188,7 @@ func TestIntakeWhileConnectionsBreak(t *testing.T) {
 		}
 	}
 
-	// The commit takes effect and nobody knows: everything is delivered again, and known.
+	// The commit takes effect and its reply is lost: the messages are delivered again, and recognized by their ids.
 	acked, nacked, left := b.different(), b.nacked.Load(), w.left("orders")
 	proxy.Set(faultproxy.Fault{Statement: "commit", Do: faultproxy.DropReply})
 	send()
@@ -207,7 +207,7 @@ func (w *world) breakable() (*world, *faultproxy.Proxy) {
 	return &world{T: w.T, pool: w.pool, schema: w.schema, bus: w.busOn(dsn)}, proxy
 }
 
-// busOn is a bus of another program, with connections of its own.
+// busOn returns a bus of a second program, with its own connections.
 func (w *world) busOn(dsn string) *bus.Bus {
 	w.Helper()
 	pool, err := pgxpool.New(w.Context(), dsn)
@@ -222,7 +222,7 @@ func (w *world) busOn(dsn string) *bus.Bus {
 	return b
 }
 
-// forgetful is a subscriber whose broker does not hear of the first ack of a message, and delivers it again.
+// forgetful is a subscriber whose broker loses the first ack of each message, and delivers the message again.
 type forgetful struct {
 	message.Subscriber
 	deliveries atomic.Int64
@@ -265,7 +265,7 @@ type shipped struct{ N int }
 
 func (shipped) Kind() string { return "order.shipped" }
 
-// Every ack is lost once, so each message is delivered again after its commit. What its handler sends is sent once.
+// Every ack is lost once, so each message is delivered again after its commit. Its handler's messages are sent once.
 func TestIntakeWhoseAcksAreLostHandlesOnce(t *testing.T) {
 	w := newWorld(t)
 	const n = 50
@@ -297,7 +297,7 @@ type orderPaid struct{ N int }
 
 func (orderPaid) Kind() string { return "order.paid" }
 
-// silent never comes back from Subscribe.
+// silent is a subscriber whose Subscribe never returns.
 type silent struct {
 	message.Subscriber
 	came, back chan struct{}

@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// broker is one in memory, which keeps what nobody has subscribed to yet.
+// broker returns a broker in memory, which keeps messages that have no subscriber yet.
 func broker(t *testing.T) *gochannel.GoChannel {
 	t.Helper()
 	b := gochannel.NewGoChannel(gochannel.Config{Persistent: true, OutputChannelBuffer: 100}, wm.NopLogger{})
@@ -61,7 +61,7 @@ func TestIntakeBringsEachMessageOnce(t *testing.T) {
 		}
 	}
 	w.until("all have come", func() bool { return w.left("orders") >= 100 })
-	w.intake(b, watermill.IntakeOptions{Endpoint: "others"}) // it gets all of them again, for itself
+	w.intake(b, watermill.IntakeOptions{Endpoint: "others"}) // it gets all of them again, for its own endpoint
 	w.until("all have come", func() bool { return w.left("others") >= 100 })
 	if n := w.left("orders"); n != 100 {
 		t.Errorf("%d messages", n)
@@ -90,14 +90,14 @@ func TestIntakeOptionsOutOfRange(t *testing.T) {
 	}
 }
 
-// watched counts what became of the messages that a subscriber gave out.
+// watched counts the acks and nacks of the messages that a subscriber delivers.
 type watched struct {
 	message.Subscriber
 	acked, nacked atomic.Int64
 	done          sync.Map // the UUIDs that were acked
 }
 
-// different is how many messages were acked, each counted once.
+// different returns how many messages were acked, each counted once.
 func (s *watched) different() (n int) {
 	s.done.Range(func(any, any) bool { n++; return true })
 	return n
@@ -131,7 +131,7 @@ func (s *watched) Subscribe(ctx context.Context, topic string) (<-chan *message.
 	return out, nil
 }
 
-// While the database refuses, messages are nacked, slowly, and none is acked; then all of them come, each once.
+// While the database refuses, messages are nacked, slowly, and no message is acked; then all of them come, each once.
 func TestIntakeNacksWhileTheDatabaseRefuses(t *testing.T) {
 	w := newWorld(t)
 	b := &watched{Subscriber: broker(t)}
@@ -158,7 +158,7 @@ func TestIntakeNacksWhileTheDatabaseRefuses(t *testing.T) {
 	stop()
 }
 
-// An intake that is stopped in the midst has acked nothing that is not there; the next one brings the rest.
+// An intake that is stopped in the middle has acked only committed messages; the next intake ingests the others.
 func TestIntakeThatIsStoppedLosesNothing(t *testing.T) {
 	w := newWorld(t)
 	const n = 200
@@ -182,7 +182,7 @@ func TestIntakeThatIsStoppedLosesNothing(t *testing.T) {
 	w.until("all have come", func() bool { return w.left("orders") == n })
 }
 
-// mayLeft is left for a queue that may not be there yet.
+// mayLeft is left for a queue that may not exist yet.
 func (w *world) mayLeft(endpoint string) int {
 	w.Helper()
 	if err := w.bus.InstallQueue(w.Context(), endpoint); err != nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// intakeRun is one Run: subscriptions hand what arrives to one collector, and that hands batches to one flusher. There
-// is no timer: while a batch is being committed, what arrives joins the next.
+// intakeRun is one Run: subscriptions pass arriving messages to one collector, which passes batches to one flusher.
+// There is no timer: messages that arrive while a batch is being committed join the next.
 type intakeRun struct {
 	*Intake
 	arrived chan *message.Message
 	batches chan []*message.Message
 	retry   run.Pauses // of the flusher
-	unnamed bool       // a message without an id was warned of
-	over    bool       // the run has ended in a failure: nothing may follow it
+	unnamed bool       // the warning about a message without an id is logged
+	over    bool       // the run has ended in a failure: no message may follow it
 }
 
 // subscribe keeps one subscription until ctx ends.
@@ -45,8 +45,7 @@ func (r *intakeRun) subscribe(ctx context.Context) error {
 	return nil
 }
 
-// open calls the subscriber, which may be anybody's: a panic of it, or the end of its goroutine, is a subscription that
-// failed.
+// open calls the subscriber, which is the user's: if it panics or ends its goroutine, the subscription has failed.
 func (r *intakeRun) open(ctx context.Context) (channel <-chan *message.Message, err error) {
 	err = fmt.Errorf("Subscribe: %w", errExited)
 	defer r.calls.Enter("Subscribe", [16]byte{}, time.Now())()
@@ -57,8 +56,8 @@ func (r *intakeRun) open(ctx context.Context) (channel <-chan *message.Message, 
 	return channel, err
 }
 
-// follow passes on what a channel gives until it is closed. After the end of ctx, which ends the subscription,
-// everything is refused.
+// follow passes on the messages of a channel until it is closed. After the end of ctx, which ends the subscription, it
+// nacks every message.
 func (r *intakeRun) follow(ctx context.Context, channel <-chan *message.Message) error {
 	for {
 		select {
@@ -94,7 +93,7 @@ func (r *intakeRun) refuse(channel <-chan *message.Message) error {
 	}
 }
 
-// collect gathers what arrives until the flusher is free.
+// collect gathers arriving messages until the flusher is free.
 func (r *intakeRun) collect(ctx context.Context) error {
 	defer close(r.batches)
 	var pending []*message.Message
@@ -120,7 +119,7 @@ func (r *intakeRun) collect(ctx context.Context) error {
 	}
 }
 
-// flushAll brings one batch after the other in, until the collector has ended.
+// flushAll ingests one batch after the other, until the collector has ended.
 func (r *intakeRun) flushAll(ctx context.Context) error {
 	for batch := range r.batches {
 		if batch = r.stillWanted(batch); len(batch) > 0 {
@@ -131,8 +130,8 @@ func (r *intakeRun) flushAll(ctx context.Context) error {
 	return nil
 }
 
-// flush brings a batch in and answers it. The end of ctx does not end a transaction that has begun. A failure is
-// answered late, so that neither a broker that gives out again at once nor a database that is away makes this spin.
+// flush ingests a batch and answers it. The end of ctx does not end a transaction that has begun. A failure is answered
+// late, so that flush does not spin while the database is away, or with a broker that delivers again at once.
 func (r *intakeRun) flush(ctx context.Context, batch []*message.Message) {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
@@ -145,7 +144,7 @@ func (r *intakeRun) flush(ctx context.Context, batch []*message.Message) {
 		}
 		return
 	}
-	if errors.Is(err, saga.ErrTooLarge) && len(batch) > 1 { // a message is refused, and not its neighbours
+	if errors.Is(err, saga.ErrTooLarge) && len(batch) > 1 { // one message is refused, and not its neighbours
 		for n := range batch {
 			r.flush(ctx, batch[n:n+1])
 		}
@@ -173,14 +172,14 @@ func (r *intakeRun) arrivals(batch []*message.Message) []bus.IngestMessage {
 	return arrivals
 }
 
-// standard is what the standard functions make of m.
+// standard returns the message that the default functions make of m.
 func standard(topic string, m *message.Message) bus.IngestMessage {
 	return bus.IngestMessage{ID: m.UUID, Kind: KindOf(topic, m), Header: ownMetadata(m), Body: m.Payload}
 }
 
-// arrival is what m says of itself. Where a function of the user's panics it is a dead letter, under what the standard
-// functions make of it: a message that does that each time would hold up all behind it, and after a retry of the letter
-// it has a kind.
+// arrival returns the message for Ingest, with the id and the kind of the user's functions. If one of these panics, the
+// message becomes a dead letter, with the default id and kind: otherwise a message that makes it panic each time would
+// block all messages behind it, and after a retry the letter would have no kind.
 func (r *intakeRun) arrival(h *run.Hand, m *message.Message, asked *string) bus.IngestMessage {
 	a := standard(r.topic, m)
 	id, kind, err := r.ask(h, m, asked)
@@ -198,7 +197,7 @@ func (r *intakeRun) arrival(h *run.Hand, m *message.Message, asked *string) bus.
 	return a
 }
 
-// ask calls the user's functions. asked names the one that was called last, also when it does not return.
+// ask calls the user's functions. asked names the function that was called last, also if it does not return.
 func (r *intakeRun) ask(h *run.Hand, m *message.Message, asked *string) (id, kind string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -214,7 +213,7 @@ func (r *intakeRun) ask(h *run.Hand, m *message.Message, asked *string) (id, kin
 	return id, r.options.Kind(r.topic, m), nil
 }
 
-// ownMetadata is without the kind.
+// ownMetadata returns the metadata without the kind.
 func ownMetadata(m *message.Message) map[string]string {
 	if _, ok := m.Metadata[KindKey]; !ok {
 		return m.Metadata

@@ -44,7 +44,7 @@ func worldOn(t *testing.T, pool *pgxpool.Pool, schema string) *world {
 	return &world{T: t, pool: pool, schema: schema, bus: b}
 }
 
-// left is how many messages are in a queue.
+// left returns how many messages are in a queue.
 func (w *world) left(endpoint string) (n int) {
 	w.Helper()
 	table := ""
@@ -60,7 +60,7 @@ func (w *world) left(endpoint string) (n int) {
 	return n
 }
 
-// until waits for a condition, looking every few milliseconds.
+// until waits for a condition, checking it every few milliseconds.
 func (w *world) until(what string, done func() bool) {
 	w.Helper()
 	deadline := time.NewTimer(pgdev.Patience(20 * time.Second))

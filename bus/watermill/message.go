@@ -9,20 +9,19 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// KindKey is the metadata that holds the kind of a message: set by what reads Edda's queues, and obeyed by what writes
-// them.
+// KindKey is the metadata that holds the kind of a message: readers of Edda's queues set it, and writers obey it.
 const KindKey = "edda_kind"
 
-// DefaultKind is the kind of a message whose topic cannot name one.
+// DefaultKind is the kind of a message whose topic is no valid kind.
 const DefaultKind = "watermill.message"
 
-// uuidHeader keeps a UUID that is no UUID: Watermill allows any text.
+// uuidHeader keeps a UUID that is not in the form of one: Watermill allows any text.
 const uuidHeader = "watermill-uuid"
 
-// KindFunc names the kind of a message that is published to topic.
+// KindFunc returns the kind of a message that is published to topic.
 type KindFunc func(topic string, m *message.Message) string
 
-// KindOf is what the metadata says under KindKey, else the topic if it is a valid kind, else DefaultKind, which no saga
+// KindOf returns the metadata under KindKey, else the topic if it is a valid kind, else DefaultKind, which no saga
 // handles.
 func KindOf(topic string, m *message.Message) string {
 	if kind := m.Metadata.Get(KindKey); kind != "" {
@@ -34,11 +33,11 @@ func KindOf(topic string, m *message.Message) string {
 	return DefaultKind
 }
 
-// ofTopic names kinds as a Publisher does without options: the topic is the kind.
+// ofTopic returns the topic as the kind. It is the default of a Publisher.
 func ofTopic(topic string, _ *message.Message) string { return topic }
 
-// toRaw makes a message ready to be sent. The UUID becomes the id where it is one, and is kept as a header where it is
-// not, so that the receiver gets it back unchanged.
+// toRaw makes a message ready to be sent. The UUID becomes the id if it has the form of one, and is otherwise kept as a
+// header, so that the receiver gets it back unchanged.
 func toRaw(topic string, m *message.Message, kind KindFunc) bus.RawMessage {
 	raw := bus.RawMessage{Raw: saga.Raw{Name: kind(topic, m), Body: m.Payload},
 		Header: make(map[string]string, len(m.Metadata)+1)}
@@ -66,7 +65,7 @@ func toRaws(topic string, messages []*message.Message, kind KindFunc) ([]bus.Raw
 	return raws, nil
 }
 
-// fromDelivery is the message for Watermill. Its payload is d's own memory.
+// fromDelivery returns the message for Watermill. Its payload is d's own memory.
 func fromDelivery(d *saga.Delivery) *message.Message {
 	uuid := ""
 	m := message.NewMessage("", d.Body)
@@ -88,8 +87,8 @@ func fromDelivery(d *saga.Delivery) *message.Message {
 
 type infoKey struct{}
 
-// Info is what Edda knows about a message that a Subscriber of this package has given out: its id, conversation,
-// attempt, sender. ok is false for any other context.
+// Info returns Edda's record of a message that a Subscriber of this package has delivered: its id, conversation,
+// attempt and sender. ok is false for any other context.
 func Info(ctx context.Context) (info saga.Info, ok bool) {
 	info, ok = ctx.Value(infoKey{}).(saga.Info)
 	return info, ok

@@ -12,17 +12,17 @@ import (
 //
 //	bus.Use(watermill.Middleware(middleware.Recoverer), watermill.Middleware(throttle.Middleware))
 //
-// It sees the message, with its context, and the handler's error; the handler produces no messages, since what an
-// endpoint sends is part of its transaction. What it writes into payload or metadata is not seen by the handler.
+// The middleware gets the message, with its context, and the handler's error. The handler returns no messages, because
+// the sends of an endpoint are part of its transaction. Changes of the payload or metadata do not reach the handler.
 //
 // Recoverer, Timeout, Throttle, CircuitBreaker, RandomFail and a Deduplicator work as they do in a Router.
-// CorrelationID and Duplicator have nothing to do here: messages of Edda carry their conversation. Retry
-// calls the handler more than once, which the bus refuses with a permanent error: the endpoint's policy is for
-// that. PoisonQueue, DelayOnError and IgnoreErrors hide the handler's error, so its effects would commit: use dead
-// letters, a policy, saga.Discard. A middleware that sleeps (Throttle) holds the batch's transaction meanwhile.
+// CorrelationID and Duplicator have no use here: messages of Edda carry their conversation. Retry calls the handler
+// more than once, which the bus refuses with a permanent error: use the endpoint's policy. PoisonQueue, DelayOnError
+// and IgnoreErrors hide the handler's error, so its effects would commit: use dead letters, a policy, saga.Discard.
+// While a middleware sleeps (Throttle), the batch's transaction stays open.
 func Middleware(m message.HandlerMiddleware) bus.Middleware {
 	if m == nil {
-		return nil // Use says so
+		return nil // Use reports the fault
 	}
 	return func(next bus.Handler) bus.Handler {
 		return func(ctx context.Context, d *saga.Delivery) error {

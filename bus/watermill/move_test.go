@@ -50,7 +50,7 @@ func (m *moving) stock() (message.Publisher, message.Subscriber) {
 	return p, s
 }
 
-// publish publishes numbers until ctx ends, with the publisher of the moment.
+// publish publishes numbers until ctx ends, with the current publisher.
 func (m *moving) publish(ctx context.Context) {
 	for ctx.Err() == nil {
 		text := fmt.Append(nil, m.published.Load())
@@ -62,15 +62,15 @@ func (m *moving) publish(ctx context.Context) {
 	}
 }
 
-// until waits until some more are published.
+// untilMore waits until some more are published.
 func (m *moving) untilMore() {
 	m.Helper()
 	from := m.published.Load()
 	m.until("more is published", func() bool { return m.published.Load() > from+40 })
 }
 
-// old is the handler of the program as it was: its write commits with the ack. It is idempotent: what the intake had in
-// hand when it was stopped may have come in, and is delivered again.
+// old is the program's handler before the move: its write commits with the ack. It is idempotent, because messages that
+// the intake had in hand when it was stopped may have been ingested, and are delivered again.
 func (m *moving) old(one *message.Message) error {
 	tx, ok := sql.TxFromContext(one.Context())
 	if !ok {
@@ -80,8 +80,8 @@ func (m *moving) old(one *message.Message) error {
 	return err
 }
 
-// now is the same handler on Edda. It is idempotent too: what the intake had brought in when it was stopped may be
-// delivered to the old handler first. A number that it has twice itself is an error.
+// now is the same handler on Edda. It is idempotent too, because messages that the intake had ingested when it was
+// stopped may be delivered to the old handler first. A number that the new handler itself gets twice is an error.
 func (m *moving) now(one *message.Message) error {
 	tx, ok := watermill.TxFromContext(one.Context())
 	if !ok {
@@ -106,9 +106,9 @@ func (m *moving) follow(s message.Subscriber) (stop func()) {
 	return func() { close(stopped); following.Wait() }
 }
 
-// attend is one subscription of the old handler. It reports whether there has to be another one: a message that was
-// handled on Edda meanwhile fails the transaction of watermill-sql, which is REPEATABLE READ and ends with the context.
-// The context ends between two messages: watermill-sql would roll back a transaction that the handler uses.
+// attend is one subscription of the old handler. It reports whether a further subscription is needed: a message that
+// Edda has handled in between fails the transaction of watermill-sql, which is REPEATABLE READ and ends with the
+// context. The context ends between two messages: watermill-sql would roll back a transaction that the handler uses.
 func (m *moving) attend(s message.Subscriber, stopped <-chan struct{}) (again bool) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(m.Context()))
 	messages, err := s.Subscribe(ctx, "orders")
@@ -141,7 +141,7 @@ func (m *moving) attend(s message.Subscriber, stopped <-chan struct{}) (again bo
 	}
 }
 
-// bring runs an intake of what the stock publisher goes on writing, until it is stopped.
+// bring runs an intake of the messages that the stock publisher continues to write, until it is stopped.
 func (m *moving) bring(s message.Subscriber) (stop func()) {
 	m.Helper()
 	// page intake
@@ -161,7 +161,7 @@ func (m *moving) bring(s message.Subscriber) (stop func()) {
 	}
 }
 
-// handled counts what one of the handlers has written.
+// handled counts the rows that one of the handlers has written.
 func (m *moving) handled(by string) (n int64) {
 	m.Helper()
 	if err := m.pool.QueryRow(m.Context(), `SELECT count(*) FROM `+pgx.Identifier{m.schema, "handled"}.Sanitize()+
@@ -171,8 +171,8 @@ func (m *moving) handled(by string) (n int64) {
 	return n
 }
 
-// A program on watermill-sql moves to Edda and back while it goes on publishing, as docs/guide/watermill.md says: every
-// message is handled once.
+// A program on watermill-sql moves to Edda and back while it continues to publish, by the steps of
+// docs/guide/watermill.md: every message is handled once.
 func TestMoveFromWatermillSQLAndBack(t *testing.T) {
 	m := &moving{world: newWorld(t)}
 	m.beginner = sql.BeginnerFromPgx(m.pool)
@@ -189,14 +189,14 @@ func TestMoveFromWatermillSQLAndBack(t *testing.T) {
 	publishing.Go(func() { m.publish(ctx) })
 	m.untilMore()
 
-	// Edda's endpoint is there before anything comes for it.
+	// Edda's endpoint runs before a message comes for it.
 	m.run("shop", bus.EndpointOptions{Concurrency: 1}, watermill.ConsumeTx("orders", m.now))
 	publisher, err := watermill.NewPublisher(m.bus, watermill.PublisherOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	edda := message.Publisher(publisher)
-	stopOld() // the publishers are another team's: an intake takes the place of the old handler
+	stopOld() // the publishers belong to a different team: an intake takes the place of the old handler
 	_, again := m.stock()
 	stopIntake := m.bring(again)
 	m.untilMore()
@@ -217,7 +217,7 @@ func TestMoveFromWatermillSQLAndBack(t *testing.T) {
 	if old, now := m.handled("old"), m.handled("new"); old == 0 || now == 0 || m.left("shop") != 0 {
 		t.Errorf("published %d, handled by the old handler %d and by the new one %d", m.published.Load(), old, now)
 	}
-	if letters := m.letters(); letters != "" { // a number that the new handler has twice fails
+	if letters := m.letters(); letters != "" { // a number that the new handler gets twice fails
 		t.Errorf("dead letters: %s", letters)
 	}
 }

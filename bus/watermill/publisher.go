@@ -11,19 +11,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrClosed is returned by a Publisher or Subscriber after its Close.
+// ErrClosed is the error of a Publisher or Subscriber after its Close.
 var ErrClosed = errors.New("it is closed")
 
-// PublisherOptions of a Publisher. The zero value is the default.
+// PublisherOptions are the options of a Publisher. The zero value is the default.
 type PublisherOptions struct {
-	// Kind names the kind of a message. nil: the topic is the kind; with Queue it is KindOf.
+	// Kind returns the kind of a message. If it is nil, the topic is the kind; with Queue the kind is that of KindOf.
 	Kind KindFunc
 
-	// Queue sends to one endpoint: topic is its name, whatever endpoint handles the kind. Without it each endpoint and
-	// each consumer group that handles the kind gets a copy.
+	// Queue sends to one endpoint: topic is its name, whatever endpoint handles the kind. Without Queue each endpoint
+	// and each consumer group that handles the kind gets a copy.
 	Queue bool
 
-	// Unheard allows messages that nothing is subscribed to: they go nowhere. Without it they are bus.ErrNoRoute.
+	// Unheard drops messages without a subscriber. Without Unheard they are bus.ErrNoRoute.
 	Unheard bool
 }
 
@@ -32,12 +32,12 @@ type Publisher struct {
 	bus     *bus.Bus
 	options PublisherOptions
 
-	calls run.Gate // of Publish
+	calls run.Gate // in progress, of Publish
 }
 
 var _ message.Publisher = (*Publisher)(nil)
 
-// NewPublisher makes a Publisher. It does no I/O, and fails when b is nil.
+// NewPublisher makes a Publisher. It does no I/O, and returns an error if b is nil.
 func NewPublisher(b *bus.Bus, o PublisherOptions) (*Publisher, error) {
 	if b == nil {
 		return nil, errors.New("new publisher: the bus is nil")
@@ -55,20 +55,20 @@ func NewPublisher(b *bus.Bus, o PublisherOptions) (*Publisher, error) {
 // Publish writes the messages in one transaction and returns when it is committed: all of them or none, to be received
 // in this order. It is bounded by the context of the first message.
 //
-// If that context is of a message in hand (of a handler of this package, or given out by its Subscriber), Publish joins
-// it: the messages commit with the end of the message in hand, or not at all, and Publish writes nothing by itself. See
-// Apart.
+// If that context is of a message in hand (of a handler of this package, or of a message that its Subscriber has
+// delivered), Publish joins it: the messages commit with the end of the message in hand, or not at all, and Publish
+// itself writes nothing. See Apart.
 //
-// Errors: bus.ErrNoRoute when nothing is subscribed to the kind, or with Queue when the endpoint does not exist (a
-// Publish that joins returns nil, and the message in hand fails for good); a *saga.PermanentError for a message beyond
-// Edda's limits (1 MiB of payload, 64 metadata entries of 8 KiB, no name that begins with "edda-"); a
+// Errors: bus.ErrNoRoute if no endpoint is subscribed to the kind, or with Queue if the endpoint does not exist (a
+// Publish that joins returns nil, and the message in hand fails permanently); a *saga.PermanentError for a message
+// beyond Edda's limits (1 MiB of payload, 64 metadata entries of 8 KiB, no name that begins with "edda-"); a
 // *bus.OutcomeUnknownError when the connection broke during the COMMIT; ErrAnswered; ErrClosed.
 func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 	return p.publish(topic, messages, nil)
 }
 
-// PublishTx is Publish in the caller's transaction: nothing is sent unless tx commits. tx may be the one that
-// TxFromContext returned.
+// PublishTx is Publish in the caller's transaction: nothing is sent unless tx commits. tx may be the transaction of
+// TxFromContext.
 func (p *Publisher) PublishTx(tx pgx.Tx, topic string, messages ...*message.Message) error {
 	if tx == nil {
 		return fmt.Errorf("publish to %.80q: the transaction is nil", topic)
@@ -142,7 +142,7 @@ func (p *Publisher) write(ctx context.Context, tx pgx.Tx, topic string, raws []b
 	return p.bus.SendRaw(ctx, endpoint, raws...)
 }
 
-// Close waits for the calls of Publish that have begun, and refuses others. The bus stays open.
+// Close waits for calls of Publish that have begun; later calls fail with ErrClosed. The bus stays open.
 func (p *Publisher) Close() error {
 	p.calls.Close()
 	return nil

@@ -15,30 +15,30 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// RelayOptions of a relay. Every zero is a default, and a negative number an error.
+// RelayOptions are the options of a relay. A zero field is a default; a negative number is an error.
 type RelayOptions struct {
 	bus.RelayOptions
 
 	Topic string // of the publisher; "" is the relay's name
 
-	// Parallel is how many messages are published at a time; 0 is 1, at most 1,000. With more than one only the
-	// messages of one Key keep their order: they are published one after another, and keys beside each other.
+	// Parallel is the number of messages that are published at a time; 0 is 1, at most 1,000. With more than one only
+	// the messages of one Key keep their order: they are published one after another, and different keys in parallel.
 	Parallel int
 	Key      func(*saga.Delivery) string // nil is the conversation
 }
 
 const mostParallel = 1000
 
-// NewRelay makes a relay that gives the messages of the queue called name to a publisher, in their order, each at least
-// once: see bus.NewRelay for name, kinds and what happens to failures. The UUID is the message's id, which every
-// repetition has; the metadata are outbox.Envelope and, under KindKey, the kind. Each message is one call of Publish,
-// so that what an error says is said of one message, unless publisher is a BatchPublisher.
+// NewRelay makes a relay that publishes the messages of the queue called name, in their order, each at least once: see
+// bus.NewRelay for name, kinds and the treatment of failures. The UUID is the message's id, which every repetition has;
+// the metadata are outbox.Envelope and, under KindKey, the kind. Each message is one call of Publish, so that its error
+// belongs to one message, unless publisher is a BatchPublisher.
 //
-// Headers are their author's: a publisher to a broker that takes some of them for orders leaves those out, see
+// Headers are their author's: if a broker treats some of them as instructions, its publisher must leave these out, see
 // docs/guide/brokers.md.
 //
-// The publisher stays the caller's: it is not closed. A Publish that panics or ends its goroutine has failed, and one
-// that never returns keeps Run from returning.
+// The publisher stays the caller's: it is not closed. A Publish that panics or ends its goroutine has failed. A Publish
+// that never returns is left after the drain, and Run returns without it.
 func NewRelay(b *bus.Bus, name string, publisher message.Publisher, o RelayOptions, kinds ...string) (*bus.Relay,
 	error) {
 	var f option.Faults
@@ -72,7 +72,7 @@ type border struct {
 }
 
 func (w *border) forward(ctx context.Context, messages []*saga.Delivery) []error {
-	// of those that are never reached, should a goroutine end
+	// the errors of messages that are not reached, for instance because a goroutine ended
 	errs := slices.Repeat([]error{bus.ErrBehind}, len(messages))
 	if w.parallel == 1 {
 		all := make([]int, len(messages))
@@ -92,17 +92,17 @@ func (w *border) forward(ctx context.Context, messages []*saga.Delivery) []error
 	for range min(w.parallel, len(lanes)) {
 		group.Go(func(context.Context) error {
 			for lane := range next {
-				w.publishAll(ctx, messages, lane, errs) // each lane has places of its own in errs
+				w.publishAll(ctx, messages, lane, errs) // each lane has separate places in errs
 			}
 			return nil
 		})
 	}
-	_ = group.Wait() // its members have no errors to tell
+	_ = group.Wait() // its members return no errors
 	return errs
 }
 
-// lanes are the places of the messages, by their keys, in the order in which the keys came. They end before a message
-// whose key is unknown, since Key panics: all behind it may be of its key.
+// lanes returns the places of the messages, by their keys, in the order in which the keys came. If Key panics, the
+// lanes end before that message: its key is unknown, and all messages behind it may have the same key.
 func (w *border) lanes(messages []*saga.Delivery, errs []error) (lanes [][]int) {
 	lane := map[string]int{}
 	for n, m := range messages {
@@ -133,8 +133,8 @@ func recovered(doing string, err *error) {
 	}
 }
 
-// publishAll publishes messages one after another, or batch after batch, up to the first that fails. The errors of
-// those behind it stay. A Publish that ends the goroutine leaves the error that its message has before.
+// publishAll publishes messages one after another, or batch after batch, up to the first failure. The errors of the
+// messages behind it stay. If a Publish ends the goroutine, its message keeps the error that was set before.
 func (w *border) publishAll(ctx context.Context, messages []*saga.Delivery, places []int, errs []error) {
 	for batch := range slices.Chunk(places, w.atOnce) {
 		if len(batch) > 1 && ctx.Err() == nil && w.publishBatch(ctx, messages, batch, errs) {
@@ -154,8 +154,8 @@ func (w *border) publishAll(ctx context.Context, messages []*saga.Delivery, plac
 
 var errExited = errors.New("it ended its goroutine (runtime.Goexit, or FailNow of package testing)")
 
-// ends reports whether an error ends its message, so that those behind it need not wait. When the user's function, or a
-// method of the error, panics, it does not: the next judge of the error reports the panic.
+// ends reports whether an error ends its message, so that the messages behind it need not wait. If the user's function,
+// or a method of the error, panics, ends returns false: the next judge of the error reports the panic.
 func (w *border) ends(err error) (ends bool) {
 	defer func() { _ = recover() }()
 	var permanent *saga.PermanentError

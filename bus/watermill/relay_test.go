@@ -22,7 +22,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// elsewhere is a Publisher that keeps what it is given.
+// elsewhere is a Publisher that records its messages.
 type elsewhere struct {
 	mu     sync.Mutex
 	got    []*message.Message
@@ -119,7 +119,7 @@ func (w *world) untilRelayed(to *elsewhere, n int) []*message.Message {
 	return to.all()
 }
 
-// What a message is on the other side: its id, its body, its kind, its headers, and who sent it.
+// A relayed message arrives with its id, its body, its kind, its headers, and its sender.
 func TestRelayedMessages(t *testing.T) {
 	w := newWorld(t)
 	w.installRelay()
@@ -139,7 +139,7 @@ func TestRelayedMessages(t *testing.T) {
 	}
 }
 
-// With Parallel the messages of one key keep their order, also when some of them fail, and others do not wait for them.
+// With Parallel the messages of one key keep their order, also when some fail, and other messages do not wait for them.
 func TestParallelRelayKeepsTheOrderOfKeys(t *testing.T) {
 	w := newWorld(t)
 	w.installRelay()
@@ -182,7 +182,7 @@ func TestParallelRelayKeepsTheOrderOfKeys(t *testing.T) {
 	}
 }
 
-// A function of the user's that panics says nothing of other messages, and ends nothing.
+// A function of the user's that panics does not affect other messages, and the relay continues.
 func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 	w := newWorld(t)
 	w.installRelay()
@@ -223,7 +223,7 @@ func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 	}
 }
 
-// What is behind a message whose key nobody knows may be of its key, so it waits.
+// The key of a message is unknown because Key panicked. The messages behind it may have the same key, so they wait.
 func TestNothingOvertakesAMessageWithoutAKey(t *testing.T) {
 	w := newWorld(t)
 	w.installRelay()
@@ -248,13 +248,13 @@ func TestNothingOvertakesAMessageWithoutAKey(t *testing.T) {
 	}
 }
 
-// batchwise is an elsewhere that takes several messages at a time.
+// batchwise is an elsewhere that accepts several messages at a time.
 type batchwise struct{ *elsewhere }
 
 func (batchwise) BatchMax() int { return 8 }
 
-// A Publish that ends its goroutine, as FailNow of package testing does, has failed: its message is not deleted, and
-// nothing is lost.
+// A Publish that ends its goroutine, as FailNow of package testing does, has failed: its message is not deleted, and no
+// message is lost.
 func TestPublisherThatEndsItsGoroutineHasFailed(t *testing.T) {
 	t.Parallel()
 	byID := func(d *saga.Delivery) string { return d.Info.ID.String() }

@@ -16,26 +16,26 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// SubscriberOptions of a Subscriber. Every zero is a default, and a negative number an error.
+// SubscriberOptions are the options of a Subscriber. A zero field is a default; a negative number is an error.
 type SubscriberOptions struct {
-	// Kind names the kind of a topic; nil: the topic is the kind.
+	// Kind returns the kind of a topic. If it is nil, the topic is the kind.
 	Kind func(topic string) string
 
-	// ConsumerGroup gives the group a queue of its own, which gets a copy of each message of the kind that is published
-	// after Subscribe or SubscribeInitialize, by a Publisher or by any endpoint. Without it the queue has the name of
-	// the kind, and all subscribers share its messages.
+	// ConsumerGroup makes a separate queue for the group, which gets a copy of each message of the kind that is
+	// published after Subscribe or SubscribeInitialize, by a Publisher or by any endpoint. Without it the queue has the
+	// name of the kind, and all subscribers share its messages.
 	ConsumerGroup string
 
-	// Policy judges a message that was nacked or not answered in time; attempts are counted, and it may wait or become
-	// a dead letter while those behind it go on. nil keeps Watermill's rule and the order: it is given out again,
-	// without end.
+	// Policy decides about a message that was nacked or not answered in time; attempts are counted, and the message may
+	// wait or become a dead letter while later messages are delivered. nil keeps Watermill's rule and the order: the
+	// message is delivered again, without end.
 	Policy recoverability.Policy
 
 	AckDeadline time.Duration // how long a message may go unanswered; 0 is 30 s, at most 4 min
-	// messages given out at a time, each with a connection; 0 is 1. More than 1 gives up the order
+	// messages delivered at a time, each with a connection; 0 is 1. More than 1 gives up the order
 	Concurrency int
 	BatchMax    int           // messages taken in one transaction; 0 is 500
-	Poll        time.Duration // how often the queue is looked at without a wake-up; 0 is 1 s
+	Poll        time.Duration // the longest time between takes without a wake-up; 0 is 1 s
 	Logger      *slog.Logger  // nil is slog.Default()
 }
 
@@ -60,7 +60,7 @@ var (
 	_ message.SubscribeInitializer = (*Subscriber)(nil)
 )
 
-// NewSubscriber makes a Subscriber. It does no I/O, and fails on options out of range.
+// NewSubscriber makes a Subscriber. It does no I/O, and returns an error if b is nil or an option is out of range.
 func NewSubscriber(b *bus.Bus, o SubscriberOptions) (*Subscriber, error) {
 	if b == nil {
 		return nil, errors.New("new subscriber: the bus is nil")
@@ -76,15 +76,14 @@ func NewSubscriber(b *bus.Bus, o SubscriberOptions) (*Subscriber, error) {
 		o.Kind = func(topic string) string { return topic }
 	}
 	s := &Subscriber{bus: b, options: o, subscriptions: map[*subscription]bool{}}
-	if _, err := s.endpoint("probe", nil); err != nil { // what the endpoint has to say about the other options
+	if _, err := s.endpoint("probe", nil); err != nil { // it checks the other options
 		return nil, fmt.Errorf("new subscriber: %w", err)
 	}
 	return s, nil
 }
 
-// SubscribeInitialize creates the queue of a topic, and for a consumer group its subscription, so that what is
-// published from then on waits for the first Subscribe. It needs the right to create tables, once. It gives up after a
-// minute.
+// SubscribeInitialize creates the queue of a topic, and for a consumer group its subscription, so that later messages
+// wait for the first Subscribe. It needs the right to create tables, once. It gives up after a minute.
 func (s *Subscriber) SubscribeInitialize(topic string) error {
 	ctx, cancel := context.WithTimeout(message.NewMessage("", nil).Context(), time.Minute)
 	defer cancel()
@@ -92,8 +91,9 @@ func (s *Subscriber) SubscribeInitialize(topic string) error {
 	return err
 }
 
-// Subscribe creates the queue as SubscribeInitialize does and gives out its messages, one at a time, until ctx
-// ends or Close is called; then the channel is closed. What was not acked by then is in the queue as before.
+// Subscribe creates the queue as SubscribeInitialize does and delivers its messages, one at a time, until ctx ends or
+// Close is called; then the channel is closed. Messages without an ack stay queued. After Close it fails with
+// ErrClosed.
 func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	if !s.enter() {
 		return nil, fmt.Errorf("subscribe to %s: the subscriber: %w", topic, ErrClosed)
@@ -141,8 +141,8 @@ func (s *Subscriber) install(ctx context.Context, topic string, hand rawHandler)
 
 type rawHandler = func(*bus.Context, *saga.Delivery) error
 
-// endpoint is the queue of a kind, with room for a deadline inside the engine's own: its steps share a timeout that may
-// be a tenth shorter than said.
+// endpoint returns the endpoint for a kind. Its step timeout leaves room for the deadline: steps share a timeout that
+// may be a tenth shorter than configured.
 func (s *Subscriber) endpoint(kind string, hand rawHandler) (*bus.Endpoint, error) {
 	if hand == nil {
 		hand = func(*bus.Context, *saga.Delivery) error { return bus.ErrLeave }
@@ -158,7 +158,7 @@ func (s *Subscriber) endpoint(kind string, hand rawHandler) (*bus.Endpoint, erro
 	}, bus.HandleRaw(hand, kind))
 }
 
-// Close ends all subscriptions and returns when their channels are closed and what was acked is committed.
+// Close ends all subscriptions and returns when their channels are closed and the acked messages are committed.
 func (s *Subscriber) Close() error {
 	s.mu.Lock()
 	s.closed = true

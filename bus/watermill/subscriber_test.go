@@ -64,7 +64,7 @@ func numbered(n int) []*message.Message {
 	return messages
 }
 
-// Every message comes back as it was published, and Edda knows it by its UUID.
+// Every message comes back as it was published, and its id in Edda is its UUID.
 func TestMessagesKeepTheirForm(t *testing.T) {
 	w := newWorld(t)
 	p, s := w.pubSub(watermill.PublisherOptions{}, watermill.SubscriberOptions{})
@@ -111,7 +111,7 @@ func TestNackKeepsTheOrder(t *testing.T) {
 	w.until("the queue is empty", func() bool { return w.left("ordered") == 0 })
 }
 
-// With a policy a nack is a failed attempt: it is counted, others go on, and it ends among the dead letters.
+// With a policy a nack is a failed attempt: it is counted, other messages overtake it, and it becomes a dead letter.
 func TestNackUnderAPolicy(t *testing.T) {
 	w := newWorld(t)
 	policy := func(f recoverability.Failure) recoverability.Decision {
@@ -132,7 +132,7 @@ func TestNackUnderAPolicy(t *testing.T) {
 		case "1":
 			m.Nack()
 		case "2":
-			<-m.Context().Done() // unanswered, which is as bad
+			<-m.Context().Done() // unanswered, which has the same effect
 		default:
 			m.Ack()
 		}
@@ -148,7 +148,7 @@ func TestNackUnderAPolicy(t *testing.T) {
 	}
 }
 
-// Close gives back what was not acked, keeps what was, closes the channel and refuses what comes after.
+// Close requeues messages without an ack, commits the acked messages, closes the channel and refuses later calls.
 func TestCloseCommitsWhatWasAcked(t *testing.T) {
 	w := newWorld(t)
 	p, s := w.pubSub(watermill.PublisherOptions{}, watermill.SubscriberOptions{})
@@ -178,7 +178,7 @@ func TestCloseCommitsWhatWasAcked(t *testing.T) {
 	}
 }
 
-// A slow receiver delays the messages, and loses none: what was handed out before its time was over is redelivered.
+// A slow receiver delays the messages, and loses none: a message that is not answered in time is delivered again.
 func TestUnansweredMessageComesAgain(t *testing.T) {
 	w := newWorld(t)
 	p, s := w.pubSub(watermill.PublisherOptions{}, watermill.SubscriberOptions{AckDeadline: 30 * time.Millisecond})
@@ -196,7 +196,7 @@ func TestUnansweredMessageComesAgain(t *testing.T) {
 	w.until("the queue is empty", func() bool { return w.left("slow") == 0 })
 }
 
-// Events reach every group once, and so do those that a saga publishes; a group may have a name no queue can have.
+// Events reach every group once, also events of a saga; a group may have a name that no queue can have.
 func TestConsumerGroups(t *testing.T) {
 	w := newWorld(t)
 	var groups []<-chan *message.Message
@@ -223,7 +223,7 @@ func TestConsumerGroups(t *testing.T) {
 	}
 }
 
-// Publishing in the caller's transaction, and what cannot be published.
+// Publish in the caller's transaction, and with messages that cannot be published.
 func TestPublish(t *testing.T) {
 	w := newWorld(t)
 	p, s := w.pubSub(watermill.PublisherOptions{}, watermill.SubscriberOptions{})
@@ -279,7 +279,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// Postgres crashes twice under a publisher and a subscriber: whatever Publish accepted arrives.
+// Postgres crashes twice under a publisher and a subscriber: every message that Publish accepted arrives.
 func TestReconnects(t *testing.T) {
 	t.Parallel()
 	s := newSuite(t)

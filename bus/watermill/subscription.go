@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// What a Policy is told.
+// The errors that a Policy gets.
 var (
 	errNacked     = errors.New("the subscriber nacked it")
 	errUnanswered = errors.New("the subscriber neither acked nor nacked it in time")
@@ -22,7 +22,7 @@ type subscription struct {
 	options SubscriberOptions
 	out     chan *message.Message
 	group   *run.Group
-	closing chan struct{} // closed when no more is to be given out
+	closing chan struct{} // closed when no more messages may be delivered
 }
 
 func newSubscription(ctx context.Context, o SubscriberOptions) *subscription {
@@ -45,8 +45,7 @@ func (s *subscription) start(e *bus.Endpoint, ended func()) {
 	})
 }
 
-// keepRunning starts the endpoint again when it ended with an error: the channel stays open until it is closed by
-// whoever asked for it.
+// keepRunning starts the endpoint again when it ended with an error: the channel stays open until the caller ends it.
 func (s *subscription) keepRunning(ctx context.Context, e *bus.Endpoint) {
 	retry := patience()
 	for ctx.Err() == nil {
@@ -63,8 +62,8 @@ func (s *subscription) keepRunning(ctx context.Context, e *bus.Endpoint) {
 	}
 }
 
-// hand gives one message out and waits for the answer, in the step of the batch that took it. Only an ack lets the
-// batch delete it.
+// hand delivers one message and waits for the answer, in the step of the batch that took it. The batch deletes the
+// message only after an ack.
 func (s *subscription) hand(step *bus.Context, d *saga.Delivery) error {
 	in := &hand{step: step}
 	defer in.end() // before the step's effects are read
@@ -74,7 +73,7 @@ func (s *subscription) hand(step *bus.Context, d *saga.Delivery) error {
 	m.Payload = append(message.Payload(nil), m.Payload...) // the batch uses its memory again
 	m.SetContext(ctx)
 	select {
-	case <-s.closing: // first: a receiver that has gone may have left the channel ready
+	case <-s.closing: // first: the channel may be ready although its receiver has gone
 		return bus.ErrLeave
 	default:
 	}
@@ -96,7 +95,7 @@ func (s *subscription) hand(step *bus.Context, d *saga.Delivery) error {
 	return s.unanswered(m)
 }
 
-// unanswered: an answer that came at the same moment as the end counts.
+// unanswered decides when the time is over. An answer that came at the same moment counts.
 func (s *subscription) unanswered(m *message.Message) error {
 	select {
 	case <-m.Acked():

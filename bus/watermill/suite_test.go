@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What a queue of Edda's promises to Watermill: everything but exactly-once outside the database.
+// The features that Edda's queues promise to Watermill: all except exactly-once outside the database.
 //
 // There is no RestartServiceCommand: Watermill 1.5.1's TestReconnect reads its list of published messages while a
 // goroutine of its own still appends to it (test_pubsub.go:1086 and 1120), and fails when a message is received before
@@ -24,7 +24,7 @@ var features = tests.Features{
 	GuaranteedOrderWithSingleSubscriber: true,
 }
 
-// suite is the server, which is restarted, and the constructors that Watermill's universal suite wants.
+// suite is the server, which is restarted, and the constructors that Watermill's universal suite needs.
 type suite struct {
 	*world
 	server *pgdev.Server

@@ -9,8 +9,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// checkTopic refuses what cannot name a queue. Nothing is translated: two topics must never become one queue, and
-// a person who looks at the tables finds the name that was published to.
+// checkTopic refuses a topic that cannot name a queue. It translates nothing: two topics must never become one queue,
+// and a person who reads the tables finds the published name.
 func checkTopic(topic string) error {
 	if err := saga.CheckName(topic); err != nil {
 		return fmt.Errorf("topic %.80q cannot name an Edda queue: %w; with Watermill's CQRS component choose the "+
@@ -21,8 +21,8 @@ func checkTopic(topic string) error {
 
 const mostQueueName = 63
 
-// groupQueue is the queue of a consumer group: topic, dot, group where that is a name, and else as much of it as fits
-// with a digest of both.
+// groupQueue returns the name of the queue of a consumer group: topic, dot, group if that is a valid name; otherwise as
+// much of the topic as fits, with a digest of both.
 func groupQueue(topic, group string) string {
 	queue := topic + "." + group
 	if saga.CheckName(queue) == nil {

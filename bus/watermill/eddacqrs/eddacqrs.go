@@ -12,12 +12,12 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Marshaler is Watermill's JSONMarshaler for commands and events that sagas handle or send: the name of one is its kind
-// if it is a saga.Message, else its type in lower case, and messages that come from a saga have their kind as name.
+// Marshaler is Watermill's JSONMarshaler for commands and events that sagas handle or send: their name is the kind if
+// the value is a saga.Message, else the type in lower case, and messages that come from a saga have their kind as name.
 // Give it to the buses and processors of Watermill's CQRS component.
 type Marshaler struct{ cqrs.JSONMarshaler }
 
-// NewMarshaler returns a Marshaler.
+// NewMarshaler returns a Marshaler that names values by their kind or type.
 func NewMarshaler() Marshaler { return Marshaler{cqrs.JSONMarshaler{GenerateName: nameOf}} }
 
 func nameOf(v any) string {
@@ -35,15 +35,15 @@ func (m Marshaler) NameFromMessage(of *message.Message) string {
 	return of.Metadata.Get(watermill.KindKey)
 }
 
-// Handlers makes parts of an endpoint, in place of a command or event processor. What the handlers publish with their
-// context, by a bus of the component over a watermill.Publisher, commits with the end of the message in hand.
+// Handlers makes parts of an endpoint, in place of a command or event processor. Messages that the handlers publish
+// with their context, by a bus of the component over a watermill.Publisher, commit with the end of the message in hand.
 //
-// An endpoint has one handler of a kind. Two handlers of one event belong in two endpoints, which get a copy each, as
-// they would belong in two consumer groups.
+// An endpoint has one handler for each kind; a second handler is a fault of NewEndpoint. Two handlers of one event
+// belong in two endpoints, which get a copy each, as they would belong in two consumer groups.
 type Handlers struct {
 	Marshaler  cqrs.CommandEventMarshaler // nil is NewMarshaler()
 	Topic      func(name string) string   // of a command or event, by its name; nil is the name
-	Tx         bool                       // handlers run as those of HandleTx do; without it as those of Handle
+	Tx         bool                       // handlers run like those of HandleTx; without it like those of Handle
 	Middleware []message.HandlerMiddleware
 }
 
