@@ -11,7 +11,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
-// Error codes of JetStream that decide what is to be done.
+// Error codes of JetStream that need different responses.
 const (
 	messageTooLarge = natsjs.JSErrCodeStreamMessageExceedsMaximum // max_msg_size of the stream
 	headersTooLarge = natsjs.ErrorCode(10097)                     // 64 KiB
@@ -19,7 +19,7 @@ const (
 	batchHasRepeats = natsjs.ErrorCode(10201)
 )
 
-// answer is what a stream says to a message. An empty one is said to the first of a batch.
+// answer is the answer of a stream to a message. The answer to the first message of a batch is empty.
 type answer struct {
 	Error    *natsjs.APIError `json:"error"`
 	Stream   string           `json:"stream"`
@@ -56,7 +56,7 @@ func (p *Publisher) ask(ctx context.Context, m *nats.Msg) (a answer, err error) 
 	return a, nil
 }
 
-// tooLarge tells before a message is sent what the client would say then.
+// tooLarge returns, before a message is sent, the error that the client would return then.
 func (p *Publisher) tooLarge(m *nats.Msg) error {
 	if most := p.conn.MaxPayload(); most > 0 && int64(len(m.Data)+headerBytes(m.Header)) > most {
 		return unfit(nats.ErrMaxPayload)
@@ -75,7 +75,7 @@ func headerBytes(h nats.Header) int {
 	return n
 }
 
-// ofBatch tells the two errors of a batch that another way helps against.
+// ofBatch wraps the two errors of a batch for which there is a different way to publish.
 func ofBatch(err error) error {
 	var said *natsjs.APIError
 	if errors.As(err, &said) {
@@ -89,10 +89,10 @@ func ofBatch(err error) error {
 	return err
 }
 
-// Unfit tells the errors that say the message itself is nothing that NATS takes: it is too large, with its headers, for
-// the server or the stream, or the name of a header is none. No waiting helps. Publish returns them as a
-// *saga.PermanentError, so a relay makes a dead letter of the message without being told more.
-//
+// Unfit reports whether err means that NATS cannot take the message itself: with its headers it is too large for the
+// server or the stream, or it has an invalid header name. Waiting does not help. Publish returns such an error as a
+// *saga.PermanentError, so a relay makes a dead letter of the message without further configuration.
+// It returns false for a full stream, a subject without a stream, and a node that is away: these errors pass.
 // A stream that is full, a subject that no stream has, a node that is away are not among them: these pass.
 func Unfit(err error) bool {
 	var said *natsjs.APIError

@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nuid"
 )
 
-// The headers of an atomic batch: all of it has one id, its messages are counted from 1, and the last one commits. The
-// server keeps a batch beside its stream until then, and drops one with a gap, or one that is not committed in ten
-// seconds.
+// The headers of an atomic batch: all of its messages have one id, they are counted from 1, and the last one commits.
+// The server keeps a batch beside its stream until then, and drops a batch with a gap, or one that is not committed in
+// ten seconds.
 const (
 	batchIDHeader       = "Nats-Batch-Id"
 	batchSequenceHeader = "Nats-Batch-Sequence"
@@ -26,16 +26,16 @@ var (
 	errRepeat    = errors.New("the stream has some of the messages already")
 )
 
-// publishAtomically writes all messages or none. The first one is asked for an answer, which tells that the stream has
-// begun a batch: a server older than batches would take every message as one by itself, and say nothing of one that it
-// refuses. stored is how many of them such a server has taken.
+// publishAtomically writes all messages or none. It asks for an answer to the first message, which proves that the
+// stream has begun a batch: a server older than batches would store every message separately, and would not report a
+// message that it refuses. stored is the number of messages that such a server has stored.
 func (p *Publisher) publishAtomically(ctx context.Context, wire []*nats.Msg) (stored int, err error) {
 	id, last := nuid.Next(), len(wire)-1
 	wire[last].Header.Set(batchCommitHeader, "1")
 	for n, m := range wire {
 		m.Header.Set(batchIDHeader, id)
 		m.Header.Set(batchSequenceHeader, strconv.Itoa(n+1))
-		if err := p.tooLarge(m); err != nil { // before the first is sent, so that no half of a batch waits over there
+		if err := p.tooLarge(m); err != nil { // before the first is sent, so that no half of a batch is left there
 			return 0, fmt.Errorf("message %d of %d: %w", n+1, len(wire), err)
 		}
 	}
@@ -61,15 +61,15 @@ func (p *Publisher) publishAtomically(ctx context.Context, wire []*nats.Msg) (st
 	return 0, nil
 }
 
-// unbatched takes off what makes a message part of a batch.
+// unbatched removes the headers that make a message part of a batch.
 func unbatched(m *nats.Msg) {
 	for _, name := range []string{batchIDHeader, batchSequenceHeader, batchCommitHeader} {
 		m.Header.Del(name)
 	}
 }
 
-// refusals are the topics whose stream has lately refused a batch. The zero value is empty. A stream may be changed, so
-// each is asked again after a while.
+// refusals records the topics whose stream has lately refused a batch. The zero value is empty. A stream may be
+// changed, so each is tried again after a while.
 type refusals struct {
 	mu   sync.Mutex
 	last map[string]time.Time // guarded by mu
@@ -84,7 +84,7 @@ func (r *refusals) lately(topic string) bool {
 	return known && time.Since(at) < refusalHolds
 }
 
-// note reports whether it is news.
+// note records a refusal, and reports whether it is the first of the topic.
 func (r *refusals) note(topic string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

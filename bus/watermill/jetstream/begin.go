@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	pullExpires = 2 * time.Second // after which a reader asks again, and so shows that it lives
-	pullBeat    = time.Second     // a reader without a sign of the server for two of them begins anew
+	pullExpires = 2 * time.Second // after which a reader sends a new request, and so shows that it is alive
+	pullBeat    = time.Second     // a reader that hears nothing from the server for two of them begins a new reading
 	pinHeader   = "Nats-Pin-Id"
 )
 
-// begin puts the consumer back to the first message that was not acked, and reads on from there. Deliveries are counted
-// from 1 again, and no message is in any reader's hand.
+// begin resets the consumer to the first message that was not acked, and reads on from there. Deliveries are counted
+// from 1 again, and no reader has a message in hand.
 //
-// It is only for the reader that the server has pinned: another one would take the messages out of its hands, and that
-// one out of its own, for ever.
+// Only the reader that the server has pinned may call it: otherwise two readers would take each other's messages for
+// ever.
 func (r *reading) begin(ctx context.Context) (natsjs.MessagesContext, error) {
 	if !r.mine {
 		if err := r.becomePinned(ctx); err != nil {
@@ -44,8 +44,8 @@ func (r *reading) messages(more ...natsjs.PullMessagesOpt) (natsjs.MessagesConte
 	return messages, nil
 }
 
-// becomePinned waits for a first message, which says under which pin it comes. It may be any: the reset gives it again
-// in its turn. No other request is under way when it has come.
+// becomePinned waits for a first message, which has the id of the pin. It may be any message: after the reset it is
+// delivered again in its turn. When becomePinned returns, no request is pending.
 func (r *reading) becomePinned(ctx context.Context) error {
 	for {
 		messages, err := r.messages(natsjs.StopAfter(1))
@@ -69,7 +69,7 @@ func (r *reading) becomePinned(ctx context.Context) error {
 	}
 }
 
-// freeTheDead takes back what dead readers had in hand, in place of waiting until AckWait has passed.
+// freeTheDead resets the consumer if dead readers have messages in hand, and so need not wait for AckWait.
 func (r *reading) freeTheDead(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -79,7 +79,7 @@ func (r *reading) freeTheDead(ctx context.Context) error {
 	}
 	for _, group := range info.PriorityGroups {
 		if group.PinnedClientID != "" && group.PinnedClientID != r.pin {
-			return nil // another reader lives
+			return nil // another reader is alive
 		}
 	}
 	return r.reset(ctx)

@@ -8,16 +8,17 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Connect connects to the servers of url, which may be away yet, with the settings that a Publisher and a Subscriber
-// need. more comes after them: credentials, a name. The caller closes the connection, after what uses it.
+// Connect connects to the servers of url, with the settings that a Publisher and a Subscriber need; the servers may
+// still be away. more is applied after these settings: credentials, a name. The caller closes the connection, after its
+// publishers and subscribers. An invalid url is an error.
 func Connect(url string, more ...nats.Option) (*nats.Conn, error) {
 	settings := []nats.Option{
 		nats.MaxReconnects(-1), // the default gives up after 60 tries, for ever
 		nats.ReconnectWait(100 * time.Millisecond),
 		nats.RetryOnFailedConnect(true), // the program may start before the server does
-		// no buffer: a message given while away is an error now, and is not sent later behind our back
+		// No buffer: a message that is published while the server is away is an error now, and is not sent later.
 		nats.ReconnectBufSize(-1),
-		nats.PingInterval(2 * time.Second), // a server that hangs is noticed in seconds, in place of four minutes
+		nats.PingInterval(2 * time.Second), // a hanging server is detected in seconds, not in four minutes
 	}
 	conn, err := nats.Connect(url, append(settings, more...)...)
 	if err != nil {
@@ -26,7 +27,7 @@ func Connect(url string, more ...nats.Option) (*nats.Conn, error) {
 	return conn, nil
 }
 
-// check refuses a connection on which the promises would not hold.
+// check returns an error for a connection on which the package's promises would not hold.
 func check(conn *nats.Conn) error {
 	switch {
 	case conn == nil:

@@ -9,7 +9,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
-// What a deployment makes before: a stream that takes batches, and a consumer that keeps order and place.
+// A deployment makes both before: a stream that accepts batches, and a consumer that keeps order and place.
 func ExampleConsumerConfig() {
 	prepare := func(ctx context.Context, js natsjs.JetStream) error {
 		_, err := js.CreateOrUpdateStream(ctx, natsjs.StreamConfig{
@@ -24,7 +24,7 @@ func ExampleConsumerConfig() {
 	_ = prepare
 }
 
-// A relay gives its messages to JetStream, a batch at a time.
+// A relay publishes its messages to JetStream, a batch at a time.
 func ExampleNewPublisher() {
 	relay := func(ctx context.Context, b *bus.Bus) error {
 		conn, err := jetstream.Connect("nats://n1:4222,nats://n2:4222,nats://n3:4222")
@@ -46,7 +46,7 @@ func ExampleNewPublisher() {
 	_ = relay
 }
 
-// An intake takes what is in hand into one transaction.
+// An intake writes the messages in hand in one transaction.
 func ExampleNewSubscriber() {
 	intake := func(ctx context.Context, b *bus.Bus) error {
 		conn, err := jetstream.Connect("nats://n1:4222,nats://n2:4222,nats://n3:4222")

@@ -59,7 +59,7 @@ func (w *world) serve(port int) {
 	w.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 }
 
-// restart ends the server and starts it again on its port, with what it has stored.
+// restart ends the server and starts it again on its port, with its stored messages.
 func (w *world) restart(while func()) {
 	w.Helper()
 	w.server.Shutdown()
@@ -85,7 +85,7 @@ func (w *world) connect() *nats.Conn {
 	return conn
 }
 
-// stream makes one that allows batches, with a consumer of the same name for all of it.
+// stream makes a stream that allows batches, with a consumer of the same name for all of it.
 func (w *world) stream(name string, change ...func(*natsjs.StreamConfig)) {
 	w.Helper()
 	config := natsjs.StreamConfig{Name: name, Subjects: []string{name, name + ".*"}, AllowAtomicPublish: true}
@@ -118,7 +118,7 @@ func (w *world) publish(topic string, texts ...string) {
 	}
 }
 
-// named are messages whose UUIDs are their payloads.
+// named returns messages whose UUIDs are their payloads.
 func named(texts ...string) []*message.Message {
 	all := make([]*message.Message, len(texts))
 	for n, text := range texts {
@@ -127,7 +127,7 @@ func named(texts ...string) []*message.Message {
 	return all
 }
 
-// held are the payloads in a stream, in their order.
+// held returns the payloads in a stream, in their order.
 func (w *world) held(stream string) (texts []string) {
 	w.Helper()
 	s, err := w.js.Stream(w.Context(), stream)
@@ -148,7 +148,7 @@ func (w *world) held(stream string) (texts []string) {
 	return texts
 }
 
-// subscribe ends before the test does. leave ends it before.
+// subscribe subscribes until the test ends or leave is called.
 func (w *world) subscribe(topic string, o jetstream.SubscriberOptions) (messages <-chan *message.Message,
 	leave func()) {
 	w.Helper()

@@ -7,10 +7,10 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 )
 
-// ConversationKey is the metadata that an Edda message has from the first message of its conversation on.
+// ConversationKey is the metadata entry with the conversation of an Edda message.
 const ConversationKey = "edda-conversation"
 
-// ByMetadata takes the key of a message from a metadata entry, and from its UUID where there is none.
+// ByMetadata returns a function that returns a metadata entry of a message, or its UUID if the entry is missing.
 func ByMetadata(name string) func(*message.Message) string {
 	return func(m *message.Message) string {
 		if key := m.Metadata.Get(name); key != "" {
@@ -20,7 +20,7 @@ func ByMetadata(name string) func(*message.Message) string {
 	}
 }
 
-// Subjects are those of a topic that is cut into parts: <topic>.0 and so on, or the topic itself for 0 parts.
+// Subjects returns the subjects of a topic with parts: <topic>.0 and so on, or the topic itself for 0 parts.
 func Subjects(topic string, parts int) []string {
 	if parts == 0 {
 		return []string{topic}
@@ -32,8 +32,8 @@ func Subjects(topic string, parts int) []string {
 	return subjects
 }
 
-// part is the same for a key in every process, for ever. Another number of parts moves keys: let the stream run empty
-// before.
+// part returns the same part for a key in every process, for ever. A different number of parts moves keys: let the
+// stream run empty before.
 func part(key string, parts int) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))

@@ -16,12 +16,12 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// PublisherOptions of a Publisher. Every zero is a default, and a negative number an error.
+// PublisherOptions are the options of a Publisher. A zero field is a default; a negative number is an error.
 type PublisherOptions struct {
 	Parts   int                           // subjects <topic>.0 … <topic>.<Parts-1> of one stream, in place of <topic>
 	Key     func(*message.Message) string // chooses the part; nil is ByMetadata(ConversationKey)
-	AckWait time.Duration                 // for one answer; 0 is 5 s. A relay's Drain should be longer
-	NoMsgID bool                          // JetStream is not told the UUID, and drops no repeat
+	AckWait time.Duration                 // for one answer; 0 is 5 s, at most 24 h. A relay's Drain should be longer
+	NoMsgID bool                          // the UUID is not sent as Nats-Msg-Id, so that JetStream drops no repeat
 	Logger  *slog.Logger                  // nil is slog.Default()
 }
 
@@ -30,19 +30,19 @@ const (
 	batchMax        = 1000 // the server's limit of an atomic batch
 )
 
-// Publisher is Watermill's message.Publisher over JetStream. Safe for concurrent use.
+// Publisher is Watermill's message.Publisher over JetStream. It is safe for concurrent use.
 type Publisher struct {
 	conn    *nats.Conn
 	options PublisherOptions
 	refused refusals
 
-	calls run.Gate // of Publish
+	calls run.Gate // in progress, of Publish
 }
 
 var _ watermill.BatchPublisher = (*Publisher)(nil)
 
-// NewPublisher makes a Publisher upon a connection of Connect, which stays the caller's. It does no I/O. It fails when
-// an option is out of range, or when the connection has a buffer for the time that it is away.
+// NewPublisher makes a Publisher on a connection of Connect, which stays the caller's. It does no I/O. It returns an
+// error if an option is out of range, or if the connection buffers messages while it is down or gives up reconnecting.
 func NewPublisher(conn *nats.Conn, o PublisherOptions) (*Publisher, error) {
 	var f option.Faults
 	f.Add(check(conn))
@@ -58,17 +58,17 @@ func NewPublisher(conn *nats.Conn, o PublisherOptions) (*Publisher, error) {
 	return &Publisher{conn: conn, options: o}, nil
 }
 
-// BatchMax is how many messages Publish takes at a time.
+// BatchMax returns the most messages that Publish takes at a time: 1,000.
 func (p *Publisher) BatchMax() int { return batchMax }
 
-// Publish returns when JetStream has the messages, in this order: all of them or none, where the stream has
-// AllowAtomicPublish. Where it has not, they go one after another up to the first that fails, and the error says which.
-// So do they when some of them are there already, within the duplicate window of the stream; a message that is there is
-// no error. It is bounded by the context of the first message, and by AckWait for each answer.
+// Publish returns when JetStream has stored the messages, in this order: all of them or none, if the stream has
+// AllowAtomicPublish. Without it they are stored one after another up to the first failure, and the error names that
+// message. So are they when some are stored already, within the duplicate window of the stream; a message that is
+// stored already is no error. Publish is bounded by the context of the first message, and by AckWait for each answer.
 //
-// Errors: a *saga.PermanentError for a message that no waiting makes fit, see Unfit; at once, while the connection is
-// away; watermill.ErrClosed. After any other it is open whether the messages are there, and they are to be published
-// again with their UUIDs.
+// Errors: a *saga.PermanentError for a message that NATS can never take, see Unfit; an error at once, while the
+// connection is away; an error for a nil message or more than 1,000 messages; watermill.ErrClosed. After any other
+// error the messages may be stored or not: publish them again with their UUIDs.
 func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 	if len(messages) == 0 {
 		return nil
@@ -113,7 +113,7 @@ func (p *Publisher) publish(ctx context.Context, topic string, wire []*nats.Msg)
 	return err
 }
 
-// oneByOne publishes from a place on, and stops at the first that fails.
+// oneByOne publishes from a place on, and stops at the first failure.
 func (p *Publisher) oneByOne(ctx context.Context, wire []*nats.Msg, from int) error {
 	for n, m := range wire[from:] {
 		unbatched(m)
@@ -129,7 +129,8 @@ func (p *Publisher) publishOne(ctx context.Context, m *nats.Msg) error {
 	return err
 }
 
-// Close waits for the calls of Publish that have begun, and refuses others. The connection stays open.
+// Close waits for calls of Publish that have begun; later ones fail with watermill.ErrClosed. The connection stays
+// open.
 func (p *Publisher) Close() error {
 	p.calls.Close()
 	return nil

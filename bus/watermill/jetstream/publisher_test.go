@@ -45,7 +45,7 @@ func TestAMessageCrossesUnchanged(t *testing.T) {
 	}
 }
 
-// Producers that know nothing of Watermill give no UUID header, and some give a header twice.
+// Producers that do not use Watermill set no UUID header, and some set a header twice.
 func TestAForeignMessageHasAnID(t *testing.T) {
 	w := newWorld(t)
 	w.stream("orders")
@@ -67,7 +67,7 @@ func TestAForeignMessageHasAnID(t *testing.T) {
 	}
 }
 
-// A batch with a message that the stream refuses leaves nothing behind, whether the client sees it or the server.
+// A batch with a message that the stream refuses leaves no message behind, whether the client or the server detects it.
 func TestABatchIsThereWholeOrNotAtAll(t *testing.T) {
 	w := newWorld(t)
 	w.stream("orders", func(c *natsjs.StreamConfig) { c.MaxMsgSize = 1000 })
@@ -108,7 +108,7 @@ func isPermanent(err error) bool {
 	return errors.As(err, &permanent)
 }
 
-// A batch whose answer was lost is published again, alone or together with what is new, and what is there stays there
+// A batch whose answer was lost is published again, alone or together with new messages, and each message is stored
 // once.
 func TestARepeatedBatchIsThereOnce(t *testing.T) {
 	w := newWorld(t)
@@ -142,12 +142,12 @@ func TestPartsOfOneStreamAreOneBatch(t *testing.T) {
 	}
 }
 
-// A stream that does not allow batches takes the messages one after another, up to the first that it refuses.
+// A stream that does not allow batches stores the messages one after another, up to the first that it refuses.
 func TestWithoutAtomicPublishAnErrorSaysWhereItStopped(t *testing.T) {
 	w := newWorld(t)
 	w.stream("orders", func(c *natsjs.StreamConfig) { c.AllowAtomicPublish, c.MaxMsgSize = false, 1000 })
 	p := w.publisher(jetstream.PublisherOptions{})
-	for range 2 { // the second time it is known
+	for range 2 { // the second time the refusal is recorded
 		batch := append(named("a", "b"), message.NewMessage("big", make([]byte, 2000)), message.NewMessage("c", nil))
 		err := p.Publish("orders", batch...)
 		if err == nil || !strings.Contains(err.Error(), "message 3 of 4, and no later one") || !isPermanent(err) {
@@ -232,8 +232,8 @@ func TestErrorsThatPassAreNotUnfit(t *testing.T) {
 	}
 }
 
-// Headers that begin with Nats- are orders to the server, and a publisher gives them with its own rights. The author of
-// a message gives none: neither to empty the stream, nor to end the message soon, nor to have it refused.
+// Headers that begin with Nats- are instructions to the server, which a publisher sends with its own rights. The author
+// of a message cannot set them: neither to empty the stream, nor to expire the message soon, nor to have it refused.
 func TestHeadersOfAnAuthorAreNoOrdersToTheServer(t *testing.T) {
 	w := newWorld(t)
 	w.stream("orders", func(c *natsjs.StreamConfig) { c.AllowRollup, c.AllowMsgTTL = true, true })

@@ -11,39 +11,39 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
-// Why a reading ends.
+// The reasons why a reading ends.
 var (
 	errNacked = errors.New("a message was nacked")
 	errGap    = errors.New("a message is missing, or came again, before the next one")
 )
 
-// reading is the consumer from its ack floor on, without a gap: what is given out is the stream, message by message,
-// from the first that was not acked. It ends at the first sign that it would be otherwise.
+// reading reads the consumer from its ack floor on, without a gap: it delivers the stream, message by message, from the
+// first that was not acked. It ends at the first sign of a deviation.
 //
-// So a reader that takes in what comes, in its order, has taken in all before it. Another reader, or an earlier one
-// that is slow to die, gives the same messages in the same order, which an inbox knows. Hence the order does not depend
-// on there being one reader; the pin of the server only keeps two of them from taking each other's messages for ever.
+// So a receiver that stores messages in their order has stored all earlier messages. A second reader, or an earlier one
+// that has not ended, delivers the same messages in the same order, and an inbox drops them. Hence the order does not
+// depend on a single reader; the pin of the server only keeps two readers from taking each other's messages for ever.
 //
-// What makes it sure: all messages of a reading come under one pin, and the first of them is delivery number 1 after a
-// reset to the ack floor. A later reset by anybody makes the next delivery number 1 again, and it comes to the pinned
-// reader, which then ends; or another was pinned meanwhile, and nothing more comes under this pin.
+// The guarantee: all messages of a reading come under one pin, and the first of them is delivery number 1 after a reset
+// to the ack floor. A later reset by any client makes the next delivery number 1 again. It comes to the pinned reader,
+// which then ends; or a different reader has been pinned, and no more messages come under this pin.
 type reading struct {
 	*subscription
 	given int // messages
 
-	slots   chan struct{} // one is taken by each message that is given out and not answered
+	slots   chan struct{} // each message that is delivered and not answered takes one
 	inHand  chan handed
-	context context.Context // of all messages given out
+	context context.Context // of all delivered messages
 	end     context.CancelCauseFunc
 }
 
-// handed is a message that was given out.
+// handed is a message that was delivered.
 type handed struct {
 	message *message.Message
 	wire    natsjs.Msg
 }
 
-// newReading makes one whose messages outlive ctx, to be answered.
+// newReading makes a reading whose messages outlive ctx, to be answered.
 func newReading(ctx context.Context, s *subscription) *reading {
 	r := &reading{subscription: s, slots: make(chan struct{}, s.options.InHand),
 		inHand: make(chan handed, s.options.InHand)}
@@ -51,8 +51,8 @@ func newReading(ctx context.Context, s *subscription) *reading {
 	return r
 }
 
-// run reads until ctx ends, a message is nacked, or the order is in doubt. It returns when all in hand is answered, or
-// Drain has passed.
+// run reads until ctx ends, a message is nacked, or the order is in doubt. It returns when all messages in hand are
+// answered, or Drain has passed.
 func (r *reading) run(ctx context.Context) error {
 	defer r.end(nil)
 	reading, stop := context.WithCancelCause(ctx)
@@ -69,11 +69,11 @@ func (r *reading) run(ctx context.Context) error {
 		r.answerAll(reading)
 		return nil
 	})
-	_ = group.Wait() // its members have no errors to tell
+	_ = group.Wait() // its members return no errors
 	return context.Cause(reading)
 }
 
-// read gives messages out, and returns why it does no more.
+// read delivers messages, and returns the reason why it stops.
 func (r *reading) read(ctx context.Context) error {
 	messages, err := r.begin(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *reading) read(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read the place of a message: %w", err)
 		}
-		r.pin = wire.Headers().Get(pinHeader) // another one is ours, too, but who read before we were given it?
+		r.pin = wire.Headers().Get(pinHeader) // a different pin is ours, too, but another reader may have read before
 		if r.pin != ours || at.Sequence.Consumer != last.Consumer+1 || at.Sequence.Stream <= last.Stream ||
 			at.NumDelivered > 1 {
 			return fmt.Errorf("%w: delivery %d of message %d came as number %d under pin %s, after number %d, "+
@@ -105,7 +105,7 @@ func (r *reading) read(ctx context.Context) error {
 	}
 }
 
-// give waits for room, and for a receiver.
+// give waits for a slot, and for a receiver.
 func (r *reading) give(ctx context.Context, wire natsjs.Msg, at *natsjs.MsgMetadata) error {
 	m := fromWire(wire, at)
 	m.SetContext(r.context) //nolint:contextcheck // as above
@@ -119,7 +119,7 @@ func (r *reading) give(ctx context.Context, wire natsjs.Msg, at *natsjs.MsgMetad
 	}
 	select {
 	case r.out <- m:
-	case <-r.context.Done(): // it ends ctx, but a moment later, and nothing may be given out in between
+	case <-r.context.Done(): // it ends ctx, but a moment later, and no message may be delivered in between
 		return r.withdrawn()
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -129,11 +129,11 @@ func (r *reading) give(ctx context.Context, wire natsjs.Msg, at *natsjs.MsgMetad
 	return nil
 }
 
-// withdrawn is why nothing more is given out, or nil.
+// withdrawn returns the reason why no more messages may be delivered, or nil.
 func (r *reading) withdrawn() error { return context.Cause(r.context) }
 
-// answerAll acks to JetStream what was acked, one after another, up to the first that was not. After the end of ctx it
-// waits for Drain at most.
+// answerAll acks the acked messages to JetStream, one after another, up to the first that was not acked. After the end
+// of ctx it waits for Drain at most.
 func (r *reading) answerAll(ctx context.Context) {
 	patience, over := context.WithCancel(context.WithoutCancel(ctx))
 	defer over()
@@ -146,14 +146,14 @@ func (r *reading) answerAll(ctx context.Context) {
 			r.end(err)
 			break
 		}
-		_ = h.wire.Ack() // one that gets lost is a message given again
+		_ = h.wire.Ack() // if it is lost, the message is delivered again
 		<-r.slots
 	}
 	r.giveBack(patience)
 }
 
-// giveBack lets a receiver finish with what it still has in hand behind a message that was not acked, so that it need
-// not hold two readings at a time. None of it is acked.
+// giveBack waits for the answers to the messages behind a message that was not acked, so that a receiver has messages
+// of one reading at a time. It acks none of them to JetStream.
 func (r *reading) giveBack(patience context.Context) {
 	for h := range r.inHand {
 		_ = answerOf(patience, h.message)

@@ -18,14 +18,14 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
-// SubscriberOptions of a Subscriber. Every zero is a default, and a negative number an error.
+// SubscriberOptions are the options of a Subscriber. A zero field is a default; a negative number is an error.
 type SubscriberOptions struct {
-	Stream   string                    // whose consumers are read; it is required
+	Stream   string                    // the stream of the consumers; required
 	Consumer func(topic string) string // the durable consumer of a topic; nil is ConsumerName
-	// messages that may be given out and not yet answered; 0 is 256. 1 is for a receiver that works on several at a
-	// time
+	// InHand is the number of messages that may be delivered and not yet answered; 0 is 256, at most 10,000. Use 1 for
+	// a receiver that works on several at a time.
 	InHand int
-	// how long those in hand may be answered after the end of a subscription; 0 is 5 s
+	// Drain is how long the messages in hand may be answered after the end of a subscription; 0 is 5 s, at most 24 h.
 	Drain  time.Duration
 	Logger *slog.Logger // nil is slog.Default()
 }
@@ -38,17 +38,17 @@ const (
 	leaveWithin    = time.Second
 )
 
-// Group is the priority group of the consumers. One of its readers is pinned by the server, and gets messages; the
-// others stand by.
+// Group is the priority group of the consumers. The server pins one of its readers, which gets messages; the other
+// readers stand by.
 const Group = "edda"
 
-// ConsumerName is the topic with an underscore in place of what the name of a consumer must not have.
+// ConsumerName returns the topic with an underscore for each character that the name of a consumer must not have.
 func ConsumerName(topic string) string {
 	return strings.NewReplacer(".", "_", "*", "_", ">", "_", " ", "_", "/", "_", "\\", "_").Replace(topic)
 }
 
-// ConsumerConfig is what a Subscriber needs of a consumer; make it before, with the filter that you want, by
-// CreateConsumer of package jetstream of NATS or by your deployment.
+// ConsumerConfig returns the configuration of a consumer that a Subscriber needs. Make the consumer before you
+// subscribe, with the filter that you want, by CreateConsumer of package jetstream of NATS or by your deployment.
 func ConsumerConfig(name string) natsjs.ConsumerConfig {
 	return natsjs.ConsumerConfig{
 		Durable: name, AckPolicy: natsjs.AckExplicitPolicy, DeliverPolicy: natsjs.DeliverAllPolicy,
@@ -57,7 +57,7 @@ func ConsumerConfig(name string) natsjs.ConsumerConfig {
 	}
 }
 
-// Subscriber is Watermill's message.Subscriber over durable pull consumers that exist. Safe for concurrent use.
+// Subscriber is Watermill's message.Subscriber over existing durable pull consumers. It is safe for concurrent use.
 type Subscriber struct {
 	js      natsjs.JetStream
 	options SubscriberOptions
@@ -69,8 +69,8 @@ type Subscriber struct {
 
 var _ message.Subscriber = (*Subscriber)(nil)
 
-// NewSubscriber makes a Subscriber upon a connection of Connect, which stays the caller's. It does no I/O, and fails
-// when an option is out of range.
+// NewSubscriber makes a Subscriber on a connection of Connect, which stays the caller's. It does no I/O. It returns an
+// error if an option is out of range, or if the connection buffers messages while it is down or gives up reconnecting.
 func NewSubscriber(conn *nats.Conn, o SubscriberOptions) (*Subscriber, error) {
 	var f option.Faults
 	f.Add(check(conn))
@@ -93,12 +93,12 @@ func NewSubscriber(conn *nats.Conn, o SubscriberOptions) (*Subscriber, error) {
 	return &Subscriber{js: js, options: o, subscriptions: map[*subscription]bool{}}, nil
 }
 
-// Subscribe gives out the messages of the topic's consumer in their order, up to InHand of them before the first is
-// answered, until ctx ends or Close is called. Then nothing more is given out, those in hand may be answered for Drain,
-// and the channel is closed. While the server is away the channel stays open and silent.
+// Subscribe delivers the messages of the topic's consumer in their order, up to InHand of them before the first is
+// answered, until ctx ends or Close is called. Then it delivers no more messages, those in hand may be answered for
+// Drain, and the channel is closed. While the server is away the channel stays open and no message comes.
 //
-// It fails when there is no such consumer, when the consumer is none that keeps order and place, and when the server is
-// away.
+// It returns an error if the consumer does not exist or has settings with which messages would be lost or overtaken, if
+// the server is away, or, after Close, watermill.ErrClosed.
 func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	sub := &subscription{
 		js: s.js, options: s.options, name: s.options.Consumer(topic), out: make(chan *message.Message),
@@ -128,7 +128,7 @@ func (s *Subscriber) ended(sub *subscription) {
 	delete(s.subscriptions, sub)
 }
 
-// Close ends all subscriptions, and returns when their channels are closed. The connection stays open.
+// Close ends all subscriptions, and returns nil when their channels are closed. The connection stays open.
 func (s *Subscriber) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -141,7 +141,7 @@ func (s *Subscriber) Close() error {
 		sub.group.Stop()
 	}
 	for _, sub := range open {
-		_ = sub.group.Wait() // its member has no error to tell
+		_ = sub.group.Wait() // its member returns no error
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ func numbers(n int) (texts []string) {
 	return texts
 }
 
-// A nack takes back everything in hand behind it: it comes again, from the nacked message on, and in order.
+// A nack takes back all messages in hand behind it: they come again, from the nacked message on, and in order.
 func TestNackedMessagesComeAgainInOrder(t *testing.T) {
 	w := newWorld(t)
 	w.stream("orders")
@@ -63,13 +63,13 @@ func TestInHandIsBounded(t *testing.T) {
 	}
 }
 
-// What was in hand of a reader that left is the next one's, first, and nothing that was acked comes again.
+// The messages in hand of a reader that left come first for the next reader, and no acked message comes again.
 func TestTheNextReaderGoesOnWhereTheLastOneAcked(t *testing.T) {
 	w := newWorld(t)
 	w.stream("orders")
 	w.publish("orders", numbers(20)...)
 	first, leave := w.subscribe("orders", jetstream.SubscriberOptions{Drain: time.Millisecond})
-	w.receive(first).Ack() // so it is the first
+	w.receive(first).Ack() // so this reader is the first
 	second, _ := w.subscribe("orders", jetstream.SubscriberOptions{})
 	for n := range 10 {
 		select {

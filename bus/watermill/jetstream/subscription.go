@@ -18,14 +18,14 @@ type subscription struct {
 	js       natsjs.JetStream
 	options  SubscriberOptions
 	name     string          // of the consumer
-	consumer natsjs.Consumer // one for all readings: it remembers the pin, and shows it with each request
+	consumer natsjs.Consumer // one for all readings: it keeps the pin, and sends it with each request
 	out      chan *message.Message
 	group    *run.Group
-	pin      string // the last one that the server gave us
+	pin      string // the last pin that the server gave us
 	mine     bool   // no other reader can have read since the last reading
 }
 
-// check finds the consumer, and refuses one with which messages would be lost or overtaken.
+// check finds the consumer, and returns an error if messages would be lost or overtaken with it.
 func (s *subscription) check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -59,8 +59,8 @@ func (s *subscription) check(ctx context.Context) error {
 	return nil
 }
 
-// keepReading reads until ctx ends. What ends a reading before is no loss: the next one begins with the first message
-// that was not acked.
+// keepReading reads until ctx ends. When a reading ends earlier, no message is lost: the next reading begins with the
+// first message that was not acked.
 func (s *subscription) keepReading(ctx context.Context) {
 	retry := backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
 		backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
@@ -81,8 +81,8 @@ func (s *subscription) keepReading(ctx context.Context) {
 	}
 }
 
-// leave lets another reader begin at once, which otherwise waits for the PinnedTTL of the consumer. It is a courtesy,
-// and soon over.
+// leave unpins this reader, so that another reader can begin at once and need not wait for the PinnedTTL of the
+// consumer. It takes a second at most, and ignores errors.
 func (s *subscription) leave(ctx context.Context) {
 	if s.pin == "" {
 		return

@@ -20,7 +20,7 @@ type paid struct{}
 
 func (paid) Kind() string { return "order.paid" }
 
-// database is a bus of its own database.
+// database returns a bus of a new schema.
 func (w *world) database(o bus.Options) *bus.Bus {
 	w.Helper()
 	pool := pgdev.Pool(w)
@@ -52,7 +52,7 @@ func (w *world) run(r interface {
 	}))
 }
 
-// The context of a trace crosses a relay, the stream and an intake as it is, and no hook of the other side changes it.
+// The context of a trace crosses a relay, the stream and an intake unchanged, and no hook of the other side changes it.
 func TestTraceCrossesTheBroker(t *testing.T) {
 	w := newWorld(t)
 	w.stream("shop")

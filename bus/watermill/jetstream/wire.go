@@ -9,18 +9,18 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
-// uuidHeader is where watermill-nats, too, has the UUID, so that either end may be its.
+// uuidHeader is the header in which watermill-nats, too, has the UUID, so that either end may use that package.
 const uuidHeader = "_watermill_message_uuid"
 
-// orders begins the names of headers that are between NATS and its clients: they tell a server to empty a stream, to
-// end a message soon, to refuse it. So they are the publisher's to set, and no author's.
+// orders begins the names of headers that are between NATS and its clients: they instruct a server to empty a stream,
+// to expire a message, to refuse it. So only the publisher sets them, and never the author of a message.
 const orders = "Nats-"
 
 func isOrder(name string) bool {
 	return len(name) >= len(orders) && strings.EqualFold(name[:len(orders)], orders)
 }
 
-// toWire is the message of NATS: the payload is the data, and metadata are headers, except orders to the server.
+// toWire returns the message of NATS: the payload is the data, and metadata are headers, except orders to the server.
 func (p *Publisher) toWire(topic string, m *message.Message) *nats.Msg {
 	wire := &nats.Msg{Subject: topic, Data: m.Payload, Header: make(nats.Header, len(m.Metadata)+5)}
 	if p.options.Parts > 0 {
@@ -38,8 +38,8 @@ func (p *Publisher) toWire(topic string, m *message.Message) *nats.Msg {
 	return wire
 }
 
-// fromWire never fails. A producer that is no Watermill program sends no UUID header, and its message gets its
-// Nats-Msg-Id, or else its place in the stream, as UUID. Of a header with several values the first counts.
+// fromWire never fails. A producer that is not a Watermill program sends no UUID header: the UUID of its message is its
+// Nats-Msg-Id, or else its place in the stream. If a header has several values, the first is used.
 func fromWire(wire natsjs.Msg, at *natsjs.MsgMetadata) *message.Message {
 	id := ""
 	metadata := message.Metadata{}
