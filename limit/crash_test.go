@@ -17,7 +17,7 @@ import (
 // holdVariable makes this program a process that holds a slot until it is killed. It has the schema.
 const holdVariable = "EDDA_TEST_HOLD"
 
-// hold reports whether this process is such a one. It returns when it could not.
+// hold reports whether this process is such a process, and then holds a slot. It returns if it could not.
 func hold() bool {
 	schema := os.Getenv(holdVariable)
 	if schema == "" {
@@ -43,7 +43,7 @@ func hold() bool {
 	select {}
 }
 
-// A process that is killed gives nothing back. Its slot is free when its lease is over, and not before.
+// A process that is killed releases nothing. Its slot is free when its lease is over, and not before.
 func TestSlotOfTheDeadIsFreeAfterItsLease(t *testing.T) {
 	w := open(t)
 	holder := exec.CommandContext(t.Context(), os.Args[0])

@@ -12,16 +12,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What the example of a limit does not show: a Postgres with the tables.
+// The example of a limit uses a Postgres with the tables.
 
 var (
 	exportsServer *pgdev.Server
 	exportsPool   *pgxpool.Pool
-	// a name of this run alone, since DATABASE_URL may name a server that others use
+	// a name for this run only, because DATABASE_URL may name a shared server
 	exportsSchema = "example_" + strings.ToLower(rand.Text()[:10])
 )
 
-// checkExports fails the example: its output is then not the one it should be.
+// checkExports fails the example, whose output then differs from the expected output.
 func checkExports(err error) {
 	if err != nil {
 		panic(err)

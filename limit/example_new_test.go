@@ -7,7 +7,7 @@ import (
 	"github.com/edda-go/edda/limit"
 )
 
-// A Limiter of a program. Acquire gives a slot until Release, for what does not fit into the function of a Do.
+// A Limiter of a program. Acquire returns a slot until Release, for work that does not fit into the function of a Do.
 func ExampleNew() {
 	ctx, pool, schema := openExports()
 	defer closeExports()

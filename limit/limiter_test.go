@@ -55,7 +55,7 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-// More callers than a process lets ask are served in their order too.
+// If a process has more waiting callers than may be in line, they are served in their order too.
 func TestWhoComesFirstIsServedFirst(t *testing.T) {
 	w := open(t)
 	a, b := w.process(), w.process()
@@ -90,8 +90,8 @@ func TestWhoComesFirstIsServedFirst(t *testing.T) {
 	}
 }
 
-// Callers that come at the same moment stand in the line of the database as they stand in their process, so that it is
-// enough to wake the first.
+// Callers that come at the same moment are in the same order in the line of the database and in their process, so that
+// it is enough to wake the first.
 func TestLineOfAProcessIsInOrder(t *testing.T) {
 	w := open(t)
 	l := w.process()
@@ -115,7 +115,7 @@ func TestLineOfAProcessIsInOrder(t *testing.T) {
 	all.Wait()
 }
 
-// A caller that stops waiting leaves the line at once, and does not hold up the others.
+// A caller that stops waiting leaves the line at once, and does not delay the others.
 func TestWaitEndsWithItsContext(t *testing.T) {
 	w := open(t)
 	a, b := w.process(), w.process()
@@ -141,7 +141,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	w.release(first)
 }
 
-// The callers of a process that wait are many more than those that ask the database.
+// In a process many more callers wait than send requests to the database.
 func TestCallersBehindTheFirstDoNotAsk(t *testing.T) {
 	w := open(t)
 	l := w.process()
@@ -189,10 +189,10 @@ func TestTryAcquireDoesNotWait(t *testing.T) {
 		t.Errorf("the epoch is %d after %d", second.Epoch(), first.Epoch())
 	}
 	w.release(second)
-	w.release(second) // a second call is none
+	w.release(second) // a second call does nothing
 }
 
-// What the program says counts until an operator has said something else.
+// The program's number applies until an operator sets a different one.
 func TestNumberOfTheProgramAndOfTheOperator(t *testing.T) {
 	w := open(t)
 	l := w.process()
@@ -220,7 +220,7 @@ func TestNumberOfTheProgramAndOfTheOperator(t *testing.T) {
 	w.release(third)
 }
 
-// The slot is held for longer, and nobody else gets it meanwhile.
+// The slot is held for longer than its lease, and no other caller gets it in that time.
 func TestSlotIsRenewed(t *testing.T) {
 	w := open(t)
 	l := w.process(lasting(8 * time.Second))
@@ -240,7 +240,7 @@ func TestSlotIsRenewed(t *testing.T) {
 	w.release(s)
 }
 
-// A process that cannot renew its slot learns that it is lost before another gets it.
+// A process that cannot renew its slot considers it lost before another process gets it.
 func TestSlotThatIsNotRenewedIsLost(t *testing.T) {
 	w := open(t)
 	proxy, pool := pgtest.Proxied(t, w.pool)
@@ -272,7 +272,7 @@ func TestSlotThatIsNotRenewedIsLost(t *testing.T) {
 	w.release(second)
 }
 
-// told has the lines that are logged.
+// told receives the lines that are logged.
 type told chan string
 
 func (t told) Write(line []byte) (int, error) {
@@ -280,7 +280,7 @@ func (t told) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// A row that says another holder ends the work under the slot.
+// A row with a different holder ends the work under the slot.
 func TestSlotThatAnotherHasIsLost(t *testing.T) {
 	w := open(t)
 	told := make(told, 1)
@@ -289,7 +289,7 @@ func TestSlotThatAnotherHasIsLost(t *testing.T) {
 	s := w.acquire(l, 1)
 	w.exec("UPDATE :schema.slot SET epoch = epoch + 1, expires = expires + interval '1 hour'")
 	<-s.Lost()
-	select { // the row has told it, and not the clock
+	select { // the row has ended it, and not the clock
 	case line := <-told:
 		if !strings.Contains(line, "the slot of a limit was lost") || !strings.Contains(line, "another has it") {
 			t.Error(line)
@@ -314,7 +314,7 @@ func TestGuardProtectsAWrite(t *testing.T) {
 	if err := s.Guard(t.Context(), tx); err != nil {
 		t.Fatal(err)
 	}
-	w.until("the lease is over", func() bool { // nothing renews it while it is locked
+	w.until("the lease is over", func() bool { // it is not renewed while it is locked
 		return w.number("SELECT count(*) FROM :schema.slot WHERE expires < clock_timestamp()") == 1
 	})
 	if _, err := b.TryAcquire(t.Context(), "exports", 1); !errors.Is(err, limit.ErrFull) {
@@ -335,7 +335,7 @@ func TestGuardProtectsAWrite(t *testing.T) {
 	}
 }
 
-// The answer to a release may be lost: the slot is free, and its holder is not told that it had lost it.
+// The answer to a release may be lost: the slot is free, and Release does not return ErrLost to its holder.
 func TestReleaseOfUnknownOutcome(t *testing.T) {
 	w := open(t)
 	proxy, pool := pgtest.Proxied(t, w.pool)
@@ -345,7 +345,7 @@ func TestReleaseOfUnknownOutcome(t *testing.T) {
 	w.release(w.acquire(w.process(), 1))
 }
 
-// A release that has to ask twice knows all the same that the slot was lost.
+// A release that needs two requests still detects that the slot was lost.
 func TestReleaseThatAsksTwiceTellsOfALoss(t *testing.T) {
 	w := open(t)
 	proxy, pool := pgtest.Proxied(t, w.pool)
@@ -359,8 +359,8 @@ func TestReleaseThatAsksTwiceTellsOfALoss(t *testing.T) {
 	w.release(second)
 }
 
-// With a limit of 1 each grant has a larger epoch than every one before, also if the limit was 2 in between, and the
-// slot that was left then is another one.
+// With a limit of 1 each grant has a larger epoch than every earlier grant, also if the limit was 2 in between, and the
+// remaining slot is then a different one.
 func TestEpochOfALimitOfOneGrows(t *testing.T) {
 	w := open(t)
 	l := w.process()

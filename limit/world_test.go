@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// world is a migrated schema of a test's own, in which processes share the limit exports.
+// world is a migrated schema of one test, in which processes share the limit exports.
 type world struct {
 	*testing.T
 	pool   *pgxpool.Pool
@@ -27,7 +27,7 @@ func open(t *testing.T) *world {
 	return &world{T: t, pool: pool, schema: schema}
 }
 
-// process is a Limiter as another process has it.
+// process returns a Limiter that behaves like one of a separate process.
 func (w *world) process(change ...func(o *limit.Options)) *limit.Limiter {
 	w.Helper()
 	return w.processOn(w.pool, change...)
@@ -46,10 +46,10 @@ func (w *world) processOn(pool *pgxpool.Pool, change ...func(o *limit.Options)) 
 	return l
 }
 
-// lasting has slots that last for d without a renewal.
+// lasting sets a Lease of d.
 func lasting(d time.Duration) func(o *limit.Options) { return func(o *limit.Options) { o.Lease = d } }
 
-// acquire takes a slot that is free.
+// acquire takes a free slot.
 func (w *world) acquire(l *limit.Limiter, n int) *limit.Slot {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.Context(), pgdev.Patience(20*time.Second))
@@ -90,7 +90,7 @@ func (w *world) until(what string, done func() bool) {
 	}
 }
 
-// untilWaiting waits until so many callers stand in line.
+// untilWaiting waits until n callers are in line.
 func (w *world) untilWaiting(n int64) {
 	w.Helper()
 	w.until("callers wait", func() bool { return w.number("SELECT count(*) FROM :schema.ticket") == n })
