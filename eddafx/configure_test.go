@@ -13,13 +13,13 @@ import (
 	"go.uber.org/fx"
 )
 
-// The options of the bus are what Module was given, as the functions of Configure have changed them.
+// The options of the bus are the options of Module with the changes of Configure.
 func TestConfigureChangesTheOptions(t *testing.T) {
 	t.Parallel()
 	pool := pgdev.Pool(t)
 	var b *bus.Bus
 	got := make(chan saga.Info, 1)
-	// each keeps the hook that is there
+	// each keeps the hook that was set before
 	stamp := func(name, value string) func(o *bus.Options) {
 		return func(o *bus.Options) {
 			before := o.Outgoing

@@ -66,7 +66,7 @@ func (s *stock) reserve(_ *bus.Context, _ pgx.Tx, m reserve) error {
 	return nil
 }
 
-// build is an app over the test's database, quiet, with what o adds.
+// build returns an app over the test's database, without a log, with the options o.
 func build(pool *pgxpool.Pool, o ...fx.Option) *fx.App {
 	return fx.New(append([]fx.Option{fx.NopLogger, fx.Supply(pool)}, o...)...)
 }
@@ -174,7 +174,7 @@ func TestFailingRunStopsTheAppWithCodeOne(t *testing.T) {
 	if err := app.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// What a worker cannot mend ends it: here the right to delete what it has handled.
+	// An error that a worker cannot correct ends it: here a missing right to delete handled messages.
 	inSchema := "SET search_path = " + pgx.Identifier{schema}.Sanitize() + `;
 		CREATE FUNCTION deny() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE insufficient_privilege; END';
 		CREATE TRIGGER deny BEFORE DELETE ON queue_1 FOR EACH STATEMENT EXECUTE FUNCTION deny()`
@@ -385,7 +385,7 @@ func TestStopTimeoutFollowsDrain(t *testing.T) {
 	}
 }
 
-// shouting is a codec that no other reads.
+// shouting is a codec whose messages no other codec can read.
 type shouting struct{ saga.Codec }
 
 func (c shouting) Encode(m saga.Message) ([]byte, error) {
@@ -417,7 +417,7 @@ func TestSchedulerHasTheCodecOfTheBus(t *testing.T) {
 	}
 }
 
-// A handler that does not end within fx's time leaves Stop with an error that says what to raise.
+// If a handler does not end within fx's time, Stop returns an error that names the option to raise.
 func TestStopSaysWhatToRaise(t *testing.T) {
 	t.Parallel()
 	pool := pgdev.Pool(t)
@@ -449,11 +449,11 @@ func TestStopSaysWhatToRaise(t *testing.T) {
 	close(leave)
 }
 
-// programVariable has the name of the program that the process of a test is.
+// programVariable has the name of the program that this process runs in a test.
 const programVariable = "EDDA_TEST_PROGRAM"
 
-// programs run a runner that never returns, and another one that has returned. They write the line hears when they hear
-// signals. ends is how a second signal ends them.
+// programs run two runners: one never returns, the other has returned. They write the line hears when they receive
+// signals. ends is the text with which a second signal ends them.
 var programs = map[string]struct {
 	hears string
 	run   func()
@@ -469,7 +469,7 @@ var programs = map[string]struct {
 		fmt.Fprintln(os.Stderr, err)
 	}, "signal: interrupt"},
 	"fx": {"it hears", func() {
-		pool, err := pgxpool.New(context.Background(), "host=localhost") // which is not asked
+		pool, err := pgxpool.New(context.Background(), "host=localhost") // which is not used
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return
@@ -477,7 +477,7 @@ var programs = map[string]struct {
 		app := build(pool, eddafx.Module(bus.Options{}), eddafx.Runner(func() idle { return idle{} }),
 			eddafx.Runner(func() stubborn { return stubborn{} }))
 		err = app.Start(context.Background())
-		stopped := app.Wait() // fx hears signals from here on
+		stopped := app.Wait() // fx receives signals from here on
 		fmt.Fprintln(os.Stderr, "it hears")
 		if <-stopped; err == nil {
 			err = app.Stop(context.Background())
@@ -541,7 +541,7 @@ func TestSecondSignalEndsTheProcess(t *testing.T) {
 	}
 }
 
-// lockedBuffer is written by loggers of several goroutines.
+// lockedBuffer is for loggers of several goroutines.
 type lockedBuffer struct {
 	mu   sync.Mutex // guards text
 	text bytes.Buffer

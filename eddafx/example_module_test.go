@@ -11,7 +11,7 @@ import (
 	"go.uber.org/fx"
 )
 
-// Module puts a bus into the graph, made of the pool that is there. Endpoints run as long as the app.
+// Module puts a bus into the graph, made with the graph's pool. Endpoints run as long as the app.
 func ExampleModule() {
 	ctx, pool, end := pgtest.Example() // a pgxpool.Pool, which a program provides by a constructor
 	defer end()

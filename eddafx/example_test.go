@@ -24,7 +24,7 @@ type (
 func (readRates) Kind() string { return "rates.read" }
 func (rateRead) Kind() string  { return "rate.read" }
 
-// rates is a saga. One instance knows what the last rate was.
+// rates is a saga. Each instance counts the readings of one currency.
 type rates struct{ Read int }
 
 var ratesSaga = saga.Define("rates", saga.Options{},
