@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/internal/test/pgdev"
 )
 
-// What came from other systems is counted by what became of it, for each source and endpoint.
+// Messages from other systems are counted by their state, for each source and endpoint.
 func TestMetricsTellOfIngests(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, pgdev.Pool(t), eddaprom.Options{})

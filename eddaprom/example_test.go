@@ -10,10 +10,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// What the example does not show: the pgxpool.Pool of a program, with the tables of Edda.
+// The example uses the pgxpool.Pool of a program, with the tables of Edda.
 var check, openPool = pgtest.Must, pgtest.Example
 
-// Metrics count what the bus says it has done, and read the depth of the queues at a scrape.
+// Metrics count the events of the bus, and read the depth of the queues at a scrape.
 func ExampleNew() {
 	ctx, pool, end := openPool()
 	defer end()

@@ -11,14 +11,14 @@ import (
 
 var (
 	metricName = regexp.MustCompile(`\bedda_[a-z_]+\b`)
-	// a metric with the labels that it is chosen by, and a list of labels that it is summed by
+	// a metric with the labels that select it, and a list of labels of a sum
 	selected = regexp.MustCompile(`\b(edda_[a-z_]+)\{([^}]*)\}`)
 	summedBy = regexp.MustCompile(`\b(?:by|on) \(([a-z_, ]+)\)`)
 	label    = regexp.MustCompile(`([a-z_]+)(?:=~|!~|!=|=)"`)
 	comment  = regexp.MustCompile(`(?m)^\s*#.*$`)
 )
 
-// families are the names under which Prometheus knows what eddaprom exports: three for a histogram.
+// families returns the names of the exported metrics in Prometheus: three for a histogram.
 func families(t *testing.T) map[string][]string {
 	t.Helper()
 	doc := readFile(t, "doc.go")
@@ -43,7 +43,7 @@ func readFile(t *testing.T, name string) string {
 	return string(text)
 }
 
-// checkExpressions refuses a metric that eddaprom does not export, and a label that a metric does not have.
+// checkExpressions fails for a metric that eddaprom does not export, and for a label that a metric does not have.
 func checkExpressions(t *testing.T, where, text string) {
 	t.Helper()
 	for _, fault := range faultsOf(families(t), text) {
@@ -78,7 +78,7 @@ func faultsOf(known map[string][]string, text string) (faults []string) {
 	return faults
 }
 
-// The check must see what it says it sees.
+// The check must find the faults that it is for.
 func TestExpressionsOfNothingAreSeen(t *testing.T) {
 	t.Parallel()
 	known := families(t)
@@ -97,14 +97,14 @@ func TestExpressionsOfNothingAreSeen(t *testing.T) {
 	}
 }
 
-// A rule on a metric that does not exist never fires, and nobody notices.
+// A rule on a metric that does not exist never fires, and no error reports that.
 func TestAlertsAreOnMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	checkExpressions(t, "alerts.yaml", comment.ReplaceAllString(readFile(t, "grafana/alerts.yaml"), ""))
 	checkExpressions(t, "alerts_test.yaml", comment.ReplaceAllString(readFile(t, "grafana/alerts_test.yaml"), ""))
 }
 
-// Each alert has a test that makes it fire and one that does not, and a heading of the page that its runbook names.
+// Each alert has a test in which it fires and one in which it does not, and a heading of its runbook's page.
 func TestAlertsHaveTestsAndRunbooks(t *testing.T) {
 	t.Parallel()
 	rules, tests := readFile(t, "grafana/alerts.yaml"), readFile(t, "grafana/alerts_test.yaml")
@@ -136,7 +136,7 @@ func TestAlertsHaveTestsAndRunbooks(t *testing.T) {
 	}
 }
 
-// The dashboard shows every metric, and none that does not exist.
+// The dashboard shows every metric, and no metric that does not exist.
 func TestDashboardShowsEveryMetric(t *testing.T) {
 	t.Parallel()
 	text := readFile(t, "grafana/edda.json")

@@ -42,14 +42,14 @@ func deliver(ctx *bus.Context, _ pgx.Tx, m parcel) error {
 	return nil
 }
 
-// lab is a bus that is measured, in a schema of its own.
+// lab is a measured bus, in a schema of its own.
 type lab struct {
 	schema   string
 	operator *operate.Operator
 	bus      *bus.Bus
 	metrics  *eddaprom.Metrics
 	all      *prometheus.Registry
-	done     chan struct{} // told of every batch that committed
+	done     chan struct{} // receives a value for every batch that committed
 }
 
 func newLab(t *testing.T, pool *pgxpool.Pool, o eddaprom.Options) lab {
@@ -165,7 +165,7 @@ edda_messages_handled_total{endpoint="van",kind="parcel",saga=""} 3
 	}
 }
 
-// The time of a handler stands beside the time that its message took.
+// The time of a handler and the time of its message are separate metrics.
 func TestHandlersTimeStandsBesideTheCriticalOne(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, pgdev.Pool(t), eddaprom.Options{})
@@ -215,8 +215,8 @@ edda_messages_handled_total{endpoint="van",kind="other",saga=""} 2
 	}
 }
 
-// Whoever may write to a topic invents kinds: they take no label from those that are handled, and what is no name never
-// has one.
+// A writer to a topic can invent kinds: they take no label from handled kinds, and a kind that is no valid name never
+// gets a label.
 func TestKindsOfStrangersTakeNoLabels(t *testing.T) {
 	t.Parallel()
 	m := eddaprom.New(eddaprom.Options{Kinds: 100})
@@ -265,7 +265,7 @@ func TestKindsOfStrangersTakeNoLabels(t *testing.T) {
 	}
 }
 
-// A scrape while the database is away shows what is counted, and that the queues are unknown.
+// A scrape while the database is away has the counters, and no gauges of the queues.
 func TestScrapeWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	pool := pgdev.Pool(t)
@@ -279,7 +279,7 @@ edda_queue_read_errors_total 1
 `, "edda_queue_ready", "edda_queue_read_errors_total")
 }
 
-// Every event is counted somewhere, and every metric is in the list of doc.go.
+// Every event is counted in a metric, and every metric is in the list of doc.go.
 func TestDocListsEveryMetric(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("doc.go")
@@ -330,7 +330,7 @@ func TestMetricsTellThePaceOfAnEndpoint(t *testing.T) {
 	`, "edda_endpoint_slow", "edda_endpoint_paused")
 }
 
-// What a run is told is counted apart from dead letters, which its messages never become.
+// Failures of runs are counted apart from dead letters, because their messages never become dead letters.
 func TestFailedRunsAreCounted(t *testing.T) {
 	t.Parallel()
 	m := eddaprom.New(eddaprom.Options{})

@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// plan is a Scheduled of a test's own making.
+// plan is a Scheduled for tests.
 type plan struct {
 	leases []scheduler.Health
 	depth  scheduler.Depth
@@ -112,7 +112,7 @@ edda_schedule_runs{state="waiting"} 1
 	if p.read != 1 {
 		t.Errorf("the database was read %d times within an hour", p.read)
 	}
-	// A database that is away takes away what it would tell, and nothing else.
+	// While the database is away its metrics are missing, and no others.
 	p.err = errors.New("away")
 	m.WatchScheduler(p)
 	expect(leases + errorsRead + "1\n")
@@ -186,7 +186,7 @@ func TestDocListsEveryMetricOfTheSchedule(t *testing.T) {
 	}
 }
 
-// A holder may trust its term for as long as is left of it.
+// The trust of a holder is the time that is left of its term.
 func TestTrustIsTheTimeThatIsLeft(t *testing.T) {
 	t.Parallel()
 	m, all := eddaprom.New(eddaprom.Options{}), prometheus.NewPedanticRegistry()

@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// patient is an Examined of a test's own making.
+// patient is an Examined for tests.
 type patient struct {
 	report vitals.Report
 	err    error
@@ -108,7 +108,7 @@ edda_vital_read_errors_total `
 	expect(errorsRead + "1\n")
 }
 
-// A reader of a real database has no rate at its first look.
+// A reader of a real database has no rate at its first read.
 func TestMetricsReadADatabase(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgdev.Pool(t), pgdev.Schema(t)
@@ -146,7 +146,7 @@ var (
 	descLabels = regexp.MustCompile(`variableLabels: \{([a-z_,]*)\}`)
 )
 
-// described are the metrics that eddaprom exports, and their labels.
+// described returns the metrics that eddaprom exports, and their labels.
 func described() map[string][]string {
 	descs := make(chan *prometheus.Desc, 1000)
 	eddaprom.New(eddaprom.Options{}).Describe(descs)
