@@ -11,7 +11,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// BenchmarkCall shows what a call of a handler costs with spans, and with a context that is not sampled.
+// BenchmarkCall measures a call of a handler with spans, and with a context that is not sampled.
 func BenchmarkCall(b *testing.B) {
 	tracing := eddaotel.New(eddaotel.Options{TracerProvider: sdktrace.NewTracerProvider(),
 		Propagator: propagation.TraceContext{}})

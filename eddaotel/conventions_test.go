@@ -10,14 +10,14 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// kinds are the kinds of spans that the conventions want for each type of operation. A span that sends is a PRODUCER
-// only if its context is that of the message; those of a relay leave the messages theirs.
+// kinds are the kinds of spans that the conventions require for each type of operation. A span that sends is a PRODUCER
+// only if its context is that of the message; the spans of a relay do not change the contexts of messages.
 var kinds = map[string]trace.SpanKind{
 	"create": trace.SpanKindProducer, "send": trace.SpanKindClient, "process": trace.SpanKindConsumer,
 	"settle": trace.SpanKindClient,
 }
 
-// conforms returns how a span breaks the conventions for messaging, "" if it does not.
+// conforms returns how a span breaks the conventions for messaging, or "".
 func conforms(span tracetest.SpanStub) string {
 	get := func(key string) string { return value(span.Attributes, key) }
 	of, name, destination := get("messaging.operation.type"), get("messaging.operation.name"),
@@ -45,7 +45,7 @@ func conforms(span tracetest.SpanStub) string {
 	return conformsByNumber(span, of)
 }
 
-// conformsByNumber checks what depends on how many messages a span is about.
+// conformsByNumber checks the attributes that depend on the number of messages of a span.
 func conformsByNumber(span tracetest.SpanStub, of string) string {
 	count, id := value(span.Attributes, "messaging.batch.message_count"), value(span.Attributes, "messaging.message.id")
 	batches := of == "settle" || of == "send"

@@ -11,18 +11,18 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// What the example does not show: the pgxpool.Pool of a program, with the tables of Edda.
+// The example uses the pgxpool.Pool of a program, with the tables of Edda.
 var check, openPool, start = pgtest.Must, pgtest.Example, pgtest.Start
 
 type Charge struct{ Order string }
 
 func (Charge) Kind() string { return "card.charge" }
 
-// What the handlers of a bus do is a span each. The trace of a message goes on in what it sends.
+// Each handler call of a bus is a span. The trace of a message continues in the messages that its handler sends.
 func ExampleNew() {
 	ctx, pool, end := openPool()
 	defer end()
-	exporter := tracetest.NewInMemoryExporter() // one to a collector, in a program
+	exporter := tracetest.NewInMemoryExporter() // in a program, an exporter to a collector
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
 	tracing := eddaotel.New(eddaotel.Options{TracerProvider: provider, Root: 1})
 	options := bus.Options{}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The program chooses the SDK: this module links the API alone, and of Edda no more than its bus.
+// The program chooses the SDK: this module links only the API, and of Edda no more than its bus.
 func TestLinksTheAPIAlone(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	if err != nil {

@@ -29,14 +29,14 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// telescope sees the spans and metrics of a Tracing. At the end of the test each span is held to the conventions.
+// telescope records the spans and metrics of a Tracing. At the end of the test it checks the conventions.
 type telescope struct {
 	*testing.T
 	*eddaotel.Tracing
 	exporter *tracetest.InMemoryExporter
 	tracer   trace.Tracer // of the program's own spans
 	metrics  *sdkmetric.ManualReader
-	names    map[trace.SpanID]string // of all spans that tree has seen
+	names    map[trace.SpanID]string // of all spans that tree has read
 }
 
 func newTelescope(t *testing.T, o eddaotel.Options) *telescope {
@@ -68,7 +68,7 @@ func (s *telescope) request(f func(ctx context.Context)) {
 	f(ctx)
 }
 
-// bus is one in memory, with the hooks.
+// bus returns a bus in memory, with the hooks.
 func (s *telescope) bus() *memory.Bus {
 	s.Helper()
 	hooks := bus.Options{}
@@ -81,7 +81,7 @@ func (s *telescope) bus() *memory.Bus {
 	return b
 }
 
-// plainBus is one whose endpoints have the middleware only if they are given it.
+// plainBus returns a bus whose endpoints have the middleware only if a test passes it.
 func (s *telescope) plainBus() *memory.Bus {
 	s.Helper()
 	b, err := memory.New(memory.Options{Start: noon, Logger: slog.New(slog.DiscardHandler), Outgoing: s.Outgoing,
@@ -112,7 +112,7 @@ func (s *telescope) advance(b *memory.Bus, d time.Duration) {
 	}
 }
 
-// endpoint makes one that handles one message at a time.
+// endpoint makes an endpoint that handles one message at a time.
 func (s *telescope) endpoint(b *memory.Bus, name string, o bus.EndpointOptions, parts ...bus.Part) {
 	s.Helper()
 	o.Concurrency = 1
@@ -146,7 +146,7 @@ func (s *telescope) tree() string {
 	below = func(parent trace.SpanID, indent string) {
 		for _, span := range spans {
 			of := span.Parent.SpanID()
-			if s.names[of] == "" { // it has none, or one of another program
+			if s.names[of] == "" { // it has no parent, or the parent is of another program
 				of = trace.SpanID{}
 			}
 			if of != parent {
@@ -193,11 +193,11 @@ func value(all []attribute.KeyValue, key string) string {
 
 const ownContext = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// chained is a bus in memory whose options had hooks already; told are their names as they are called.
+// chained returns a bus in memory whose options had hooks already; told lists their names as they are called.
 func (s *telescope) chained() (b *memory.Bus, told *[]string) {
 	s.Helper()
 	told = &[]string{}
-	note := func(what string) { *told = append(*told, what) } // one message, whose hooks come one after another
+	note := func(what string) { *told = append(*told, what) } // one message, whose hooks are called one after another
 	hooks := bus.Options{
 		Outgoing: func(_ context.Context, i *saga.Info) { i.AddHeader("traceparent", ownContext) },
 		Around: func(ctx context.Context, _ *event.Transaction, run func(context.Context)) {

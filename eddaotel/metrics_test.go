@@ -18,8 +18,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// numbers are the points of all metrics, each as its name, its unit and its attributes, with its value. Of a histogram
-// that is the number of what was recorded.
+// numbers returns the points of all metrics: the name, the unit and the attributes, with the value. The value of a
+// histogram is the number of its measurements.
 func (s *telescope) numbers() map[string]float64 {
 	s.Helper()
 	var all metricdata.ResourceMetrics
@@ -63,7 +63,7 @@ func (s *telescope) numbers() map[string]float64 {
 	return found
 }
 
-// The names, units and attributes are those of the conventions, and are promised: dashboards are made of them.
+// The names, units and attributes follow the conventions, and must not change, because dashboards depend on them.
 func TestMetrics(t *testing.T) {
 	s := newTelescope(t, eddaotel.Options{})
 	b := s.bus()
@@ -144,7 +144,7 @@ func TestGaugesOfQueues(t *testing.T) {
 	}
 }
 
-// What was set before is called too, and the headers that it sets stay.
+// Hooks that were set before are called too, and the headers that they set stay.
 func TestBusChainsWhatWasThere(t *testing.T) {
 	s := newTelescope(t, eddaotel.Options{})
 	b, told := s.chained()

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// A message that was due long after it was sent begins a trace, unless the program wants it otherwise.
+// A message that was due long after it was sent begins a trace, unless the program chooses a different Relation.
 func TestDelayedMessage(t *testing.T) {
 	const apart = `
 send placed
@@ -47,7 +47,7 @@ send placed
 	}
 }
 
-// With AskSampler a message without a context has a span too, and one that is not sampled asks the sampler.
+// With AskSampler a message without a context has a span too, and the sampler decides about an unsampled message.
 func TestAskSampler(t *testing.T) {
 	s := newTelescope(t, eddaotel.Options{Sampled: eddaotel.AskSampler, Propagator: nothing{}})
 	b := s.bus()
@@ -64,7 +64,7 @@ process books
 `)
 }
 
-// Root gives a part of the conversations that come without a context a trace; the others have no span at all.
+// Root gives a trace to a fraction of the conversations without a context; the others have no span.
 func TestRoot(t *testing.T) {
 	low, high := saga.ID{8: 0x80, 9: 0x0f}, saga.ID{8: 0x80, 9: 0x10} // of 53 bits just below a half, and a half
 	for _, c := range []struct {
@@ -99,7 +99,7 @@ func (nothing) Inject(context.Context, propagation.TextMapCarrier)              
 func (nothing) Extract(ctx context.Context, _ propagation.TextMapCarrier) context.Context { return ctx }
 func (nothing) Fields() []string                                                          { return nil }
 
-// The keys of instances are often personal: they are in the spans only if the program says so.
+// The keys of instances are often personal: they are in the spans only if the program sets Key.
 func TestKeyIsOptional(t *testing.T) {
 	for _, wanted := range []bool{false, true} {
 		s := newTelescope(t, eddaotel.Options{Key: wanted})
@@ -138,7 +138,7 @@ func (s *telescope) outside(next bus.Handler) bus.Handler {
 	}
 }
 
-// A context that cannot be read is none, and not that of the span that is active.
+// An invalid context counts as no context; the active span does not take its place.
 func TestContextThatCannotBeRead(t *testing.T) {
 	s := newTelescope(t, eddaotel.Options{})
 	b := s.plainBus()
@@ -152,7 +152,7 @@ func TestContextThatCannotBeRead(t *testing.T) {
 	s.want("outside")
 }
 
-// A message that is discarded was handled as it should be.
+// A discarded message was handled in order.
 func TestDiscardIsNoError(t *testing.T) {
 	s := newTelescope(t, eddaotel.Options{})
 	b := s.bus()
@@ -170,7 +170,7 @@ send placed
 `)
 }
 
-// If a middleware outside of this one has a span, that is the parent, and what the message carries is a link.
+// If a middleware outside of this one has a span, it is the parent, and the message's context is a link.
 func TestActiveSpanIsTheParent(t *testing.T) {
 	s := newTelescope(t, eddaotel.Options{})
 	b := s.plainBus()

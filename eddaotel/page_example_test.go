@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
 
-// What docs/guide/tracing.md shows. A test compares the two.
+// The code of docs/guide/tracing.md. A test compares the two.
 func ExampleTracing_Bus() {
 	traced := func(pool *pgxpool.Pool, exporter sdktrace.SpanExporter) (*bus.Bus, error) {
 		// page bus

@@ -82,7 +82,7 @@ func (s *site) exec(sql string, args ...any) {
 	pgtest.Exec(s, s.pool, strings.ReplaceAll(sql, "edda.", pgx.Identifier{s.schema}.Sanitize()+"."), args...)
 }
 
-// until waits for something that the exporter, or the events, will show.
+// until waits for a condition of the exporter or the events.
 func (s *site) until(what string, done func() bool) {
 	s.Helper()
 	deadline, look := time.NewTimer(pgdev.Patience(20*time.Second)), time.NewTicker(3*time.Millisecond)
@@ -97,7 +97,7 @@ func (s *site) until(what string, done func() bool) {
 	}
 }
 
-// untilSpans waits for so many spans of a name.
+// untilSpans waits for n spans of a name.
 func (s *site) untilSpans(n int, name string) {
 	s.Helper()
 	s.until(fmt.Sprintf("there are %d spans %s", n, name), func() bool {
@@ -118,7 +118,7 @@ func (s *site) send(ctx context.Context, m saga.Message, o ...saga.SendOption) {
 	}
 }
 
-// A batch of 40 messages is settled once, with a link to each call that says what became of its message.
+// A batch of 40 messages is settled once, with a link to each call that records the fate of its message.
 func TestStoryOfABatch(t *testing.T) {
 	s := newSite(newTelescope(t, eddaotel.Options{}))
 	policy := func(recoverability.Failure) recoverability.Decision { return recoverability.DeadLetter() }
@@ -198,7 +198,7 @@ send placed
 `)
 }
 
-// A trace crosses a relay as it is: what is handled in the other database belongs to the trace of the sender here.
+// A trace crosses a relay unchanged: the handlers in the other database belong to the trace of the sender here.
 func TestStoryOfARelay(t *testing.T) {
 	telescope := newTelescope(t, eddaotel.Options{})
 	here, there := newSite(telescope), newSite(telescope)
@@ -227,7 +227,7 @@ request
 }
 
 // A leased call ends before its transaction, which is settled with it all the same. A fault that the handler does not
-// return, here an answer to nobody, is known there.
+// return, here an answer without a receiver, is recorded there.
 func TestStoryOfALeasedHandler(t *testing.T) {
 	s := newSite(newTelescope(t, eddaotel.Options{}))
 	s.run(bus.NewEndpoint(s.bus, "books", bus.EndpointOptions{},
@@ -247,7 +247,7 @@ send charge
 `)
 }
 
-// A batch that was rolled back says so in its span, with the class of the error.
+// The span of a batch that was rolled back has the class of the error.
 func TestStoryOfARollback(t *testing.T) {
 	s := newSite(newTelescope(t, eddaotel.Options{}))
 	s.run(bus.NewEndpoint(s.bus, "books", bus.EndpointOptions{Concurrency: 1},
@@ -267,7 +267,7 @@ func TestStoryOfARollback(t *testing.T) {
 	}
 }
 
-// A finish of a leased endpoint that was rolled back is tried again without another call, whose span it links to again.
+// A finish of a leased endpoint that was rolled back is tried again without a second call, and links to its span again.
 func TestStoryOfAFinishThatIsTriedAgain(t *testing.T) {
 	s := newSite(newTelescope(t, eddaotel.Options{}))
 	books := func() (*bus.Endpoint, error) {
@@ -302,7 +302,7 @@ func (s *site) refuseDeletes() (allow func()) {
 	return func() { s.Helper(); s.exec(fmt.Sprintf(`DROP TRIGGER refuse ON edda.queue_%d`, id)) }
 }
 
-// A program that sends with SQL gives the context as a header.
+// A program that sends with SQL passes the context as a header.
 func TestContextFromSQL(t *testing.T) {
 	s := newSite(newTelescope(t, eddaotel.Options{}))
 	s.run(bus.NewEndpoint(s.bus, "books", bus.EndpointOptions{},

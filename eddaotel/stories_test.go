@@ -27,7 +27,7 @@ func (charge) Kind() string  { return "charge" }
 func (charged) Kind() string { return "charged" }
 func (overdue) Kind() string { return "overdue" }
 
-// orders is a saga that has a service charge for its order, and waits for a day.
+// orders is a saga that requests a charge for its order from a service, and waits for a day.
 func orders() bus.Part {
 	return bus.Saga(saga.Define("order", saga.Options{},
 		saga.StartedBy(func(m placed) string { return m.Order }, func(_ *order, ctx *saga.Context, m placed) error {
@@ -49,8 +49,8 @@ func charges() bus.Part {
 	return bus.Handle(func(c *bus.Context, m charge) error { c.Reply(charged(m)); return nil })
 }
 
-// A request, the saga that it starts, a service that the saga asks, and the reply are one trace. The timeout of the
-// next day is another, with a link.
+// A request, the saga that it starts, a service that the saga calls, and the reply are one trace. The timeout of the
+// next day is a second trace, with a link.
 func TestStoryOfARequestAndItsTimeout(t *testing.T) {
 	s := newTelescope(t, eddaotel.Options{})
 	b := s.bus()
@@ -111,8 +111,8 @@ type noStock struct{}
 
 func (noStock) Error() string { return "no stock" }
 
-// A message that fails five times has five calls. Those after a delay begin traces of their own, all with a link to
-// what the message carries; the last settle says that it is dead.
+// A message that fails five times has five calls. Those after a delay begin new traces, all with a link to the context
+// of the message; the last settle span records that it is dead.
 func TestStoryOfFiveRetries(t *testing.T) {
 	s := newTelescope(t, eddaotel.Options{})
 	b := s.bus()
@@ -179,7 +179,7 @@ fire placed
 	}
 }
 
-// Without the context of a sender, or with one that is not sampled, there is no span; and the handler passes that on.
+// Without the context of a sender, or with a context that is not sampled, there is no span; the handler passes it on.
 func TestFollowCreator(t *testing.T) {
 	s := newTelescope(t, eddaotel.Options{})
 	b := s.bus()
@@ -240,7 +240,7 @@ send placed
 	}
 }
 
-// A handler that panics has the stack in its span, and no other has an event.
+// A handler that panics has the stack in its span. No other span has an event.
 func TestPanicOfAHandler(t *testing.T) {
 	s := newTelescope(t, eddaotel.Options{})
 	b := s.bus()

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// What is read without the propagator is what the propagator reads.
+// The reading without the propagator has the same result as the propagator.
 func FuzzParse(f *testing.F) {
 	const of, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	for _, s := range []string{
@@ -62,7 +62,7 @@ func TestIsStandard(t *testing.T) {
 // other is a propagator of a program.
 type other struct{ propagation.TextMapPropagator }
 
-// A message that has more than a traceparent is read by the propagator.
+// The propagator reads a message that has more than a traceparent.
 func TestPlain(t *testing.T) {
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	for _, c := range []struct {

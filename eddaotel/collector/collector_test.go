@@ -60,7 +60,7 @@ front: order
 					orders: process page order.declined
 `
 
-// trees compares the trace of each order. Settle and relay spans, which may be of several messages, are left out.
+// trees compares the trace of each order. It leaves out settle and relay spans, which may be of several messages.
 func (d demo) trees(t *testing.T) {
 	calls := map[string]map[string]int{} // of each conversation, by trace
 	for _, s := range d.spans {
@@ -190,7 +190,7 @@ func (d demo) counts(t *testing.T) {
 	}
 }
 
-// point is that of a metric and a destination. One of a failure is wrong.
+// point returns the point of a metric and a destination. A point of a failure is wrong.
 func (d demo) point(t *testing.T, service, metric, destination string) (found point) {
 	t.Helper()
 	for _, p := range d.points {

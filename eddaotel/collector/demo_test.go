@@ -47,10 +47,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// address is where the collector receives, and where it writes.
+// address is where the collector receives and writes.
 type address struct{ Endpoint, Files string }
 
-// collect is the life of the collector's process.
+// collect is the main function of the collector's process.
 func collect() error {
 	var at address
 	ctx, err := procs.Attend(context.Background(), collectorVariable, &at)
@@ -63,13 +63,13 @@ func collect() error {
 	return command.ExecuteContext(ctx)
 }
 
-// task is what a process of a service is told.
+// task is the input of a process of a service.
 type task struct {
 	Process  shop.Process
 	Endpoint string // of the collector
 }
 
-// serve is the life of a process of a service.
+// serve is the main function of a process of a service.
 func serve() error {
 	var t task
 	ctx, err := procs.Attend(context.Background(), serviceVariable, &t)
@@ -85,7 +85,7 @@ func serve() error {
 	return errors.Join(err, exports.close(context.WithoutCancel(ctx)))
 }
 
-// telemetry exports what a service does to a collector.
+// telemetry exports the spans and metrics of a service to a collector.
 type telemetry struct {
 	*eddaotel.Tracing
 	traces  *sdktrace.TracerProvider
@@ -121,7 +121,7 @@ func providers(ctx context.Context, endpoint, service string) (traces *sdktrace.
 	return traces, metrics, nil
 }
 
-// close exports what is left.
+// close exports the remaining data.
 func (t *telemetry) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -135,7 +135,7 @@ const (
 	paymentProcess = "payments"
 )
 
-// demo is what became of the orders.
+// demo is the result of the orders.
 type demo struct {
 	placed map[string]bool   // conversations, and whether the card was refused
 	roots  map[string]string // the traces in which they began
@@ -143,8 +143,8 @@ type demo struct {
 	points []point
 }
 
-// order places orders in this process, while two others run the services. When all of them have ended, it reads what
-// the collector has written.
+// order places orders in this process, while two others run the services. When all of them have ended, it reads the
+// files of the collector.
 func order(t *testing.T, n int) demo {
 	t.Helper()
 	at := address{Endpoint: free(t), Files: t.TempDir()}
@@ -186,12 +186,12 @@ func order(t *testing.T, n int) demo {
 	if err := exports.close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	endCollector() // it writes what it has
+	endCollector() // it writes the remaining data
 	d.spans, d.points = readSpans(t, at.Files), readPoints(t, at.Files)
 	return d
 }
 
-// start starts the test binary again. end asks it to end, and waits.
+// start starts the test binary as a child process. end ends it in order, and waits.
 func start(t *testing.T, name, variable string, task any) (p *procs.Process, end func()) {
 	t.Helper()
 	p, err := procs.Start(procs.Job{Name: name, Variable: variable, Task: task, Stderr: t.Output()})
@@ -207,7 +207,7 @@ func start(t *testing.T, name, variable string, task any) (p *procs.Process, end
 	}
 }
 
-// free is an address that nobody listens to.
+// free returns a free address.
 func free(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

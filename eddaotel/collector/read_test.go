@@ -12,11 +12,11 @@ import (
 	"go.opentelemetry.io/collector/pdata/ptrace"
 )
 
-// span is one of the file.
+// span is a span of the file.
 type span struct {
 	service, name string
 	trace, id     string
-	parent        string // "" is none
+	parent        string // "" if there is none
 	attributes    pcommon.Map
 	links         []link
 }
