@@ -1,5 +1,6 @@
 // Command scatter measures a hot saga: one instance sends 1,000 requests and gathers 1,000 replies, again and again, in
-// the designs of examples/scatter/gather and with both stores, and what that costs the other messages of its endpoint.
+// the designs of examples/patterns/scatter and with both stores, and what that costs the other messages of its
+// endpoint.
 //
 //	cd bench && go run ./scatter                                  # all designs, both stores; two to three minutes
 //	cd bench && go run ./scatter -design flat -workers 1
@@ -13,6 +14,6 @@
 // unrelated messages, of another saga; their critical time (from the send to the commit) is measured in quiet first,
 // and then during the run.
 //
-// At the end gather.Check compares the result of every scatter with what it must be; there must be one for each, no
-// message may have died, and no unrelated one be lost. Otherwise the exit code is 1.
+// At the end the total of every scatter is compared with the right one. No message may have died, no unrelated one be
+// lost, and no item be left. Otherwise the exit code is 1.
 package main

@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/examples/scatter/gather"
+	"github.com/edda-go/edda/examples/patterns/scatter"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/demo"
@@ -17,6 +18,7 @@ import (
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -32,6 +34,7 @@ type round struct {
 	servers []*bus.Endpoint // that host the sagas
 	others  []*bus.Endpoint // the work, and the end of it
 	ended   chan struct{}   // a run has ended
+	totals  sync.Map        // by run: what its replies add up to
 	errands stopwatch
 	line    line
 	runs    []string
@@ -82,13 +85,13 @@ func (r *round) build(ctx context.Context) (err error) {
 	if r.street, err = r.newBus(nil); err != nil {
 		return err
 	}
-	parts := []bus.Part{bus.Saga(gather.Saga(r.store)), bus.Saga(errands(r.store, "errand"))}
+	parts := []bus.Part{bus.Saga(scatter.Saga(r.store)), bus.Saga(errands(r.store, "errand"))}
 	if r.bytes > 0 {
-		parts[0] = bus.Saga(gather.KeepSaga(r.store))
+		parts[0] = bus.Saga(scatter.KeepSaga(r.store))
 	}
 	if r.design == appendDesign {
-		parts = []bus.Part{bus.Saga(gather.CollectSaga(r.store)), bus.Saga(errands(r.store, "errand"))}
-		items, err := gather.NewItems(r.schema)
+		parts = []bus.Part{bus.Saga(scatter.CollectSaga(r.store)), bus.Saga(errands(r.store, "errand"))}
+		items, err := scatter.NewItems(r.schema)
 		if err != nil {
 			return err
 		}
@@ -107,7 +110,7 @@ func (r *round) build(ctx context.Context) (err error) {
 		}
 	}
 	if err := r.host(&r.others, "requests", bus.EndpointOptions{Concurrency: 1, BatchMax: 60}, nil,
-		bus.HandleTx(gather.DoWork)); err != nil {
+		bus.HandleTx(scatter.DoWork)); err != nil {
 		return err
 	}
 	if err := r.host(&r.others, "elsewhere", bus.EndpointOptions{}, observe,
@@ -121,7 +124,7 @@ func (r *round) build(ctx context.Context) (err error) {
 		}
 	}
 	if err := r.host(&r.others, "ledger", bus.EndpointOptions{Concurrency: 1}, ended,
-		bus.HandleTx(gather.Enter)); err != nil {
+		bus.HandleTx(r.enter)); err != nil {
 		return err
 	}
 	for _, e := range append(r.servers, r.others...) {
@@ -129,6 +132,14 @@ func (r *round) build(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	return nil
+}
+
+var errWrong = errors.New("not everything is as it should be")
+
+// enter notes the end of a run, before the commit: a second time it writes the same.
+func (r *round) enter(_ *bus.Context, _ pgx.Tx, m scatter.Gathered) error {
+	r.totals.Store(m.Run, m.Total)
 	return nil
 }
 
@@ -242,9 +253,9 @@ func (r *round) scatter(ctx context.Context) error {
 func (r *round) begin(ctx context.Context) error {
 	name := fmt.Sprintf("%s-%s-%d", r.line.design, r.line.store, len(r.runs))
 	r.runs = append(r.runs, name)
-	var m saga.Message = gather.Gather{Run: name, Design: r.design, Last: r.requests, Bytes: r.bytes}
+	var m saga.Message = scatter.Gather{Run: name, Design: r.design, Last: r.requests, Bytes: r.bytes}
 	if r.design == appendDesign {
-		m = gather.Collect{Run: name, Requests: r.requests, Bytes: r.bytes}
+		m = scatter.Collect{Run: name, Requests: r.requests, Bytes: r.bytes}
 	}
 	_, err := r.street.Send(ctx, m)
 	return err
@@ -307,7 +318,7 @@ func (r *round) untilWaiting(ctx context.Context, endpoint string) error {
 	return fmt.Errorf("not all messages waited for endpoint %s within %v (-within)", endpoint, r.long.within)
 }
 
-// settle reads what the engine counted, and sees what items are left. The endpoints have ended, so their counters are
+// settle reads what the engine counted, and compares the totals. The endpoints have ended, so their counters are
 // written.
 func (r *round) settle(ctx context.Context) error {
 	operator, err := r.operator()
@@ -323,9 +334,20 @@ func (r *round) settle(ctx context.Context) error {
 			r.line.saga = c
 		}
 	}
+	for _, run := range r.runs {
+		if got, _ := r.totals.Load(run); got != scatter.Want(r.requests) {
+			return fmt.Errorf("%w: the replies of %s add up to %+v, want %+v", errWrong, run, got,
+				scatter.Want(r.requests))
+		}
+	}
 	letters, err := operator.DeadLetters().List(ctx, r.pool, deadletter.Filter{Limit: 10})
 	for _, l := range letters {
-		err = errors.Join(err, fmt.Errorf("%w: %s died in %s: %s", gather.ErrWrong, l.Kind, l.Endpoint, l.Error))
+		err = errors.Join(err, fmt.Errorf("%w: %s died in %s: %s", errWrong, l.Kind, l.Endpoint, l.Error))
 	}
-	return errors.Join(err, gather.CheckLeft(ctx, r.pool, r.schema, os.Stderr))
+	var left int
+	items := "SELECT count(*) FROM " + pgx.Identifier{r.schema, "saga_item"}.Sanitize()
+	if failed := r.pool.QueryRow(ctx, items).Scan(&left); failed != nil || left > 0 {
+		err = errors.Join(err, failed, fmt.Errorf("%w: %d items are left", errWrong, left))
+	}
+	return err
 }

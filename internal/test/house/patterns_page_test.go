@@ -16,7 +16,7 @@ var examplesOfPatterns = map[string][]string{
 	"outbox-http":     inFolder("examples/patterns/outbox", "shop.go", "webhooks.go"),
 	"polling":         inFolder("examples/patterns/polling", "job.go", "system.go"),
 	"saga-of-sagas":   inFolder("examples/patterns/nested", "shipment.go", "parcel.go"),
-	"scatter-gather":  inFolder("examples/programs/scatter", "main.go"),
+	"scatter-gather":  inFolder("examples/patterns/scatter", "search.go"),
 }
 
 // examplesOfHandlers are those that docs/guide/handlers.md shows parts of.

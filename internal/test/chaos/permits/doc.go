@@ -1,11 +1,12 @@
-// Package permits kills examples/permits, a program as a user writes it, while several processes of it replay a log.
+// Package permits kills the program replay, which is written as a user writes one, while several processes of it replay
+// an event log.
 //
 // # What it finds
 //
 //   - too few: fewer kills in flight than were asked for.
-//   - different: the example's own check, which compares its database with the log, found a difference.
+//   - different: the check of the program, which compares its database with the log, found a difference.
 //
-// A process of the example that fails is a failure too.
+// A process of the program that fails is a failure too.
 //
 // # What a kill in flight is
 //

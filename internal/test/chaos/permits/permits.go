@@ -30,7 +30,7 @@ var sql = lab.SQL(sqlText)
 
 // Scenario is the package's.
 var Scenario = lab.Scenario{
-	Name: "permits", About: "processes of examples/permits, killed with a transaction open",
+	Name: "permits", About: "processes that replay a log, killed with a transaction open",
 	Full:  lab.Size{Workers: 3, Kills: 20, For: time.Minute},
 	Quick: lab.Size{Workers: 2, Kills: 3, For: 10 * time.Second},
 	Run:   permits, Work: become,
@@ -67,7 +67,8 @@ func permits(ctx context.Context, s lab.Settings) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	binary, log := filepath.Join(dir, "permits"), filepath.Join(dir, "log.csv")
-	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/edda-go/edda/examples/permits")
+	build := exec.CommandContext(ctx, "go", "build", "-o", binary,
+		"github.com/edda-go/edda/internal/test/chaos/permits/replay")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the example: %w: %s", err, out)
 	}
@@ -218,7 +219,7 @@ func (p *play) judge(ctx context.Context, binary, log string) error {
 	verify.Env = append(os.Environ(), "DATABASE_URL="+p.Server.DSN())
 	out, err := verify.CombinedOutput()
 	p.Printf("%s", out)
-	p.Expect(err == nil, "different", "examples/permits -verify: %v", err)
+	p.Expect(err == nil, "different", "replay -verify: %v", err)
 	n := p.Blows("aborted kill")
 	p.Expect(n >= p.Kills, "too few", "%d kills in flight, want %d: a longer -for gives more chances", n, p.Kills)
 	return p.Conclude(ctx, "", sql, "different", "too few")

@@ -2,18 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// checks each return what is wrong, in the order in which it is told.
+// checks each return differences, in the order in which they are printed.
 var checks = []struct {
 	name string
 	args []any
@@ -35,7 +30,6 @@ type verdict struct {
 	instances, timers int // of the database, as all below
 	duplicates, lost  int
 	differences       []difference
-	dossiers          map[string]dossier // the state of each case
 }
 
 // judge compares the database with the log. It reads one snapshot, so that what a late worker might still write cannot
@@ -72,9 +66,6 @@ func (d *database) judgeIn(ctx context.Context, tx pgx.Tx, l *eventLog, p pace) 
 		}
 		v.differences = append(v.differences, found...)
 	}
-	if v.dossiers, err = d.dossiers(ctx, tx); err != nil {
-		return v, fmt.Errorf("read the states: %w", err)
-	}
 	return v, nil
 }
 
@@ -103,71 +94,25 @@ func (d *database) loadTruth(ctx context.Context, tx pgx.Tx, l *eventLog, p pace
 	return err
 }
 
-// dossiers are the states of all instances.
-func (d *database) dossiers(ctx context.Context, tx pgx.Tx) (map[string]dossier, error) {
-	rows, err := tx.Query(ctx, d.sql["states"], sagaName)
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]dossier{}
-	var key string
-	var state []byte
-	_, err = pgx.ForEachRow(rows, []any{&key, &state}, func() error {
-		one := dossier{}
-		if err := json.Unmarshal(state, &one); err != nil {
-			return fmt.Errorf("case %s: %w", key, err)
-		}
-		all[key] = one
-		return nil
-	})
-	return all, err
-}
-
-func (v verdict) String() string {
-	return fmt.Sprintf("cases=%d events=%d instances=%d timers=%d duplicates=%d lost=%d",
-		v.cases, v.events, v.instances, v.timers, v.duplicates, v.lost)
-}
-
 const mostDifferences = 10
 
-// print writes the first differences, and how many there are of each rule.
-func (v verdict) print(out io.Writer) {
-	count := map[string]int{}
-	var rules []string
-	for i, d := range v.differences {
-		if i < mostDifferences {
-			_, _ = fmt.Fprintf(out, "  %s: %s\n", strings.TrimSpace(d.Rule+" "+d.Case), d.What)
-		}
-		if count[d.Rule]++; count[d.Rule] == 1 {
-			rules = append(rules, d.Rule)
-		}
-	}
-	if more := len(v.differences) - mostDifferences; more > 0 {
-		_, _ = fmt.Fprintf(out, "  … and %d more\n", more)
-	}
-	for i, rule := range slices.Clone(rules) {
-		rules[i] = fmt.Sprintf("%s %d", rule, count[rule])
-	}
-	_, _ = fmt.Fprintf(out, "differences from the log: %d (%s)\n", len(v.differences), strings.Join(rules, ", "))
-}
-
-// report judges the run, and prints the line and the table.
-func report(ctx context.Context, s settings, db *database, l *eventLog) error {
-	r, err := db.readRun(ctx, l)
+// report judges the run, and prints the line and the first differences.
+func report(ctx context.Context, db *database, l *eventLog, out io.Writer) error {
+	p, _, err := db.readRun(ctx, l)
 	if err != nil {
 		return err
 	}
-	v, err := db.judge(ctx, l, r.pace(l))
+	v, err := db.judge(ctx, l, p)
 	if err != nil {
 		return err
 	}
-	fmt.Println(v)
-	if err = printActivities(os.Stdout, v.dossiers); err == nil && s.cases != "" {
-		err = writeCases(s.cases, v.dossiers)
+	_, _ = fmt.Fprintf(out, "cases=%d events=%d instances=%d timers=%d duplicates=%d lost=%d\n", v.cases, v.events,
+		v.instances, v.timers, v.duplicates, v.lost)
+	for _, d := range v.differences[:min(len(v.differences), mostDifferences)] {
+		_, _ = fmt.Fprintf(out, "  %s %s: %s\n", d.Rule, d.Case, d.What)
 	}
-	if len(v.differences) > 0 {
-		v.print(os.Stdout)
-		err = errors.Join(err, errDifferent)
+	if n := len(v.differences); n > 0 {
+		return fmt.Errorf("the outcome differs from the log in %d places", n)
 	}
-	return err
+	return nil
 }

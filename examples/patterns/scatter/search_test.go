@@ -1,4 +1,4 @@
-package main
+package scatter
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 
 func TestSearchTakesTheBestOfThoseWhoAnswered(t *testing.T) {
 	t.Parallel()
-	desk := sagatest.New(t, searches)
+	desk := sagatest.New(t, Searches)
 	if err := desk.Deliver(GetQuote{ID: "7", Article: "hat", Suppliers: []string{"a", "b", "c"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestSearchTakesTheBestOfThoseWhoAnswered(t *testing.T) {
 // The last answer ends the search at once.
 func TestSearchEndsWithTheLastAnswer(t *testing.T) {
 	t.Parallel()
-	desk := sagatest.New(t, searches)
+	desk := sagatest.New(t, Searches)
 	if err := desk.Deliver(GetQuote{ID: "7", Article: "hat", Suppliers: []string{"a", "b"}}); err != nil {
 		t.Fatal(err)
 	}

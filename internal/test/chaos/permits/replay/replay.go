@@ -11,79 +11,30 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/eddadev"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
 
-var errDifferent = errors.New("the outcome is not what the log says")
-
-// replay runs the log and checks the outcome.
-func replay(ctx context.Context, s settings) error {
-	l, err := readLog(s.log)
-	if err != nil {
+// replay runs the log, or continues its run.
+func replay(ctx context.Context, db *database, l *eventLog, lasting time.Duration) error {
+	if err := db.prepare(ctx, lasting); err != nil {
 		return err
 	}
-	dsn, err := eddadev.DSN(ctx, "permits")
-	if err != nil {
-		return err
-	}
-	db, err := openDatabase(ctx, dsn, s.schema)
-	if err != nil {
-		return err
-	}
-	defer db.pool.Close()
-	if os.Getenv("DATABASE_URL") == "" { // a private Postgres has one run, and begins it anew
-		if err := db.drop(ctx); err != nil {
-			return err
-		}
-	}
-	if err := db.prepare(ctx); err != nil {
-		return err
-	}
-	p := &player{database: db, store: s.sagaStore(), events: l.Events}
+	p := &player{database: db, events: l.Events}
 	if err := p.install(ctx); err != nil {
 		return err
 	}
-	r, err := db.begin(ctx, s, l)
+	begun, now, err := db.readRun(ctx, l)
 	if err != nil {
 		return err
 	}
-	p.pace, p.ahead = r.pace(l), time.Until(r.now)
-	_, _ = fmt.Fprintf(os.Stderr, "%d events of %d cases in %v, store %s\n", len(l.Events), len(l.Cases), r.lasting,
-		s.store)
-	if err := p.run(ctx); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
-		return errors.New("interrupted: nothing was checked. The same command goes on with the run")
-	}
-	if os.Getenv("DATABASE_URL") != "" {
-		_, _ = fmt.Fprintf(os.Stderr, "The tables are in the schemas %s and %s. To check them again:\n"+
-			"  go run ./examples/permits -verify -schema '%[1]s' -log '%[3]s'\n",
-			s.schema, engineSchema(s.schema), s.log)
-	}
-	return report(ctx, s, db, l)
-}
-
-// verify checks a run that was kept.
-func verify(ctx context.Context, s settings) error {
-	l, err := readLog(s.log)
-	if err != nil {
-		return err
-	}
-	db, err := openDatabase(ctx, os.Getenv("DATABASE_URL"), s.schema)
-	if err != nil {
-		return err
-	}
-	defer db.pool.Close()
-	return report(ctx, s, db, l)
+	p.pace, p.ahead = begun, time.Until(now)
+	return errors.Join(p.run(ctx), context.Cause(ctx))
 }
 
 // player publishes the events, each at its moment, while the endpoints handle them.
 type player struct {
 	*database
-	store     saga.Store
 	events    []event
 	pace      pace
 	ahead     time.Duration // of the database's clock before ours
@@ -95,15 +46,15 @@ type player struct {
 // which would find no subscriber otherwise.
 func (p *player) install(ctx context.Context) (err error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if p.bus, err = bus.New(p.pool, bus.Options{Schema: engineSchema(p.own), Logger: log}); err != nil {
+	if p.bus, err = bus.New(p.pool, bus.Options{Schema: engine, Logger: log}); err != nil {
 		return err
 	}
 	for name, parts := range map[string][]bus.Part{
-		"cases":   {bus.Saga(define(p.store, &p.pace))},
+		"cases":   {bus.Saga(define(&p.pace))},
 		"records": {bus.HandleTx(p.filed), bus.HandleTx(p.overdue)},
 	} {
 		o := bus.EndpointOptions{Concurrency: 2, Drain: 5 * time.Second}
-		o.MaxCrashes = math.MaxInt32 // "make permits" kills processes at random: no message is to blame for that
+		o.MaxCrashes = math.MaxInt32 // processes are killed at random: no message is to blame
 		e, err := bus.NewEndpoint(p.bus, name, o, parts...)
 		if err != nil {
 			return err
@@ -150,16 +101,11 @@ const (
 
 // publishAll returns when the last event is committed.
 func (p *player) publishAll(ctx context.Context) error {
-	said := time.Now()
 	for left := p.events; len(left) > 0; {
 		now := time.Now().Add(p.ahead)
 		n := 0
 		for n < min(len(left), feedMost) && !p.pace.at(left[n].At).After(now) {
 			n++
-		}
-		if time.Since(said) > time.Second {
-			_, _ = fmt.Fprintf(os.Stderr, "published %d of %d\n", len(p.events)-len(left), len(p.events))
-			said = time.Now()
 		}
 		if n == 0 {
 			if err := sleep(ctx, max(feedStep, min(time.Second, p.pace.at(left[0].At).Sub(now)))); err != nil {
@@ -185,7 +131,7 @@ func (p *player) publish(ctx context.Context, events []event) error {
 				return err
 			}
 			if sent.Copies == 0 && !sent.Duplicate {
-				return fmt.Errorf("line %d of the log: nobody subscribes to %s", e.Line, e.message().Kind())
+				return fmt.Errorf("line %d of the log: no endpoint subscribes to %s", e.Line, e.message().Kind())
 			}
 		}
 		return nil

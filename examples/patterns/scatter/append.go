@@ -1,4 +1,4 @@
-package gather
+package scatter
 
 import (
 	"strconv"
@@ -10,10 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The append design: what comes in goes into rows beside the saga, persistence.Items, written by handlers that touch no
-// saga, in an endpoint of their own: each of them makes two trips to the database, and nobody should have to wait for a
-// thousand of them. Whether all of it is there is asked now and then, by a message that comes again until it is so. So
-// the row of the saga is written while it sends and when it ends, and never for what comes in.
+// The append design: replies go into rows beside the saga, persistence.Items. Handlers that touch no saga write them,
+// in an endpoint of their own: each handler makes two trips to the database, and no other message should wait for a
+// thousand of them. A message that comes again and again asks whether all rows are there. So the row of the saga is
+// written while the saga sends and when it ends, and never for a reply.
 
 const countEvery = 20 * time.Millisecond
 

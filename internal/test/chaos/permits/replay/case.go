@@ -74,7 +74,7 @@ func (l lastActivity) before(m activity) bool {
 
 // define makes the saga. It never completes: an activity may come after the deadline, and the outcome is read from
 // the living instances.
-func define(store saga.Store, p *pace) *saga.Definition {
+func define(p *pace) *saga.Definition {
 	take := func(d *dossier, ctx *saga.Context, m activity) error {
 		d.take(m)
 		if len(d.Lines) == 1 && d.Again == 0 {
@@ -83,7 +83,7 @@ func define(store saga.Store, p *pace) *saga.Definition {
 		ctx.Send(filed{Case: m.Case, Name: m.Name, Line: m.Line, At: m.At})
 		return nil
 	}
-	return saga.Define(sagaName, saga.Options{Store: store},
+	return saga.Define(sagaName, saga.Options{},
 		saga.StartedBy(func(m activity) string { return m.Case }, take),
 		saga.OnTimeout((*dossier).expire),
 	)

@@ -19,9 +19,6 @@ SELECT (SELECT count(*) FROM :schema.saga WHERE saga = $1),
        (SELECT count(*) FROM truth_event t WHERE NOT EXISTS (SELECT FROM effect e WHERE e.case_id = t.case_id
            AND e.line = t.line));
 
--- name: states
-SELECT key, state FROM :schema.saga WHERE saga = $1;
-
 -- The checks. Each row is one thing that is wrong: which rule, which case, and what.
 
 -- name: check_lost

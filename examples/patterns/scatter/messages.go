@@ -1,4 +1,29 @@
-package gather
+package scatter
+
+// GetQuote starts a search for the best price, which ends with Quote.
+type GetQuote struct {
+	ID        string
+	Article   string
+	Suppliers []string
+}
+
+// AskSupplier goes to each supplier. The answer is Price.
+type AskSupplier struct{ Supplier, Article string }
+
+// Price answers AskSupplier.
+type Price struct {
+	Supplier string
+	Cents    int
+}
+
+// Quote is the event at the end: the best price, or none if no supplier answered in time.
+type Quote struct {
+	ID   string
+	Best *Price
+}
+
+// TimeIsUp is the timeout of the search.
+type TimeIsUp struct{}
 
 // Gather asks for the replies to the requests First to Last-1. From outside it starts the whole; a saga sends it to the
 // sagas that it divides its requests among.
@@ -57,32 +82,20 @@ type AllThere struct {
 	Total Total
 }
 
-// Kind names the message.
-func (Gather) Kind() string { return "scatter.gather" }
-
-// Kind names the message.
-func (Collect) Kind() string { return "scatter.collect" }
-
-// Kind names the message.
-func (More) Kind() string { return "scatter.more" }
-
-// Kind names the message.
-func (Ask) Kind() string { return "request.ask" }
-
-// Kind names the message.
-func (Answer) Kind() string { return "request.answer" }
-
-// Kind names the message.
-func (Part) Kind() string { return "scatter.part" }
-
-// Kind names the message.
-func (Gathered) Kind() string { return "scatter.gathered" }
-
-// Kind names the message.
-func (CountItems) Kind() string { return "scatter.count-items" }
-
-// Kind names the message.
-func (AllThere) Kind() string { return "scatter.all-there" }
+func (GetQuote) Kind() string    { return "quote.get" }
+func (AskSupplier) Kind() string { return "supplier.ask" }
+func (Price) Kind() string       { return "supplier.price" }
+func (Quote) Kind() string       { return "quote.found" }
+func (TimeIsUp) Kind() string    { return "quote.time-is-up" }
+func (Gather) Kind() string      { return "scatter.gather" }
+func (Collect) Kind() string     { return "scatter.collect" }
+func (More) Kind() string        { return "scatter.more" }
+func (Ask) Kind() string         { return "request.ask" }
+func (Answer) Kind() string      { return "request.answer" }
+func (Part) Kind() string        { return "scatter.part" }
+func (Gathered) Kind() string    { return "scatter.gathered" }
+func (CountItems) Kind() string  { return "scatter.count-items" }
+func (AllThere) Kind() string    { return "scatter.all-there" }
 
 // Total is what replies add up to. The squares tell one reply that was counted twice, and another never, from both of
 // them counted once.
@@ -97,7 +110,15 @@ func (t *Total) add(other Total) {
 	t.Squares += other.Squares
 }
 
-// answerTo is what the reply to a request says. check.sql has it too.
+// Want is what the replies to the requests 0 to requests-1 add up to.
+func Want(requests int) (t Total) {
+	for number := range requests {
+		t.add(total(answerTo(number)))
+	}
+	return t
+}
+
+// answerTo is what the reply to a request says.
 func answerTo(number int) int64 { return int64(number)*7919%10007 + 1 }
 
 func total(value int64) Total { return Total{Count: 1, Sum: value, Squares: value * value} }
