@@ -3,7 +3,7 @@
 SELECT NOT EXISTS (SELECT FROM :schema.queue_1);
 
 -- name: effects
--- Dead letters and discarded messages count as left: there should be none.
+-- Dead letters and discarded messages count as left. A good run has 0 of them.
 SELECT (SELECT count(*) FROM :schema.queue_1) + (SELECT count(*) FROM :schema.dead_letter) + (SELECT count(*)
     FROM :schema.discarded),
        s.sent, s.total, i.steps, i.total

@@ -7,7 +7,7 @@ CREATE TABLE :schema.bench_begun (run uuid NOT NULL, begun timestamptz NOT NULL,
 
 -- name: copy
 -- $1 manifests like the one that the program declared, which becomes the first of them; the others are as if made at
--- run time. None is due before tomorrow.
+-- run time. They are due tomorrow or later.
 INSERT INTO :schema.manifest (name, owner, definition, priority, overlap, retries, retry_delay, retry_most, timeout,
     kind, body, due)
 SELECT 'm' || n, '', m.definition, m.priority, m.overlap, m.retries, m.retry_delay, m.retry_most, m.timeout, m.kind,
