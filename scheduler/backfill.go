@@ -14,19 +14,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Period is the time that a backfill fills.
+// Period is the range of due times that a backfill fills.
 type Period struct {
-	From, Until time.Time // due times from From on and before Until, and before the next one of the schedule
+	From, Until time.Time // due times from From on, before Until, and before the next due time of the schedule
 	Max         int       // due times of one call; 0 is 1,000, at most MaxOccurrences
-	DryRun      bool      // write nothing, and return the due times that would be looked at
+	DryRun      bool      // write nothing, and return the due times of the period
 }
 
 // Backfilled is the result of a backfill.
 type Backfilled struct {
-	Queued  int         // runs that are new
-	Present int         // due times that have a run already
-	Times   []time.Time // of a DryRun, whether they have a run or not
-	Next    time.Time   // the first due time that was not looked at, for the next call; zero if there is none
+	Queued  int         // new runs
+	Present int         // due times that already have a run
+	Times   []time.Time // only of a DryRun: all due times, with and without a run
+	Next    time.Time   // first due time that is left for the next call; zero if nothing is left
 }
 
 const (
@@ -34,12 +34,13 @@ const (
 	backfillStep     = 500
 )
 
-// Backfill queues a run of origin "backfill" for each due time of a manifest in a past period that has no run: it was
-// missed, or was before the declaration. A due time gets one run however often Backfill is called, as long as the
-// record of the run is kept. The runs do not wait for each other, and the schedule does not wait for them: a group with
-// a cap bounds how many are active.
+// Backfill queues a run of origin "backfill" for each due time of a manifest in a past period that has no run,
+// because it was missed or lies before the declaration. A due time gets one run however often Backfill is called, as
+// long as the record of the run is kept. The runs do not wait for each other, and the schedule does not wait for
+// them: Group.Max limits how many are active.
 //
-// It queues in steps. An error comes with what was done; call again to continue. ErrNoManifest if there is none, or it
+// Backfill works in steps of 500 due times, each in a transaction of its own. If it returns an error, the result
+// counts the completed steps; call it again to continue. It returns ErrNoManifest if the manifest does not exist or
 // is an orphan.
 func (s *Store) Backfill(ctx context.Context, manifest string, p Period) (done Backfilled, err error) {
 	b, err := s.fillable(ctx, manifest, &p)
@@ -52,7 +53,7 @@ func (s *Store) Backfill(ctx context.Context, manifest string, p Period) (done B
 	return done, nil
 }
 
-// fillable reads the schedule of a manifest, and checks what is to be filled.
+// fillable reads the schedule of a manifest, checks the period and fills in its default.
 func (s *Store) fillable(ctx context.Context, manifest string, p *Period) (m schedule, err error) {
 	if p.Max == 0 {
 		p.Max = standardBackfill
@@ -72,12 +73,12 @@ func (s *Store) fillable(ctx context.Context, manifest string, p *Period) (m sch
 	return m, nil
 }
 
-// schedule is when a manifest is due.
+// schedule is the part of a stored manifest that decides when it is due.
 type schedule struct {
 	id       int64
 	name     string
 	plan     *plan.Plan
-	due      time.Time // zero: none
+	due      time.Time // zero is never
 	orphaned bool
 	now      time.Time
 }
@@ -105,7 +106,7 @@ func (t tables) schedule(ctx context.Context, db queryer, name string) (m schedu
 	return m, nil
 }
 
-// times are the due times of the period, and the one after them if there are too many.
+// times returns at most p.Max due times of the period, and the first one that is left; zero if nothing is left.
 func (m schedule) times(p Period) (times []time.Time, next time.Time, err error) {
 	until := p.Until
 	for _, end := range []time.Time{m.now, m.due} {
@@ -151,8 +152,9 @@ func (t tables) backfill(ctx context.Context, m schedule, p Period) (done Backfi
 	return done, nil
 }
 
-// Next returns the next n due times of a stored manifest: when it would fire if it were live, nothing failed and no run
-// were late. There are none for OnDemand, After and Dormant. It writes nothing.
+// Next returns the next n due times of a stored manifest: when it would fire if it were live, nothing failed and no
+// run were late. It returns fewer if the schedule ends before, and nothing for OnDemand, After and Dormant. n is 1 to
+// MaxOccurrences. It returns ErrNoManifest if the manifest does not exist. It writes nothing.
 func (s *Store) Next(ctx context.Context, manifest string, n int) (times []time.Time, err error) {
 	if n < 1 || n > MaxOccurrences {
 		return nil, fmt.Errorf("next of manifest %.140q: %d due times: want 1 to %d", manifest, n, MaxOccurrences)

@@ -15,7 +15,7 @@ const (
 	maxRetries  = 100
 )
 
-// compile checks a manifest and returns its plan. An error names the manifest, the field, and what it may be.
+// compile checks a manifest and returns its plan. An error names the manifest, the field and its valid values.
 func (m Manifest) compile() (*plan.Plan, error) {
 	if err := plan.CheckName(m.Name); err != nil {
 		return nil, fmt.Errorf("manifest %q: Name: %w", clip(m.Name), err)
@@ -73,8 +73,8 @@ func (m Manifest) checkNumbers() error {
 	return nil
 }
 
-// filled is the manifest with the defaults of Timeout, Retries, RetryDelay and RetryMost in place of zeros. Retries -1
-// becomes 0.
+// filled returns the manifest with the defaults of Timeout, Retries, RetryDelay and RetryMost in place of zeros.
+// Retries -1 becomes 0.
 func (m Manifest) filled() Manifest {
 	if m.Timeout == 0 {
 		m.Timeout = 20 * time.Minute

@@ -14,27 +14,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// comparison is the changes that a declaration makes, and their rows.
+// comparison has the changes that a declaration makes, and the rows to write.
 type comparison struct {
 	changes              Changes
 	newGroups, oldGroups []groupRow
-	adopted              []string // groups that had no owner, and are declared as before
+	adopted              []string // groups without an owner that are declared as before
 	insert, update       []toWrite
 	orphans              []int64
 	ids                  []int64 // of all manifests that change
-	faults               error   // of the declaration, compared with the stored manifests
+	faults               error   // found by comparing the declaration with the stored manifests
 }
 
-// standing is a manifest as it is in the table, with a digest of its message.
+// standing is a manifest as the table has it, with a digest of its message.
 type standing struct {
 	id       int64
 	owner    string
 	row      row
 	sum      []byte
 	orphaned bool
-	removed  *time.Time // by a person
+	removed  *time.Time // by an operator
 	due      *time.Time
-	known    bool // its definition is one that this program can read
+	known    bool // this program can read its definition
 }
 
 type storedGroup struct {
@@ -43,7 +43,7 @@ type storedGroup struct {
 	declared *string
 }
 
-// compare reads what is stored of a declaration, and returns the changes that are needed.
+// compare reads the stored manifests and groups of a declaration, and returns the changes that are needed.
 func (d declaring) compare(ctx context.Context) (comparison, error) {
 	todo := comparison{}
 	groups, err := d.storedGroups(ctx)
@@ -67,7 +67,8 @@ func (d declaring) compare(ctx context.Context) (comparison, error) {
 	return todo, nil
 }
 
-// storedGroups are the groups of the declaration that are stored, those its manifests name, and those of its owner.
+// storedGroups returns the groups of the declaration, the groups that its manifests name, and the groups of its
+// owner.
 func (d declaring) storedGroups(ctx context.Context) (map[string]storedGroup, error) {
 	var names []string
 	for _, g := range d.groups {
@@ -99,7 +100,7 @@ func (g groupRow) text() string {
 	return string(text)
 }
 
-// restates reports whether a group is declared as it was before, even if an operator has changed it since.
+// restates reports whether a group is declared as before, even if an operator has changed it since then.
 func (g groupRow) restates(declared *string) bool {
 	before := groupRow{}
 	return declared != nil && json.Unmarshal([]byte(*declared), &before) == nil && before.text() == g.text()
@@ -229,12 +230,12 @@ func (c *comparison) addManifests(d declaration, found map[string]standing) (fau
 	return faults
 }
 
-// began reports whether the program runs since before a moment.
+// began reports whether the program has been running since before the given time.
 func (p *program) began(before *time.Time) bool {
 	return p != nil && before != nil && !p.started.IsZero() && p.started.Before(*before)
 }
 
-// differs names the fields in which a declaration differs from what is stored.
+// differs returns the names of the fields that differ between a declaration and the stored manifest.
 func (m standing) differs(r row, owner string) (what []string) {
 	sum := sha256.Sum256(r.body)
 	rest, restNow := m.row.definition, r.definition
@@ -264,7 +265,7 @@ func (m standing) differs(r row, owner string) (what []string) {
 	return what
 }
 
-// begins reports whether the schedule begins anew: it is another schedule, or it had ended and may continue.
+// begins reports whether the schedule begins anew: its rule is different, or it had ended and may continue.
 func (m standing) begins(r row) bool {
 	if !sameRule(m.row.definition.Rule, r.definition.Rule) {
 		return true
@@ -273,8 +274,8 @@ func (m standing) begins(r row) bool {
 	return over && !sameText(m.row.definition, r.definition)
 }
 
-// rhythm is when another interval is due: that long after the due time that fired last. A release that is rolled back
-// and rolled out again would fire at once each time.
+// rhythm returns the due time after a change of the interval: the new interval after the due time that fired last.
+// Without this rule, each rollback and each new rollout of a release would fire at once.
 func (m standing) rhythm(r row) time.Time {
 	if m.due == nil || m.row.definition.Rule.Kind != plan.Every || r.definition.Rule.Kind != plan.Every {
 		return time.Time{}
@@ -291,14 +292,14 @@ func withoutTime(r plan.Rule) plan.Rule {
 	return r
 }
 
-// sameText compares two definitions as they are stored.
+// sameText compares two definitions by the text that is stored of them.
 func sameText(a, b any) bool {
 	one, err := json.Marshal(a)
 	two, otherErr := json.Marshal(b)
 	return err == nil && otherErr == nil && bytes.Equal(one, two)
 }
 
-// parentsFit checks the parents that the declaration does not contain, and the manifests that those follow.
+// parentsFit checks the parents that the declaration does not contain, and the manifests that these parents follow.
 func (d declaring) parentsFit(ctx context.Context, orphaned []string) (fault, err error) {
 	var outside []string
 	for _, r := range d.rows {

@@ -13,8 +13,8 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// busInMemory is the provider that a program without a database uses. Its handler leaves each run, so that the story
-// ends it.
+// busInMemory is the provider that a program without a database uses. Its handler leaves each run, so that the
+// scenario ends it.
 type busInMemory struct {
 	t     *testing.T
 	b     *memory.Bus
@@ -22,7 +22,7 @@ type busInMemory struct {
 	start time.Time
 	stop  func() error
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the following fields
 	shots []shot
 	last  map[string]saga.Fire
 }
@@ -50,7 +50,7 @@ func newBusInMemory(t *testing.T, start time.Time, manifests []scheduler.Manifes
 	return m
 }
 
-// begin begins what does not run.
+// begin starts the bus if it is not running.
 func (m *busInMemory) begin() {
 	if m.stop == nil {
 		stop, err := m.b.Start(m.t.Context())

@@ -7,7 +7,7 @@ import (
 	"github.com/edda-go/edda/scheduler/schedulertest"
 )
 
-// timetable is the provider of tests.
+// timetable is the provider of package schedulertest.
 type timetable struct {
 	t     *testing.T
 	s     *schedulertest.Schedule

@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// database is the provider that servers use. Time passes in it by making everything that is stored older: moved is by
-// how much.
+// database is the provider that servers use. To let time pass, it makes all stored times older; moved is the sum of
+// these shifts.
 type database struct {
 	t      *testing.T
 	pool   *pgxpool.Pool
@@ -25,7 +25,7 @@ type database struct {
 	s      *scheduler.Scheduler
 	store  *scheduler.Store
 	start  time.Time
-	target time.Time // where the story stands
+	target time.Time // the time of the scenario
 	moved  time.Duration
 	shots  []shot
 	last   map[string]saga.Fire
@@ -51,10 +51,10 @@ func newDatabase(t *testing.T, s scenario) *database {
 	return d
 }
 
-// Database is where SendTx would send.
+// Database returns the pool and schema of a Sender.
 func (d *database) Database() (pool *pgxpool.Pool, schema string) { return d.pool, d.schema.Name() }
 
-// SendTx notes what is sent.
+// SendTx records the messages that are sent.
 func (d *database) SendTx(_ context.Context, _ pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 	rt := saga.Runtime{NewID: func() saga.ID { return saga.ID(uuid.New()) }}
 	out, err := rt.Compose(saga.Command, m, o...)
@@ -80,8 +80,9 @@ func (d *database) clock() (now time.Time) {
 	return now
 }
 
-// moveTo makes everything older, so that the clock of the database is at a moment of the story. Rows go by way of a far
-// away time: due times that are moved onto those of rows not yet moved would offend the index of due times.
+// moveTo makes all stored times older, so that the clock of the database is at a time of the scenario. It first moves
+// all rows far away: if a due time were moved onto the due time of a row that is not moved yet, it would violate the
+// unique index of due times.
 func (d *database) moveTo(moment time.Time) {
 	d.t.Helper()
 	d.target = moment
@@ -125,7 +126,7 @@ func (d *database) advance(by time.Duration) []shot {
 			d.t.Fatal(err)
 		}
 		var next *time.Time
-		// declared a moment after the start
+		// the manifest was declared slightly after the start
 		if d.query(&next, upcoming); next == nil || next.Add(d.moved).After(end.Add(tick/2)) {
 			d.moveTo(end)
 			return d.shots

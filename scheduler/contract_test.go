@@ -10,23 +10,23 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// provider is a scheduler whose time a test moves. What was sent for a manifest last is what the verbs about its run
-// mean.
+// provider is a scheduler whose time a test moves. Verbs about a run apply to the last message that was sent for the
+// manifest.
 type provider interface {
 	advance(d time.Duration) []shot
 	down(d time.Duration)
-	tell(verb, manifest string) // of verbs
+	tell(verb, manifest string) // verb is a key of verbs
 }
 
-// shot is a message that was sent; times are since the beginning.
+// shot is a message that was sent; its times count from the start.
 type shot struct {
 	manifest string
 	attempt  int
 	due, at  time.Duration
 }
 
-// String is name@due, with the attempt after the first one, and how late it was sent. Ten seconds are the finest that
-// is told: the clock of a database goes on while a test runs.
+// String formats a shot as name@due, followed by the attempt if it is not the first, and by the delay of the send.
+// Times are rounded to ten seconds, because the clock of a database runs during a test.
 func (s shot) String() string {
 	text := s.manifest + "@" + s.due.Round(tick).String()
 	if s.attempt > 1 {
@@ -40,11 +40,11 @@ func (s shot) String() string {
 
 const tick = 10 * time.Second
 
-// scenario is a story that every provider tells alike. A line of it is a verb and its object, and after an arrow what
-// fires:
+// scenario is a story that every provider plays with the same result. A line of it is a verb and its object, and
+// after an arrow the firings:
 //
 //	advance 10m -> poll@0s poll@5m0s      time passes while a scheduler runs
-//	down 10m                              time passes while none does
+//	down 10m                              time passes while no scheduler runs
 //	succeeded poll                        the last run of poll ends; failed, dead and discarded are other outcomes
 //	cancel, retry, pause, resume, trigger, activate
 type scenario struct {
@@ -243,13 +243,13 @@ var contract = []scenario{
 		advance 1h ->`},
 }
 
-// verbs need no more than the name of a manifest.
+// verbs are the verbs whose only argument is the name of a manifest.
 var verbs = map[string]bool{
 	"succeeded": true, "failed": true, "dead": true, "discarded": true, "cancel": true, "retry": true,
 	"pause": true, "resume": true, "trigger": true, "activate": true,
 }
 
-// tellStory plays the scenario and compares what fires.
+// tellStory plays the scenario and compares the firings.
 func (s scenario) tellStory(t *testing.T, p provider) {
 	t.Helper()
 	var told []string

@@ -17,7 +17,7 @@ const (
 	mostCap  = 1_000_000
 )
 
-// row is a manifest as it is stored: checked, its defaults filled in, its message as bytes.
+// row is a manifest in its stored form: checked, with its defaults filled in, its message as bytes.
 type row struct {
 	name, group, parent   string
 	follows               bool
@@ -27,7 +27,7 @@ type row struct {
 	priority, retries     int
 	overlap, stopped      bool
 	retryDelay, retryMost time.Duration
-	timeout               time.Duration // 0 is none
+	timeout               time.Duration // 0 is no timeout
 	kind                  string
 	body                  []byte
 }
@@ -40,10 +40,10 @@ func checkOwner(owner string) error {
 	return nil
 }
 
-// encoder makes rows of declarations.
+// encoder converts declarations to rows.
 type encoder struct{ codec saga.Codec }
 
-// newEncoder makes an encoder; nil is saga.JSON.
+// newEncoder returns an encoder; a nil codec is saga.JSON.
 func newEncoder(codec saga.Codec) encoder {
 	if codec == nil {
 		codec = saga.JSON
@@ -51,7 +51,7 @@ func newEncoder(codec saga.Codec) encoder {
 	return encoder{codec}
 }
 
-// rows reads a declaration. The error has a line for each manifest with a fault, so that one start shows them all.
+// rows converts a declaration. Its error has a line for each faulty manifest, so that one start reports them all.
 func (e encoder) rows(manifests []Manifest) ([]row, error) {
 	rows, faults := make([]row, 0, len(manifests)), []error{}
 	seen := make(map[string]bool, len(manifests))
@@ -72,7 +72,7 @@ func (e encoder) rows(manifests []Manifest) ([]row, error) {
 
 const mostFaults = 20
 
-// some returns an error of the first faults, with the number of the others.
+// some returns an error with the first faults and the number of the others.
 func some(faults []error) error {
 	if more := len(faults) - mostFaults; more > 0 {
 		faults = append(faults[:mostFaults:mostFaults], fmt.Errorf("and %d more", more))
@@ -105,7 +105,7 @@ func (e encoder) row(m Manifest) (r row, err error) {
 	return r, nil
 }
 
-// define sets the definition, and what follows from it.
+// define sets the definition and the fields that are derived from it.
 func (r *row) define(d plan.Definition) {
 	r.definition = d
 	if d.Rule.Kind == plan.After || d.Rule.Kind == plan.Dormant {
@@ -113,7 +113,7 @@ func (r *row) define(d plan.Definition) {
 	}
 }
 
-// encode checks a message as the bus does, but before it is sent.
+// encode makes the checks of the bus, before the message is sent.
 func (e encoder) encode(m saga.Message) (kind string, body []byte, err error) {
 	kind = m.Kind()
 	if err := saga.CheckName(kind); err != nil {
@@ -134,7 +134,7 @@ func (e encoder) encode(m saga.Message) (kind string, body []byte, err error) {
 	return kind, body, nil
 }
 
-// groupRow is a group as it is stored.
+// groupRow is a group in its stored form.
 type groupRow struct {
 	Name     string `json:"-"`
 	Max      int    `json:"max,omitempty"`
@@ -173,9 +173,9 @@ func (g Group) check() error {
 	return nil
 }
 
-// checkParents refuses parents that are neither declared nor stored, and manifests that follow each other in a circle,
-// which would never fire. stored has the parents of stored manifests that are not declared here, and of those that they
-// follow; "" is none.
+// checkParents reports parents that are neither declared nor stored, and circles of manifests that follow each other,
+// because they would never fire. stored maps stored manifests that are not declared here, and the manifests that they
+// follow, to their parents; "" is no parent.
 func checkParents(rows []row, stored map[string]string, orphans map[string]bool) error {
 	parents, faults := make(map[string]string, len(rows)+len(stored)), []error{}
 	for name, parent := range stored {
@@ -204,8 +204,8 @@ func checkParents(rows []row, stored map[string]string, orphans map[string]bool)
 	return some(faults)
 }
 
-// findCircle is Kahn's sort: it removes manifests without followers until none is left. Each manifest follows at most
-// one, so only circles remain. It returns one circle, with its first name again at the end.
+// findCircle is Kahn's algorithm: it removes manifests without followers until it finds no more. Each manifest
+// follows at most one other, so only circles remain. It returns one circle, with its first name repeated at the end.
 func findCircle(parents map[string]string) []string {
 	followers := map[string]int{}
 	for name, parent := range parents {
@@ -232,7 +232,7 @@ func findCircle(parents map[string]string) []string {
 			ready = append(ready, parent)
 		}
 	}
-	// A manifest without a parent that others follow was taken away after them; it cannot be left.
+	// A manifest that has followers but no parent was removed after its followers, so it is not left here.
 	var left []string
 	for name := range followers {
 		left = append(left, name)

@@ -40,18 +40,18 @@ func (e Exclusion) stored() plan.Exclusion {
 	return s
 }
 
-// String is 15:04:05.
+// String formats t as 15:04:05.
 func (t TimeOfDay) String() string { return fmt.Sprintf("%02d:%02d:%02d", t.Hour, t.Minute, t.Second) }
 
 func (t TimeOfDay) valid() bool {
 	return t.Hour >= 0 && t.Hour < 24 && t.Minute >= 0 && t.Minute < 60 && t.Second >= 0 && t.Second < 60
 }
 
-// String is "once", "skip" or "all".
+// String returns "once", "skip" or "all".
 func (m Misfire) String() string { return plan.Misfire(m).String() }
 
-// MarshalText writes what String returns.
+// MarshalText returns the text of String.
 func (m Misfire) MarshalText() ([]byte, error) { return plan.Misfire(m).MarshalText() }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads the output of MarshalText.
 func (m *Misfire) UnmarshalText(text []byte) error { return (*plan.Misfire)(m).UnmarshalText(text) }

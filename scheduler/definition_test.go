@@ -109,7 +109,7 @@ func TestFaultsNameTheFieldAndTheLimit(t *testing.T) {
 	}
 }
 
-// What a release stored must be read by all that follow.
+// All later releases must read the definitions that a release has stored.
 func TestDefinitionAsItIsStored(t *testing.T) {
 	t.Parallel()
 	m := valid(Manifest{
@@ -168,7 +168,7 @@ func TestOccurrences(t *testing.T) {
 		m    Manifest
 		want int
 	}{
-		{Manifest{When: Cron("0 * * * *", "UTC")}, 24}, // midnight is of the day that it begins
+		{Manifest{When: Cron("0 * * * *", "UTC")}, 24}, // midnight belongs to the day that begins
 		{Manifest{When: Every(time.Hour)}, 24},
 		{Manifest{When: Every(10 * time.Minute), Exclude: noon}, 138},
 		{Manifest{When: Every(time.Hour), Expires: at("2026-03-01T10:00:00Z")}, 10},

@@ -57,7 +57,7 @@ func TestDepthTellsWhatWaits(t *testing.T) {
 	}
 }
 
-// A scrape must not read what ended long ago, nor manifests that are due some day.
+// A scrape must read neither ended runs nor manifests that are not due yet.
 func TestDepthReadsOpenRunsAlone(t *testing.T) {
 	pool, schema := pgtest.Database(t)
 	pgtest.Probes{

@@ -20,7 +20,7 @@ import (
 // RunState is the state of a run.
 type RunState string
 
-// The states. Those from RunSucceeded on are ends.
+// The states. RunSucceeded and the states after it are ends.
 const (
 	RunWaiting   RunState = "waiting"
 	RunQueued    RunState = "queued"
@@ -34,12 +34,12 @@ const (
 // Ended reports whether s is an end.
 func (s RunState) Ended() bool { return s == RunSucceeded || s == RunCancelled || s == RunTimedOut }
 
-// Cancel ends a run that waits, is queued, active or dead. A handler that has its message can no longer commit. If the
-// message is still on its way it is dropped when it arrives. A saga that the run started continues, and its end is not
-// recorded. The manifest may fire again: pause it first if it must not. Cancelling twice is no error. ErrNoRun if there
-// is none, ErrEnded if it has ended otherwise.
+// Cancel ends a run that is waiting, queued, active or dead. A handler that is at work on its message can no longer
+// commit. A message that is still on its way is dropped when it arrives. A saga that the run started continues, and
+// its end is not recorded. The manifest may fire again: to prevent that, pause it first. Cancelling a cancelled run
+// returns nil. Cancel returns ErrNoRun if the run does not exist, and ErrEnded if it has succeeded or timed out.
 //
-// It waits for a transaction that has locked the run; ctx bounds that.
+// It waits for a transaction that has locked the run; ctx limits that time.
 func (s *Store) Cancel(ctx context.Context, run saga.ID, note string) error {
 	err := checkNote("note", note)
 	if err == nil {
@@ -102,7 +102,7 @@ func (t tables) lockRun(ctx context.Context, tx pgx.Tx, id saga.ID) (lockedRun, 
 	return locked[0], nil
 }
 
-// cancelLocked locks in the order of run_end: the runs, then their manifests with those that follow them.
+// cancelLocked locks in the order of run_end: the runs, then their manifests and the followers of these.
 func (t tables) cancelLocked(ctx context.Context, tx pgx.Tx, runs []lockedRun, note string) error {
 	if err := t.lockManifests(ctx, tx, runs); err != nil {
 		return err
@@ -141,10 +141,10 @@ func (t tables) notifyManifests(ctx context.Context, tx pgx.Tx, runs []lockedRun
 	return nil
 }
 
-// CancelGroup cancels the runs of a group that wait, are queued or active, in steps of a transaction each, and returns
-// how many. It does not cancel runs that are queued after it began, nor dead runs, because their end would let their
-// manifests fire again. To stop a group, pause it first. An error comes with the number that was cancelled; call again
-// to continue. ErrNoGroup if there is none.
+// CancelGroup cancels the waiting, queued and active runs of a group, at most 200 in one transaction, and returns
+// their number. It does not cancel runs that are queued after it began. It does not cancel dead runs either, because
+// that would let their manifests fire again. To stop a group, pause it first. If it returns an error, the number
+// counts the runs that are cancelled; call it again to continue. It returns ErrNoGroup if the group does not exist.
 func (s *Store) CancelGroup(ctx context.Context, name, note string) (cancelled int, err error) {
 	id := int64(0)
 	err = checkNote("note", note)
@@ -161,16 +161,16 @@ func (s *Store) CancelGroup(ctx context.Context, name, note string) (cancelled i
 	return cancelled, nil
 }
 
-// choice is a statement that finds a number of runs that were queued before a moment.
+// choice is a statement that finds a number of runs that were queued before a given time.
 type choice struct {
 	sql  string
 	of   int64
-	told audit.Change // of each step; without a verb it is part of another change
+	told audit.Change // of each step; without a Verb no entry is written, because the change around it has one
 }
 
 const cancelStep = 200
 
-// cancelAll takes steps until it finds no more runs. It ends, because it does not find cancelled runs again.
+// cancelAll repeats until it finds no more runs. It ends, because it does not find cancelled runs again.
 func (t tables) cancelAll(ctx context.Context, c choice, note string) (cancelled int, err error) {
 	began, err := t.now(ctx, t.pool)
 	if err != nil {
@@ -198,7 +198,7 @@ func (t tables) cancelAll(ctx context.Context, c choice, note string) (cancelled
 	}
 }
 
-// cancelOpen cancels those that have not ended or died since they were found.
+// cancelOpen cancels the runs that have not ended or died since they were found.
 func (t tables) cancelOpen(ctx context.Context, tx pgx.Tx, ids []saga.ID, note string) (int, error) {
 	locked, err := t.lockRuns(ctx, tx, ids)
 	if err != nil {
@@ -216,11 +216,11 @@ func (t tables) cancelOpen(ctx context.Context, tx pgx.Tx, ids []saga.ID, note s
 	return len(open), t.cancelLocked(ctx, tx, open, note)
 }
 
-// Retry queues a run again that is dead, timed out or cancelled, with the message and the number of attempts that it
-// has; a run that waits for its next attempt is queued at once. A dead run then no longer holds its manifest, and the
-// schedule continues when the run has ended. If the manifest has no attempts left, a failure makes the run dead again.
-// Retrying a queued run is no error. ErrNoRun if there is none, ErrEnded if it succeeded, ErrTaken if another run has
-// its place.
+// Retry queues a run again that is dead, timed out or cancelled, with its message and its number of attempts. A run
+// that waits for its next attempt is queued at once. A dead run then no longer holds its manifest, and the schedule
+// continues when the run has ended. If the manifest has no attempts left, a failure makes the run dead again.
+// Retrying a queued run returns nil. Retry returns ErrNoRun if the run does not exist, ErrEnded if it has succeeded,
+// and ErrTaken if a different run has its place. A run that is active must be cancelled first.
 func (s *Store) Retry(ctx context.Context, run saga.ID, note string) error {
 	err := checkNote("note", note)
 	if err == nil {
@@ -269,14 +269,14 @@ func (t tables) retryOne(ctx context.Context, tx pgx.Tx, run saga.ID, note strin
 	return t.wake(ctx, tx, toDispatch)
 }
 
-// Reports take what became of runs whose work goes on elsewhere, after a handler has called bus.Context.LeaveRun. Safe
-// for concurrent use.
+// Reports records the beats and ends of runs whose work continues elsewhere, after a handler has called
+// bus.Context.LeaveRun. It is safe for concurrent use.
 type Reports struct {
 	tables
-	schemaID atomic.Pointer[string] // once it was read
+	schemaID atomic.Pointer[string] // nil until it is read
 }
 
-// NewReports makes Reports for a schema; "" is "edda". It does not use the pool yet.
+// NewReports makes Reports for a schema; "" is "edda". It does no I/O.
 func NewReports(pool *pgxpool.Pool, schema string) (*Reports, error) {
 	s, err := NewStore(pool, StoreOptions{Schema: schema})
 	if err != nil {
@@ -285,8 +285,8 @@ func NewReports(pool *pgxpool.Pool, schema string) (*Reports, error) {
 	return &Reports{tables: s.tables}, nil
 }
 
-// Beat is a sign of life: give one at least every third of Options.LostAfter. ErrNotCurrent if the attempt is over: the
-// work may stop, and its end will not count.
+// Beat records a sign of life of an attempt. Call it at least every third of Options.LostAfter. It returns
+// ErrNotCurrent if the attempt is over: the work may stop, and its end will not count.
 func (r *Reports) Beat(ctx context.Context, run saga.ID, attempt int) error {
 	if err := r.believes(ctx, run, attempt); err != nil {
 		return fmt.Errorf("beat of run %s, attempt %d: %w", run, attempt, pgerr.Explain(err))
@@ -302,11 +302,12 @@ func (r *Reports) Beat(ctx context.Context, run saga.ID, attempt int) error {
 	return nil
 }
 
-// End ends an attempt whose work went on elsewhere. A nil failure is success. Another one is tried again while the
-// manifest has retries, unless it is permanent (saga.Permanent). What it reports is committed when it returns nil. The
-// caller may ask again if it got no answer: an attempt that has ended in the same way is no error, whether its failure
-// was permanent or not. ErrNoRun if there is
-// no such run; ErrNotCurrent if it was cancelled, timed out, or lost and sent again: nothing has changed then.
+// End ends an attempt whose work continued elsewhere. A nil failure is success. Any other failure is retried while
+// the manifest has retries, unless it is a saga.Permanent error. The end is committed when End returns nil. If the
+// caller gets no answer it may call End again: if the attempt has already ended with the same outcome, End returns
+// nil, and permanent and other failures count as the same outcome. End returns ErrNoRun if the run does not exist,
+// and ErrNotCurrent if the run was cancelled or timed out, or if its attempt was lost and the run sent again; then
+// nothing has changed.
 func (r *Reports) End(ctx context.Context, run saga.ID, attempt int, failure error) error {
 	outcome, text := runs.Succeeded, ""
 	if failure != nil {
@@ -315,7 +316,7 @@ func (r *Reports) End(ctx context.Context, run saga.ID, attempt int, failure err
 			outcome = runs.Dead
 		}
 	}
-	doubt := r.believes(ctx, run, attempt) // outside of the transaction: it may need a connection of its own
+	doubt := r.believes(ctx, run, attempt) // outside of the transaction, because it may need a second connection
 	if doubt != nil && !errors.Is(doubt, report.ErrNoToken) {
 		return fmt.Errorf("end run %s, attempt %d: %w", run, attempt, pgerr.Explain(doubt))
 	}
@@ -344,7 +345,7 @@ func (r *Reports) End(ctx context.Context, run saga.ID, attempt int, failure err
 	return nil
 }
 
-// believes returns report.ErrNoToken where a report needs the token of its attempt, and has not got it.
+// believes returns report.ErrNoToken if a report needs the token of its attempt and does not have it.
 func (r *Reports) believes(ctx context.Context, run saga.ID, attempt int) error {
 	if !report.NeedsToken(ctx) {
 		return nil
@@ -363,14 +364,14 @@ func (r *Reports) believes(ctx context.Context, run saga.ID, attempt int) error 
 	return nil
 }
 
-// endedSo returns ErrNotCurrent unless the attempt has ended in that way.
+// endedSo returns ErrNotCurrent unless the attempt has ended with this outcome.
 func (r *Reports) endedSo(ctx context.Context, tx pgx.Tx, run saga.ID, attempt int, outcome string) error {
 	ended := ""
 	if err := tx.QueryRow(ctx, r.sql.Get("outcome_of_attempt"), pg.Planned, run, attempt).Scan(&ended); err != nil {
 		return err
 	}
 	if outcome == runs.Dead {
-		outcome = runs.Failed // as run_end writes it down
+		outcome = runs.Failed // because run_end stores that
 	}
 	if ended != outcome {
 		return ErrNotCurrent

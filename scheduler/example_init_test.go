@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What the example of a Singleton does not show: a Postgres, and a table of rates.
+// The parts that the example of a Singleton leaves out: a Postgres, and a table of rates.
 
-// ratesSchema is a name of this run alone, since DATABASE_URL may name a server that others use.
+// ratesSchema is unique to this run, since DATABASE_URL may name a server that others use.
 var ratesSchema = "example_" + strings.ToLower(rand.Text()[:10])
 
 var (
@@ -22,7 +22,7 @@ var (
 	ratesPool   *pgxpool.Pool
 )
 
-// checkRates fails the example: its output is then not the one it should be.
+// checkRates fails the example if err is not nil, by printing it.
 func checkRates(err error) {
 	if err != nil {
 		panic(err)

@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// What the examples of schedules do not show: a Postgres with the tables of Edda, and a message.
+// The parts that the examples of schedules leave out: a Postgres with the tables of Edda, and a message.
 var check, openPool, start = pgtest.Must, pgtest.Example, pgtest.Start
 
 type Settle struct {
@@ -17,7 +17,7 @@ type Settle struct {
 
 func (Settle) Kind() string { return "settlement.start" }
 
-// runFailed notes a run whose attempt has failed.
+// runFailed receives an event for each failed attempt of a run.
 var runFailed = make(chan bus.RunFailed, 10)
 
 // openBooks runs an endpoint that handles settlements with settle.
@@ -38,7 +38,7 @@ func openBooks(settle func(*bus.Context, Settle) error) (ctx context.Context, b 
 	}
 }
 
-// openStore has a manifest, and no scheduler that fires it.
+// openStore opens a Store with a manifest, and without a scheduler that fires it.
 func openStore() (ctx context.Context, store *scheduler.Store, end func()) {
 	ctx, pool, end := openPool()
 	store, err := scheduler.NewStore(pool, scheduler.StoreOptions{})

@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// A schedule, the same on every server: each due time has one run, which ends when its message is handled.
+// The same schedule on every server: each due time has one run, which ends when its message is handled.
 func ExampleNew() {
 	fired := make(chan string)
 	ctx, b, end := openBooks(func(ctx *bus.Context, m Settle) error {
@@ -22,7 +22,7 @@ func ExampleNew() {
 	clock, err := scheduler.New(b, scheduler.Options{Owner: "shop"},
 		scheduler.Manifest{Name: "settlement", Message: Settle{Currency: "NOK"},
 			When:    scheduler.Cron("30 2 * * *", "Europe/Oslo"), // each night, also when the clocks change
-			Misfire: scheduler.MisfireAll},                       // a night in which nothing ran is made up for
+			Misfire: scheduler.MisfireAll},                       // makes up for a night without a server
 		scheduler.Manifest{Name: "rates", Message: Settle{Currency: "USD"}, When: scheduler.Every(5 * time.Minute)})
 	check(err)
 	defer start(ctx, clock)() // by an edda.Host beside the endpoints
@@ -30,7 +30,7 @@ func ExampleNew() {
 	// Output: rates of USD
 }
 
-// A Store is how a program, or a page of it, looks at schedules and changes them.
+// A program, or a page of it, uses a Store to read and change schedules.
 func ExampleNewStore() {
 	ctx, pool, end := openPool()
 	defer end()
@@ -46,19 +46,19 @@ func ExampleNewStore() {
 	// Output: settlement settlement.start at 30
 }
 
-// A paused manifest fires nothing. When it goes on, its misfire policy decides about what was due meanwhile.
+// A paused manifest does not fire. After Resume its misfire policy decides about the due times in between.
 func ExampleStore_Pause() {
 	ctx, store, end := openStore() // with a manifest "settlement"
 	defer end()
 	check(store.Pause(ctx, "settlement", "the books are closed"))
 	m, err := store.Manifest(ctx, "settlement")
 	check(err)
-	fmt.Println(m.Name, "is paused:", m.Paused.Reason) // m.Waits() has sentences that say why it does not fire
+	fmt.Println(m.Name, "is paused:", m.Paused.Reason) // m.Waits() explains in sentences why it does not fire
 	check(store.Resume(ctx, "settlement"))
 	// Output: settlement is paused: the books are closed
 }
 
-// A manifest runs now, with another message if one is given.
+// Trigger queues a run of a manifest now, with a different message if one is given.
 func ExampleStore_Trigger() {
 	ctx, store, end := openStore()
 	defer end()
@@ -70,7 +70,7 @@ func ExampleStore_Trigger() {
 	// Output: manual queued {"currency":"SEK"}
 }
 
-// A run that is dead holds its manifest, until an operator retries or cancels it.
+// A dead run holds its manifest until an operator retries or cancels it.
 func ExampleStore_Retry() {
 	rates, done := errors.New("there are no rates"), make(chan int)
 	ctx, b, end := openBooks(func(ctx *bus.Context, _ Settle) error {
@@ -102,7 +102,7 @@ func ExampleStore_Retry() {
 	// done, with attempt 2
 }
 
-// A run whose work goes on in another program ends when that reports it.
+// If the work of a run continues in a different program, the run ends when that program reports it.
 func ExampleNewReports() {
 	ctx, pool, end := openPool()
 	defer end()
@@ -114,7 +114,7 @@ func ExampleNewReports() {
 	// Output: end run 00000000-0000-0000-0000-000000000000, attempt 1: there is no such run
 }
 
-// An operator looks who does what alone, and has another replica do it.
+// An operator looks up the holder of a lease, and makes it resign, so that the next replica takes over.
 func ExampleNewLeases() {
 	ctx, pool, end := openPool()
 	defer end()

@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// next prints the first due times of a manifest after a Saturday noon, on the day before clocks change in Europe.
+// next prints the first due times of a manifest after noon on the Saturday before clocks change in Europe.
 func next(when scheduler.When, n int, exclude ...scheduler.Exclusion) {
 	m := scheduler.Manifest{Name: "report", When: when, Message: saga.Raw{Name: "report"}, Exclude: exclude}
 	due, err := scheduler.Next(m, time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC), n)

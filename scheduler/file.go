@@ -13,14 +13,14 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Declaration is what a program declares.
+// Declaration has the manifests and groups of one program.
 type Declaration struct {
 	Owner     string
 	Groups    []Group
 	Manifests []Manifest
 }
 
-// declarationFile is a Declaration as JSON. Names of fields stay.
+// declarationFile is a Declaration as JSON. The names of its fields must not change.
 type declarationFile struct {
 	Format    int            `json:"edda_declaration"`
 	Owner     string         `json:"owner"`
@@ -45,15 +45,16 @@ type manifestFile struct {
 	Retries    int             `json:"retries"`
 	RetryDelay string          `json:"retry_delay"`
 	RetryMost  string          `json:"retry_most"`
-	Timeout    string          `json:"timeout,omitempty"` // none when it is left out
+	Timeout    string          `json:"timeout,omitempty"` // no timeout if it is left out
 	Kind       string          `json:"kind"`
 	Text       *string         `json:"body,omitempty"`
-	Bytes      []byte          `json:"body_base64,omitempty"` // of a body that is no text
+	Bytes      []byte          `json:"body_base64,omitempty"` // of a body that is not valid UTF-8
 }
 
-// MarshalDeclaration writes a declaration as JSON, its defaults filled in and its messages encoded with codec, so that
-// DiffDeclaration and "edda manifest diff" can compare it without the program. A nil codec is saga.JSON. Use it in a
-// test or a command of the program, and compare in the deploy before the program starts.
+// MarshalDeclaration writes a declaration as JSON, with its defaults filled in and its messages encoded by codec, so
+// that DiffDeclaration and "edda manifest diff" can compare it without the program. A nil codec is saga.JSON. Call it
+// in a test or a command of the program, and compare during the deploy, before the program starts. It returns an
+// error that lists the faults of the declaration.
 func MarshalDeclaration(d Declaration, codec saga.Codec) ([]byte, error) {
 	declared, err := newEncoder(codec).declare(d.Owner, d.Groups, d.Manifests)
 	if err != nil {
@@ -95,7 +96,7 @@ func (s *Store) DiffDeclaration(ctx context.Context, file []byte) (Changes, erro
 	return s.compareOnly(ctx, d)
 }
 
-// readDeclaration checks little, because the program has checked what it wrote.
+// readDeclaration checks little, because MarshalDeclaration has checked the declaration.
 func readDeclaration(text []byte) (d declaration, err error) {
 	var file declarationFile
 	decoder := json.NewDecoder(bytes.NewReader(text))

@@ -57,7 +57,7 @@ func openFlow(t *testing.T, wakeup bus.Wakeup) *flow {
 	return f
 }
 
-// handle writes its effect without any unique constraint, and whether others can see the record of its run.
+// handle writes its effect without a unique constraint, and whether other transactions can see the record of its run.
 func (f *flow) handle(c *bus.Context, tx pgx.Tx, m settle) error {
 	fire, known := c.Info().Fire, 0
 	if err := f.pool.QueryRow(c, f.schema.Render(
@@ -100,7 +100,7 @@ func (f *flow) count(sql string, args ...any) (n int) {
 	return n
 }
 
-// await asks again and again.
+// await polls until the count is as wanted.
 func (f *flow) await(what string, want int, sql string, args ...any) {
 	f.t.Helper()
 	deadline, got := time.Now().Add(pgdev.Patience(30*time.Second)), 0
@@ -111,7 +111,7 @@ func (f *flow) await(what string, want int, sql string, args ...any) {
 	}
 }
 
-// story is what stands in the tables, for a test that failed.
+// story returns the state of the tables, for a test that failed.
 func (f *flow) story() (text string) {
 	f.t.Helper()
 	if err := f.pool.QueryRow(f.t.Context(), f.schema.Render(
@@ -134,7 +134,7 @@ func (f *flow) scheduler(o scheduler.Options, m ...scheduler.Manifest) *schedule
 }
 
 // A declared manifest fires through the bus, the handler's effect and the end of the run commit together, and the
-// follower comes after it. Everything works with every notification dropped, later.
+// follower fires after it. Without notifications all of this still works, but later.
 //
 // Row X11.
 func TestNotificationsOnlyMakeItFaster(t *testing.T) {
@@ -144,7 +144,7 @@ func TestNotificationsOnlyMakeItFaster(t *testing.T) {
 	}{"notified": {bus.Notify, false}, "all dropped": {bus.PollOnly, true}} {
 		t.Run(name, func(t *testing.T) {
 			f := openFlow(t, c.wakeup)
-			if c.mute { // whoever listens hears nothing, whoever calls is not heard
+			if c.mute { // listeners hear nothing, and callers are not heard
 				f.exec("CREATE OR REPLACE FUNCTION :schema.channel() RETURNS text LANGUAGE sql IMMUTABLE AS $$ " +
 					"SELECT 'nobody' $$")
 			}
@@ -171,7 +171,7 @@ func TestNotificationsOnlyMakeItFaster(t *testing.T) {
 	}
 }
 
-// When a handler begins, the record of its run and of the attempt stands there for everybody, and names the message.
+// When a handler begins, other transactions can read the record of its run and of the attempt, with the message's id.
 func TestHandlerFindsItsRun(t *testing.T) {
 	f := openFlow(t, bus.Notify)
 	f.run(f.scheduler(scheduler.Options{}, scheduler.Manifest{Name: "nightly", When: scheduler.Every(time.Hour),
@@ -186,8 +186,8 @@ func TestHandlerFindsItsRun(t *testing.T) {
 	}
 }
 
-// Five triggers while a scheduled run is queued are five runs beside it. One that is delayed does not keep the schedule
-// from firing.
+// Five triggers while a scheduled run is queued create five more runs. A delayed run does not keep the schedule from
+// firing.
 //
 // Row X13.
 func TestTriggersStandBesideTheSchedule(t *testing.T) {
@@ -197,7 +197,7 @@ func TestTriggersStandBesideTheSchedule(t *testing.T) {
 	o := scheduler.Options{Groups: []scheduler.Group{{Name: "g"}}}
 	stop := f.run(f.scheduler(o, m).Run)
 	f.await("the first firing", 1, "SELECT count(*) FROM :schema.run WHERE state = 'succeeded'")
-	if err := f.store.PauseGroup(t.Context(), "g", "look"); err != nil { // what is queued stays queued
+	if err := f.store.PauseGroup(t.Context(), "g", "look"); err != nil { // queued runs stay queued
 		t.Fatal(err)
 	}
 	stop()
@@ -260,7 +260,7 @@ func TestNewRefusesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Run ends with the error that says what to do, and Check says the same before.
+// Run fails with the error that names the remedy, and Check returns the same error before.
 func TestRunTellsOfASchemaThatIsNotMigrated(t *testing.T) {
 	f := openFlow(t, bus.PollOnly)
 	b, err := bus.New(f.pool, bus.Options{Schema: "nothing_here"})

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// CountLimit is where counts end: a count that has reached it may be larger.
+	// CountLimit is the maximum of each count of RunCounts: at this value the real number may be larger.
 	CountLimit = 100_000
-	// MostListed is how many manifests or runs a page has at most.
+	// MostListed is the maximum number of manifests or runs on a page.
 	MostListed = 1000
 
 	standardListed = 100
@@ -31,7 +31,7 @@ func (t tables) groupID(ctx context.Context, name string) (id int64, err error) 
 	return id, instead(err, ErrNoGroup)
 }
 
-// instead returns err, or the sentinel if err says that there is no row.
+// instead returns sentinel if err is pgx.ErrNoRows, else err.
 func instead(err, sentinel error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return sentinel
@@ -46,10 +46,10 @@ func nullable(t time.Time) *time.Time {
 	return &t
 }
 
-// GroupInfo describes a stored group. Counts end at 10,000.
+// GroupInfo describes a stored group. Each count ends at 10,000.
 type GroupInfo struct {
 	Group
-	Owner     string // "" is none: made at run time, or declared no longer
+	Owner     string // "" if it was made at run time, or is no longer declared
 	Paused    time.Time
 	Reason    string
 	PausedBy  string // as in PauseInfo.By
@@ -67,7 +67,7 @@ func (s *Store) Groups(ctx context.Context) ([]GroupInfo, error) {
 	return list, nil
 }
 
-// GroupOf returns one group. ErrNoGroup when there is none.
+// GroupOf returns one group. It returns ErrNoGroup if the group does not exist.
 func (s *Store) GroupOf(ctx context.Context, name string) (GroupInfo, error) {
 	list, err := s.listGroups(ctx, name)
 	if err == nil && (len(list) == 0 || name == "") {
@@ -96,7 +96,7 @@ func (t tables) listGroups(ctx context.Context, name string) ([]GroupInfo, error
 	})
 }
 
-// RunCounts are runs that have not ended, each count up to CountLimit.
+// RunCounts counts runs that have not ended. Each count ends at CountLimit.
 type RunCounts struct{ Waiting, Queued, Active, Dead int }
 
 // Counts counts the runs that have not ended.

@@ -13,11 +13,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ErrNotHeld says that no process holds a lease of that name.
+// ErrNotHeld means that no process holds a lease of this name.
 var ErrNotHeld = errors.New("nobody holds the lease")
 
-// Leases shows and ends terms, for operators: those of Singletons, of schedulers and of partitions.
-// Safe for concurrent use.
+// Leases lists leases and asks their holders to resign, for operators: the leases of Singletons, of schedulers and of
+// partitions. It is safe for concurrent use.
 type Leases struct {
 	pool  *pg.Pool
 	store *lease.Store
@@ -27,17 +27,17 @@ type Leases struct {
 // LeaseInfo describes a lease, by the database's clock.
 type LeaseInfo struct {
 	Name      string
-	Holder    string // of the present term, or of one that expired; "" when it was released
+	Holder    string // of the present term, or of an expired one; "" if it was released
 	Epoch     int64
 	Held      bool // a process holds it: it is neither released nor expired
-	Resigning bool // the holder was asked to resign
+	Resigning bool // an operator has asked the holder to resign
 	Acquired  time.Time
 	Renewed   time.Time
 	Expires   time.Time
-	Now       time.Time // when it was read
+	Now       time.Time // the database's clock when it was read
 }
 
-// NewLeases makes a Leases for a schema; "" is "edda".
+// NewLeases makes a Leases for a schema; "" is "edda". It does no I/O.
 func NewLeases(pool *pgxpool.Pool, schema string) (*Leases, error) {
 	s, err := pg.ParseSchema(schema)
 	if err != nil {
@@ -46,7 +46,7 @@ func NewLeases(pool *pgxpool.Pool, schema string) (*Leases, error) {
 	return &Leases{pool: pg.Committed(pool), store: lease.New(s), audit: audit.Of(s)}, nil
 }
 
-// List returns every lease that was ever held, up to 10,000, by name.
+// List returns every lease that was ever held, at most 10,000, in the order of their names.
 func (l *Leases) List(ctx context.Context) ([]LeaseInfo, error) {
 	found, err := l.store.List(ctx, l.pool, "")
 	if err != nil {
@@ -62,8 +62,9 @@ func (l *Leases) List(ctx context.Context) ([]LeaseInfo, error) {
 	return infos, nil
 }
 
-// Resign asks the holder to end its term, so that another replica can begin one. It returns when the request is stored;
-// the holder learns of it at once, or at its next renewal. ErrNotHeld if there is no holder.
+// Resign asks the holder to end its term, so that another replica can begin one. It returns when the request is
+// committed; the holder receives it at once, or at its next renewal. It returns ErrNotHeld if no process holds the
+// lease.
 func (l *Leases) Resign(ctx context.Context, name string) error {
 	err := pgx.BeginTxFunc(ctx, l.pool, readCommitted, func(tx pgx.Tx) error {
 		asked, err := l.store.Resign(ctx, tx, name)
@@ -81,28 +82,28 @@ func (l *Leases) Resign(ctx context.Context, name string) error {
 	return nil
 }
 
-// Health is what this process knows about its lease.
+// Health is the state of a lease in the memory of this process.
 type Health struct {
 	Lease string
-	Self  string // the name under which this process bids
+	Self  string // this process's name in its bids
 
-	Holding  bool // this process has the lease: its function runs
-	Stopping bool // and its term has ended, and the function has not returned yet
+	Holding  bool // this process holds the lease: its function is running
+	Stopping bool // its term has ended, but the function has not returned yet
 
-	// Holder and Epoch are of the term that this process has, else of the one that its last bid met: at most an Acquire
-	// interval old. Holder is "" when the lease was free then.
+	// Holder and Epoch describe this process's own term, or else the term that its last bid found: at most an Acquire
+	// interval old. Holder is "" if the lease was free then.
 	Holder string
 	Epoch  int64
 
-	// by this process's clock, if Holding: no other process can get the lease before then
+	// if Holding, by this process's clock: no other process can acquire the lease before this time
 	TrustedUntil time.Time
 
-	Acquired, Released, Lost int64 // terms of this process that began; and those that ended in order, and otherwise
+	Acquired, Released, Lost int64 // terms of this process that began, that ended in order, and that ended otherwise
 
-	Swept Swept // the last pass, where the function is a Sweep
+	Swept Swept // the last pass, if the function is a Sweep
 }
 
-// Health returns what this process knows about its lease, without I/O.
+// Health returns the state of the lease in the memory of this process, without I/O.
 func (s *Singleton) Health() Health {
 	h := healthOf(s.name, s.keeper.Health())
 	if last := s.swept.Load(); last != nil {
@@ -111,10 +112,10 @@ func (s *Singleton) Health() Health {
 	return h
 }
 
-// Leases is Health, as a list of one: for eddaprom.
+// Leases returns Health as a list of one, for eddaprom.
 func (s *Singleton) Leases() []Health { return []Health{s.Health()} }
 
-// healthOf is also for the leases of a Scheduler.
+// healthOf also serves the lease of a Scheduler.
 func healthOf(name string, h lease.Health) Health {
 	return Health{
 		Lease: name, Self: h.Self, Holding: h.State != lease.Standby, Stopping: h.State == lease.Stopping,

@@ -187,7 +187,7 @@ func TestDeclarationFile(t *testing.T) {
 	refuses(t, err, "manifest a")
 }
 
-// What only reads works where nothing can be written.
+// Methods that only read must work in a read-only session.
 func TestLooksWriteNothing(t *testing.T) {
 	s := newShelf(t)
 	s.sync("shop", every("a"))
@@ -250,7 +250,7 @@ func TestStoreReachesItsRowsByIndex(t *testing.T) {
 		},
 		Fill: shelves, MaxRows: 250, PlannedAnew: true,
 	}.Check(t, s.pool, s.schema)
-	pool, schema := pgtest.Database(t) // anew: the server may have counted what was rolled back in the other
+	pool, schema := pgtest.Database(t) // a new database: the first may count rows that were rolled back
 	pgtest.Probes{
 		SQL: pg.Load(storeStatements, schema),
 		Statements: map[string][]string{
@@ -263,7 +263,7 @@ func TestStoreReachesItsRowsByIndex(t *testing.T) {
 	}.Check(t, pool, schema)
 }
 
-// shelves are 2,000 manifests in as many groups, with 20 runs each, of which one is queued and one active.
+// shelves creates 2,000 manifests in as many groups, with 20 runs each: one queued, one active, the others ended.
 const shelves = `INSERT INTO :schema.manifest_group (name, owner) SELECT 'g' || n, 'bank' FROM generate_series(1,
 	2000) n;
 INSERT INTO :schema.manifest (name, owner, definition, group_id, kind, body) SELECT 'm/' || n, 'bank', '{}', g.id,
@@ -275,7 +275,7 @@ INSERT INTO :schema.run (id, manifest_id, group_id, origin, state, due, ready, e
 	FROM :schema.manifest m, generate_series(1, 20) n;
 INSERT INTO :schema.run_attempt (run, attempt, message_id) SELECT r.id, 1, gen_random_uuid() FROM :schema.run r`
 
-// Every operation is one that the runtime role may do.
+// The runtime role may do every operation.
 func TestManagementAsTheRuntimeRole(t *testing.T) {
 	s := newShelf(t)
 	config := s.pool.Config()

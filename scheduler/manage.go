@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// mostNote is how long the reason of a pause or the note about a run may be, in bytes.
+// mostNote is the maximum length of the reason of a pause or the note of a run, in bytes.
 const mostNote = 4096
 
 func checkNote(what, text string) error {
@@ -24,8 +24,9 @@ func checkNote(what, text string) error {
 	return nil
 }
 
-// Put makes or changes one manifest at run time. It belongs to no program: its owner is "". ErrOwned if a program
-// declares it. Putting a manifest as it is stored changes nothing.
+// Put creates or changes one manifest at run time. The manifest belongs to no program: its owner is "". Putting a
+// manifest that is stored with the same contents changes nothing. Put returns ErrOwned if a program declares the
+// manifest.
 func (s *Store) Put(ctx context.Context, m Manifest) error {
 	r, err := s.row(m)
 	if err != nil {
@@ -44,10 +45,11 @@ func (s *Store) Put(ctx context.Context, m Manifest) error {
 	return nil
 }
 
-// Remove makes a manifest of any owner an orphan: it no longer fires, its runs that were never sent are cancelled, and
-// after Options.Retention it is deleted with the record of its runs. Runs that were sent continue to their end. A
-// program that declares the manifest and starts later brings it back, with what an operator has set; another owner may
-// use the name from now on. Removing twice is no error. ErrNoManifest if there is none.
+// Remove makes a manifest of any owner an orphan: it no longer fires, its runs that were never sent are cancelled,
+// and after Options.Retention it is deleted with the records of its runs. Runs that were sent continue to their end.
+// A program that declares the manifest and starts later restores it, with the settings of operators; another owner
+// may use the name from now on. Removing a manifest twice returns nil. Remove returns ErrNoManifest if the manifest
+// does not exist.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	id := int64(0)
 	err := s.alone(ctx, func(tx pgx.Tx) (err error) {
@@ -80,9 +82,10 @@ func (t tables) orphan(ctx context.Context, tx pgx.Tx, ids []int64, byPerson boo
 	return nil
 }
 
-// Pause stops a manifest from firing until Resume, also across deploys. Then its misfire policy decides about the due
-// times that have passed. Runs that are queued or active continue, and a Trigger or a handler's Activate still begins
-// one. Pausing again changes the reason. ErrNoManifest if there is none.
+// Pause stops a manifest from firing until Resume, also across deploys. After Resume its misfire policy decides about
+// the due times that have passed. Queued and active runs continue, and a Trigger or an Activate of a handler still
+// begins a run. Pausing a paused manifest changes the reason, which has at most 4,096 bytes. Pause returns
+// ErrNoManifest if the manifest does not exist.
 func (s *Store) Pause(ctx context.Context, name, reason string) error {
 	if err := checkNote("reason", reason); err != nil {
 		return fmt.Errorf("pause manifest %.140q: %w", name, err)
@@ -91,8 +94,8 @@ func (s *Store) Pause(ctx context.Context, name, reason string) error {
 		reason, audit.ActorOf(ctx).Name)
 }
 
-// Resume ends the pause of an operator. Paused in the declaration and a pause of the group are not changed.
-// ErrNoManifest if there is none.
+// Resume ends the pause of an operator. It changes neither Paused in the declaration nor the pause of the group. It
+// returns ErrNoManifest if the manifest does not exist.
 func (s *Store) Resume(ctx context.Context, name string) error {
 	return s.setPause(ctx, audit.Change{Verb: "manifest.resume", Target: name}, s.sql.Get("resume"), name)
 }
@@ -107,7 +110,8 @@ func (t tables) setPause(ctx context.Context, c audit.Change, sql string, args .
 	})
 }
 
-// wakeAfter changes something for which evaluators are woken then. state is the statement that the audit tells it by.
+// wakeAfter makes a change, writes the audit entry and wakes the evaluators. state is the statement that reads the
+// state for the audit.
 func (t tables) wakeAfter(ctx context.Context, c audit.Change, state string, change func(tx pgx.Tx) error) error {
 	err := t.alone(ctx, func(tx pgx.Tx) error {
 		c := c
@@ -131,8 +135,8 @@ func (t tables) wakeAfter(ctx context.Context, c audit.Change, state string, cha
 	return nil
 }
 
-// PauseGroup is Pause for all manifests of a group, including those that join later. Queued runs of a paused group are
-// not dispatched either. ErrNoGroup if there is none.
+// PauseGroup is Pause for all manifests of a group, including manifests that join later. Queued runs of a paused
+// group are not dispatched either. PauseGroup returns ErrNoGroup if the group does not exist.
 func (s *Store) PauseGroup(ctx context.Context, name, reason string) error {
 	if err := checkNote("reason", reason); err != nil {
 		return fmt.Errorf("pause group %.140q: %w", name, err)
@@ -141,7 +145,8 @@ func (s *Store) PauseGroup(ctx context.Context, name, reason string) error {
 		s.sql.Get("pause_group"), name, reason, audit.ActorOf(ctx).Name)
 }
 
-// ResumeGroup ends the pause of a group. Manifests that are paused themselves stay paused. ErrNoGroup if there is none.
+// ResumeGroup ends the pause of a group. Manifests that are paused themselves stay paused. It returns ErrNoGroup if
+// the group does not exist.
 func (s *Store) ResumeGroup(ctx context.Context, name string) error {
 	return s.setGroupPause(ctx, audit.Change{Verb: "group.resume", Target: name}, s.sql.Get("resume_group"), name)
 }
@@ -160,8 +165,8 @@ func (t tables) setGroupPause(ctx context.Context, c audit.Change, sql string, a
 	})
 }
 
-// SetGroup sets the cap and the priority of a group, and makes it if there is none. The setting lasts until the program
-// that declares the group changes its declaration. Lowering the cap ends no run.
+// SetGroup sets the Max, Strict and Priority of a group, and creates the group if it does not exist. The setting
+// lasts until the program that declares the group changes its declaration. Lowering Max ends no run.
 func (s *Store) SetGroup(ctx context.Context, g Group) error {
 	if err := g.check(); err != nil {
 		return fmt.Errorf("set group %.140q: %w", g.Name, err)
@@ -186,13 +191,13 @@ func (s *Store) SetGroup(ctx context.Context, g Group) error {
 	return nil
 }
 
-// auditor writes what programs and operators change into the audit.
+// auditor writes the changes of programs and operators into the audit.
 type auditor struct {
 	*audit.Store
 	sql pg.Statements
 }
 
-// stateSQL is the statement that says what the audit tells of a manifest or a group.
+// stateSQL returns the statement that reads the audited state of a manifest or a group.
 func (a auditor) stateSQL(of string) string {
 	if of == "group_state" {
 		return a.sql.Get("group_state")
@@ -200,7 +205,7 @@ func (a auditor) stateSQL(of string) string {
 	return a.sql.Get("manifest_state")
 }
 
-// state returns what the audit tells of a manifest or a group, {} if there is none.
+// state returns the audited state of a manifest or a group, {} if it does not exist.
 func (a auditor) state(ctx context.Context, tx pgx.Tx, of, name string) (state json.RawMessage, err error) {
 	err = tx.QueryRow(ctx, a.stateSQL(of), name).Scan(&state)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -219,7 +224,7 @@ func (a auditor) addState(ctx context.Context, tx pgx.Tx, c audit.Change, of str
 	return a.Add(ctx, tx, c)
 }
 
-// addDeclared adds the entry of a declaration, unless it has changed nothing.
+// addDeclared adds the entry of a declaration, unless the declaration has changed nothing.
 func (a auditor) addDeclared(ctx context.Context, tx pgx.Tx, c audit.Change, changes Changes) error {
 	if changes.None() {
 		return nil
@@ -247,13 +252,13 @@ func namesOf(changes []Change) (names []string) {
 	return names
 }
 
-// addRun adds the entry of a run that is in another state now.
+// addRun adds the entry of a change of a run's state.
 func (a auditor) addRun(ctx context.Context, tx pgx.Tx, c audit.Change, before, after RunState) error {
 	c.Before, c.After = map[string]RunState{"state": before}, map[string]RunState{"state": after}
 	return a.Add(ctx, tx, c)
 }
 
-// addRuns adds the entry of a change of n runs, unless there was none.
+// addRuns adds the entry of a change of n runs, unless n is 0 or the change has no verb.
 func (a auditor) addRuns(ctx context.Context, tx pgx.Tx, c audit.Change, n int) error {
 	if n == 0 || c.Verb == "" {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// started makes a run of a manifest that is active in its first attempt, as a dispatcher would.
+// started creates a run of a manifest that is active in its first attempt, as a dispatcher would.
 func (s *shelf) started(manifest string) saga.ID {
 	s.Helper()
 	id := firing.NewRunID()
@@ -47,7 +47,7 @@ func (s *shelf) info(name string) ManifestInfo {
 	return m
 }
 
-// live is what the column says, after a look whether it says what manifest_live does.
+// live returns the column live, and fails the test if it differs from manifest_live.
 func (s *shelf) live(name string) bool {
 	s.Helper()
 	if s.ask("SELECT bool_and(live = :schema.manifest_live(stopped, paused_at, orphaned_at, group_id)) FROM "+
@@ -231,7 +231,7 @@ func TestActivate(t *testing.T) {
 		_, _, err := s.Activate(s.ctx(), c.fire, c.manifest, c.input)
 		refuses(t, err, says, "activate manifest")
 	}
-	// In a transaction that is rolled back nothing has happened.
+	// A cancel in a transaction that is rolled back has no effect.
 	s.must(s.Cancel(s.ctx(), run, "n"))
 	tx, err := s.pool.Begin(s.ctx())
 	s.must(err)
@@ -247,7 +247,7 @@ func TestActivate(t *testing.T) {
 	}
 }
 
-// The second waits for the first to commit, and then finds its run.
+// The second handler waits until the first commits, and then finds its run.
 func TestTwoHandlersActivateAtOnce(t *testing.T) {
 	s := newShelf(t)
 	s.sync("shop", every("p"), Manifest{Name: "d", When: Dormant("p"), Message: settle{}})
@@ -320,7 +320,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Whoever locks the run first decides; the other finds it ended.
+// The transaction that locks the run first decides; the other finds it ended.
 func TestCancelMeetsAnEndOnItsWay(t *testing.T) {
 	s := newShelf(t)
 	s.sync("shop", every("a"))
@@ -414,7 +414,7 @@ func TestRetry(t *testing.T) {
 	if err := s.Retry(s.ctx(), firing.NewRunID(), ""); !errors.Is(err, ErrNoRun) {
 		t.Errorf("%v, want ErrNoRun", err)
 	}
-	// A second dead run of the manifest holds it still.
+	// A second dead run of the manifest still holds it.
 	one, two := s.started("a"), s.started("a")
 	s.ends(one, "dead")
 	s.ends(two, "dead")
@@ -422,7 +422,7 @@ func TestRetry(t *testing.T) {
 	if m := s.info("a"); m.Held.ID != one {
 		t.Errorf("held by %s, want %s", m.Held, one)
 	}
-	// One that was never sent finds another in its place.
+	// A run that was never sent finds a different run in its place.
 	s.exec("UPDATE :schema.run SET state = 'cancelled', attempt = 0, ended = now() WHERE id = $1", two)
 	s.exec("UPDATE :schema.run SET state = 'queued', attempt = 0 WHERE id = $1", one)
 	if err := s.Retry(s.ctx(), two, ""); !errors.Is(err, ErrTaken) {
@@ -456,7 +456,7 @@ func TestBackfill(t *testing.T) {
 	if want := time.Date(2025, 12, 1, 2, 0, 0, 0, time.UTC); err != nil || got.Queued != 690 || !got.Next.Equal(want) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// What the schedule itself fires is left to it.
+	// Due times that the schedule itself will fire are not backfilled.
 	got, err = s.Backfill(s.ctx(), "hour", Period{From: time.Now().Add(-10 * time.Hour),
 		Until: time.Now().Add(10 * time.Hour)})
 	if err != nil || got.Queued < 9 || got.Queued > 10 {
@@ -502,7 +502,7 @@ func TestNextOfAStoredManifest(t *testing.T) {
 	refuses(t, err, "0 due times")
 }
 
-// What frees a manifest, or queues a run, tells those who listen when it commits.
+// A change that frees a manifest, or queues a run, notifies the listeners when it commits.
 func TestChangesWakeSchedulers(t *testing.T) {
 	s := newShelf(t)
 	conn, err := s.pool.Acquire(s.ctx())

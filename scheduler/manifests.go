@@ -13,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ManifestState says in a word whether a manifest fires.
+// ManifestState is the first of the states below that applies to a manifest.
 type ManifestState string
 
-// The states, the first that fits.
+// The states, in the order of precedence.
 const (
 	ManifestOrphan ManifestState = "orphan" // no program declares it any more
 	ManifestHeld   ManifestState = "held"   // a dead run waits for an operator
@@ -24,15 +24,15 @@ const (
 	ManifestLive   ManifestState = "live"
 )
 
-// ManifestInfo describes a stored manifest, by the database's clock. Moments that are not there are zero.
+// ManifestInfo describes a stored manifest, by the database's clock. Times that do not apply are zero.
 type ManifestInfo struct {
 	Name, Owner string
-	Version     int64 // grows with each change of the declaration
+	Version     int64 // increases with each change of the declaration
 	State       ManifestState
 	Schedule    string // its When, in words
-	Definition  []byte // JSON, as it is stored
+	Definition  []byte // the description of its When
 	Kind        string
-	Body        []byte // of Store.Manifest alone
+	Body        []byte // only set by Store.Manifest
 	Priority    int
 	Overlap     bool
 	Attempts    AttemptsInfo
@@ -40,7 +40,7 @@ type ManifestInfo struct {
 	Group       MembershipInfo
 	Paused      PauseInfo
 	Orphaned    time.Time
-	Due         time.Time // its next firing, in its zone
+	Due         time.Time // the next due time, in the zone of the manifest
 	Run         OpenRunInfo
 	Held        HeldInfo
 	History     ManifestHistory
@@ -48,46 +48,46 @@ type ManifestInfo struct {
 	read definitionInfo
 }
 
-// AttemptsInfo is how often and how long a run is tried.
+// AttemptsInfo is how often a run is tried, and for how long.
 type AttemptsInfo struct {
 	Retries               int
 	RetryDelay, RetryMost time.Duration
-	Timeout               time.Duration // 0 is none
+	Timeout               time.Duration // 0 is no timeout
 }
 
-// ParentInfo describes the manifest that another one follows.
+// ParentInfo describes the manifest that a manifest follows.
 type ParentInfo struct {
 	Name    string
-	Missing bool // there is no manifest of that name any more
+	Missing bool // the parent does not exist any more
 	Fired   time.Time
 }
 
 // MembershipInfo describes the group of a manifest.
 type MembershipInfo struct {
 	Name   string
-	Max    int // 0 is no cap
-	Active int // runs, counted up to the cap
+	Max    int // 0 is no limit
+	Active int // active runs, counted up to Max
 	Paused time.Time
 	Reason string
-	By     string // as in PauseInfo
+	By     string // as PauseInfo.By
 }
 
-// PauseInfo says who paused a manifest.
+// PauseInfo describes the pause of a manifest.
 type PauseInfo struct {
-	Declared bool      // its declaration says Paused
-	Since    time.Time // an operator has paused it
-	Reason   string    // of the operator
-	By       string    // the actor, or the database role if nobody said who acts
+	Declared bool      // its declaration has Paused
+	Since    time.Time // when an operator paused it; zero if no operator has
+	Reason   string    // given by the operator
+	By       string    // the actor, or the database role if the change named no actor
 }
 
-// OpenRunInfo describes the scheduled run that is open; the zero value is none.
+// OpenRunInfo describes the open scheduled run; the zero value is no run.
 type OpenRunInfo struct {
 	ID    saga.ID
 	State RunState
 	Ready time.Time
 }
 
-// HeldInfo describes the dead run that holds a manifest; the zero value is none.
+// HeldInfo describes the dead run that holds a manifest; the zero value is no run.
 type HeldInfo struct {
 	ID    saga.ID
 	Error string
@@ -102,19 +102,19 @@ type ManifestHistory struct {
 	Now              time.Time // the database's clock when the manifest was read
 }
 
-// definitionInfo is what this program understood of a definition.
+// definitionInfo is the result of reading a definition: its rule, or why it cannot be read.
 type definitionInfo struct {
 	rule  plan.Rule
 	fault string
 }
 
-// ManifestFilter chooses manifests. The zero value is all.
+// ManifestFilter selects manifests. The zero value selects all.
 type ManifestFilter struct {
 	Prefix string // of names
 	Owner  string
 	Group  string
 	State  ManifestState
-	After  string // go on behind this name
+	After  string // continue after this name
 	Limit  int    // 0 is 100, at most MostListed
 }
 
@@ -141,7 +141,7 @@ func (s *Store) Manifests(ctx context.Context, f ManifestFilter) ([]ManifestInfo
 	return list, nil
 }
 
-// Manifest returns one manifest with its message. ErrNoManifest when there is none.
+// Manifest returns one manifest with its message. It returns ErrNoManifest if the manifest does not exist.
 func (s *Store) Manifest(ctx context.Context, name string) (ManifestInfo, error) {
 	list, err := s.listManifests(ctx, name, ManifestFilter{Prefix: name, Limit: 1}, true)
 	if err == nil && (len(list) == 0 || name == "" || list[0].Name != name) {
@@ -198,7 +198,7 @@ func scanManifest(row pgx.CollectableRow) (m ManifestInfo, err error) {
 	return m, nil
 }
 
-// define reads the definition. One of another release is shown as far as it can be read.
+// define reads the definition. If a different release wrote it, it is shown as far as this program can read it.
 func (m *ManifestInfo) define(text string) {
 	d, known := plan.Read([]byte(text))
 	m.Definition, m.read.rule, m.Parent.Name, m.Schedule = []byte(text), d.Rule, d.Rule.Parent, d.Rule.String()

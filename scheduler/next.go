@@ -7,14 +7,15 @@ import (
 	"github.com/edda-go/edda/internal/base/plan"
 )
 
-// MaxOccurrences is how many due times Next and Occurrences give at most.
+// MaxOccurrences is the maximum number of due times that Next and Occurrences return.
 const MaxOccurrences = 10_000
 
-// ErrTooMany says that Occurrences were asked for a time with more than MaxOccurrences due times.
+// ErrTooMany means that a period has more than MaxOccurrences due times.
 var ErrTooMany = plan.ErrTooMany
 
-// Next returns the first n due times of m after that moment, fewer if there are no more. Every counts from after. There
-// are none for OnDemand, After and Dormant, which no clock decides. An error says what is wrong with m, or with n.
+// Next returns the first n due times of m later than after, fewer if the schedule ends before. An Every is counted
+// from after. Next returns nothing for OnDemand, After and Dormant, because no clock decides about them. It returns
+// an error if m is invalid, or if n is not 0 to MaxOccurrences.
 func Next(m Manifest, after time.Time, n int) ([]time.Time, error) {
 	if n < 0 || n > MaxOccurrences {
 		return nil, fmt.Errorf("next of %s: %d due times: want 0 to %d", m.Name, n, MaxOccurrences)
@@ -26,8 +27,8 @@ func Next(m Manifest, after time.Time, n int) ([]time.Time, error) {
 	return p.Next(after, n), nil
 }
 
-// Occurrences returns the due times of m from that moment until before the other: what a backfill fires. Every counts
-// from the first of the two. More than MaxOccurrences of them are ErrTooMany.
+// Occurrences returns the due times of m from from until before until: the due times that a backfill of this period
+// fires. An Every is counted from from. Occurrences returns ErrTooMany if there are more than MaxOccurrences.
 func Occurrences(m Manifest, from, until time.Time) ([]time.Time, error) {
 	p, err := m.compile()
 	if err != nil {

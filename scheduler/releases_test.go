@@ -26,11 +26,11 @@ import (
 
 const releaseVariable = "EDDA_TEST_RELEASE"
 
-// release is a program of one release, in a process of its own.
+// release is a program of one release, in its own process.
 type release struct {
 	Server, Schema string
 	Newer          bool
-	Start          time.Time // of the story
+	Start          time.Time // of the scenario
 }
 
 // ping has the name of its manifest.
@@ -43,8 +43,8 @@ const (
 	leaseOfReleases = 3 * time.Second
 )
 
-// manifests: "both" is declared by both releases with different contents, "old" by the older one alone, and the others
-// by the newer one alone.
+// manifests returns the manifests of the release: both releases declare "both" with different contents, the older one
+// alone declares "old", and the newer one alone declares the others.
 func (r release) manifests() []scheduler.Manifest {
 	second := func(name string, priority int) scheduler.Manifest {
 		return scheduler.Manifest{Name: name, When: scheduler.Every(time.Second), Message: ping{name},
@@ -59,7 +59,7 @@ func (r release) manifests() []scheduler.Manifest {
 		{Name: "dies", When: scheduler.Every(time.Second), Message: ping{"dies"}, Retries: -1}}
 }
 
-// runRelease is the life of such a program. It prints a line for each run that it handles.
+// runRelease is the main function of such a program. It prints a line for each run that it handles.
 func runRelease() error {
 	r := release{}
 	ctx, err := procs.Attend(context.Background(), releaseVariable, &r)
@@ -100,17 +100,17 @@ func runRelease() error {
 	return host.Run(ctx)
 }
 
-// rollout is a story of two releases.
+// rollout is a scenario of two releases.
 type rollout struct {
 	*testing.T
 	pool   *pgxpool.Pool
 	schema pg.Schema
 	store  *scheduler.Store
 	start  time.Time
-	kill   bool // programs are killed, and not asked to end
+	kill   bool // programs are killed instead of being asked to end
 
 	mu    sync.Mutex
-	fired map[string]map[string]bool // runs that were handled, by their manifest
+	fired map[string]map[string]bool // ids of handled runs, by manifest
 }
 
 // pod starts a program, and returns when it has declared its manifests.
@@ -143,7 +143,7 @@ func (w *rollout) pod(newer bool) *procs.Process {
 	return p
 }
 
-// end ends programs, as this story does it.
+// end ends programs, by a kill or in order.
 func (w *rollout) end(all ...*procs.Process) {
 	w.Helper()
 	for _, p := range all {
@@ -178,7 +178,8 @@ func (w *rollout) until(what string, done func() bool) {
 	}
 }
 
-// keepFiring waits until each manifest has fired twice more, and reports each manifest that was not live in that time.
+// keepFiring waits until each manifest has fired twice more, and reports each manifest that was not live in that
+// time.
 func (w *rollout) keepFiring(when string, manifests ...string) {
 	w.Helper()
 	before := map[string]int{}
@@ -197,9 +198,9 @@ func (w *rollout) keepFiring(when string, manifests ...string) {
 	})
 }
 
-// Two releases of a program run side by side: while a release is rolled out, as a canary, while one of the older
-// release crashes again and again, after a rollback, and after the next rollout. A schedule fires while a program that
-// declares it runs; no due time fires twice; and what an operator has set is there again.
+// Two releases of a program run side by side: while a release is rolled out, as a canary, while a program of the
+// older release crashes again and again, after a rollback, and after the next rollout. A schedule fires while a
+// program that declares it runs; no due time fires twice; and the settings of operators are restored.
 func TestTwoReleasesSideBySide(t *testing.T) {
 	for name, kill := range map[string]bool{"stopped": false, "killed": true} {
 		t.Run(name, func(t *testing.T) {

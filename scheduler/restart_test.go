@@ -20,17 +20,17 @@ type longWork struct{ N int }
 
 func (longWork) Kind() string { return "long.work" }
 
-// restartWorld is servers, each with a bus, an endpoint that works for long, and a scheduler.
+// restartWorld has servers, each with a bus, an endpoint whose handlers take long, and a scheduler.
 type restartWorld struct {
 	*singleWorld
-	begun chan struct{} // told of each handler that begins
+	begun chan struct{} // receives a value for each handler that begins
 	let   chan struct{} // closed: handlers may end
 	calls atomic.Int64
 }
 
 const longRuns = 4
 
-// server starts one until stop.
+// server starts a server, which runs until stop.
 func (w *restartWorld) server(name string) (stop func()) {
 	w.t.Helper()
 	log := slog.New(slog.NewTextHandler(w, nil))
@@ -112,8 +112,8 @@ func (w *restartWorld) await(what string, ok func() bool) {
 	}
 }
 
-// Servers come, evaluate, sweep and go while runs of another take their time. None of that ends a run: one is lost when
-// its handler gives no sign of life, and not because somebody else has begun.
+// Servers start, evaluate, sweep and end while runs of other servers take long. No run ends because of that: a run is
+// lost if its handler gives no sign of life, and not because a scheduler has started.
 //
 // Row X14.
 func TestRollingRestartFailsNoRun(t *testing.T) {
@@ -153,7 +153,7 @@ func TestRollingRestartFailsNoRun(t *testing.T) {
 	if other != 0 || w.calls.Load() != longRuns {
 		t.Errorf("%d attempts ended otherwise, and %d handlers ran, want 0 and %d", other, w.calls.Load(), longRuns)
 	}
-	stops[0]() // and the first one's turn
+	stops[0]() // and now the first server
 	stops[0] = w.server("server-0")
 	if _, ok := w.seen("rates", "begins", 1); !ok {
 		t.Error("the schedulers' Singleton never ran")

@@ -7,7 +7,7 @@ import (
 	"github.com/edda-go/edda/internal/engine/firing"
 )
 
-// runs declares as a program that runs, and returns how it declares again.
+// runs declares as a running program does, and returns a function that declares again.
 func (s *shelf) runs(grace time.Duration, groups []Group, manifests ...Manifest) (d declaration, again func() Changes) {
 	s.Helper()
 	d, err := s.declare("shop", groups, manifests)
@@ -29,9 +29,9 @@ func (s *shelf) leave(d declaration) {
 	s.exec(s.sql.Get("leave_program"), d.by.id)
 }
 
-// While two releases run, the newer decides, however often the older starts, and each keeps the manifests that it alone
-// declares. The older decides after the last program of the newer has gone; a manifest that the older does not declare
-// becomes an orphan after the grace.
+// While two releases run, the newer decides, however often the older starts, and each keeps the manifests that it
+// alone declares. The older decides after the last program of the newer has ended; a manifest that the older does not
+// declare becomes an orphan after the grace.
 func TestNewerReleaseDecidesWhileItRuns(t *testing.T) {
 	s := newShelf(t)
 	both := every("both")
@@ -43,7 +43,7 @@ func TestNewerReleaseDecidesWhileItRuns(t *testing.T) {
 		"FROM :schema.manifest) || '; ' || (SELECT string_agg(format('%s %s %s', name, owner, most), ', ' " +
 		"ORDER BY name) FROM :schema.manifest_group)"
 	s.says("the newer decides", "both 9 2 t, new 0 1 t, old 0 1 t; g shop 2, new shop , old shop 1", all)
-	for range 2 { // the older runs on, and starts again
+	for range 2 { // the older continues to run, and starts again
 		if changes := older(); !changes.None() {
 			t.Errorf("the older release has changed %+v", changes)
 		}
@@ -84,7 +84,8 @@ func TestReleaseKeepsItsManifestsForTheGrace(t *testing.T) {
 	}
 }
 
-// A manifest that a person removed stays away from the programs that run, and comes back with one that starts later.
+// A manifest that an operator removed stays removed for running programs, and is restored by a program that starts
+// later.
 func TestRemovedManifestComesBackWithTheNextStart(t *testing.T) {
 	s := newShelf(t)
 	_, again := s.runs(0, nil, every("a"), every("b"))
@@ -103,8 +104,8 @@ func TestRemovedManifestComesBackWithTheNextStart(t *testing.T) {
 		"SELECT live FROM :schema.manifest WHERE name = 'b'")
 }
 
-// Another interval keeps the rhythm: a release that is rolled back and rolled out again does not fire at once each
-// time.
+// A changed interval counts from the last firing: a release that is rolled back and rolled out again does not fire at
+// once each time.
 func TestAnotherIntervalCountsFromTheLastFiring(t *testing.T) {
 	s := newShelf(t)
 	m := every("a")

@@ -19,20 +19,20 @@ type RunInfo struct {
 	Group    string
 	Origin   string // schedule, dependent, manual, activation or backfill
 	State    RunState
-	Due      time.Time // the moment that the schedule meant
-	Ready    time.Time // no dispatch before it
+	Due      time.Time // the due time of the schedule
+	Ready    time.Time // the run is not dispatched before this time
 	Priority int
 	Kind     string
-	Body     []byte    // of RunOf alone
+	Body     []byte    // only set by RunOf
 	Attempt  int       // messages that were sent for it
-	Refused  int       // times in a row that its message could not be sent
+	Refused  int       // failed sends of its message in a row
 	Message  saga.ID   // of the last attempt
 	Deadline time.Time // of an active run
 	Beat     time.Time // the last sign of life of its handler
 	Queued   time.Time
 	Ended    time.Time
 	Error    string // of the last attempt
-	Note     string // of the operator, when the run was cancelled or retried
+	Note     string // of the operator who cancelled or retried the run
 	Attempts []Attempt
 }
 
@@ -41,20 +41,20 @@ type Attempt struct {
 	Attempt int
 	Message saga.ID
 	Sent    time.Time
-	Began   time.Time // of a handler that gives signs of life
+	Began   time.Time // only for a handler that gives signs of life
 	Worker  string
 	Ended   time.Time
 	Outcome string // succeeded, failed, discarded, cancelled, timed_out or lost; "" while it is open
 	Error   string
 }
 
-// RunFilter chooses runs. The zero value is all.
+// RunFilter selects runs. The zero value selects all.
 type RunFilter struct {
 	Manifest     string
 	Group        string // the group that the manifest was in when the run was queued
 	State        RunState
-	Since, Until time.Time // queued from the first on, and before the second
-	After        saga.ID   // go on behind this run, with older ones
+	Since, Until time.Time // queued at or after Since, and before Until
+	After        saga.ID   // continue with runs that are older than this one
 	Limit        int       // 0 is 100, at most MostListed
 }
 
@@ -70,8 +70,8 @@ func (f RunFilter) check() error {
 	return nil
 }
 
-// Runs returns a page of runs, the newest first. It locks nothing. ErrNoManifest and ErrNoGroup for names that are not
-// there.
+// Runs returns a page of runs, the newest first. It locks nothing. It returns ErrNoManifest or ErrNoGroup if the
+// filter names a manifest or a group that does not exist.
 func (s *Store) Runs(ctx context.Context, f RunFilter) ([]RunInfo, error) {
 	list, err := s.runs(ctx, f)
 	if err != nil {
@@ -125,7 +125,8 @@ func scanRun(row pgx.CollectableRow) (r RunInfo, err error) {
 	return r, err
 }
 
-// RunOf returns one run with its message and its last attempts, the newest first. ErrNoRun when there is none.
+// RunOf returns one run with its message and its last 1,000 attempts, the newest first. It returns ErrNoRun if the
+// run does not exist.
 func (s *Store) RunOf(ctx context.Context, id saga.ID) (RunInfo, error) {
 	list, err := s.listRuns(ctx, id, id, 0, 0, "", nil, nil, true, 1)
 	if err == nil && len(list) == 0 {
@@ -158,10 +159,11 @@ func (t tables) attempts(ctx context.Context, run saga.ID) ([]Attempt, error) {
 	})
 }
 
-// clockSlack is how much the clocks of the processes that made the ids of runs may differ from the database's.
+// clockSlack is the assumed maximum difference between the database's clock and the clocks of processes that make run
+// ids.
 const clockSlack = 24 * time.Hour
 
-// ids bound the pages of the index that are read, since an id begins with the time at which it was made.
+// ids limits the part of the index that is read. This works because an id begins with the time of its creation.
 func (f RunFilter) ids() (low, high saga.ID) {
 	for n := range high {
 		high[n] = 0xff
@@ -178,7 +180,7 @@ func (f RunFilter) ids() (low, high saga.ID) {
 	return low, high
 }
 
-// idAt is the lowest UUIDv7 of a moment.
+// idAt returns the lowest UUIDv7 of a time.
 func idAt(t time.Time) (id saga.ID) {
 	for n, ms := 5, t.UnixMilli(); n >= 0; n, ms = n-1, ms>>8 {
 		id[n] = byte(ms)

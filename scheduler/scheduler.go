@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// LeaseName is the lease of the one server that evaluates and reconciles.
+// LeaseName is the name of the lease whose holder evaluates and reconciles.
 const LeaseName = firing.LeaseName
 
 // Scheduler evaluates, dispatches, reconciles and cleans up: see the package's comment. Its methods are safe for
@@ -32,9 +32,8 @@ type Scheduler struct {
 	running    sync.Mutex // held by Run
 }
 
-// New makes a Scheduler that sends by sender, in its database and schema. It does no I/O. The manifests, if there are
-// any, are those of Options.Owner; Run writes them to the database. New fails if an option or a manifest is wrong, and
-// names it.
+// New makes a Scheduler that sends by sender, in its database and schema. It does no I/O. The manifests belong to
+// Options.Owner; Run writes them to the database. New returns an error that names each faulty option and manifest.
 func New(sender Sender, o Options, m ...Manifest) (*Scheduler, error) {
 	s, err := newScheduler(sender, o)
 	if err == nil && (o.Owner != "" || len(o.Groups)+len(m) > 0) {
@@ -66,11 +65,12 @@ func newScheduler(sender Sender, o Options) (s *Scheduler, err error) {
 	return s, err
 }
 
-// Name is "scheduler", for a Host.
+// Name returns "scheduler", for a Host.
 func (s *Scheduler) Name() string { return LeaseName }
 
-// Connections returns the pool, and how many connections Run opens beside it: one for the lease and for each Singleton,
-// and one that listens.
+// Connections returns the pool, and how many connections Run opens in addition to the pool's: one for the lease, one
+// for each Singleton, and one that listens. With PollOnly it returns 0, because a pooler's connections are not
+// counted.
 func (s *Scheduler) Connections() (pool *pgxpool.Pool, more int) {
 	if s.options.PollOnly {
 		return s.pool.Pool, 0 // a pooler's connections are not counted
@@ -78,17 +78,18 @@ func (s *Scheduler) Connections() (pool *pgxpool.Pool, more int) {
 	return s.pool.Pool, 2 + s.singletons.connections()
 }
 
-// Check reports what would keep Run from working: the tables are missing, this role may not use them, or the pool has
-// fewer connections than MaxConcurrentDispatch and one more.
+// Check returns an error if Run could not work: the tables are missing, this role may not use them, or the pool has
+// fewer connections than MaxConcurrentDispatch + 1.
 func (s *Scheduler) Check(ctx context.Context) error { return s.engine.Check(ctx) }
 
-// ErrRunning says that Run was called during another Run of the same Scheduler or Singleton.
+// ErrRunning means that Run was called while Run of the same Scheduler or Singleton was running.
 var ErrRunning = errors.New("already running")
 
-// Run writes the declaration to the database, and then evaluates, dispatches, reconciles and cleans up until ctx ends.
-// Then it returns nil, after the last transaction. While it runs it declares its manifests again, so that no program of
-// another release ends them. If the database is away, Run waits for it. Run returns an error if it cannot continue: a
-// declaration contradicts the database, a right is missing, or the schema is not migrated.
+// Run writes the declaration to the database, and then evaluates, dispatches, reconciles and cleans up until ctx
+// ends. Then it waits for its last transaction and returns nil. While it runs it renews its declaration, so that
+// programs of other releases do not orphan its manifests. If the database is away, Run waits for it. Run returns an
+// error if waiting cannot help: the declaration contradicts the database, a right is missing, or the schema is not
+// migrated. It returns ErrRunning if Run is already running.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if !s.running.TryLock() {
 		return fmt.Errorf("run the scheduler: %w", ErrRunning)
@@ -114,7 +115,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 
 func (d declaration) empty() bool { return len(d.groups)+len(d.rows) == 0 }
 
-// synchronise tries until it works, or until an error will not go away.
+// synchronise retries until the declaration is written, or until an error occurs that will not pass.
 func (s *Scheduler) synchronise(ctx context.Context, d declaration) error {
 	if d.empty() {
 		return nil
@@ -133,7 +134,7 @@ func (s *Scheduler) synchronise(ctx context.Context, d declaration) error {
 	}
 }
 
-// declareOnce writes the declaration, and logs what that has changed.
+// declareOnce writes the declaration, and logs the changes that it has made.
 func (s *Scheduler) declareOnce(ctx context.Context, d declaration) error {
 	changes, err := s.store(ctx, d)
 	if err != nil {
@@ -151,8 +152,8 @@ func (s *Scheduler) declareOnce(ctx context.Context, d declaration) error {
 	return nil
 }
 
-// keepDeclared renews the row of this program, and declares the manifests again when a release of the owner has come or
-// gone, and every Reconcile. At the end it deletes the row.
+// keepDeclared renews the row of this program. It declares the manifests again when a release of the owner has
+// started or ended, and at every Reconcile interval. At the end it deletes the row.
 func (s *Scheduler) keepDeclared(ctx context.Context, d declaration) error {
 	defer s.leave(ctx, d)
 	d.by.runs = true
@@ -179,7 +180,7 @@ func (s *Scheduler) keepDeclared(ctx context.Context, d declaration) error {
 	return nil
 }
 
-// tellReleases logs that programs of several releases run, or do no more.
+// tellReleases logs which releases run, when several do or have just ceased to.
 func (s *Scheduler) tellReleases(d declaration, now, before []int64) {
 	if slices.Equal(now, before) || len(now) < 2 && len(before) < 2 {
 		return
@@ -188,7 +189,7 @@ func (s *Scheduler) tellReleases(d declaration, now, before []int64) {
 		d.owner, "releases", now, "release", d.by.release)
 }
 
-// declareWithin bounds what a program does about its declaration, as the loops of the engine are bounded.
+// declareWithin limits a renewal of the program's row, as the loops of the engine are limited.
 const declareWithin = 40 * time.Second
 
 func (s *Scheduler) renew(ctx context.Context, d declaration) (running []int64, known bool, err error) {
@@ -199,7 +200,7 @@ func (s *Scheduler) renew(ctx context.Context, d declaration) (running []int64, 
 	return running, known, err
 }
 
-// leave withdraws the declaration. If that fails, it expires.
+// leave deletes the program's row. If that fails, the row expires.
 func (s *Scheduler) leave(ctx context.Context, d declaration) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -208,29 +209,29 @@ func (s *Scheduler) leave(ctx context.Context, d declaration) {
 	}
 }
 
-// Depth is how much work waits for schedulers, by the database's clock. It is the same for all servers. Counts end at
-// MostCounted.
+// Depth is the amount of work that waits for schedulers, by the database's clock. It is the same on all servers. Each
+// count ends at MostCounted.
 type Depth struct {
-	Late time.Duration // how long the first due manifest has waited to be evaluated; 0: none is due
-	// how long a queued run has waited to be dispatched, the first of those that were counted; 0: none is queued
+	Late time.Duration // how long the first due manifest has waited to be evaluated; 0 if nothing is due
+	// how long a queued run has waited to be dispatched: the longest of the counted runs; 0 if no run is queued
 	Behind time.Duration
 
-	Waiting int64 // runs that wait for a moment: a delay, or the pause before a retry
+	Waiting int64 // runs that wait for a time: a delay, or the pause before a retry
 	Queued  int64 // runs that wait to be dispatched
-	Active  int64 // runs whose message is on its way or in hand
-	Dead    int64 // runs that failed for good, and wait for an operator
+	Active  int64 // runs whose message is queued or being handled
+	Dead    int64 // runs that failed for good and wait for an operator
 
-	// what happened within the last hour that nobody asked for
+	// within the last hour, without an operator's request
 	TimedOut int64 // runs that took longer than their Timeout
 	Lost     int64 // attempts whose handler gave no sign of life
-	Skipped  int64 // manifests of which due times passed without a run
-	Orphaned int64 // manifests that no running program declares; without those that a person removed
+	Skipped  int64 // manifests with due times that passed without a run
+	Orphaned int64 // manifests that no running program declares, without manifests that an operator removed
 }
 
-// MostCounted is where the counts of a Depth end.
+// MostCounted is the maximum of each count of a Depth.
 const MostCounted = 100_000
 
-// Depth reads how much work waits, in one statement. Its cost does not depend on the runs that have ended.
+// Depth reads how much work waits, in one statement. Its cost does not depend on the number of runs that have ended.
 func (s *Scheduler) Depth(ctx context.Context) (d Depth, err error) {
 	var late, behind float64
 	row := s.pool.QueryRow(ctx, s.sql.Get("depth"), pg.Planned, MostCounted)
@@ -242,5 +243,5 @@ func (s *Scheduler) Depth(ctx context.Context) (d Depth, err error) {
 	return d, nil
 }
 
-// seconds is never less than nothing: a clock may go back.
+// seconds never returns less than 0: the database's clock may have been set back.
 func seconds(s float64) time.Duration { return time.Duration(max(0, s) * float64(time.Second)) }

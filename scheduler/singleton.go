@@ -23,7 +23,7 @@ import (
 //go:embed singleton.sql
 var singletonStatements string
 
-// Singleton is a loop of yours that runs on one replica at a time, the one that holds its lease. Its methods are safe
+// Singleton is a loop of yours that runs on one replica at a time: on the holder of its lease. Its methods are safe
 // for concurrent use.
 type Singleton struct {
 	pool    *pg.Pool
@@ -34,32 +34,32 @@ type Singleton struct {
 	name    string // of the lease
 	run     func(Term) error
 	options SingletonOptions
-	calls   run.Calls // of run
+	calls   run.Calls // calls of run
 	swept   atomic.Pointer[Swept]
 }
 
-// SingletonOptions of a Singleton. Every zero is a default, and a negative number is an error.
+// SingletonOptions configure a Singleton. Every zero is a default, and a negative number is an error.
 type SingletonOptions struct {
 	Schema string // "" is "edda"
 
-	// Lease is how long a term lasts without a renewal: 100 ms to 1 h; 0 is 30 s. When a holder crashes, another
-	// process follows after at most Lease + 1.25 × Acquire.
+	// Lease is how long a term lasts without a renewal: 100 ms to 1 h; 0 is 30 s. If a holder crashes, the next one
+	// begins after at most Lease + 1.25 × Acquire.
 	Lease time.Duration
-	// how often the holder renews, and how long a try may take; 0 is Lease/3, at most 10 s; at most Lease/3
+	// how often the holder renews, and how long a renewal may take; 0 is Lease/3, at most 10 s; at most Lease/3
 	Renew time.Duration
 	// how often other processes bid, ± a quarter, and the pause after a term; 0 is Lease/3, at most 5 s
 	Acquire time.Duration
-	// how long before the database the holder gives up; 0 is Lease/10, at most 1 s; at most Lease/3
+	// how long before the end in the database the holder gives up; 0 is Lease/10, at most 1 s; at most Lease/3
 	Margin time.Duration
-	Stop   time.Duration // how long run may take to return when its term ends, while the lease is renewed; 0 is 30 s
+	Stop   time.Duration // how long run may take to return after its term ends, while the lease is renewed; 0 is 30 s
 
 	// Holder is the name of this process in the table lease. "" is $EDDA_HOLDER, else the name of the host, else a
-	// UUID. A random part is always added, so the name need not be unique: a process that starts again is another
+	// UUID. A random part is always added, so the name need not be unique: a process that restarts is a different
 	// holder.
 	Holder string
 
-	// PollOnly does without LISTEN, which does not work through PgBouncer in transaction mode. Another process then
-	// takes a released lease with its next bid, and not at once.
+	// PollOnly avoids LISTEN, which does not work through PgBouncer in transaction mode. Then the next process
+	// acquires a released lease at its next bid, not at once.
 	PollOnly bool
 
 	Logger *slog.Logger // nil is slog.Default(). Terms are logged at Info, renewals and lost bids at Debug
@@ -75,15 +75,15 @@ func (o SingletonOptions) withDefaults() SingletonOptions {
 	return o
 }
 
-// singletonPrefix keeps the names of users' leases from those of our own.
+// singletonPrefix separates the names of users' leases from the names of Edda's leases.
 const singletonPrefix = "singleton/"
 
-// NewSingleton makes a Singleton. It does no I/O, and reports every fault at once. Its lease is named "singleton/" and
-// name, which is 1 to 117 of a-z, 0-9 and _ . / -, beginning with a letter.
+// NewSingleton makes a Singleton. It does no I/O, and its error lists all faults. The lease is named "singleton/" +
+// name; name is 1 to 117 of a-z, 0-9 and _ . / -, and begins with a letter.
 //
-// run is called for each term that this replica gets. It must return soon after its Term has ended, and may return
-// before. Then the lease is released, never while run is at work, and after an Acquire interval this replica bids
-// again. An error that run returns is logged. So is a panic, which ends the term and not the process.
+// run is called for each term of this replica. It must return soon after its Term has ended, and may return before
+// that. When run has returned, and never before, the lease is released, and after an Acquire interval this replica
+// bids again. An error of run is logged. So is a panic, which ends the term but not the process.
 func NewSingleton(pool *pgxpool.Pool, name string, run func(Term) error, o SingletonOptions) (*Singleton, error) {
 	o = o.withDefaults()
 	s := &Singleton{pool: pg.Committed(pool), name: singletonPrefix + name, run: run, options: o}
@@ -120,11 +120,11 @@ func (s *Singleton) load(schema string) (err error) {
 	return nil
 }
 
-// Name is the name of the lease.
+// Name returns the name of the lease.
 func (s *Singleton) Name() string { return s.name }
 
-// Connections returns the pool, and how many connections Run opens beside it: one that renews, and one that listens.
-// With PollOnly they are 0, because a pooler's connections are not counted.
+// Connections returns the pool, and how many connections Run opens in addition to the pool's: one that renews, and
+// one that listens. With PollOnly it returns 0, because a pooler's connections are not counted.
 func (s *Singleton) Connections() (pool *pgxpool.Pool, more int) {
 	if s.options.PollOnly {
 		return s.pool.Pool, 0
@@ -132,8 +132,8 @@ func (s *Singleton) Connections() (pool *pgxpool.Pool, more int) {
 	return s.pool.Pool, 2
 }
 
-// Check reports whether the schema is there and fits: migrations.ErrNotMigrated, migrations.ErrTooNew, or what kept it
-// from reading.
+// Check reads the version of the schema. It returns migrations.ErrNotMigrated, migrations.ErrTooNew, or the error
+// that kept it from reading.
 func (s *Singleton) Check(ctx context.Context) error {
 	if err := migrations.Check(ctx, s.pool, s.schema); err != nil {
 		return fmt.Errorf("check singleton %s: %w", s.name, err)
@@ -141,10 +141,11 @@ func (s *Singleton) Check(ctx context.Context) error {
 	return nil
 }
 
-// Run bids for the lease, and calls run while this replica has it, until ctx ends. Then it ends the term, waits until
-// run has returned, releases the lease, and returns nil. It does not wait for longer than Stop and two seconds: then it
-// returns bus.ErrDrain, and the lease ends by itself. It returns an error of Check, or one that waiting cannot cure,
-// such as a missing right, and ErrRunning during another Run. If the database is away, Run waits for it.
+// Run bids for the lease, and calls run while this replica holds it, until ctx ends. Then it ends the term, waits
+// until run has returned, releases the lease, and returns nil. It waits at most for Stop and two seconds: after that
+// it returns bus.ErrDrain, and the lease expires by itself. Run returns an error of Check, ErrRunning if Run is
+// already running, or an error that waiting cannot cure, such as a missing right. If the database is away, Run waits
+// for it.
 func (s *Singleton) Run(ctx context.Context) error {
 	if err := s.Check(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -176,14 +177,14 @@ func (s *Singleton) bid(ctx context.Context) error {
 	return nil
 }
 
-// heard is called with the payload of each notification, and with "" when some may have been missed.
+// heard is called with the payload of each notification, and with "" when notifications may have been missed.
 func (s *Singleton) heard(payload string) {
 	if payload == "" || payload == lease.WakePrefix+s.name {
 		s.keeper.Wake()
 	}
 }
 
-// work is one term.
+// work runs one term.
 func (s *Singleton) work(ctx context.Context, t lease.Term) error {
 	err := s.call(&term{Context: ctx, of: s, Term: t})
 	if broken := (*saga.PanicError)(nil); errors.As(err, &broken) {
@@ -205,7 +206,7 @@ func (s *Singleton) call(t Term) (err error) {
 	return saga.Examined(s.run(t))
 }
 
-// note keeps the last report of a Sweep.
+// note stores the report of the last pass of a Sweep.
 func (s *Singleton) note(last Swept) {
 	s.swept.Store(&last)
 	if last.Took > last.Every {

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Eight replicas want it all the time. One has it, and each term has an epoch of its own.
+// Eight replicas bid all the time. One at a time holds the lease, and each term has its own epoch.
 //
 // Row X5.
 func TestOneOfManyBiddersWins(t *testing.T) {
@@ -47,8 +47,8 @@ func TestOneOfManyBiddersWins(t *testing.T) {
 	}
 }
 
-// A holder whose renewals go nowhere, for whatever reason, has ended before anybody else begins; then it is followed in
-// time.
+// If the renewals of a holder fail, for whatever reason, its term ends before the next one begins, and the next one
+// begins in time.
 //
 // Row X5.
 func TestHungHolderIsFollowedAfterItsEnd(t *testing.T) {
@@ -69,7 +69,7 @@ func TestHungHolderIsFollowedAfterItsEnd(t *testing.T) {
 			if second.at.Before(ended.at) || second.epoch != first.epoch+1 {
 				t.Errorf("b began with epoch %d, %v before a had ended", second.epoch, ended.at.Sub(second.at))
 			}
-			// A renewal whose answer is lost is one all the same, so that one interval is added.
+			// A renewal whose answer is lost still counts, so one more interval is allowed.
 			most := briefly + briefly/3 + singleTimes.Acquire*5/4
 			if took := second.at.Sub(broken); took > most+2*time.Second {
 				t.Errorf("the failover took %v, want %v and what a busy machine adds", took, most)
@@ -95,20 +95,21 @@ func TestActiveHolderIsNotFollowed(t *testing.T) {
 	}
 }
 
-// Where a release deletes the row its epochs begin anew, and the holder of long ago, when it wakes, finds its own.
+// If an earlier release deleted the row of the lease, its epochs began anew. A holder of long ago that continues
+// finds an epoch equal to its own.
 //
 // Row X5.
 func TestOldHolderIsNotTakenForTheNewOne(t *testing.T) {
 	w := singleOpen(t)
 	write, count := w.ledger()
 	proxy, terms, old := w.leader()
-	proxy.Set(hung(faultproxy.Swallow)...) // a sleeps
+	proxy.Set(hung(faultproxy.Swallow)...) // a loses its connection
 	stopB := w.start(w.replica(w.pool, "b", w.holder("b", nil)))
 	w.find("b", "begins", 1)
-	stopB() // and releases
+	stopB() // and releases the lease
 	w.start(w.replica(w.pool, "c", w.holder("c", terms)))
 	present := <-terms
-	proxy.Set() // a wakes
+	proxy.Set() // a is connected again
 	if present.Epoch() != old.Epoch()+2 {
 		t.Errorf("the third term has epoch %d after %d", present.Epoch(), old.Epoch())
 	}
@@ -129,15 +130,14 @@ func TestOldHolderIsNotTakenForTheNewOne(t *testing.T) {
 	}
 }
 
-// The clock jumps over the end of the term. For a moment there are two that believe to hold the lease, and one whose
-// writes count.
+// The clock jumps past the end of the term. For a moment two replicas have a term, but only the writes of one commit.
 //
 // Row X5.
 func TestOldHolderWritesNothingAfterTheClockJumpsForward(t *testing.T) {
 	w := singleOpen(t)
 	terms := make(chan scheduler.Term, 9)
 	w.start(w.replica(w.pool, "a", w.holder("a", terms), func(o *scheduler.SingletonOptions) {
-		o.Lease, o.Renew, o.PollOnly = 30*time.Second, 9*time.Second, true // it does not learn of the jump by a wake-up
+		o.Lease, o.Renew, o.PollOnly = 30*time.Second, 9*time.Second, true // no wake-up reports the jump to it
 	}))
 	a := <-terms
 	w.jump(-time.Hour)
@@ -154,8 +154,8 @@ func TestOldHolderWritesNothingAfterTheClockJumpsForward(t *testing.T) {
 	}
 }
 
-// The clock goes back by an hour, and with it the end of the term of one that is dead moves away. It is followed all
-// the same, by who has seen nothing of it for a lease.
+// The clock is set back by an hour, so the end of a dead holder's term moves away. A replica still follows it, after
+// it has observed no renewal for the time of a Lease.
 //
 // Row X5.
 func TestDeadHolderIsFollowedThoughTheClockJumpsBack(t *testing.T) {
@@ -172,8 +172,8 @@ func TestDeadHolderIsFollowedThoughTheClockJumpsBack(t *testing.T) {
 	}
 }
 
-// The holder goes while its renewal is on the way. The renewal is answered first and the release comes after it, so
-// that the renewal neither revives what was released nor hits the next term.
+// The holder stops while its renewal is in flight. The renewal is answered first and the release is sent after it, so
+// the renewal can neither revive the released lease nor affect the next term.
 //
 // Row X5.
 func TestReleaseWaitsForARenewalOnItsWay(t *testing.T) {
@@ -202,8 +202,8 @@ func TestReleaseWaitsForARenewalOnItsWay(t *testing.T) {
 	}
 }
 
-// A loop that goes on after its end is not followed at once, but when its lease is over; and nothing of it is committed
-// from then on.
+// A loop that continues after its term has ended is not followed at once, but when its lease has expired. From then
+// on nothing that it writes is committed.
 //
 // Row X5.
 func TestLoopThatDoesNotStopIsNotReleased(t *testing.T) {
@@ -239,8 +239,8 @@ func TestLoopThatDoesNotStopIsNotReleased(t *testing.T) {
 	stop()
 }
 
-// The leader is paused inside its protected write, and its term runs out. Until that transaction has ended nobody
-// begins.
+// The leader is paused inside its guarded write, and its lease expires. No new term begins until that transaction has
+// ended.
 //
 // Row X6.
 func TestNewTermWaitsForTheOldLeadersWrite(t *testing.T) {
@@ -280,8 +280,8 @@ func TestNewTermWaitsForTheOldLeadersWrite(t *testing.T) {
 	}
 }
 
-// The leader does not come back to its write. The server ends it, and the new leader begins: the old one's write is
-// undone.
+// The leader never returns to its guarded write. The server ends the transaction, which rolls the write back, and the
+// new leader begins.
 //
 // Row X6.
 func TestFrozenLeadersWriteIsUndone(t *testing.T) {

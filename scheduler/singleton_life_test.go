@@ -19,7 +19,7 @@ import (
 
 var errSweep = errors.New("the shelf fell down")
 
-// A release is heard, so that the next replica need not wait for its turn to bid.
+// A release sends a notification, so the next replica bids at once.
 func TestSingletonIsTakenOverAtOnce(t *testing.T) {
 	w := singleOpen(t)
 	rarely := func(o *scheduler.SingletonOptions) { o.Lease, o.Acquire = time.Hour, time.Hour }
@@ -27,7 +27,7 @@ func TestSingletonIsTakenOverAtOnce(t *testing.T) {
 	w.find("a", "begins", 1)
 	b := w.replica(w.pool, "b", w.holder("b", nil), rarely)
 	w.start(b)
-	// it has bid when it began, and once more when it heard
+	// b has bid once when it began, and once more after a notification
 	for strings.Count(w.logged(), "lease is held by another") < 2 {
 		<-time.After(10 * time.Millisecond)
 	}
@@ -46,7 +46,7 @@ func TestSingletonIsTakenOverAtOnce(t *testing.T) {
 	}
 }
 
-// Without LISTEN it is taken at the next bid.
+// Without LISTEN the lease is acquired at the next bid.
 func TestSingletonThatOnlyPolls(t *testing.T) {
 	w := singleOpen(t)
 	polls := func(o *scheduler.SingletonOptions) { o.PollOnly = true }
@@ -61,7 +61,7 @@ func TestSingletonThatOnlyPolls(t *testing.T) {
 	}
 }
 
-// A panic, an error, or the end of its goroutine ends a term, and neither the process nor the Singleton.
+// A panic, an error, or runtime.Goexit ends a term, but neither the process nor the Singleton.
 func TestSingletonOutlivesItsFunction(t *testing.T) {
 	w := singleOpen(t)
 	s := w.replica(w.pool, "a", func(term scheduler.Term) error {
@@ -93,8 +93,8 @@ func TestSingletonOutlivesItsFunction(t *testing.T) {
 	}
 }
 
-// A stop does not wait for the function of a singleton that never returns. The log and the error name the function, and
-// another Run is refused.
+// A stop does not wait for the function of a singleton that never returns. The log and the error name the function,
+// and a second Run is refused.
 func TestSingletonEndsWithoutAFunctionThatNeverReturns(t *testing.T) {
 	w := singleOpen(t)
 	begun, returns := make(chan struct{}), make(chan struct{})
@@ -129,8 +129,7 @@ func TestSingletonEndsWithoutAFunctionThatNeverReturns(t *testing.T) {
 	close(returns)
 }
 
-// Who holds it is known on every replica, without asking the database; the log tells of terms at Info and of what
-// repeats at Debug.
+// Every replica returns the holder without a query. Terms are logged at Info, and repeated events at Debug.
 func TestSingletonTellsHowItStands(t *testing.T) {
 	w := singleOpen(t)
 	terms := make(chan scheduler.Term, 9)
@@ -182,7 +181,7 @@ func TestSingletonTellsHowItStands(t *testing.T) {
 	}
 }
 
-// A holder that finds its lease in other hands logs that at Info, and stands by again.
+// A holder whose lease a different process has acquired logs that at Info, and stands by again.
 func TestSingletonTellsOfALoss(t *testing.T) {
 	w := singleOpen(t)
 	a := w.replica(w.pool, "a", w.holder("a", nil))
@@ -203,7 +202,7 @@ func TestSingletonTellsOfALoss(t *testing.T) {
 	}
 }
 
-// Only the holder's sweeps write. How long they take is told, and one that takes too long is complained of.
+// Only the holder's sweeps write. Health has the duration of a sweep, and a sweep that takes too long is logged.
 func TestSweepRunsOnTheHolderAlone(t *testing.T) {
 	w := singleOpen(t)
 	write, count := w.ledger()

@@ -19,29 +19,30 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// singleTimes are those of a replica whose term nobody waits for. An attempt may take five seconds: one that a busy
-// machine keeps waiting for longer is given up, and what it won is a term that nobody knows of.
+// singleTimes are for a replica whose term need not expire during the test. An attempt to acquire may take five
+// seconds: if a busy machine delays it longer, the replica gives up, and if the attempt succeeds nevertheless, no
+// replica uses that term.
 var singleTimes = scheduler.SingletonOptions{Lease: 15 * time.Second, Acquire: 100 * time.Millisecond}
 
-// brief is for a replica whose term ends without a release: a test can wait for that.
+// brief is for a replica whose term ends without a release: it is short enough for a test to wait.
 func brief(o *scheduler.SingletonOptions) { o.Lease = briefly }
 
 const briefly = 3 * time.Second
 
-// singleWorld is a migrated schema of a test's own, in which replicas bid for the lease singleton/sweep.
+// singleWorld is a migrated schema of one test, with replicas that bid for the lease singleton/sweep.
 type singleWorld struct {
 	t      *testing.T
 	pool   *pgxpool.Pool
 	schema pg.Schema
 	leases *scheduler.Leases
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the following fields
 	lines []singleLine
 	log   bytes.Buffer
 	news  chan struct{} // of capacity 1
 }
 
-// singleLine is what a replica did, by this process's clock.
+// singleLine is an event of a replica, by this process's clock.
 type singleLine struct {
 	who, what string
 	epoch     int64
@@ -65,7 +66,7 @@ func singleOpen(t *testing.T) *singleWorld {
 	return w
 }
 
-// Write is for the log.
+// Write appends to the log.
 func (w *singleWorld) Write(text []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,7 +89,7 @@ func (w *singleWorld) note(who, what string, epoch int64) {
 	}
 }
 
-// find is the n-th line of that kind, from 1, once it is there.
+// find waits for the n-th line of this kind, counted from 1, and returns it.
 func (w *singleWorld) find(who, what string, n int) singleLine {
 	w.t.Helper()
 	for {
@@ -116,7 +117,7 @@ func (w *singleWorld) seen(who, what string, n int) (singleLine, bool) {
 	return singleLine{}, false
 }
 
-// replica makes one that does run, with singleTimes unless change says otherwise.
+// replica makes a replica that runs run, with singleTimes unless change changes them.
 func (w *singleWorld) replica(pool *pgxpool.Pool, who string, run func(scheduler.Term) error,
 	change ...func(o *scheduler.SingletonOptions)) *scheduler.Singleton {
 	w.t.Helper()
@@ -133,7 +134,7 @@ func (w *singleWorld) replica(pool *pgxpool.Pool, who string, run func(scheduler
 	return s
 }
 
-// start runs one until stop, or the end of the test.
+// start runs a replica until stop, or the end of the test.
 func (w *singleWorld) start(s *scheduler.Singleton) (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -152,7 +153,7 @@ func (w *singleWorld) start(s *scheduler.Singleton) (stop func()) {
 	return stop
 }
 
-// holder is a run that notes when it begins and ends, and shows its term.
+// holder returns a function that records when it begins and ends, and sends its term to terms.
 func (w *singleWorld) holder(who string, terms chan<- scheduler.Term) func(scheduler.Term) error {
 	return func(t scheduler.Term) error {
 		if terms != nil {
@@ -165,7 +166,7 @@ func (w *singleWorld) holder(who string, terms chan<- scheduler.Term) func(sched
 	}
 }
 
-// hung makes everything that a lease needs go nowhere.
+// hung returns faults for all statements of a lease: action for renewals; releases and bids get no answer.
 func hung(action faultproxy.Action) []faultproxy.Fault {
 	return []faultproxy.Fault{{Statement: "renew", Do: action}, {Statement: "release"}, {Statement: "acquire"}}
 }
@@ -175,7 +176,7 @@ func (w *singleWorld) exec(sql string, args ...any) {
 	pgtest.Exec(w.t, w.pool, w.schema.Render(sql), args...)
 }
 
-// jump moves the times of the lease, as a jump of the database's clock by as much the other way would.
+// jump moves the times of the lease, which has the effect of a jump of the database's clock in the other direction.
 func (w *singleWorld) jump(d time.Duration) {
 	w.t.Helper()
 	w.exec("UPDATE :schema.lease SET acquired = acquired + $1, renewed = renewed + $1, expires = expires + $1", d)
@@ -190,7 +191,7 @@ func (w *singleWorld) lease() scheduler.LeaseInfo {
 	return list[0]
 }
 
-// leader begins the brief term of a, whose connections go through a proxy.
+// leader begins a brief term of a, whose connections go through a proxy.
 func (w *singleWorld) leader() (proxy *faultproxy.Proxy, terms chan scheduler.Term, term scheduler.Term) {
 	w.t.Helper()
 	proxy, pool := pgtest.Proxied(w.t, w.pool)
@@ -199,7 +200,7 @@ func (w *singleWorld) leader() (proxy *faultproxy.Proxy, terms chan scheduler.Te
 	return proxy, terms, <-terms
 }
 
-// ledger makes a table for writes that are protected, and returns how many each term committed.
+// ledger makes a table for guarded writes, and returns a function that counts the committed writes of each term.
 func (w *singleWorld) ledger() (store func(tx pgx.Tx, of scheduler.Term) error, count func() map[int64]int) {
 	w.t.Helper()
 	table := pgx.Identifier{w.schema.Name(), "ledger"}.Sanitize()
@@ -270,8 +271,8 @@ func TestSingletonOptions(t *testing.T) {
 	}
 }
 
-// Who a replica is: what its options say, else what its environment says, EDDA_HOLDER before HOSTNAME, else its host;
-// and another with each life.
+// The holder's name comes from the options, else from EDDA_HOLDER, else from HOSTNAME, else it is the host's name;
+// each new Singleton adds a different random part.
 func TestSingletonSaysWhoItIs(t *testing.T) {
 	replica := func(name string) string {
 		t.Helper()

@@ -8,9 +8,9 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 )
 
-// Singleton registers a loop of yours that Run runs on one server at a time, beside those of the scheduler: see
-// NewSingleton. Call it before Run. It fails if the name is invalid or is given twice. Its times are the defaults of
-// SingletonOptions.
+// Singleton registers a loop of yours that Run runs on one server at a time, in addition to the loops of the
+// scheduler: see NewSingleton. Its times are the defaults of SingletonOptions. Call Singleton before Run. It returns
+// an error if the name is invalid or registered already, or if Run has been called.
 func (s *Scheduler) Singleton(name string, run func(Term) error) error {
 	o := s.options
 	member, err := NewSingleton(s.Store.pool.Pool, name, run,
@@ -21,22 +21,21 @@ func (s *Scheduler) Singleton(name string, run func(Term) error) error {
 	return s.singletons.add(member)
 }
 
-// Leases returns what this server knows about the lease of the scheduler and those of its Singletons, without I/O.
+// Leases returns, without I/O, the state of the scheduler's lease and of its Singletons' leases in this process.
 func (s *Scheduler) Leases() []Health {
 	own := healthOf(LeaseName, s.engine.Health())
 	own.Swept = Swept(s.engine.Swept())
 	return append([]Health{own}, s.singletons.health()...)
 }
 
-// singletons are those that a Scheduler runs beside its own loops, and that share its listener. The zero singletons are
-// none.
+// singletons are the Singletons of a Scheduler, which share its listener. The zero value has no members.
 type singletons struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the following fields
 	members []*Singleton
 	started bool
 }
 
-// add refuses two with one name, and one that comes when the others run already.
+// add returns an error if the name is registered already, or if the members already run.
 func (l *singletons) add(s *Singleton) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +49,7 @@ func (l *singletons) add(s *Singleton) error {
 	return nil
 }
 
-// start makes each a member of group.
+// start adds each member's loop to group.
 func (l *singletons) start(group *run.Group) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +59,7 @@ func (l *singletons) start(group *run.Group) {
 	}
 }
 
-// heard is for the payload of each notification, and "" when some may have been missed.
+// heard passes the payload of each notification on, and "" when notifications may have been missed.
 func (l *singletons) heard(payload string) {
 	for _, s := range l.all() {
 		s.heard(payload)
@@ -74,7 +73,7 @@ func (l *singletons) health() (list []Health) {
 	return list
 }
 
-// connections is the number of connections: one for each Singleton, which renews its lease.
+// connections returns the number of connections: one for each Singleton, to renew its lease.
 func (l *singletons) connections() int { return len(l.all()) }
 
 func (l *singletons) all() []*Singleton {

@@ -19,39 +19,40 @@ import (
 //go:embed store.sql
 var storeStatements string
 
-// Errors that a caller can act on.
+// Errors that a caller can handle.
 var (
-	// ErrNoManifest: there is no manifest of that name, or it is an orphan and what was asked needs one that is not.
+	// ErrNoManifest means that the manifest does not exist, or that it is an orphan and the operation needs a
+	// declared one.
 	ErrNoManifest = errors.New("there is no such manifest")
-	// ErrNoGroup: there is no group of that name.
+	// ErrNoGroup means that the group does not exist.
 	ErrNoGroup = errors.New("there is no such group")
-	// ErrNoRun: there is no run of that id. Runs that ended long ago are cleaned up.
+	// ErrNoRun means that the run does not exist. Ended runs are deleted after Options.Retention.
 	ErrNoRun = errors.New("there is no such run")
-	// ErrEnded: the run has ended otherwise than was asked for.
+	// ErrEnded means that the run has already ended, in a different way than the caller requested.
 	ErrEnded = errors.New("the run has ended")
-	// ErrNotCurrent: the run of the handler is over, or has another attempt.
+	// ErrNotCurrent means that the handler's run is over, or has a different attempt now.
 	ErrNotCurrent = errors.New("the run is not current")
-	// ErrOwned: another program declares a manifest or a group of that name.
+	// ErrOwned means that another program declares a manifest or a group of this name.
 	ErrOwned = errors.New("it belongs to another owner")
-	// ErrTaken: another run of the manifest has the place of this one.
+	// ErrTaken means that a different run of the manifest has the place of this one.
 	ErrTaken = errors.New("another run of its manifest has taken its place")
 )
 
-// StoreOptions of a Store. Every zero is a default.
+// StoreOptions configure a Store. Every zero is a default.
 type StoreOptions struct {
 	Schema string     // "" is "edda"
-	Codec  saga.Codec // nil is saga.JSON; that of the bus which sends the messages
+	Codec  saga.Codec // the codec of the bus that sends the messages; nil is saga.JSON
 }
 
-// Store keeps manifests, groups and runs: what programs declare and operators change. It holds no state and starts
-// nothing: it is safe for concurrent use. Running schedulers see what it changes at once if they listen, else within
-// their poll interval.
+// Store reads and writes manifests, groups and runs: the declarations of programs and the changes of operators. It
+// holds no state, starts no goroutine, and is safe for concurrent use. Running schedulers react to its changes at
+// once if they listen, else at their next poll.
 type Store struct {
 	tables
 	encoder
 }
 
-// NewStore makes a Store. It does not use the pool yet.
+// NewStore makes a Store. It does no I/O.
 func NewStore(pool *pgxpool.Pool, o StoreOptions) (*Store, error) {
 	if pool == nil {
 		return nil, errors.New("scheduler: the pool is nil")
@@ -65,23 +66,23 @@ func NewStore(pool *pgxpool.Pool, o StoreOptions) (*Store, error) {
 	return &Store{t, newEncoder(o.Codec)}, nil
 }
 
-// tables are where manifests, groups and runs are stored.
+// tables are the tables of manifests, groups and runs.
 type tables struct {
 	pool  *pg.Pool
 	sql   pg.Statements
 	audit auditor
 }
 
-// readCommitted has each statement of a change planned for its arguments: a plan that was kept from empty tables would
-// read all of the full ones.
+// readCommitted makes Postgres plan each statement of a change for its arguments: a plan that was cached while the
+// tables were empty would read all rows of full tables.
 var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite,
 	BeginQuery: "begin isolation level read committed read write; set local plan_cache_mode = force_custom_plan"}
 
-// mostRaces is how often a change is tried that lost to another one: by a deadlock, or a row that was deleted
-// meanwhile.
+// mostRaces is how often a change is tried that fails because of a concurrent change: by a deadlock, or because a row
+// was deleted at the same time.
 const mostRaces = 5
 
-// change runs do in a transaction, and again if another change won, so do may run more than once.
+// change runs do in a transaction, and again if it loses against a concurrent change, so do may run more than once.
 func (t tables) change(ctx context.Context, do func(tx pgx.Tx) error) (err error) {
 	for range mostRaces {
 		err = pgx.BeginTxFunc(ctx, t.pool, readCommitted, do)
@@ -92,15 +93,15 @@ func (t tables) change(ctx context.Context, do func(tx pgx.Tx) error) (err error
 	return err
 }
 
-// errLocked is a change that found another one going on.
+// errLocked means that a different change is in progress.
 var errLocked = errors.New("another program changes manifests")
 
-// lockPoll is how long a change waits before it looks again for the end of another.
+// lockPoll is how long a change waits before it tries again to get the lock.
 const lockPoll = 20 * time.Millisecond
 
-// alone is change, one at a time in the schema. Declarations, pauses and groups change through it, because live is
-// computed from rows of two tables. It polls and does not wait in the database: a session that waits holds a snapshot,
-// which keeps the dead rows of every queue.
+// alone is change, but with one transaction at a time in the schema. Declarations, pauses and changes of groups use
+// it, because live is computed from rows of two tables. It polls instead of waiting in the database, because a
+// session that waits holds a snapshot, and the snapshot keeps dead rows of every queue.
 func (t tables) alone(ctx context.Context, do func(tx pgx.Tx) error) error {
 	for {
 		err := t.change(ctx, func(tx pgx.Tx) error {
@@ -122,7 +123,8 @@ func (t tables) alone(ctx context.Context, do func(tx pgx.Tx) error) error {
 	}
 }
 
-// wake wakes schedulers when the transaction commits: "evaluate" for what may be due, "dispatch" for what is queued.
+// wake wakes schedulers when the transaction commits: "evaluate" if manifests may be due, "dispatch" if runs are
+// queued.
 func (t tables) wake(ctx context.Context, tx pgx.Tx, what string) error {
 	if _, err := tx.Exec(ctx, t.sql.Get("call"), what); err != nil {
 		return fmt.Errorf("wake schedulers: %w", err)
@@ -130,7 +132,7 @@ func (t tables) wake(ctx context.Context, tx pgx.Tx, what string) error {
 	return nil
 }
 
-// now is the database's clock.
+// now reads the database's clock.
 func (t tables) now(ctx context.Context, db queryer) (now time.Time, err error) {
 	if err := db.QueryRow(ctx, t.sql.Get("clock")).Scan(&now); err != nil {
 		return now, fmt.Errorf("read the database's clock: %w", err)

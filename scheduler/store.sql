@@ -1,8 +1,8 @@
--- What programs declare and people change. Moments are clock_timestamp(), the database's clock. Runs are locked in the
--- order of their ids, and after them manifests in the order of theirs.
+-- Declarations of programs and changes of operators. Times are clock_timestamp(), the database's clock. Runs are
+-- locked in the order of their ids, and after them manifests in the order of theirs.
 
 -- name: lock_changes
--- Of this schema alone, by the oid of its table.
+-- The key has the oid of the table, so each schema has a lock of its own.
 SELECT pg_try_advisory_xact_lock(1162101825, c.oid::int) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = :'schema' AND c.relname = 'manifest';
 
@@ -29,14 +29,14 @@ FROM unnest($2::text[], $3::int[], $4::boolean[], $5::int[], $6::text[]) u(name,
 WHERE g.name = u.name;
 
 -- name: disown_groups
--- declared stays: when the same is declared again, what an operator has set since then is still there.
+-- declared stays: if the group is declared again unchanged, the settings of an operator since then are kept.
 UPDATE :schema.manifest_group g SET owner = '' WHERE g.name = ANY ($1::text[]);
 
 -- name: adopt_groups
 UPDATE :schema.manifest_group g SET owner = $1 WHERE g.name = ANY ($2::text[]);
 
 -- name: stored_manifests
--- Those that are declared, and those that the owner has declared before and does not any more.
+-- The manifests that the owner declares, and those it has declared before and leaves out now.
 SELECT m.id, m.name, m.owner, m.definition::text, coalesce(m.parent, ''), m.follows, coalesce(g.name, ''),
     m.priority::int, m.overlap, m.retries,
        (extract(epoch FROM m.retry_delay) * 1000000)::bigint, (extract(epoch FROM m.retry_most) * 1000000)::bigint,
@@ -49,7 +49,7 @@ WHERE m.id = ANY (ARRAY(
     SELECT o.id FROM :schema.manifest o WHERE o.owner = $2 AND o.owner <> '' AND $3::boolean));
 
 -- name: ancestors
--- UNION ends it, should there be a circle. An orphan never succeeds again.
+-- UNION ends the recursion if there is a circle. An orphan never succeeds again, so it is not followed.
 WITH RECURSIVE up AS (
     SELECT m.name, m.parent, m.follows FROM :schema.manifest m WHERE m.name = ANY ($1::text[])
         AND m.orphaned_at IS NULL
@@ -59,7 +59,7 @@ WITH RECURSIVE up AS (
 SELECT up.name, CASE WHEN up.follows THEN up.parent ELSE '' END FROM up;
 
 -- name: lock_manifests
--- Also those that follow one that is made anew.
+-- Also the followers ($2) of manifests that are created anew.
 SELECT count(*) FROM (
     SELECT FROM :schema.manifest m WHERE m.id = ANY (ARRAY(
         SELECT unnest($1::bigint[])
@@ -83,7 +83,7 @@ LEFT JOIN :schema.manifest_group g ON g.name = u.in_group
 LEFT JOIN :schema.manifest p ON p.name = u.parent AND u.follows;
 
 -- name: update_manifests
--- What an operator has set stays: paused_at and reason.
+-- paused_at and reason stay as an operator has set them.
 UPDATE :schema.manifest m
 SET owner = $1, version = m.version + 1, changed = clock_timestamp(), orphaned_at = NULL, removed_at = NULL,
     definition = u.definition::jsonb, parent = nullif(u.parent, ''), follows = u.follows, group_id = g.id,
@@ -103,17 +103,17 @@ LEFT JOIN :schema.manifest p ON p.name = u.parent AND u.follows
 WHERE m.name = u.name;
 
 -- name: answer_anew
--- A parent that was made anew counts its successes from zero.
+-- A parent that was created anew counts its successes from zero.
 UPDATE :schema.manifest f SET answered = 0 WHERE f.parent = ANY ($1::text[]) AND f.follows AND f.answered <> 0;
 
 -- name: orphan
--- By a declaration that leaves it out, or by a person ($2).
+-- By a declaration that leaves the manifest out, or by an operator ($2).
 UPDATE :schema.manifest m SET orphaned_at = coalesce(m.orphaned_at, clock_timestamp()), live = false,
     removed_at = CASE WHEN $2::boolean THEN clock_timestamp() ELSE m.removed_at END
 WHERE m.id = ANY ($1::bigint[]) AND (m.orphaned_at IS NULL OR $2::boolean);
 
 -- name: enter_release
--- Without a gap in the numbers: the caller holds the lock of changes.
+-- The numbers have no gaps, because the caller holds the lock of changes.
 WITH known AS (
     UPDATE :schema.manifest_release r SET seen = clock_timestamp() WHERE r.owner = $1 AND r.digest = $2
     RETURNING r.number
@@ -124,7 +124,7 @@ WITH known AS (
 SELECT k.number FROM known k UNION ALL SELECT m.number FROM made m;
 
 -- name: enter_program
--- A program that was silent for too long keeps the time of its start.
+-- If the row of a program expired because the program was silent for too long, the program keeps its start time.
 INSERT INTO :schema.manifest_program AS p (id, release, host, pid, started, expires)
 VALUES ($1, $2, $3, $4, coalesce($5::timestamptz, clock_timestamp()),
     clock_timestamp() + $6::bigint * interval '1 microsecond')
@@ -132,7 +132,7 @@ ON CONFLICT ON CONSTRAINT manifest_program_pkey DO UPDATE SET expires = excluded
 RETURNING p.started;
 
 -- name: renew_program
--- Whether its row is there, and which releases of the owner run.
+-- Returns whether the program's row exists, and which releases of the owner run.
 WITH renewed AS (
     UPDATE :schema.manifest_program p SET expires = clock_timestamp() + $3::bigint * interval '1 microsecond'
     WHERE p.id = $1 RETURNING p.release
@@ -147,8 +147,9 @@ WITH gone AS (DELETE FROM :schema.manifest_program p WHERE p.id = $1 RETURNING p
 UPDATE :schema.manifest_release r SET seen = clock_timestamp() FROM gone g WHERE r.number = g.release;
 
 -- name: rivals
--- The other releases of an owner that run, or ran within the grace: whether each decides in place of this one, because
--- it runs and has a larger number, and what it declares. A release that has no number yet will have the largest.
+-- The other releases of an owner that run, or ran within the grace, with their declarations. The first column is
+-- whether the other release decides in place of this one: it runs and has a larger number. A release that has no
+-- number yet will get the largest.
 SELECT l.runs AND r.number > coalesce((SELECT o.number FROM :schema.manifest_release o
            WHERE o.owner = $1 AND o.digest = $2), r.number), r.manifests, r.groups
 FROM :schema.manifest_release r
@@ -186,12 +187,12 @@ UPDATE :schema.manifest m SET live = NOT m.live FROM held h
 WHERE m.id = h.id AND m.live <> :schema.manifest_live(m.stopped, m.paused_at, m.orphaned_at, m.group_id);
 
 -- name: manifest_state
--- What the audit tells of a manifest.
+-- The state of a manifest for the audit.
 SELECT json_strip_nulls(json_build_object('paused_at', m.paused_at, 'reason', nullif(m.reason, ''),
     'paused_by', nullif(m.paused_by, ''), 'orphaned_at', m.orphaned_at)) FROM :schema.manifest m WHERE m.name = $1;
 
 -- name: group_state
--- What the audit tells of a group.
+-- The state of a group for the audit.
 SELECT json_strip_nulls(json_build_object('most', g.most, 'strict', g.strict, 'priority', g.priority,
     'paused_at', g.paused_at, 'reason', nullif(g.reason, ''), 'paused_by', nullif(g.paused_by, '')))
 FROM :schema.manifest_group g WHERE g.name = $1;
@@ -216,8 +217,8 @@ WITH m AS MATERIALIZED (
 SELECT m.kind, m.orphaned, EXISTS (SELECT FROM queued), :schema.nudge(:schema.channel(), 'dispatch') FROM m;
 
 -- name: activate
--- The parent's run is read and not locked: its handler has it locked, in this transaction or in another that waits for
--- this one. It is found by its id: OFFSET 0 keeps the planner from the indexes of all active runs.
+-- The parent's run is read without a lock: its handler has locked it, in this transaction or in an outer one that
+-- waits for it. OFFSET 0 makes the planner find the run by its id, and not by an index of all active runs.
 WITH parent AS MATERIALIZED (
     SELECT r.due FROM (SELECT * FROM :schema.run x WHERE x.id = $2 OFFSET 0) r
         JOIN :schema.manifest p ON p.id = r.manifest_id
@@ -256,7 +257,7 @@ WHERE a.run = e.id AND a.attempt = e.attempt AND a.ended IS NULL;
 SELECT :schema.run_left($1::uuid[])::text;
 
 -- name: runs_of_group
--- Those that are dead stay as they are: a cancel would let their manifests fire again.
+-- Dead runs stay: to cancel them would let their manifests fire again.
 (SELECT r.id FROM :schema.run r WHERE r.state = 'queued' AND r.group_id = $1 AND r.queued <= $2 LIMIT $3)
 UNION ALL (SELECT r.id FROM :schema.run r WHERE r.state = 'active' AND r.group_id = $1 AND r.queued <= $2 LIMIT $3)
 UNION ALL (SELECT r.id FROM :schema.run r WHERE r.state = 'waiting' AND r.group_id = $1 AND r.queued <= $2 LIMIT $3)
@@ -275,7 +276,7 @@ SET state = 'queued', ready = clock_timestamp(), refused = 0, ended = NULL, beat
 WHERE r.id = $1;
 
 -- name: wait_for_run
--- The schedule waits for the end of its run, as it did when it was first queued.
+-- The schedule waits for the end of its run again, as when the run was first queued.
 UPDATE :schema.manifest m SET run = r.id FROM :schema.run r
 WHERE r.id = $1 AND m.id = r.manifest_id AND m.run IS NULL AND NOT m.overlap AND r.origin IN ('schedule', 'dependent');
 
@@ -295,8 +296,8 @@ WITH queued AS (
 SELECT count(*), :schema.nudge(:schema.channel(), 'dispatch') FROM queued;
 
 -- name: list_manifests
--- A page first, and then what belongs to its rows, each by a probe: a plan for many rows would read all runs for a page
--- of one.
+-- First the page, and then one probe per row for each joined value: a plan for many rows would read all runs even for
+-- a page of one.
 SELECT m.name, m.owner, m.version, m.definition::text, m.parent IS NOT NULL AND p.name IS NULL, p.succeeded,
        coalesce(g.name, ''), coalesce(g.most, 0), g.paused_at, coalesce(g.reason, ''), coalesce(g.paused_by, ''),
        CASE WHEN g.most IS NULL THEN 0 ELSE (
@@ -327,7 +328,7 @@ LEFT JOIN LATERAL (SELECT h.error FROM :schema.run h WHERE h.id = m.held LIMIT 1
 ORDER BY m.name;
 
 -- name: list_runs
--- Ids are in the order of time, as far as the clocks of their makers agree.
+-- Ids are in the order of time, as far as the clocks of the processes that made them agree.
 SELECT r.id, m.name, coalesce((SELECT g.name FROM :schema.manifest_group g WHERE g.id = r.group_id), ''), r.origin,
     r.state, r.due, r.ready, r.priority::int, coalesce(r.kind, m.kind),
        CASE WHEN $8::boolean THEN coalesce(r.body, m.body) END, r.attempt, r.refused, r.message_id, r.deadline, r.beat,
@@ -372,8 +373,8 @@ SELECT (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'waiting
        (SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'dead' LIMIT $1) x);
 
 -- name: depth
--- Counts end at $1, and each reads a partial index of open runs, so that this costs the same beside millions of runs
--- that ended. The first due manifest is the head of the index that evaluation reads.
+-- Counts end at $1. Each reads a partial index of open runs, so that the cost does not grow with the millions of runs
+-- that have ended. The first due manifest is the first entry of the index that evaluation reads.
 SELECT coalesce((SELECT extract(epoch FROM clock_timestamp() - m.due)::float8 FROM :schema.manifest m
                  WHERE m.live AND m.run IS NULL AND m.held IS NULL AND m.due <= clock_timestamp() ORDER BY m.due,
                      m.id LIMIT 1), 0),

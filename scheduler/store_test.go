@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// shelf is a schema of a test's own with a Store on it.
+// shelf is a schema of one test with a Store on it.
 type shelf struct {
 	*testing.T
 	*Store
@@ -81,7 +81,7 @@ func every(name string) Manifest {
 	return Manifest{Name: name, When: Every(time.Hour), Message: settle{}}
 }
 
-// refuses wants an error that has all of the parts.
+// refuses fails the test unless err contains all parts.
 func refuses(t *testing.T, err error, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -96,7 +96,7 @@ func TestStoreStatements(t *testing.T) {
 	pgtest.Statements(t, s.pool, s.schema, "store.sql")
 }
 
-// onPool has the store work through other connections from now on.
+// onPool makes the store use other connections from now on.
 func (s *shelf) onPool(config *pgxpool.Config) error {
 	pool, err := pgxpool.NewWithConfig(s.ctx(), config)
 	if err != nil {

@@ -21,18 +21,18 @@ import (
 type Changes struct {
 	Created   []string
 	Changed   []Change
-	Orphaned  []string // declared no longer: it does not fire until it is declared again
+	Orphaned  []string // no longer declared: it does not fire until it is declared again
 	Unchanged []string
 	Groups    GroupChanges
 }
 
-// Change is a manifest or a group whose declaration differs from what is stored.
+// Change is a manifest or a group whose declaration differs from the stored one.
 type Change struct {
 	Name string
-	What []string // the fields that differ
+	What []string // names of the fields that differ
 }
 
-// GroupChanges are Changes of groups. A group that is declared no longer stays as it is, and has no owner.
+// GroupChanges are Changes of groups. A group that is no longer declared stays as it is, without an owner.
 type GroupChanges struct {
 	Created   []string
 	Changed   []Change
@@ -40,7 +40,7 @@ type GroupChanges struct {
 	Unchanged []string
 }
 
-// None reports whether nothing differs.
+// None reports whether there is no change.
 func (c Changes) None() bool {
 	return len(c.Created)+len(c.Changed)+len(c.Orphaned)+len(c.Groups.Created)+len(c.Groups.Changed)+len(
 		c.Groups.Orphaned) == 0
@@ -51,8 +51,8 @@ type declaration struct {
 	owner  string
 	groups []groupRow
 	rows   []row
-	prune  bool     // what it leaves out is an orphan
-	by     *program // nil for a declaration that no Scheduler makes
+	prune  bool     // manifests of the owner that it leaves out become orphans
+	by     *program // nil unless a Scheduler declares
 	rivals rivals
 }
 
@@ -62,29 +62,30 @@ type program struct {
 	started        time.Time // by the database's clock; zero before it is entered
 	release        int64     // the number of its declaration
 	grace, expires time.Duration
-	runs           bool  // it has declared its manifests, and does so again
+	runs           bool  // it has declared its manifests, and does so again and again
 	faults         error // of the last declaration
 }
 
-// rivals are the other releases of the owner that programs run, or ran until lately.
+// rivals are the other releases of the owner that run, or ran until shortly before.
 type rivals struct {
-	decided, decidedGroups map[string]bool // in place of this release, by one with a larger number that runs
-	kept, keptGroups       map[string]bool // declared by any of them, and so no orphan
+	decided, decidedGroups map[string]bool // by a running release with a larger number, in place of this one
+	kept, keptGroups       map[string]bool // declared by any of these releases, so not orphaned
 }
 
-// Sync stores what owner declares, in one transaction. A manifest that owner declared before and leaves out now becomes
-// an orphan: it no longer fires, keeps its due time, and comes back when it is declared again; it is forgotten after
-// Options.Retention. Manifests of other owners are never changed: one of the same name is ErrOwned. What an operator
-// has set stays: a pause, and the cap or priority of a group whose declaration has not changed. A changed When begins
-// anew; other changes do not affect the next due time.
+// Sync stores the declaration of owner, in one transaction. If owner has declared a manifest before and leaves it out
+// now, the manifest becomes an orphan: it no longer fires, keeps its due time, and is restored when it is declared
+// again; after Options.Retention it is deleted. Sync never changes the manifests of other owners: it returns ErrOwned
+// if one has a declared name. The settings of operators stay: a pause, and the cap or priority of a group whose
+// declaration has not changed. A manifest with a changed When begins anew; other changes do not affect the next due
+// time.
 //
-// An empty declaration changes nothing: a program that has lost its list must not stop everything. To remove the last
-// manifest of an owner, use Remove.
+// An empty declaration changes nothing, so that a program that has lost its list does not stop everything. To remove
+// the last manifest of an owner, use Remove.
 //
-// Processes may call Sync at the same time: the calls run one after another, and those that find nothing to change
-// write nothing. Of two calls the later one wins. While a Scheduler of this owner runs, Sync neither changes nor
-// orphans a manifest that the Scheduler's release declares and that is in an older release here, and the Scheduler
-// restores its own within Options.Reconcile.
+// Sync is safe for concurrent use, also by several processes: the calls run one after another, the last one wins, and
+// a call that changes nothing writes no manifest. While a Scheduler of this owner runs with a newer release, Sync
+// with an older one neither changes nor orphans a manifest that the Scheduler's release declares, and the Scheduler
+// restores its own manifests within Options.Reconcile.
 func (s *Store) Sync(ctx context.Context, owner string, groups []Group, manifests []Manifest) (changes Changes,
 	err error) {
 	if len(groups)+len(manifests) == 0 {
@@ -100,7 +101,7 @@ func (s *Store) Sync(ctx context.Context, owner string, groups []Group, manifest
 	return changes, nil
 }
 
-// store writes a declaration, in which the rule of releases holds.
+// store writes a declaration, subject to the rule of releases.
 func (t tables) store(ctx context.Context, d declaration) (changes Changes, err error) {
 	err = t.alone(ctx, func(tx pgx.Tx) (err error) {
 		d := declaring{t, d, tx}
@@ -118,7 +119,7 @@ func (t tables) store(ctx context.Context, d declaration) (changes Changes, err 
 	return changes, err
 }
 
-// digest is the same for all processes of a release, in whatever order it names its manifests.
+// digest is the same for all processes of a release, whatever the order of its manifests.
 func (d declaration) digest() []byte {
 	var lines []string
 	for _, g := range d.groups {
@@ -133,11 +134,11 @@ func (d declaration) digest() []byte {
 }
 
 func line(of any) string {
-	text, _ := json.Marshal(of) // of what was marshalled before, or read from JSON
+	text, _ := json.Marshal(of) // marshalled before, or read from JSON, so it cannot fail
 	return string(text)
 }
 
-// enter makes the release, and the program that runs it, known to the programs of other releases.
+// enter records the release, and the program that runs it, for the programs of other releases.
 func (d declaring) enter(ctx context.Context) error {
 	manifests, sums, groups := []string{}, []string{}, []string{}
 	for _, r := range d.rows {
@@ -155,7 +156,7 @@ func (d declaring) enter(ctx context.Context) error {
 	if d.by == nil {
 		return nil
 	}
-	host, _ := os.Hostname() // a host without a name is ""
+	host, _ := os.Hostname() // "" if the host has no name
 	var since *time.Time
 	if !d.by.started.IsZero() {
 		since = &d.by.started
@@ -196,7 +197,8 @@ func (d declaring) readRivals(ctx context.Context) (r rivals, err error) {
 	return r, nil
 }
 
-// Diff returns what the declaration changes when no other release of owner runs any more. It neither writes nor locks.
+// Diff returns the changes that the declaration would make if no other release of owner ran. It neither writes nor
+// locks.
 func (s *Store) Diff(ctx context.Context, owner string, groups []Group, manifests []Manifest) (changes Changes,
 	err error) {
 	if len(groups)+len(manifests) == 0 {
@@ -250,7 +252,7 @@ func (d declaring) apply(ctx context.Context) (Changes, error) {
 		return Changes{}, err
 	}
 	if d.by != nil && d.by.runs {
-		d.by.faults = todo.faults // a program that runs keeps all its other manifests
+		d.by.faults = todo.faults // a running program keeps all its manifests without a fault
 	} else if todo.faults != nil {
 		return Changes{}, todo.faults
 	}
@@ -328,7 +330,8 @@ type toWrite struct {
 	from   time.Time
 }
 
-// columnsOf are the arguments of insert_manifests and update_manifests: a thousand manifests are one statement.
+// columnsOf returns the arguments of insert_manifests and update_manifests, so that many manifests need one
+// statement.
 func columnsOf(owner string, now time.Time, rows []toWrite) []any {
 	n := len(rows)
 	var (
@@ -363,7 +366,7 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// groupColumns are the arguments of insert_groups and update_groups.
+// groupColumns returns the arguments of insert_groups and update_groups.
 func groupColumns(owner string, groups []groupRow) []any {
 	n := len(groups)
 	names, declared := make([]string, n), make([]string, n)

@@ -85,7 +85,7 @@ func TestOwnersLeaveEachOtherAlone(t *testing.T) {
 	}
 	refuses(t, err, `"shop"`, `"bank"`, `"a"`)
 	s.says("all live", "true 3", "SELECT bool_and(live) || ' ' || count(*) FROM :schema.manifest")
-	// What its owner has given up is free.
+	// A manifest that its owner no longer declares may be declared by others.
 	s.sync("shop", every("b"))
 	s.sync("bank", every("c"), every("a"))
 	s.says("owners", "a bank, b shop, c bank", "SELECT string_agg(name || ' ' || owner, ', ' ORDER BY name) FROM "+
@@ -105,7 +105,7 @@ func TestOperatorsPauseAndCapSurviveADeploy(t *testing.T) {
 	s.must(err)
 	s.must(s.Pause(s.ctx(), "a", "the bank is down"))
 	s.must(s.SetGroup(s.ctx(), Group{Name: "g", Max: 1}))
-	for _, message := range []string{"", "monday"} { // a deploy that changes nothing, and one that changes it
+	for _, message := range []string{"", "monday"} { // the first deploy changes nothing, the second changes the message
 		m.Message = settle{Day: message}
 		_, err = s.Sync(s.ctx(), "shop", groups, []Manifest{m})
 		s.must(err)
@@ -119,8 +119,8 @@ func TestOperatorsPauseAndCapSurviveADeploy(t *testing.T) {
 	s.says("cap that was declared anew", "7", "SELECT most FROM :schema.manifest_group")
 }
 
-// A deploy starts the newer program first; then one of the older restarts. The older has its way until a newer starts
-// again, and nothing is lost.
+// A deploy starts the newer program first; then a program of the older release restarts. The older declaration holds
+// until a newer program starts again, and nothing is lost.
 func TestOlderProgramBesideANewerOne(t *testing.T) {
 	s := newShelf(t)
 	older, newer := []Manifest{every("a")}, []Manifest{every("a"), every("b")}
@@ -175,7 +175,7 @@ func TestFollowers(t *testing.T) {
 	refuses(t, err, "p after q after r after p")
 	_, err = s.Sync(s.ctx(), "bank", nil, []Manifest{after("c", "b")})
 	refuses(t, err, `its parent "b" is neither declared nor stored`)
-	// A parent that was deleted and comes back counts from zero, and its followers with it.
+	// A parent that was deleted and is created again counts from zero, and so do its followers.
 	s.exec("DELETE FROM :schema.manifest WHERE name = 'a'")
 	s.sync("shop", every("a"))
 	s.says("counts anew", "0", "SELECT answered FROM :schema.manifest WHERE name = 'b'")
@@ -318,12 +318,12 @@ func TestConcurrentDeclarations(t *testing.T) {
 	if created != 100 {
 		t.Errorf("%d manifests were created by all together, want 100", created)
 	}
-	other, err := s.pool.Begin(s.ctx()) // another program that is in the middle of it
+	other, err := s.pool.Begin(s.ctx()) // a second program, in the middle of a declaration
 	s.must(err)
 	defer other.Rollback(context.WithoutCancel(s.ctx()))
 	_, err = other.Exec(s.ctx(), s.sql.Get("lock_changes"))
 	s.must(err)
-	for patience := 100 * time.Millisecond; ; patience *= 2 { // until it is enough to look once
+	for patience := 100 * time.Millisecond; ; patience *= 2 { // until the time suffices for one attempt
 		ctx, cancel := context.WithTimeout(s.ctx(), patience)
 		_, err = s.Sync(ctx, "third", nil, many(1, "third"))
 		cancel()

@@ -11,27 +11,30 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrFenced says that the term is over and another has begun: the transaction is not committed.
+// ErrFenced means that the term is over and a later one has begun: the transaction is not committed.
 var ErrFenced = lease.ErrFenced
 
-// Term is one replica's time with a lease. It is a context that ends before another replica can hold the lease: when
-// the term is not renewed in time, when its holder is asked to resign, and at a shutdown. A process that was paused may
-// see the end too late, so guard in the database what must not happen twice. Its methods are safe for concurrent use.
+// Term is one period in which a replica holds a lease. It is a context that ends before another replica can hold the
+// lease: when the term is not renewed in time, when its holder is asked to resign, and at a shutdown. A process that
+// was paused may notice the end too late, so use Guard or InTx for writes that must not happen twice. The methods of
+// a Term are safe for concurrent use.
 type Term interface {
 	context.Context
 
-	// Epoch is the number of the term, which grows with each term of the lease: give it to receivers outside the
-	// database, and let them refuse smaller ones.
+	// Epoch returns the number of the term, which increases with each term of the lease. Send it to receivers outside
+	// the database, and let them refuse smaller numbers.
 	Epoch() int64
 
-	// Guard makes tx a part of the term: until tx ends no other term begins. ErrFenced if another has begun. If the
-	// process is paused meanwhile, no other term begins until the server ends the transaction: bound that by
-	// idle_in_transaction_session_timeout, or use InTx, which does. In REPEATABLE READ and SERIALIZABLE call Guard
-	// first: a renewal of the lease after the transaction's snapshot is the error 40001.
+	// Guard makes tx a part of the term: until tx ends no other term begins. It returns ErrFenced if a later term has
+	// begun. If the process pauses inside tx, no other term begins until the server ends the transaction: limit that
+	// by idle_in_transaction_session_timeout, or use InTx, which sets it. In REPEATABLE READ and SERIALIZABLE call
+	// Guard as the first statement: if the lease is renewed after the transaction's snapshot, Guard fails with
+	// SQLSTATE 40001.
 	Guard(ctx context.Context, tx pgx.Tx) error
 
-	// InTx runs write in a guarded transaction, and commits it if write returns nil. The transaction is READ COMMITTED,
-	// whatever your default is. The server ends it if its process is silent for a lease. Nothing is tried again.
+	// InTx runs write in a guarded transaction, and commits it if write returns nil. The transaction is READ
+	// COMMITTED, whatever the default of the session is. The server ends it if the process is silent for the time of
+	// a Lease. InTx does not retry. It returns ErrFenced if a later term has begun.
 	InTx(ctx context.Context, write func(tx pgx.Tx) error) error
 }
 
@@ -64,13 +67,13 @@ func (t *term) InTx(ctx context.Context, write func(tx pgx.Tx) error) error {
 type Swept struct {
 	Every time.Duration
 	Took  time.Duration
-	Ended time.Time // zero: none has ended
+	Ended time.Time // zero if no pass has ended
 }
 
-// Sweep makes a function for NewSingleton that calls sweep at intervals: at once when a term begins, and then whenever
-// every has passed since the last call began. An error ends the term, and the next holder of the lease continues.
-// Health has the time that a call took. A call that takes longer than every is logged, because the work has outgrown a
-// single replica.
+// Sweep makes a function for NewSingleton that calls sweep at once when a term begins, and then each time every has
+// passed since the start of the last call. An error of sweep ends the term, and the next holder of the lease
+// continues. Health has the duration of the last call. A call that takes longer than every is logged, because the
+// work has outgrown a single replica.
 func Sweep(every time.Duration, sweep func(Term) error) func(Term) error {
 	return func(t Term) error {
 		if every <= 0 {
@@ -85,7 +88,7 @@ func Sweep(every time.Duration, sweep func(Term) error) func(Term) error {
 			if err != nil {
 				return err
 			}
-			_ = run.Sleep(t, time.Until(began.Add(every))) // the loop sees the end of the term
+			_ = run.Sleep(t, time.Until(began.Add(every))) // the loop ends with the term
 		}
 		return nil
 	}

@@ -15,16 +15,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// TriggerOptions of one Trigger. Every zero is a default.
+// TriggerOptions configure one Trigger. Every zero is a default.
 type TriggerOptions struct {
-	Delay    time.Duration // 0 is at once; at most ten years
-	Priority int           // 1 to 31; 0 is that of the manifest
+	Delay    time.Duration // before the run is queued; 0 is no delay; at most ten years
+	Priority int           // 1 to 31; 0 is the priority of the manifest
 }
 
-// Trigger queues a run of a manifest outside of its schedule, even if it is paused. input is sent in place of the
-// manifest's own message and must be of the same kind; nil is the manifest's message. Each call makes a run of its own,
-// beside those that are open. Programs trigger too, so only what an audit.Actor triggers has an entry in the audit.
-// ErrNoManifest if there is none, or it is an orphan.
+// Trigger queues a run of a manifest outside of its schedule, even if the manifest is paused. input is sent in place
+// of the manifest's own message and must be of the same kind; nil is the manifest's message. Each call creates a new
+// run, even if others are open. Trigger writes an audit entry only if ctx has an audit.Actor, because programs
+// trigger too. It returns ErrNoManifest if the manifest does not exist or is an orphan.
 func (s *Store) Trigger(ctx context.Context, manifest string, input saga.Message, o TriggerOptions) (saga.ID, error) {
 	run := firing.NewRunID()
 	kind, body, err := s.input(input)
@@ -43,7 +43,7 @@ func (s *Store) Trigger(ctx context.Context, manifest string, input saga.Message
 	return run, nil
 }
 
-// input is a message as the columns kind and body take it: null for nil.
+// input encodes a message for the columns kind and body: null for nil.
 func (e encoder) input(m saga.Message) (kind *string, body []byte, err error) {
 	if m == nil {
 		return nil, nil, nil
@@ -83,12 +83,12 @@ func (s *Store) trigger(ctx context.Context, manifest string, args []any) error 
 }
 
 // Activate queues a run of a Dormant manifest, from a handler of a run of its parent: fire is the ctx.Info().Fire of
-// that handler. input is as that of Trigger. If an activation of the manifest is open (it waits, is queued, active or
-// dead), fresh is false, and run is that one. Errors: ErrNotCurrent when fire is of no current run of the parent,
-// ErrNoManifest when there is none or it is an orphan.
+// that handler. input is used as by Trigger. If an activation of the manifest is open (waiting, queued, active or
+// dead), Activate returns that run and fresh is false. It returns ErrNotCurrent if fire is not of a current run of
+// the parent, and ErrNoManifest if the manifest does not exist or is an orphan.
 //
-// Activate commits even if the handler fails after it: the next attempt finds the run open, or activates once more if
-// it has ended by then. ActivateTx has no such gap.
+// Activate commits even if the handler fails after it. The next attempt then finds the run open, or activates a
+// second run if the first has ended. ActivateTx has no such gap.
 func (s *Store) Activate(ctx context.Context, fire saga.Fire, manifest string, input saga.Message) (run saga.ID,
 	fresh bool, err error) {
 	return s.activate(ctx, s.pool, activation{fire, manifest, input})
@@ -116,7 +116,7 @@ func (s *Store) activate(ctx context.Context, db queryer, a activation) (run sag
 		err = fmt.Errorf("no run: a dormant manifest is activated by a handler of its parent's run: %w", ErrNotCurrent)
 	}
 	for tries := 0; err == nil && tries < mostRaces && run.IsZero(); tries++ {
-		// Nothing comes back when an activation committed or ended between the statement's snapshot and its look at the
+		// The statement returns no run if an activation committed or ended between its snapshot and its read of the
 		// index.
 		run, fresh, err = s.tryActivate(ctx, db, a,
 			[]any{a.manifest, a.fire.Run, a.fire.Attempt, a.fire.Manifest, firing.NewRunID(), kind, body})

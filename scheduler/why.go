@@ -7,8 +7,8 @@ import (
 	"github.com/edda-go/edda/internal/base/plan"
 )
 
-// Waits returns sentences that say why the manifest does not fire now. Those that need an operator come first. A live
-// manifest that is not due yet gets one sentence, with the due time.
+// Waits returns sentences that explain why the manifest does not fire now. Reasons that need an operator come first.
+// A live manifest that is not due yet gets one sentence, with the due time.
 func (m ManifestInfo) Waits() (reasons []string) {
 	add := func(format string, args ...any) { reasons = append(reasons, fmt.Sprintf(format, args...)) }
 	if m.read.fault != "" {
@@ -104,12 +104,12 @@ func or(text, otherwise string) string {
 	return text
 }
 
-// stamp is a moment to the second, in its own zone.
+// stamp formats a time to the second, in its own zone; a time in the local zone is formatted in UTC.
 func stamp(t time.Time) string {
 	switch {
 	case t.IsZero():
 		return ""
-	case t.Location() == time.Local: //nolint:gosmopolitan // what a driver makes of a moment
+	case t.Location() == time.Local: //nolint:gosmopolitan // the zone of times that the driver returns
 		t = t.UTC()
 	}
 	return t.Format("2006-01-02 15:04:05 MST")

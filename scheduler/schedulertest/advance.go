@@ -7,10 +7,11 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// mostFirings ends a test whose manifests fire in a circle.
+// mostFirings is the number of firings after which Advance fails the test, in case its manifests fire in a circle.
 const mostFirings = 1_000_000
 
-// Advance moves the clock by d while a scheduler runs, and returns what fired, in order. Advance(0) is what is due now.
+// Advance moves the clock by d while a scheduler runs, and returns the firings in order. Advance(0) fires the
+// manifests that are due now.
 func (s *Schedule) Advance(d time.Duration) []Firing {
 	s.t.Helper()
 	if d < 0 {

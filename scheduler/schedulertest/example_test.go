@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/scheduler/schedulertest"
 )
 
-// t is what a test has, and an example has not.
+// t replaces the *testing.T of a test, because an example has no *testing.T.
 var t exampleT
 
 type exampleT struct{ testing.TB }
@@ -19,7 +19,7 @@ func (exampleT) Helper()                   {}
 func (exampleT) Fatal(args ...any)         { panic(fmt.Sprint(args...)) }
 func (exampleT) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 
-// A test of when a manifest fires, and of what becomes of the nights in which no server ran.
+// A test of when a manifest fires, and of nights without a server.
 func ExampleNew() {
 	s := schedulertest.New(t, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), // t is the *testing.T of the test
 		scheduler.Manifest{Name: "nightly", When: scheduler.Cron("30 2 * * *", "UTC"),
@@ -29,7 +29,7 @@ func ExampleNew() {
 		s.Succeed(f)
 	}
 	s.Down(72 * time.Hour)
-	fmt.Println("made up for:", len(s.Advance(0))) // the last of them, see scheduler.Misfire
+	fmt.Println("made up for:", len(s.Advance(0))) // only the last night, see scheduler.Misfire
 	// Output:
 	// nightly 2026-03-02 02:30:00
 	// made up for: 1

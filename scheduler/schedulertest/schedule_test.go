@@ -34,7 +34,7 @@ func want(t *testing.T, fired []schedulertest.Firing, lines ...string) {
 	}
 }
 
-// A night on which the clock goes forward, a handler that fails once, and a report that follows.
+// The night when the clock goes forward, with a handler that fails once, and a report that follows.
 func TestANightInMemory(t *testing.T) {
 	t.Parallel()
 	s := schedulertest.New(t, start,
@@ -121,7 +121,7 @@ func TestVarianceDelaysARun(t *testing.T) {
 	}
 }
 
-// complaint is a testing.TB that keeps what it is told instead of failing.
+// complaint is a testing.TB that records failures instead of failing.
 type complaint struct {
 	testing.TB
 	text string
