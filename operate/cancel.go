@@ -15,26 +15,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Cancelled is what Messages.Cancel did.
+// Cancelled is the result of Messages.Cancel.
 type Cancelled uint8
 
-// What Cancel did.
+// The results.
 const (
-	CancelledWaiting Cancelled = iota + 1 // the message was taken out of the queue and recorded as discarded
-	CancelledRunning                      // its handler is told to stop, see Cancel
+	CancelledWaiting Cancelled = iota + 1 // the message was removed from the queue and recorded as discarded
+	CancelledRunning                      // its handler is being cancelled, see Cancel
 )
 
-// Cancel ends a message by its id, wherever it waits or runs, and records reason.
+// Cancel ends a message by its id, whether it waits or is being handled, and records reason.
 //
-// A message that waits is removed from the queue and recorded as discarded. If the message is in hand in a leased
-// endpoint, the context of its handler is cancelled, at once or within a third of the lease: if the handler then
-// returns an error the message is discarded, and if it returns nil the message is handled. If the message is part of a
-// batch, Cancel waits for the batch; ErrNotFound says that the batch has ended the message. The run of a message of a
-// manifest ends with it, as cancelled. In a partitioned endpoint Cancel looks in its own queue first and then in those
-// of its partitions.
+// A message that waits is removed from the queue and recorded as discarded. If a leased endpoint is handling the
+// message, the context of its handler is cancelled, at once or within a third of the lease: if the handler then
+// returns an error the message is discarded, and if it returns nil the message is handled. If the message is part of
+// a batch, Cancel waits for the batch, and returns ErrNotFound if the batch has ended the message. If a manifest sent
+// the message, its run ends with it, as cancelled. In a partitioned endpoint Cancel searches the endpoint's own queue
+// first, and then the queues of its partitions.
 //
-// A queue has no index of ids, so Cancel reads the whole queue: about a second for ten million messages. Errors:
-// ErrNotInstalled, ErrNotFound. Cancel is safe for concurrent use.
+// A queue has no index of ids, so Cancel reads the whole queue: about a second for ten million messages. It returns
+// ErrNotInstalled if the endpoint has no queue, and ErrNotFound if no queue of it has the message.
 func (m Messages) Cancel(ctx context.Context, endpoint string, id saga.ID, reason string) (Cancelled, error) {
 	did, err := m.cancel(ctx, endpoint, id, reason)
 	if err != nil {
@@ -43,7 +43,7 @@ func (m Messages) Cancel(ctx context.Context, endpoint string, id saga.ID, reaso
 	return did, nil
 }
 
-// mostMoves is how often Cancel looks again for a message that was moved while it looked.
+// mostMoves is how often Cancel searches again for a message that was moved during the search.
 const mostMoves = 10
 
 var errMoves = errors.New("it exists, but moved each time it was found: try again")
@@ -61,8 +61,7 @@ func (m Messages) cancel(ctx context.Context, endpoint string, id saga.ID, reaso
 	return did, err
 }
 
-// queuesOf is the queue of an endpoint and, behind it, those of its partitions: messages are moved from the first to
-// the others.
+// queuesOf returns the queue of an endpoint, and then the queues of its partitions, in the order of a message's moves.
 func (m Messages) queuesOf(ctx context.Context, endpoint string) ([]*queue.Queue, error) {
 	q, err := m.o.find(ctx, endpoint)
 	if err != nil {
@@ -78,8 +77,8 @@ func (m Messages) queuesOf(ctx context.Context, endpoint string) ([]*queue.Queue
 	return append([]*queue.Queue{q}, known.Partitions(endpoint, 0)...), nil
 }
 
-// cancelIn looks in one queue until it has found the message, or knows that it is not there. If a batch had the message
-// it may be a new row now, which a statement that has waited for the batch does not see.
+// cancelIn searches one queue until it has cancelled the message or the message is not in the queue. If a batch had
+// the message, it may now be a new row, which is invisible to a statement that has waited for the batch.
 func (m Messages) cancelIn(ctx context.Context, q *queue.Queue, id saga.ID, reason string) (did Cancelled, err error) {
 	for range mostMoves {
 		if did, err = m.cancelOnce(ctx, q, id, reason); !errors.Is(err, ErrNotFound) {
@@ -140,10 +139,10 @@ func (m Messages) cancelWithin(
 	return CancelledRunning, err
 }
 
-// endRun ends the run of a message that was removed from its queue, if a manifest emitted it.
+// endRun ends the run of a message that was removed from its queue, if a manifest sent the message.
 func (m Messages) endRun(ctx context.Context, tx pgx.Tx, header []byte, reason string) error {
 	var info saga.Info
-	_ = wire.ReadHeader(header, &info) // what can be read of a faulty header is enough
+	_ = wire.ReadHeader(header, &info) // the readable part of a faulty header suffices
 	if info.Fire == nil {
 		return nil
 	}

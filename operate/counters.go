@@ -10,17 +10,17 @@ import (
 	"github.com/edda-go/edda/internal/store/counters"
 )
 
-// SagaCounters add up what one saga did in one endpoint, in all processes. They are approximate: a process writes them
-// every ten seconds or so and when an endpoint has drained, and does not repeat a write that failed. A crash loses the
-// last ones.
+// SagaCounters are the sums of the counters of one saga in one endpoint, over all processes. They are approximate: a
+// process writes them about every ten seconds and when an endpoint has drained, and does not repeat a write that
+// failed. A crash loses the counts since the last write.
 type SagaCounters struct {
 	Endpoint string
-	Saga     string // "" stands for the endpoint's plain handlers
-	Store    string // "pessimistic", "optimistic", or "" without a saga; from the process that wrote last
+	Saga     string // "" for the endpoint's plain handlers
+	Store    string // "pessimistic", "optimistic", or "" without a saga; of the process that wrote last
 
 	Concurrency int // of the process that wrote last, as is BatchMax
 	BatchMax    int
-	Since, Last time.Time // of the numbers, by the database's clock
+	Since, Last time.Time // of the counted period, by the database's clock
 
 	Messages MessageCounters
 	Saves    SaveCounters
@@ -28,53 +28,53 @@ type SagaCounters struct {
 	Times    TimeCounters
 }
 
-// MessageCounters count the fates of messages.
+// MessageCounters count the outcomes of messages.
 type MessageCounters struct {
-	Taken         int64 // messages that batches had in hand; a message may count several times
-	Steps         int64 // messages that were handled
-	Retries       int64 // attempts that failed and were followed by another
+	Taken         int64 // messages that batches have taken; a message may count several times
+	Steps         int64 // handled messages
+	Retries       int64 // failed attempts that are retried
 	Discarded     int64
 	Dead          int64 // dead letters
-	DeadConflicts int64 // of these, for lost saves alone
+	DeadConflicts int64 // dead letters whose only failures were lost saves
 	Conflicts     int64 // messages whose instance lost its save
-	Busy          int64 // messages that were put down because another process had their instance
-	Queued        int64 // messages that were put down because another worker of the process had it
+	Busy          int64 // messages that a batch put back because a different process had their instance
+	Queued        int64 // messages that a batch put back because a second worker of the process had it
 }
 
-// SaveCounters say what was written.
+// SaveCounters count the writes of instances.
 type SaveCounters struct {
-	Batches    int64 // that stepped at least one instance
+	Batches    int64 // batches that stepped at least one instance
 	Instances  int64 // stepped by these batches
-	Writes     int64 // versions that were written, the ends included
-	Starts     int64 // of these, first versions
-	Lost       int64 // saves that lost
-	LostStarts int64 // of these, starts that came second
+	Writes     int64 // versions that were written, including the ends
+	Starts     int64 // of Writes: first versions
+	Lost       int64 // saves that failed because a different transaction was first
+	LostStarts int64 // of Lost: starts that came second
 	StateBytes int64 // of the states that were written
 }
 
-// WaitCounters say how batches waited for instances.
+// WaitCounters count how often, and for how long, batches waited for instances.
 type WaitCounters struct {
-	Waits    int64 // for an instance that another process had
-	Timeouts int64 // of these, those that ended without it
+	Waits    int64 // for an instance that a different process had
+	Timeouts int64 // of Waits: waits that ended without the instance
 	Wait     time.Duration
-	Turns    int64 // for an instance that another worker of the process had
+	Turns    int64 // for an instance that a second worker of the process had
 	Turn     time.Duration
 }
 
-// TimeCounters are how long messages took.
+// TimeCounters are sums of durations.
 type TimeCounters struct {
-	Handler  time.Duration // of Steps: the handlers' own time
-	Critical time.Duration // of Steps: from when a message was sent, or due, to its commit
-	Batch    time.Duration // from take to commit, a batch's time shared among its messages
+	Handler  time.Duration // of Steps: the time in handlers
+	Critical time.Duration // of Steps: from the time when a message was sent, or due, to its commit
+	Batch    time.Duration // from take to commit, the time of a batch divided among its messages
 }
 
-// CounterPeriod is what Sagas.Counters reads when it is asked for 0.
+// CounterPeriod is the period that Sagas.Counters reads if its argument is 0.
 const CounterPeriod = 24 * time.Hour
 
-// Counters returns what sagas did in the last period, in the order of endpoints and sagas; 0 is CounterPeriod. The
-// numbers are kept by the hour, for fourteen days, so they may include up to an hour more than the period. Counters
-// reads at most a row for each saga and hour, locks nothing and needs only SELECT. Errors: period is negative; those of
-// the database.
+// Counters returns the counters of sagas in the last period, in the order of endpoints and sagas; 0 is CounterPeriod.
+// The counters are kept by the hour, for fourteen days, so the result may include up to an hour more than the period.
+// Counters reads at most one row for each saga and hour, locks nothing and needs only SELECT. It returns an error if
+// period is negative, or if the database does.
 func (s Sagas) Counters(ctx context.Context, period time.Duration) ([]SagaCounters, error) {
 	if period < 0 {
 		return nil, fmt.Errorf("read the counters of sagas: the period is %v, want 0 (a day) or more", period)

@@ -17,28 +17,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// EndpointSettings are the settings of an endpoint that an operator may change while its programs run. They are in the
-// database, and hold for every process of the endpoint, also for those that start later, until they are changed again.
+// EndpointSettings are the settings of an endpoint that an operator may change while its programs run. The database
+// stores them, and they apply to all processes of the endpoint, present and later ones, until they are changed again.
 type EndpointSettings struct {
 	Endpoint    string
 	Paused      bool
-	PausedAt    time.Time // by the database's clock; zero while it is not paused, as is Reason
+	PausedAt    time.Time // by the database's clock; zero, like Reason, while it is not paused
 	Reason      string
-	PausedBy    string          // the actor, else the database role; "policy" is that of the endpoint
-	Concurrency int             // workers of each process; 0 while the number of the program holds
-	Relay       bool            // a relay carries its messages over the border, and has no workers
-	History     history.Options // zero fields while what the program says holds
+	PausedBy    string          // the actor, else the database role; "policy" is the endpoint's own failure policy
+	Concurrency int             // workers of each process; 0 while the program's number applies
+	Relay       bool            // a relay sends its messages to other systems, and has no workers
+	History     history.Options // fields are zero while the program's settings apply
 }
 
-// Endpoints pauses endpoints and sets their number of workers while their programs run. Every method
-// that changes something returns ErrNotInstalled if no endpoint has the name.
+// Endpoints pauses endpoints and sets their number of workers while their programs run. Every method that changes
+// something returns ErrNotInstalled if no endpoint has the name.
 type Endpoints struct{ o *Operator }
 
 // Endpoints returns the methods for endpoints.
 func (o *Operator) Endpoints() Endpoints { return Endpoints{o} }
 
-// List returns the settings of every endpoint that is installed, in the order of their names. The pool's role needs
-// SELECT.
+// List returns the settings of every installed endpoint, in the order of their names. The pool's role needs SELECT.
 func (e Endpoints) List(ctx context.Context) ([]EndpointSettings, error) {
 	found, err := e.o.settings.List(ctx, e.o.pool)
 	if err != nil {
@@ -51,12 +50,12 @@ func (e Endpoints) List(ctx context.Context) ([]EndpointSettings, error) {
 	return all, nil
 }
 
-// Pause stops an endpoint in all processes, whether they run now or start later: they take no message, and let the
-// batches in hand finish. Messages go on arriving. The pause lasts until Resume. The reason is for people. Processes
-// that listen follow at once, others within their Poll. Pausing a paused endpoint changes only the reason.
+// Pause stops an endpoint in all processes, running ones and later ones: they take no messages, but finish the
+// batches that they have taken. New messages still arrive. The pause lasts until Resume. The reason is for people.
+// Processes that listen follow at once, others within their Poll. Pausing a paused endpoint changes only the reason.
 //
-// A partitioned endpoint is paused as a whole: its distributor and all of its partitions, in one transaction. The name
-// of a partition, such as orders.p3, pauses that one alone.
+// A partitioned endpoint is paused as a whole: its distributor and all of its partitions, in one transaction. The
+// name of a partition, such as orders.p3, pauses only that partition.
 func (e Endpoints) Pause(ctx context.Context, name, reason string) error {
 	reason = deadletter.Storable(reason)
 	names, err := e.whole(ctx, name)
@@ -69,8 +68,7 @@ func (e Endpoints) Pause(ctx context.Context, name, reason string) error {
 	})
 }
 
-// Resume ends the pause of an endpoint, of a partitioned one with those of its partitions. It does nothing if the
-// endpoint is not paused.
+// Resume ends the pause of an endpoint and of its partitions. It does nothing if the endpoint is not paused.
 func (e Endpoints) Resume(ctx context.Context, name string) error {
 	names, err := e.whole(ctx, name)
 	if err != nil {
@@ -80,8 +78,7 @@ func (e Endpoints) Resume(ctx context.Context, name string) error {
 		func(tx pgx.Tx, name string) (int, error) { return e.o.settings.Resume(ctx, tx, name) })
 }
 
-// whole returns the names of an endpoint and of its partitions, always in the same order: those who pause and resume
-// lock the rows in it.
+// whole returns the names of an endpoint and its partitions, sorted, because Pause and Resume lock in this order.
 func (e Endpoints) whole(ctx context.Context, name string) (names []string, err error) {
 	names = []string{name}
 	number, err := e.o.routes.PartitionNumber(ctx, name)
@@ -99,10 +96,10 @@ func (e Endpoints) whole(ctx context.Context, name string) (names []string, err 
 	return names, nil
 }
 
-// SetConcurrency makes n the number of workers that each process of an endpoint has, in place of
-// bus.EndpointOptions.Concurrency: 1 to 10,000. Workers start, or end after their batch, without a restart. No process
-// has more workers than the MaxConns of its bus's pool; one that is asked for more logs that. A worker has a connection
-// of its own while it works; SetConcurrency does not check that the server allows so many.
+// SetConcurrency sets the number of workers in each process of an endpoint to n, in place of
+// bus.EndpointOptions.Concurrency: 1 to 10,000. Workers start, or end after their batch, without a restart. No
+// process has more workers than the MaxConns of its bus's pool; if n is larger, the process logs that. A worker uses
+// a connection while it works; SetConcurrency does not check that the server allows that many connections.
 func (e Endpoints) SetConcurrency(ctx context.Context, name string, n int) error {
 	if n < 1 || n > settings.MostWorkers {
 		return fmt.Errorf("set the concurrency of endpoint %.80q to %d: want 1 to %d; Pause stops an "+
@@ -111,14 +108,13 @@ func (e Endpoints) SetConcurrency(ctx context.Context, name string, n int) error
 	return e.setConcurrency(ctx, "set the concurrency of", name, &n)
 }
 
-// ResetConcurrency gives the processes of an endpoint back the numbers of their programs.
+// ResetConcurrency makes the processes of an endpoint use the numbers of their programs again.
 func (e Endpoints) ResetConcurrency(ctx context.Context, name string) error {
 	return e.setConcurrency(ctx, "reset the concurrency of", name, nil)
 }
 
-// SetHistory sets what is kept of an endpoint's messages, in place of bus.EndpointOptions.History and
-// bus.Options.History. A field of o that is zero goes back to what the program says. Processes that listen follow at
-// once, others within their Poll.
+// SetHistory sets the level of history of an endpoint, in place of bus.EndpointOptions.History and bus.Options.History.
+// A zero field of o restores the program's setting. Processes that listen follow at once, others within their Poll.
 func (e Endpoints) SetHistory(ctx context.Context, name string, o history.Options) error {
 	if err := o.Check(); err != nil {
 		return fmt.Errorf("set the history of endpoint %.80q: %w", name, err)
@@ -139,15 +135,15 @@ func (e Endpoints) setConcurrency(ctx context.Context, doing, name string, n *in
 
 var errRelay = errors.New("it is a relay, which always relays one batch at a time: leave it alone")
 
-// change changes what is set for an endpoint, with an entry of the audit, and notifies its processes. set returns the
-// number of the endpoint's queue.
+// change changes the settings of an endpoint, adds an audit entry, and notifies the endpoint's processes. set returns
+// the number of the endpoint's queue.
 func (e Endpoints) change(
 	ctx context.Context, doing string, c audit.Change, set func(tx pgx.Tx) (queue int, err error),
 ) error {
 	return e.changeAll(ctx, doing, []string{c.Target}, c, func(tx pgx.Tx, _ string) (int, error) { return set(tx) })
 }
 
-// changeAll is change for several endpoints, each with an entry of its own, in one transaction.
+// changeAll is change for several endpoints in one transaction, with an audit entry for each.
 func (e Endpoints) changeAll(ctx context.Context, doing string, names []string, c audit.Change,
 	set func(tx pgx.Tx, name string) (queue int, err error)) error {
 	var notes []string

@@ -11,7 +11,7 @@ import (
 
 var check, openPool = pgtest.Must, pgtest.Example
 
-// What the examples do not show: a Postgres with the tables of Edda, and a queue with two messages.
+// The parts that the examples leave out: a Postgres with the tables of Edda, and a queue with two messages.
 func openShop() (ctx context.Context, o *operate.Operator, end func()) {
 	ctx, pool, end := pgtest.Example()
 	b, err := bus.New(pool, bus.Options{})

@@ -13,7 +13,7 @@ func ExampleNew() {
 	defer end()
 	operator, err := operate.New(pool, operate.Options{})
 	check(err)
-	check(operator.Queues().Install(ctx, "bank", "card.charge")) // as an endpoint does by itself
+	check(operator.Queues().Install(ctx, "bank", "card.charge")) // an endpoint does that by itself
 	queues, err := operator.Queues().List(ctx)
 	check(err)
 	for _, q := range queues {
@@ -22,7 +22,7 @@ func ExampleNew() {
 	// Output: bank [card.charge] waiting: 0
 }
 
-// A pause holds in every process, also in those that start later. The audit keeps who did it and why.
+// A pause applies to every process, also to later ones. The audit keeps the actor and the reason.
 func ExampleEndpoints_Pause() {
 	ctx, operator, end := openShop() // with an endpoint "bank"
 	defer end()
@@ -37,7 +37,7 @@ func ExampleEndpoints_Pause() {
 	// Output: bank is paused by ann@example.com because the bank is down
 }
 
-// At most two batches of an endpoint run at once, in all processes together.
+// At most two batches of an endpoint run at the same time, in all processes together.
 func ExampleLimits_Set() {
 	ctx, operator, end := openShop()
 	defer end()
@@ -48,7 +48,7 @@ func ExampleLimits_Set() {
 	// Output: at most 2 now 0
 }
 
-// An operator looks at the messages of a queue, and takes one out of it.
+// An operator looks at the messages of a queue, and removes one.
 func ExampleMessages_Cancel() {
 	ctx, operator, end := openShop() // with two messages
 	defer end()
@@ -62,7 +62,7 @@ func ExampleMessages_Cancel() {
 	// Output: card.charge is cancelled, left: 1
 }
 
-// Where a message is, in a sentence for each endpoint that it was sent to.
+// The state of a message, in a sentence for each endpoint that it was sent to.
 func ExampleOperator_History() {
 	ctx, operator, end := openShop()
 	defer end()

@@ -6,17 +6,17 @@ import (
 )
 
 // Install creates the queue of an endpoint and subscribes it to kinds, in addition to its other subscriptions. It is
-// bus.Endpoint.Install for programs that do not have the endpoint's handlers, such as a separate program with the right
-// to create tables. It does nothing if all of that is done.
+// bus.Endpoint.Install for programs that do not have the endpoint's handlers, such as a separate program with the
+// right to create tables. If the queue and the subscriptions exist, it does nothing.
 //
-// Errors: the endpoint or a kind has an invalid name; the queue belongs to a relay; the role may not create tables; the
-// schema is not migrated.
+// It returns an error if the endpoint or a kind has an invalid name, the queue belongs to a relay, the role may not
+// create tables, or the schema is not migrated.
 func (q Queues) Install(ctx context.Context, endpoint string, kinds ...string) error {
 	return q.install(ctx, endpoint, false, kinds)
 }
 
-// InstallRelay is Install for a relay: outbox.Relay.Install for programs that do not have the relay. It fails if an
-// endpoint of that name has run.
+// InstallRelay is Install for a relay: outbox.Relay.Install for programs that do not have the relay. It returns an
+// error if an endpoint of that name has run.
 func (q Queues) InstallRelay(ctx context.Context, name string, kinds ...string) error {
 	return q.install(ctx, name, true, kinds)
 }

@@ -12,22 +12,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DeadLetters are the messages that failed for good, to list, show, retry and discard. Methods that send messages need
-// a deadletter.Resender, which the Operator is:
+// DeadLetters returns the store of messages that failed for good, to list, show, retry and discard them. Its methods
+// that send messages need a deadletter.Resender, which the Operator implements:
 //
 //	err := o.DeadLetters().Retry(ctx, pool, o, number)
 func (o *Operator) DeadLetters() *deadletter.Store { return o.letters }
 
-// Outbox has the copies of relayed messages, and for how long they and the ids of the inbox are kept. Replay sends
-// copies again.
+// Outbox returns the store of the copies of relayed messages, with the retention of these copies and of the ids of the
+// inbox. Replay sends copies again.
 func (o *Operator) Outbox() *outbox.Store { return o.outbox }
 
-// History says where messages are and what became of them, and shows the lives of instances.
+// History returns the reader that finds messages, explains their state, and shows the timelines of instances.
 func (o *Operator) History() *whereabouts.Reader { return o.history }
 
-// Resend writes dead letters back into the queues they came from, in tx, due now in the order given. It serves
-// deadletter.Store, which calls Wake after the commit. A letter whose endpoint has no queue is
-// deadletter.ErrUndeliverable; nothing has been written then.
+// Resend writes dead letters back into the queues they came from, in tx, due now in the order given. deadletter.Store
+// calls it, and calls Wake after the commit. If a letter's endpoint has no queue, Resend returns
+// deadletter.ErrUndeliverable and has written nothing.
 func (o *Operator) Resend(ctx context.Context, tx pgx.Tx, letters ...deadletter.Letter) error {
 	known, err := o.routes.SeenBy(ctx, tx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (o *Operator) Resend(ctx context.Context, tx pgx.Tx, letters ...deadletter.
 	return nil
 }
 
-// resends are the statements that write letters to q.
+// resends returns the statements that write letters to q.
 func resends(q *queue.Queue, letters []deadletter.Letter) *pgx.Batch {
 	pipeline := &pgx.Batch{}
 	in := queue.NewInOrder(pipeline, q)

@@ -12,30 +12,30 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// MostLimit is the largest possible limit.
+// MostLimit is the maximum of a limit.
 const MostLimit = limit.Most
 
 // LimitInfo is a snapshot of one limit in the whole cluster, by the database's clock.
 type LimitInfo struct {
-	Name     string        // of the endpoint, or "named/" and the name that a program has given a limit of its own
-	Limit    int           // how much may run at once: batches, handlers of a leased endpoint, or functions
-	Held     int           // what runs now, Draining included
-	Draining int           // runs on after the limit was lowered, and nothing follows it
-	Waiting  int           // processes of a leased endpoint, or callers of package limit, that wait for their turn
-	Oldest   time.Time     // when the first of them came; zero if none waits
+	Name     string        // of the endpoint, or "named/" and the name of a limit of package limit
+	Limit    int           // maximum number of batches, handlers of a leased endpoint, or functions at the same time
+	Held     int           // how many run now, including Draining
+	Draining int           // how many more than Limit run since it was lowered; when they end, no others follow
+	Waiting  int           // processes of a leased endpoint, or callers of package limit, that wait for a slot
+	Oldest   time.Time     // when the first of them began to wait; zero if Waiting is 0
 	Waited   time.Duration // how long it has waited
-	Declared int           // the last number of a program; 0 if none had one
-	Operated bool          // an operator has set Limit, and what programs declare changes nothing until Reset
+	Declared int           // the limit that a program declared last; 0 if no program has declared one
+	Operated bool          // an operator has set Limit, so declarations of programs change nothing until Reset
 }
 
-// Limits bounds how much of an endpoint, or of what programs do under a limit of their own, runs at once, in all
-// processes together.
+// Limits limits, over all processes together, how many batches or handlers of an endpoint, or functions of package
+// limit, run at the same time.
 type Limits struct{ o *Operator }
 
 // Limits returns the methods for limits.
 func (o *Operator) Limits() Limits { return Limits{o} }
 
-// Get reads the limit of that name. It returns ErrNoLimit if there is none.
+// Get reads the limit of that name. It returns ErrNoLimit if the limit does not exist.
 func (l Limits) Get(ctx context.Context, name string) (LimitInfo, error) {
 	info, err := l.o.limits.Get(ctx, l.o.pool, name)
 	if err != nil {
@@ -44,7 +44,7 @@ func (l Limits) Get(ctx context.Context, name string) (LimitInfo, error) {
 	return limitInfo(info), nil
 }
 
-// List reads every limit, in the order of their names. Endpoints without a limit are not in it.
+// List reads all limits, in the order of their names. Endpoints without a limit are not listed.
 func (l Limits) List(ctx context.Context) ([]LimitInfo, error) {
 	list, err := l.o.limits.List(ctx, l.o.pool, "")
 	if err != nil {
@@ -68,15 +68,15 @@ func limitInfo(i limit.Info) LimitInfo {
 	return info
 }
 
-// Set lets n batches of an endpoint run at once, n handlers of a leased one, or n slots of a program's own limit be
-// held, in all processes together: 1 to 10,000. Call it at any time. A higher limit takes effect at once. A lower one
-// ends no work: nothing new begins until fewer than n are left. For an endpoint that is not leased, Set returns when
-// the batches above the new limit have ended. An endpoint that had no limit follows its first one within a second or
-// two. A limit cannot be removed, only raised to a large number. A later deploy with another number does not change n:
-// see Reset.
+// Set sets a limit for all processes together to n, 1 to 10,000: the number of batches of an endpoint, of handlers of
+// a leased endpoint, or of slots of a limit of package limit. It may be called at any time. A higher limit takes
+// effect at once. A lower one ends no work: nothing new begins until fewer than n run. For an endpoint that is not
+// leased, Set returns when the batches above the new limit have ended. An endpoint that had no limit obeys its first
+// one within two seconds. A limit cannot be removed, only raised to a large number. A later deploy with a different
+// number does not change n: see Reset.
 //
-// Errors: n is out of bounds; ErrNotInstalled: there is no such endpoint; ErrNoLimit: no program has used a limit of
-// that name; ctx has ended.
+// Set returns an error if n is out of range, ErrNotInstalled if the endpoint does not exist, ErrNoLimit if no program
+// has used a limit of package limit with that name, and the error of ctx if that ends.
 func (l Limits) Set(ctx context.Context, name string, n int) error {
 	if err := l.check(ctx, name); err != nil {
 		return fmt.Errorf("set the limit of %.80q: %w", name, err)
@@ -96,10 +96,11 @@ func (l Limits) check(ctx context.Context, name string) error {
 	return err
 }
 
-// Reset takes back what Set has set: the limit is what the program has declared, by EndpointOptions.ClusterConcurrency
-// or by a call of package limit, and follows it from then on. Lowering waits as in Set.
+// Reset undoes Set: the limit is again the number that the program has declared, by EndpointOptions.ClusterConcurrency
+// or by a call of package limit, and follows later declarations. If that lowers the limit, Reset waits as Set does.
 //
-// Errors: ErrNoLimit if no program has declared one; ErrNotInstalled: there is no such endpoint; ctx has ended.
+// Reset returns ErrNoLimit if no program has declared a limit, ErrNotInstalled if the endpoint does not exist, and
+// the error of ctx if that ends.
 func (l Limits) Reset(ctx context.Context, name string) error {
 	err := l.check(ctx, name)
 	if err == nil {
@@ -123,7 +124,7 @@ func (l Limits) reset(ctx context.Context, name string) error {
 	return l.change(ctx, func(tx pgx.Tx) error { return l.o.limits.Reset(ctx, tx, name) })
 }
 
-// change sets a limit. The SQL function writes the entry of the audit, because others may call it too.
+// change sets a limit. The SQL function writes the audit entry, because it can also be called directly.
 func (l Limits) change(ctx context.Context, set func(tx pgx.Tx) error) error {
 	return pgerr.Explain(pgx.BeginTxFunc(ctx, l.o.pool, pg.ReadCommitted, func(tx pgx.Tx) error {
 		if err := l.o.audit.Tell(ctx, tx); err != nil {

@@ -28,18 +28,17 @@ import (
 //go:embed operate.sql
 var statements string
 
-// Errors that a caller can act on.
+// Errors that a caller can handle.
 var (
-	// ErrNotInstalled says that no endpoint has the name: it has never been installed here.
+	// ErrNotInstalled means that no endpoint of that name has ever been installed in this schema.
 	ErrNotInstalled = queue.ErrNotInstalled
-	// ErrNotFound says that the message is in no queue: it has been handled, or was never there.
+	// ErrNotFound means that no queue has the message: it has been handled, or never existed.
 	ErrNotFound = errors.New("there is no such message in the queue")
-	// ErrNoLimit says that an endpoint has no limit, which Limits.Set makes, or that no program has used a limit of
-	// that name.
+	// ErrNoLimit means that an endpoint has no limit yet, or that no program has used a limit of that name.
 	ErrNoLimit = limit.ErrNoLimit
 )
 
-// Operator reads one schema, and changes what an operator may change. It is safe for concurrent use.
+// Operator reads one schema, and makes the changes of an operator. It is safe for concurrent use.
 type Operator struct {
 	pool   *pg.Pool
 	schema pg.Schema
@@ -60,13 +59,13 @@ type Operator struct {
 	audit    *audit.Store
 }
 
-// Options of an Operator. Every zero is a default.
+// Options configure an Operator. Every zero is a default.
 type Options struct {
 	Schema  string // "" is "edda"
-	CountTo int64  // up to which number Queues.List counts the messages of a queue; 0 is CountLimit
+	CountTo int64  // maximum of Queues.List's counts of a queue's messages; 0 is CountLimit
 }
 
-// New makes an Operator over pool. It does no I/O. It fails if the schema's name is invalid.
+// New makes an Operator over pool. It does no I/O. It returns an error if the schema's name is invalid.
 func New(pool *pgxpool.Pool, options Options) (*Operator, error) {
 	if pool == nil {
 		return nil, errors.New("new operator: the pool is nil")
@@ -86,7 +85,7 @@ func New(pool *pgxpool.Pool, options Options) (*Operator, error) {
 	return o, nil
 }
 
-// find reads the routes anew, because the endpoint may have been installed a moment ago.
+// find reads the routes again, because the endpoint may have been installed shortly before.
 func (o *Operator) find(ctx context.Context, endpoint string) (*queue.Queue, error) {
 	known, err := o.routes.Reload(ctx, o.pool)
 	if err != nil {
@@ -99,7 +98,7 @@ func (o *Operator) find(ctx context.Context, endpoint string) (*queue.Queue, err
 		"unless its name is misspelt", ErrNotInstalled)
 }
 
-// inAudit is change in a transaction of its own, with an entry of the audit. The change may fill in c.
+// inAudit runs change in a transaction that also adds the audit entry c. change may fill in c.
 func (o *Operator) inAudit(ctx context.Context, c *audit.Change, change func(tx pgx.Tx) error) error {
 	return pgx.BeginTxFunc(ctx, o.pool, pg.ReadCommitted, func(tx pgx.Tx) error {
 		if err := change(tx); err != nil {
@@ -109,10 +108,10 @@ func (o *Operator) inAudit(ctx context.Context, c *audit.Change, change func(tx 
 	})
 }
 
-// queueLook keeps the planner of a transaction to the index.
+// queueLook adds a statement that makes the planner of the transaction use the index.
 func (o *Operator) queueLook(pipeline *pgx.Batch) { pipeline.Queue(o.sql.Get("look")) }
 
-// notify sends notifications. Without one a process waits for its next poll, so errors are dropped.
+// notify sends notifications. It drops errors, because a process without a notification polls.
 func (o *Operator) notify(ctx context.Context, payloads ...string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

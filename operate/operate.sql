@@ -1,8 +1,8 @@
--- Statements of the operator. Those that look lock nothing, so that no worker waits for them.
+-- Statements of the operator. Statements that read lock nothing, so that no worker waits for them.
 
 -- name: look
--- Counting must follow the index and end at its limit, whatever the planner believes of a table that has grown
--- or shrunk since it was last analysed.
+-- A count must follow the index and end at its limit, whatever the planner estimates for a table that has grown or
+-- shrunk since it was last analysed.
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
        set_config('max_parallel_workers_per_gather', '0', true), set_config('jit', 'off', true);
 
@@ -13,13 +13,13 @@ SELECT d.queue, d.ready, d.delayed, d.claimed, d.parked, d.oldest, now() FROM :s
 SAVEPOINT piece;
 
 -- name: unlock_piece
--- The locks that were taken since the savepoint end with it, and it may be rolled back to again.
+-- This releases the locks that were acquired since the savepoint, and keeps the savepoint for the next piece.
 ROLLBACK TO SAVEPOINT piece;
 
 -- name: notify
--- Nothing depends on a notification, so its commit need not wait for the disk.
+-- No data depends on a notification, so its commit need not wait for the disk.
 SELECT set_config('synchronous_commit', 'off', true), :schema.nudge($1, $2);
 
 -- name: end_run
--- For a message that a manifest emitted, and that was cancelled.
+-- For a message that a manifest sent, and that was cancelled.
 SELECT :schema.run_end(ARRAY[$1::uuid], ARRAY[$2::int], ARRAY['cancelled'], ARRAY[$3::text]);

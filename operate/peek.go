@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PeekOptions say which messages of a queue to read. Every zero is a default, and a negative number an error.
+// PeekOptions select messages of a queue. Every zero is a default, and a negative number is an error.
 type PeekOptions struct {
-	AfterDue  time.Time // continue behind the message with this Due and AfterID; zero: from the head
+	AfterDue  time.Time // continue after the message with this Due and AfterID; zero: from the head
 	AfterID   saga.ID
 	Limit     int // messages, at most 200; 0 is 50
 	BodyBytes int // of each body; 0 is 4 KiB, at most 64 KiB
@@ -28,29 +28,29 @@ const (
 	peekBytes, mostPeekBytes = 4 << 10, 64 << 10
 )
 
-// QueuedMessage is a message in a queue; a worker may be handling it.
+// QueuedMessage is a message in a queue. A worker may be handling it at the same time.
 type QueuedMessage struct {
 	Info        saga.Info // with its headers; Attempt is the number of the next attempt
-	Ready       bool      // it is due, by the database's clock
-	Conflicts   int       // saves that it has lost since it last failed
-	FirstFailed time.Time // zero: it has not failed
-	LastError   string    // the beginning of the error of its last failed attempt; "" if there was none
-	Body        []byte    // its beginning, see PeekOptions.BodyBytes
+	Ready       bool      // the message is due, by the database's clock
+	Conflicts   int       // saves that it has lost since its last failure
+	FirstFailed time.Time // zero if it has not failed
+	LastError   string    // the beginning of the error of its last failed attempt; "" if it has not failed
+	Body        []byte    // the beginning of the body, see PeekOptions.BodyBytes
 	Size        int       // bytes of the whole body
-	Faulty      error     // its header cannot be read completely; Info has the rest
+	Faulty      error     // not nil if its header cannot be read completely; Info has the readable part
 }
 
-// Messages shows and cancels messages in queues.
+// Messages lists, finds and cancels messages in queues.
 type Messages struct{ o *Operator }
 
 // Messages returns the methods for messages.
 func (o *Operator) Messages() Messages { return Messages{o} }
 
-// Peek reads messages of a queue in the order in which they are due. It changes and locks nothing and waits for
-// nothing; the answer may be out of date when it arrives. Texts and bodies are as their senders wrote them, including
-// control characters: escape them before you show them.
+// Peek reads messages of a queue in the order of their due times. It changes nothing, locks nothing and waits for
+// nothing; the answer may be out of date when it arrives. Texts and bodies are returned as their senders wrote them,
+// including control characters: escape them before you show them.
 //
-// Errors: ErrNotInstalled for an endpoint that has no queue.
+// It returns ErrNotInstalled if the endpoint has no queue.
 func (m Messages) Peek(ctx context.Context, endpoint string, options PeekOptions) ([]QueuedMessage, error) {
 	messages, err := m.peek(ctx, endpoint, options)
 	if err != nil {

@@ -8,45 +8,45 @@ import (
 )
 
 const (
-	// PinFor is how long a transaction or a snapshot keeps dead rows before it is named.
+	// PinFor is the minimum age of an old pin.
 	PinFor = pin.Long
-	// PinDeadRows is the number of dead rows of a queue from which on a pin matters. Of another table it is 10,000.
+	// PinDeadRows is the minimum number of dead rows of a queue for a pin. For other tables it is 10,000.
 	PinDeadRows = pin.DeadRows
 )
 
-// Pin is the oldest holder that keeps Postgres from removing dead rows: a session with a transaction, a prepared
-// transaction, a replication slot, or a standby that reports its queries (hot_standby_feedback). Until it ends, workers
-// read over dead messages.
+// Pin is the oldest holder of a snapshot that keeps Postgres from removing dead rows: a session with a transaction, a
+// prepared transaction, a replication slot, or a standby that reports its queries (hot_standby_feedback). Until it
+// ends, workers read past dead rows.
 type Pin struct {
 	Kind         string        // "session", "prepared transaction", "replication slot" or "standby"
 	Name         string        // the process id of a session or a standby's walsender, the gid, or the slot's name
-	Database     string        // "" of a slot or a standby, which keep the rows of all databases
-	Role         string        // "" of a slot
+	Database     string        // "" for a slot or a standby, which keep the rows of all databases
+	Role         string        // "" for a slot
 	Application  string        // the application_name of a session or a standby
-	State        string        // of a session or a slot; "" when the asking role may not see it
-	Held         time.Duration // since the transaction began; 0 where it is not known, or the role may not see it
-	Transactions int64         // transactions that have begun since
-	Table        string        // the table of the schema with most dead rows
-	Endpoint     string        // whose queue that is, or ""
-	DeadRows     int64         // of the table, as Postgres' statistics estimate them
-	XID          string        // two pins with one name and one XID are the same
-	Asker        string        // the role that asked
+	State        string        // of a session or a slot; "" if the role may not see it
+	Held         time.Duration // since the transaction began; 0 if that is unknown, or the role may not see it
+	Transactions int64         // number of transactions that have begun since then
+	Table        string        // the table of the schema with the most dead rows
+	Endpoint     string        // the endpoint whose queue the table is, or ""
+	DeadRows     int64         // of the table, by the estimate of Postgres' statistics
+	XID          string        // two pins with the same Name and XID are the same pin
+	Asker        string        // the role of the session that ran the query
 }
 
-// Pin finds the holder that keeps dead rows, if a queue has PinDeadRows of them or another table 10,000, and reports
-// whether there is one. It may be a transaction that ends in a moment: see Pin.Old. Pin reads only catalog views, locks
-// nothing, and needs no right beyond SELECT on the schema's tables; a role that has pg_read_all_stats sees more.
+// Pin finds the holder that keeps dead rows, if a queue has PinDeadRows dead rows or another table 10,000, and reports
+// whether it found one. The holder may be a transaction that ends soon: see Pin.Old. Pin reads only catalog views,
+// locks nothing, and needs no right beyond SELECT on the schema's tables; a role with pg_read_all_stats sees more.
 func (q Queues) Pin(ctx context.Context) (p Pin, suffers bool, err error) {
 	found, suffers, err := q.o.pins.Find(ctx, q.o.pool)
 	return Pin(found), suffers, err
 }
 
-// Old reports whether the pin has been held for PinFor. If its age is not known, Old reports whether a thousand
+// Old reports whether the pin has lasted for PinFor or longer. If its age is unknown, Old reports whether a thousand
 // transactions have begun since.
 func (p Pin) Old() bool { return pin.Pin(p).Old() }
 
-// Holder says what the pin is, as far as the asking role may see it.
+// Holder describes the pin, as far as the role may see it.
 func (p Pin) Holder() string { return pin.Pin(p).Holder() }
 
-// Remedy says what ends the pin.
+// Remedy describes how to end the pin.
 func (p Pin) Remedy() string { return pin.Pin(p).Remedy() }

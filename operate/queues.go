@@ -16,22 +16,22 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// CountLimit is how many messages of a queue are counted one by one, unless Options.CountTo is another number.
+// CountLimit is the default of Options.CountTo.
 const CountLimit = 100_000
 
 // QueueInfo describes one queue, by the database's clock.
 type QueueInfo struct {
 	Endpoint string
-	Relay    bool     // a Relay carries its messages over the border
-	Kinds    []string // that are sent or published to it, sorted
-	Ready    int64    // messages that are due, including those that workers have in hand
+	Relay    bool     // a relay sends its messages to other systems
+	Kinds    []string // kinds that are sent or published to it, sorted
+	Ready    int64    // messages that are due, also if a worker has taken them
 	Delayed  int64    // messages that are due later: delays, timeouts, retries
-	Claimed  int64    // messages that a leased endpoint has in hand, counted up to 10,000
-	Parked   int64    // messages of an ordered endpoint that wait behind others of their key
-	// Capped: one of the counts has reached the limit, and is the planner's estimate. That is accurate to some ten
-	// percent on a table that autovacuum has analysed, and may be far off before.
+	Claimed  int64    // messages that leased workers have claimed, counted up to 10,000
+	Parked   int64    // messages of an ordered endpoint that wait for an earlier message of their key
+	// Capped is set if a count has reached Options.CountTo and is the planner's estimate instead. The estimate is
+	// accurate to about ten percent on a table that autovacuum has analysed, and may be far off before that.
 	Capped    bool
-	OldestDue time.Time     // of the first message that is due; zero when none is
+	OldestDue time.Time     // of the first message that is due; zero if no message is due
 	Lag       time.Duration // how long that message has been due
 }
 
@@ -41,10 +41,10 @@ type Queues struct{ o *Operator }
 // Queues returns the methods for queues.
 func (o *Operator) Queues() Queues { return Queues{o} }
 
-// List counts the messages of every queue at one moment, in the order of the endpoints' names. It is for metrics and
-// tools: it waits for no lock and blocks nothing. It sends a few statements for each 200 queues. Counting reads at most
-// CountLimit index entries for each number, some 15 ms, however many messages wait. The pool's role needs SELECT on the
-// tables, and no more.
+// List counts the messages of every queue in one snapshot, in the order of the endpoints' names. It is for metrics
+// and tools: it waits for no lock and blocks nothing. It sends a few statements for each 200 queues. Each count reads
+// at most Options.CountTo index entries (for CountLimit about 15 ms), however many messages wait. The pool's role
+// needs only SELECT on the tables.
 func (q Queues) List(ctx context.Context) ([]QueueInfo, error) {
 	infos, err := q.read(ctx)
 	if err != nil {
@@ -98,12 +98,12 @@ func kindsByQueue(known *queue.Routes) map[*queue.Queue][]string {
 	return kinds
 }
 
-// countQueues is how many queues one statement counts. It locks the table and the index of each until its savepoint is
-// rolled back, and Postgres has room for some thousands of locks.
+// countQueues is the number of queues that one statement counts. The statement locks the table and the index of each
+// queue until its savepoint is rolled back, and Postgres has room for some thousands of locks.
 const countQueues = 200
 
-// depths counts each queue up to a limit. All of it is one snapshot: a message that moves from one queue to another
-// is in exactly one of them.
+// depths counts each queue up to a limit. All counts use one snapshot: a message that moves between queues is counted
+// once.
 func (q Queues) depths(ctx context.Context, conn *pgxpool.Conn, known *queue.Routes) (infos []QueueInfo, err error) {
 	pipeline := &pgx.Batch{}
 	q.o.queueLook(pipeline)
@@ -143,7 +143,7 @@ func scanDepth(row pgx.CollectableRow, known *queue.Routes, most int64) (info Qu
 	return info, nil
 }
 
-// estimate replaces counts that ended at the limit by the planner's numbers.
+// estimate replaces counts that reached the limit by the planner's numbers.
 func estimate(ctx context.Context, conn *pgxpool.Conn, q *queue.Queue, info *QueueInfo, most int64) error {
 	for number, sql := range map[*int64]string{&info.Ready: q.SQL("estimate_ready"),
 		&info.Delayed: q.SQL("estimate_delayed")} {
@@ -159,7 +159,7 @@ func estimate(ctx context.Context, conn *pgxpool.Conn, q *queue.Queue, info *Que
 	return nil
 }
 
-// planRows is the number of rows that the planner expects of a statement.
+// planRows returns the number of rows that the planner expects of a statement.
 func planRows(ctx context.Context, conn *pgxpool.Conn, explain string) (int64, error) {
 	var text []byte
 	if err := conn.QueryRow(ctx, explain).Scan(&text); err != nil {

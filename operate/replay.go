@@ -16,32 +16,32 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ReplayOptions choose the copies that Replay puts back.
+// ReplayOptions select the copies that Replay puts back.
 type ReplayOptions struct {
-	Filter outbox.KeptFilter // Until is required: copies that are put back are relayed again, and would be found again
+	Filter outbox.KeptFilter // Until is required: copies that are put back are relayed again and would match again
 	After  outbox.KeptPlace  // continue after this place
-	Limit  int               // copies that one call looks at; 0 is 500, at most outbox.MostKept
+	Limit  int               // copies that one call reads; 0 is 500, at most outbox.MostKept
 }
 
 // Replayed is the result of one call of Replay.
 type Replayed struct {
 	Messages int
-	Place    outbox.KeptPlace // give it as After to continue
+	Place    outbox.KeptPlace // After of the next call
 	More     bool             // there may be more
 }
 
 const (
 	standardReplay = 500
-	mostReplay     = 8 << 20 // bytes of bodies in one transaction
+	mostReplay     = 8 << 20 // bytes of bodies and headers in one transaction
 )
 
-// Replay puts copies of relayed messages back into the queue of their relay, in the order in which they were relayed,
-// with their ids, headers and bodies. It is for another side that has lost messages. One call is one transaction of
-// bounded size: call it until More is false, and after an interruption with the last Place. A receiver that still knows
-// the ids takes no message twice.
+// Replay puts copies of relayed messages back into the queue of their relay, in the order of the relay, with their ids,
+// headers and bodies. Use it if the receiving system has lost messages. One call is one transaction of limited size
+// (500 copies by default, about 8 MiB): call it until More is false, and after an interruption with the last Place. A
+// receiver that still has the ids in its inbox handles no message twice.
 //
-// Errors: ErrNotInstalled if the relay no longer has a queue; Until is missing; Limit is out of range; those of the
-// database.
+// Replay returns ErrNotInstalled if the relay no longer has a queue, and an error if Until is missing, if Limit is
+// out of range, or if the database fails.
 func (o *Operator) Replay(ctx context.Context, options ReplayOptions) (Replayed, error) {
 	done, err := o.replay(ctx, options)
 	if err != nil {
@@ -92,7 +92,7 @@ func (o *Operator) replay(ctx context.Context, options ReplayOptions) (done Repl
 	return done, pgerr.Explain(err)
 }
 
-// affordable is how many of the copies go into one transaction, at least one.
+// affordable returns how many of the copies fit into one transaction, at least one.
 func affordable(found []outbox.Kept) int {
 	sum := 0
 	for n, k := range found {
@@ -103,8 +103,8 @@ func affordable(found []outbox.Kept) int {
 	return len(found)
 }
 
-// putBack writes copies to the queue. The run of a message of a manifest has been over since it was relayed, so the
-// header no longer names it.
+// putBack writes copies to the queue. If a manifest sent a message, its run has been over since the message was
+// relayed, so the run is removed from the header.
 func (o *Operator) putBack(ctx context.Context, tx pgx.Tx, q *queue.Queue, found []outbox.Kept) error {
 	if len(found) == 0 {
 		return nil

@@ -9,18 +9,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Ring describes tables whose rows are kept for a time and then deleted all at once: inbox (ids of messages that came
-// from other systems), outbox (copies of messages that were relayed to them) and history.
+// Ring describes four tables, its slots, whose rows are kept for a time and deleted table by table: inbox (ids of
+// messages that came from other systems), outbox (copies of messages that were relayed to them) or history.
 type Ring struct {
 	Name  string
-	Slot  int           // 0 to 3, that is written into
-	Keep  time.Duration // how long rows stay at least, unless the tables grow to Most; at most a third longer
-	Most  int64         // bytes that the tables may have, 0 is no limit
-	Bytes int64         // that they have
-	Since time.Time     // of the last rotation, by the database's clock
+	Slot  int           // 0 to 3: the slot that is being written
+	Keep  time.Duration // minimum age of deleted rows, unless the tables grow to Most; at most a third longer
+	Most  int64         // maximum size of the tables in bytes; 0 is no limit
+	Bytes int64         // present size of the tables
+	Since time.Time     // the last rotation, by the database's clock
 }
 
-// Rings describes all rings.
+// Rings returns all rings.
 func (o *Operator) Rings(ctx context.Context) ([]Ring, error) {
 	found, err := o.rings.List(ctx, o.pool)
 	rings := make([]Ring, len(found))
@@ -30,10 +30,10 @@ func (o *Operator) Rings(ctx context.Context) ([]Ring, error) {
 	return rings, err
 }
 
-// SetKeep sets how long the rows of a ring stay, one minute to ten years, and how many bytes its tables may have, with
-// their indexes: 1 MiB or more, and 0 is no limit. A keep of 0, and a negative most, leave what is set. When the tables
-// grow beyond most, the oldest rows go before their time. Processes look once a minute, so what is written within a
-// minute may come on top.
+// SetKeep sets how long the rows of a ring are kept, one minute to ten years, and the maximum size of its tables in
+// bytes, with their indexes: 1 MiB or more, and 0 is no limit. A keep of 0, or a negative most, leaves that setting
+// unchanged. If the tables grow beyond most, the oldest rows are deleted before their time. Processes check once a
+// minute, so the tables may exceed most by the rows of one minute.
 func (o *Operator) SetKeep(ctx context.Context, name string, keep time.Duration, most int64) error {
 	c := audit.Change{Verb: name + ".keep", Target: name}
 	return o.inAudit(ctx, &c, func(tx pgx.Tx) (err error) {
@@ -50,7 +50,7 @@ func (o *Operator) SetKeep(ctx context.Context, name string, keep time.Duration,
 	})
 }
 
-// ringState is what the audit tells of a ring.
+// ringState returns the settings of a ring for the audit.
 func (o *Operator) ringState(ctx context.Context, tx pgx.Tx, name string) (map[string]any, error) {
 	found, err := o.rings.List(ctx, tx)
 	state := map[string]any{}

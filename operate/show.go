@@ -15,29 +15,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// FoundMessage is everything that is stored about a message in a queue.
+// FoundMessage has all stored data about a message in a queue.
 type FoundMessage struct {
 	QueuedMessage
 	Endpoint     string
-	Lane         string    // it is parked behind another message of this key, in an ordered endpoint
-	Claims       int       // of leased workers; 0 in a transactional endpoint
-	Holder       saga.ID   // the session that has it, or had it last; zero without a claim
-	WasDue       time.Time // the due before it was claimed; zero without a claim
+	Lane         string    // its key, if it is parked behind an earlier message of this key in an ordered endpoint
+	Claims       int       // by leased workers; 0 in a transactional endpoint
+	Holder       saga.ID   // the session that has claimed it, or claimed it last; zero without a claim
+	WasDue       time.Time // when it was due before it was claimed; zero without a claim
 	Cancelled    string    // why its handler should stop
-	Crashes      int       // processes of a leased endpoint that crashed with it in hand
-	CrashesAlone int       // of these, those that had nothing else in hand
+	Crashes      int       // processes of a leased endpoint that crashed while they handled it
+	CrashesAlone int       // of Crashes: processes that handled nothing else
 }
 
-// showQueues is how many queues are read in one round trip. It locks the table and the index of each until it has
-// ended.
+// showQueues is the number of queues that one round trip reads. It locks each queue's table and index.
 const showQueues = 100
 
-// Show finds a message in any queue, by its id: an event has a copy in each queue that it was published to. bodyBytes
-// is how much of the body it reads; 0 is 4 KiB, at most 64 KiB.
+// Show finds a message in all queues, by its id: an event has a copy in each queue that it was published to.
+// bodyBytes is the length of the body to read; 0 is 4 KiB, at most 64 KiB.
 //
 // Queues have no index of ids, so Show reads them all: about a second for ten million messages. It locks nothing and
-// waits for nothing. ErrNotFound says that the message is in no queue: it was handled, became a dead letter, or was
-// never there.
+// waits for nothing. It returns ErrNotFound if no queue has the message: it was handled, died, or never existed.
 func (m Messages) Show(ctx context.Context, id saga.ID, bodyBytes int) ([]FoundMessage, error) {
 	found, err := m.show(ctx, id, min(cmp.Or(max(bodyBytes, 0), peekBytes), mostPeekBytes))
 	if err == nil && len(found) == 0 {

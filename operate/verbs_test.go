@@ -34,7 +34,7 @@ func installed(t *testing.T) (*operate.Operator, *pgxpool.Pool, string) {
 	return o, pool, schema.Name()
 }
 
-// send puts messages into the queue of "tasks", which nobody consumes.
+// send writes messages into the queue of "tasks", which no process consumes.
 func send(t *testing.T, pool *pgxpool.Pool, schema string, n int) {
 	t.Helper()
 	b, err := bus.New(pool, bus.Options{Schema: schema})
@@ -124,7 +124,7 @@ func TestEndpointsArePausedAndGivenWorkers(t *testing.T) {
 	}
 }
 
-// A partitioned endpoint is paused and resumed as a whole, each of its parts with an entry.
+// A partitioned endpoint is paused and resumed as a whole, each of its partitions with an audit entry.
 func TestPartitionedEndpointIsPausedAsAWhole(t *testing.T) {
 	t.Parallel()
 	o, pool, schema := installed(t)

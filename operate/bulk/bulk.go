@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Operator does something to many instances of one schema. It is safe for concurrent use.
+// Operator acts on many instances of one schema. It is safe for concurrent use.
 type Operator struct {
 	pool      *pg.Pool
 	sagas     *persistence.Store
@@ -27,16 +27,16 @@ type Operator struct {
 	unmasked  bool
 }
 
-// Options of an Operator. Every zero is a default.
+// Options configure an Operator. Every zero is a default.
 type Options struct {
 	Schema string // "" is "edda"
-	// Redact returns what of a state the audit, the history and an export may have; nil is all that is not secret.
+	// Redact returns the part of a state that the audit, the history and an export may have; nil omits only secrets.
 	Redact func(saga string, state []byte) []byte
-	// Unmasked keeps and exports a state of which nobody knows what is secret, see instances.Options.
+	// Unmasked keeps and exports a state even if it is unknown which parts are secret, see instances.Options.
 	Unmasked bool
 }
 
-// New makes an Operator over pool. It does no I/O. It fails if the schema's name is invalid.
+// New makes an Operator over pool. It does no I/O. It returns an error if the schema's name is invalid.
 func New(pool *pgxpool.Pool, o Options) (*Operator, error) {
 	one, err := instances.New(pool, instances.Options(o))
 	if err != nil {
@@ -53,31 +53,31 @@ func New(pool *pgxpool.Pool, o Options) (*Operator, error) {
 	return &Operator{pg.Committed(pool), persistence.New(schema), audit.Of(schema), one, post, o.Unmasked}, nil
 }
 
-// Filter chooses living instances of one saga.
+// Filter selects living instances of one saga.
 type Filter struct {
 	Saga   string
-	Prefix string    // of the keys; "" is all
-	After  string    // a key: only those behind it, to go on with what was interrupted
-	Until  time.Time // only those that began before it, by the database's clock; zero is the time of the call
+	Prefix string    // of the keys; "" selects all
+	After  string    // only keys after this one, to continue an interrupted call
+	Until  time.Time // only instances that began before, by the database's clock; zero is the time of the call
 }
 
 var errNoSaga = errors.New("the name of the saga is missing")
 
-// CountLimit is the highest number to which Look counts.
+// CountLimit is the maximum of Look.Count.
 const CountLimit = 10_000
 
-// mostShown is how many instances Look shows.
+// mostShown is the number of instances that Look shows.
 const mostShown = 10
 
-// Look is what a Filter chooses.
+// Look describes the instances that a Filter selects.
 type Look struct {
 	Count  int64
 	Capped bool                 // there may be more
 	First  []persistence.Listed // the first ten, without their states
-	Until  time.Time            // that of the filter, or the time of the call: put it into the filter of what follows
+	Until  time.Time            // the filter's, or the time of the call: use it in the filter of later calls
 }
 
-// Look counts the instances that a filter chooses, up to CountLimit, and shows the first of them.
+// Look counts the instances that a filter selects, up to CountLimit, and lists the first ten.
 func (o *Operator) Look(ctx context.Context, f Filter) (l Look, err error) {
 	f, err = o.settled(ctx, f)
 	l.Until = f.Until
@@ -99,10 +99,10 @@ func (o *Operator) Look(ctx context.Context, f Filter) (l Look, err error) {
 	return l, nil
 }
 
-// errEnough ends a walk.
+// errEnough ends a walk without an error.
 var errEnough = errors.New("it is enough")
 
-// settled is the filter with a time.
+// settled returns the filter with Until set.
 func (o *Operator) settled(ctx context.Context, f Filter) (Filter, error) {
 	if f.Saga == "" {
 		return f, errNoSaga
@@ -117,8 +117,8 @@ func (o *Operator) settled(ctx context.Context, f Filter) (Filter, error) {
 	return f, nil
 }
 
-// each calls do for each instance that lives and has not completed, a page of the list at a time, and skip with the
-// keys of the others.
+// each calls do for each instance that lives and has not completed, one page of the list at a time. It calls skip
+// with the keys of the other instances.
 func (o *Operator) each(ctx context.Context, f Filter, skip func(string), do func(persistence.Listed) error) error {
 	for {
 		page, err := o.sagas.List(ctx, o.pool, persistence.ListOptions{Saga: f.Saga, KeyPrefix: f.Prefix,
@@ -144,19 +144,19 @@ func (o *Operator) each(ctx context.Context, f Filter, skip func(string), do fun
 	}
 }
 
-// Done is what was done to many instances.
+// Done is the result of an operation on many instances.
 type Done struct {
 	Done  int64
-	Gone  int64  // had ended meanwhile
-	Kept  int64  // are as they were, because their rows cannot be read
-	Error string // why the last of those was kept
-	Last  string // the key up to which all are dealt with, or are none of the chosen; "" if there was none
+	Gone  int64  // had ended before their turn
+	Kept  int64  // are unchanged, because their rows cannot be read
+	Error string // the error of the last instance in Kept
+	Last  string // all selected instances up to this key are done; "" if no instance was reached
 }
 
-// raceWait is how long a call waits before it repeats a transaction that another one has won.
+// raceWait is how long a call waits before it repeats a transaction that lost against a concurrent one.
 const raceWait = 20 * time.Millisecond
 
-// all does something to each instance, and counts.
+// all calls one for each instance, and counts the results.
 func (o *Operator) all(
 	ctx context.Context, f Filter, progress func(Done), one func(saga.Instance) error,
 ) (Done, error) {
@@ -182,7 +182,7 @@ func (o *Operator) all(
 	return done, err
 }
 
-// count counts one instance. It returns an error that is not of the instance.
+// count counts the result of one instance. It returns an error if that is not about the instance.
 func (d *Done) count(err error) error {
 	switch {
 	case err == nil:

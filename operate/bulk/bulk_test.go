@@ -36,7 +36,7 @@ func (place) Kind() string { return "order.place" }
 var orders = saga.Define("order", saga.Options{}, saga.StartedBy(func(m place) string { return m.Order },
 	func(*order, *saga.Context, place) error { return nil }))
 
-// crowd is a schema with instances of order, and an operator.
+// crowd is a schema with many instances of order, and an operator.
 type crowd struct {
 	*testing.T
 	pool   *pgxpool.Pool
@@ -86,7 +86,7 @@ func (c *crowd) count(sql string) (n int) {
 	return n
 }
 
-// living are the keys of the instances.
+// living returns the keys of the instances.
 func (c *crowd) living() (keys string) {
 	c.Helper()
 	c.must(c.pool.QueryRow(c.Context(), c.schema.Render(`SELECT coalesce(string_agg(key, ' ' ORDER BY key), '')
@@ -101,7 +101,7 @@ func (c *crowd) entries(verb string) []audit.Entry {
 	return all
 }
 
-// numbered are n keys.
+// numbered returns n keys.
 func numbered(n int) (keys []string) {
 	for k := range n {
 		keys = append(keys, fmt.Sprintf("load-%05d", k))
@@ -109,7 +109,7 @@ func numbered(n int) (keys []string) {
 	return keys
 }
 
-// A look counts what a filter chooses, over pages and up to its limit, and shows the first of them.
+// Look counts the instances that a filter selects, over pages and up to its limit, and lists the first of them.
 func TestLook(t *testing.T) {
 	c := newCrowd(t, append(numbered(450), "real-1")...)
 	c.exec(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state) VALUES
@@ -138,8 +138,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// What is chosen ends, each with its entry of the audit; what began later, what is only remembered and what cannot be
-// read stays, as do all others.
+// The selected instances end, each with its audit entry. Instances that began later, that are only remembered, or
+// whose rows cannot be read stay, like all that the filter does not select.
 func TestEnd(t *testing.T) {
 	c := newCrowd(t, "load-1", "load-2", "load-3", "load-4", "real-1")
 	c.exec(`UPDATE :schema.saga SET timeouts = '[1]' WHERE key = 'load-3'`)
@@ -171,7 +171,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// A call that is interrupted has done what it says, and another one goes on behind it.
+// After an interrupted call Done has the completed instances, and the next call continues after them.
 func TestInterruptedEndGoesOn(t *testing.T) {
 	c := newCrowd(t, numbered(6)...)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -192,7 +192,7 @@ func TestInterruptedEndGoesOn(t *testing.T) {
 	}
 }
 
-// A call that is interrupted while it skips what is not chosen goes on behind that, not before it.
+// A call that is interrupted while it skips instances continues after them, not before them.
 func TestInterruptedCallHasSkipped(t *testing.T) {
 	c := newCrowd(t, "a", "b", "c", "d")
 	c.exec(`UPDATE :schema.saga SET timeouts = '[{"kind":"edda.forget","due":"2099-01-01T00:00:00Z",
@@ -204,7 +204,7 @@ func TestInterruptedCallHasSkipped(t *testing.T) {
 	}
 }
 
-// Somebody else may end an instance that is about to be ended.
+// Another operator may end an instance that is about to be ended.
 func TestInstancesThatAreGoneAreCounted(t *testing.T) {
 	c := newCrowd(t, numbered(4)...)
 	nudge := bulk.Send{Message: messages.Message{Kind: "order.nudge", Body: []byte(`{}`)}}
@@ -229,7 +229,7 @@ func TestInstancesThatAreGoneAreCounted(t *testing.T) {
 	}
 }
 
-// An instance may end, and its key start anew, before its turn: the new one began after the look, and is left alone.
+// An instance may end, and its key start again, before its turn: the new one began after Look, and is not changed.
 func TestInstancesThatBeganAnewAreGone(t *testing.T) {
 	nudge := bulk.Send{Message: messages.Message{Kind: "order.nudge", Body: []byte(`{}`)}}
 	for name, do := range map[string]func(c *crowd, first func()) (bulk.Done, error){
@@ -265,7 +265,7 @@ func TestInstancesThatBeganAnewAreGone(t *testing.T) {
 	}
 }
 
-// Each instance gets the message of a job once, whatever is interrupted and done again.
+// Each instance receives the message of a job once, even if calls are interrupted and repeated.
 func TestSendReachesEachOnce(t *testing.T) {
 	c := newCrowd(t, numbered(5)...)
 	s := bulk.Send{Job: bulk.JobID(), Message: messages.Message{Kind: "order.nudge", Body: []byte(`{"a":1}`),
@@ -304,7 +304,7 @@ func TestSendReachesEachOnce(t *testing.T) {
 	}
 }
 
-// An export has the states without their secrets, and its entry of the audit is written before anybody sees one.
+// An export has the states without their secrets, and its audit entry is written before the first state is returned.
 func TestExport(t *testing.T) {
 	c := newCrowd(t, "load-1", "load-2", "load-3", "real-1")
 	f := bulk.Filter{Saga: "order", Prefix: "load-"}
@@ -342,7 +342,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// Without a definition and a history an export cannot know what is secret: it has no states, unless somebody says so.
+// Without a definition and a history the secrets are unknown: an export has no states, unless Unmasked is set.
 func TestExportOfUnknownSecrets(t *testing.T) {
 	c := newCrowd(t, "1")
 	bare, err := bulk.New(c.pool, bulk.Options{Schema: c.schema.Name(), Unmasked: true})
@@ -368,7 +368,7 @@ func TestExportOfUnknownSecrets(t *testing.T) {
 	}
 }
 
-// The audit does not say that an export has 10,000 instances if they were not counted to their end.
+// The audit entry of an export does not claim 10,000 instances if the count ended at its limit.
 func TestExportOfManyIsNotCountedToItsEnd(t *testing.T) {
 	c := newCrowd(t, numbered(10_000)...)
 	enough := errors.New("it is enough")

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What the example does not show: a Postgres with orders 1 to 3 of a load test, and order 7, which all live.
+// The parts that the example leaves out: a Postgres with orders 1 to 3 of a load test, and order 7, all of them alive.
 
 var check = pgtest.Must
 
@@ -49,7 +49,7 @@ func openOrders() (ctx context.Context, pool *pgxpool.Pool, end func()) {
 	}
 }
 
-// An operator looks at what is chosen, and ends it. What began after the look lives on.
+// An operator looks at the selected instances, and ends them. Instances that began after Look stay alive.
 func ExampleNew() {
 	ctx, pool, end := openOrders()
 	defer end()

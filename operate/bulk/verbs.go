@@ -17,14 +17,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// End says how instances end.
+// End is why instances end, and their definition.
 type End struct {
-	Reason     string           // "" is that of the context, see audit.Because
-	Definition *saga.Definition // tells what is secret in the states; nil is not known
+	Reason     string           // "" is the reason of the context, see audit.Because
+	Definition *saga.Definition // marks the secrets of states; nil is unknown
 }
 
-// End ends instances as instances.Operator.End does. progress may be nil; it is called after each. After an error, Done
-// is what was done until then.
+// End ends instances as instances.Operator.End does. progress may be nil; it is called after each instance. If End
+// returns an error, Done has the instances until then.
 func (o *Operator) End(ctx context.Context, f Filter, e End, progress func(Done)) (Done, error) {
 	done, err := o.all(ctx, f, progress, func(i saga.Instance) error {
 		_, err := o.instances.End(ctx, instances.End{Saga: i.Saga, Key: i.Key, ID: i.ID,
@@ -39,16 +39,17 @@ func (o *Operator) End(ctx context.Context, f Filter, e End, progress func(Done)
 
 // Send is a message for each of many instances.
 type Send struct {
-	Job saga.ID // of JobID: names what is sent, so that it goes on after an interruption; zero is a new one
-	// Message is what each gets. Its ID, Saga, Key and Instance are not used.
+	Job saga.ID // from JobID: repeat it to continue an interrupted call; zero is a new job
+	// Message is sent to each instance. Its ID, Saga, Key and Instance are ignored.
 	Message messages.Message
 }
 
-// JobID returns the name of something that is sent to many instances.
+// JobID returns a new id for an operation that sends to many instances.
 func JobID() saga.ID { return saga.ID(uuid.Must(uuid.NewV7())) }
 
-// Send sends a message to instances as messages.Operator.Send does to one. An instance gets that of a Job once, within
-// seven days. progress may be nil; it is called after each. After an error, Done is what was done until then.
+// Send sends a message to instances as messages.Operator.Send does to one. An instance receives the message of a Job
+// once, within seven days. progress may be nil; it is called after each instance. After an error, Done has the
+// instances until then.
 func (o *Operator) Send(ctx context.Context, f Filter, s Send, progress func(Done)) (Done, error) {
 	if s.Job.IsZero() {
 		s.Job = JobID()
@@ -65,7 +66,7 @@ func (o *Operator) Send(ctx context.Context, f Filter, s Send, progress func(Don
 	return done, err
 }
 
-// messageID is the id of the message that an instance gets in a job: the time of the job, and a sum of both.
+// messageID returns the id of a job's message to an instance: the time of the job, and a hash of both ids.
 func messageID(job, instance saga.ID) (id saga.ID) {
 	sum := sha256.Sum256(append(job[:], instance[:]...))
 	copy(id[:], sum[:])
@@ -74,19 +75,20 @@ func messageID(job, instance saga.ID) (id saga.ID) {
 	return id
 }
 
-// Export says what is exported.
+// Export is why instances are exported, their definition, and how many at most.
 type Export struct {
-	Reason     string           // "" is that of the context, see audit.Because
-	Definition *saga.Definition // tells what is secret in the states; nil is not known
-	Most       int64            // instances; more are ErrTooMany, and nothing is exported. 0 is no limit
+	Reason     string           // "" is the reason of the context, see audit.Because
+	Definition *saga.Definition // marks the secrets of states; nil is unknown
+	Most       int64            // instances; if there are more, Export returns ErrTooMany at once. 0 is no limit
 }
 
-// ErrTooMany says that a filter chooses more instances than Export.Most.
+// ErrTooMany means that a filter selects more instances than Export.Most.
 var ErrTooMany = errors.New("there are more instances than are exported at once")
 
-// Export calls do with each instance and its state, without its secrets: see instances.Operator.Public. A state of
-// which nobody knows what is secret is nil, unless Options.Unmasked. The audit has one entry, written before the first
-// is read: who exports, and what. Instances that end meanwhile are left out.
+// Export calls do with each instance and its state without its secrets: see instances.Operator.Public. If it is
+// unknown which parts of a state are secret, the state is nil, unless Options.Unmasked. One audit entry with the
+// actor and the filter is written before the first instance is read. Instances that end before their turn are left
+// out. Export returns ErrTooMany if the filter selects more than Export.Most.
 func (o *Operator) Export(ctx context.Context, f Filter, e Export, do func(persistence.Listed) error) (Done, error) {
 	done, err := o.export(ctx, f, e, do)
 	if err != nil {
@@ -119,7 +121,7 @@ func (o *Operator) export(ctx context.Context, f Filter, e Export, do func(persi
 	})
 }
 
-// tell writes the entry of an export.
+// tell writes the audit entry of an export.
 func (o *Operator) tell(ctx context.Context, f Filter, e Export, l Look) error {
 	what := map[string]any{"instances": l.Count, "until": f.Until.Format(time.RFC3339Nano)}
 	if f.Prefix != "" {

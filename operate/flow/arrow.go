@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Sender says where an edge begins.
+// Sender returns the name of the place where the edge begins, for people.
 func (e Edge) Sender() string {
 	if e.From == "" && e.Seen == 0 {
 		return "(not seen)"
@@ -14,7 +14,7 @@ func (e Edge) Sender() string {
 	return cmp.Or(e.From, "(outside)")
 }
 
-// Rate is PerMinute with two digits that count, "" if it is 0.
+// Rate returns PerMinute with at most two significant decimals, "" if it is 0.
 func (e Edge) Rate() string {
 	if e.PerMinute == 0 {
 		return ""
@@ -26,7 +26,7 @@ func (e Edge) Rate() string {
 	return strconv.FormatFloat(e.PerMinute, 'f', digits, 64)
 }
 
-// Basis says what the edges were read from.
+// Basis returns a sentence that describes the history behind the edges.
 func (m *Map) Basis() string {
 	if m.Messages == 0 {
 		return "The history tells of no message, so nothing was seen to be sent: what is here is subscriptions."
@@ -36,14 +36,14 @@ func (m *Map) Basis() string {
 		m.Until.Format(format) + ". An endpoint that keeps no history, or a sample of it, sends more than is seen."
 }
 
-// Arrow is all that was seen to go from one endpoint, or from outside, to another.
+// Arrow joins all edges that were observed from one endpoint, or from outside, to another.
 type Arrow struct {
 	From, To string
 	Kinds    []string
-	All      Edge // Seen and PerMinute of all of them together
+	All      Edge // Seen and PerMinute of all edges together
 }
 
-// Arrows puts together the edges between the same endpoints that were seen. They are in the order of From and To.
+// Arrows joins the observed edges between the same endpoints. They are in the order of From and To.
 func (m *Map) Arrows() (all []Arrow) {
 	for _, e := range m.Edges {
 		if e.Seen == 0 {

@@ -1,29 +1,29 @@
-// Package flow tells how messages flow: how many each endpoint handles, by the hour and by the minute, and which kinds
-// go from where to where.
+// Package flow reports how messages flow: how many messages each endpoint handles, by the hour and by the minute, and
+// which endpoints send which kinds to which endpoints.
 //
 //	r, err := flow.New(pool, "edda")
 //	paces, err := r.Pace(ctx)
 //	m, err := r.Map(ctx)
 //
-// Unhandled tells which kinds no program handles, while their messages wait.
+// Unhandled reports kinds that no program handles although their messages wait.
 //
 // # Promise
 //
-// All read with a few bounded statements, lock nothing and need only SELECT. Pace reads a row for each saga and hour
-// of a day; two of them have minutes. Map reads the subscriptions, and the newest 500 transactions of the history.
-// Unhandled reads a thousand rows of each queue at most.
+// All methods read with a few bounded statements, lock nothing and need only SELECT. Pace reads one row for each saga
+// and hour of a day; the last two hours also have counts by the minute. Map reads the subscriptions, and the newest
+// 500 transactions of the history. Unhandled reads at most a thousand rows of each queue.
 //
-// What sends a kind is not stored anywhere but in the history, so Map knows those senders that the history has seen
-// lately. A kind that an endpoint subscribes to, and that nobody was seen to send, is an edge without a sender.
+// Only the history stores who sends a kind, so Map reports the senders that the history has recorded lately. If the
+// history has no sender of a kind that an endpoint subscribes to, Map reports an edge without a sender.
 //
-// Map.Faults is what the tables know to be wrong: an endpoint that no process runs, an event that was published and has
-// no subscriber, a message that was sent to an endpoint which is gone, and a kind that died in an endpoint because that
-// has no handler of it.
+// Map.Faults lists the faults that the tables show: an endpoint that no process runs, an event that was published and
+// has no subscriber, a message that was sent to an endpoint that no longer exists, and a kind whose messages died in
+// an endpoint because the endpoint has no handler for it.
 //
 // # Failures
 //
-// Counters are approximate, as those of operate.SagaCounters. An endpoint that keeps no history, or a sample of it,
-// sends less than it does, or nothing.
+// Counters are approximate, like operate.SagaCounters. An endpoint that keeps no history, or only a sample of it,
+// appears to send less than it does, or nothing.
 //
 // Reading order: reader.go, pace.go, map.go, fault.go, unhandled.go.
 package flow

@@ -8,10 +8,10 @@ import (
 	"github.com/edda-go/edda/operate/flow"
 )
 
-// What the example does not show: the pgxpool.Pool of a program, with the tables of Edda.
+// The part that the example leaves out: the pgxpool.Pool of a program, with the tables of Edda.
 var check, openPool = pgtest.Must, pgtest.Example
 
-// The map of which kinds go from where to where, as it was seen, and as it is subscribed.
+// The map of the kinds that endpoints send to each other, by the history and by the subscriptions.
 func ExampleNew() {
 	ctx, pool, end := openPool()
 	defer end()

@@ -12,15 +12,14 @@ import (
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 
-// Fault is what is wrong on a map, as far as the tables know.
+// Fault is a fault on a map that the tables show.
 type Fault struct {
-	Endpoint string // where it shows
-	Kind     string // of the messages, "" if it is about the endpoint as a whole
-	Says     string // a sentence
+	Endpoint string // the endpoint with the fault
+	Kind     string // of the messages; "" if the fault concerns the endpoint as a whole
+	Says     string // the fault in a sentence
 }
 
-// Of returns what is wrong with an endpoint and a kind that goes to it or comes from it; a kind of "" is the endpoint
-// as a whole.
+// Of returns the faults of an endpoint that concern a kind it sends or receives; "" is the endpoint as a whole.
 func (m *Map) Of(endpoint, kind string) (says []string) {
 	for _, f := range m.Faults {
 		if f.Endpoint == endpoint && f.Kind == kind {
@@ -30,7 +29,7 @@ func (m *Map) Of(endpoint, kind string) (says []string) {
 	return says
 }
 
-// Wrong returns all that is wrong at an endpoint.
+// Wrong returns all faults of an endpoint.
 func (m *Map) Wrong(endpoint string) (says []string) {
 	for _, f := range m.Faults {
 		if f.Endpoint == endpoint {
@@ -40,14 +39,14 @@ func (m *Map) Wrong(endpoint string) (says []string) {
 	return says
 }
 
-// unknownKind is the rule by which a message dies that an endpoint has no handler for.
+// unknownKind is the reason of a dead letter whose endpoint has no handler for its kind.
 const unknownKind = "unknown kind"
 
-// mostDead is how many dead letters of a kind are counted.
+// mostDead is the maximum number of dead letters of a kind that are counted.
 const mostDead = 100
 
-// faults are what the tables know to be wrong: what nobody gets, what nobody runs, and what died because the endpoint
-// that got it does not handle it.
+// faults returns the faults that the tables show: messages without a consumer, endpoints that no process runs, and
+// messages that died because their endpoint does not handle them.
 func (r *Reader) faults(ctx context.Context, b *builder) ([]Fault, error) {
 	processes, err := presence.All(ctx, r.pool, r.schema)
 	if err != nil {
@@ -77,7 +76,7 @@ func (r *Reader) faults(ctx context.Context, b *builder) ([]Fault, error) {
 	return slices.Compact(all), nil
 }
 
-// lost are the faults of what was seen to be sent, and reaches nobody.
+// lost returns the faults of messages that were sent and have no consumer.
 func (b *builder) lost() (all []Fault) {
 	for at, event := range b.nowhere {
 		sender := "It"
@@ -100,7 +99,7 @@ func (b *builder) lost() (all []Fault) {
 	return all
 }
 
-// idle are the faults of endpoints that no process runs.
+// idle returns the faults of endpoints that no process runs.
 func (b *builder) idle(processes []presence.Process) (all []Fault) {
 	runs := map[string]bool{}
 	for _, p := range processes {

@@ -11,8 +11,8 @@ import (
 	"github.com/edda-go/edda/internal/test/pgtest"
 )
 
-// What nobody runs, what nobody gets, and what an endpoint does not handle are faults; what runs and is handled is
-// none.
+// Endpoints that no process runs, messages without a consumer, and kinds that an endpoint does not handle are faults;
+// handled messages and running endpoints are not.
 func TestFaults(t *testing.T) {
 	r, _, schema := newReader(t)
 	owner := pgtest.Pool(t) // installs endpoints
@@ -80,7 +80,7 @@ func TestFaults(t *testing.T) {
 		attempts, conflicts, reason, error) VALUES ('orders', gen_random_uuid(), 'order.place', '{}', '{}', 9, 0,
 		'permanent', 'x')`)) // a failure of its handler
 	check("mails/ No process runs it.\n" + lost)
-	group.Stop() // after the batches in hand, so that the history has them
+	group.Stop() // after the current batches, so that the history has them
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}

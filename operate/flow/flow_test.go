@@ -41,7 +41,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// What sagas handled is told by the hour, and the rate is of what was counted in the last two.
+// Handled messages are counted by the hour, and the rate is that of the last two hours.
 func TestPace(t *testing.T) {
 	r, pool, schema := newReader(t)
 	counted := func(endpoint, saga string, hoursAgo, steps, starts int) {
@@ -59,7 +59,7 @@ func TestPace(t *testing.T) {
 	counted("orders", "order", 0, 60, 6)
 	counted("orders", "order", 1, 120, 9)
 	counted("orders", "order", 22, 5, 1)
-	counted("orders", "order", 24, 1000, 1000) // longer ago than a day
+	counted("orders", "order", 24, 1000, 1000) // more than a day ago
 	all, err := r.Pace(t.Context())
 	if err != nil || len(all) != 2 || all[0].Endpoint != "orders" || all[1].Endpoint != "stock" {
 		t.Fatalf("%+v, %v", all, err)
@@ -80,7 +80,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// The minutes are the last sixty, wherever the hour began, and what older programs handled is said.
+// The minutes are the last sixty, wherever the hour began, and messages of older programs are counted as Untold.
 func TestPaceByTheMinute(t *testing.T) {
 	r, pool, schema := newReader(t)
 	minute := func() (now time.Time) {
@@ -91,14 +91,14 @@ func TestPaceByTheMinute(t *testing.T) {
 		return now.UTC()
 	}
 	var all []flow.Pace
-	for now := minute(); all == nil || !now.Equal(minute()); now = minute() { // another one may begin meanwhile
+	for now := minute(); all == nil || !now.Equal(minute()); now = minute() { // a new minute may begin during the test
 		var err error
 		countByTheMinute(t, pool, schema, now)
 		if all, err = r.Pace(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := flow.Recent{Untold: 2 * 7} // of two hours
+	want := flow.Recent{Untold: 2 * 7} // in two hours
 	for n := range flow.Minutes {
 		ago := int64(flow.Minutes - 1 - n)
 		want.Handled[n], want.Retried[n], want.Dead[n] = 100+ago, 200+ago, 300+ago
@@ -133,8 +133,8 @@ func TestPaceByTheMinute(t *testing.T) {
 	}
 }
 
-// countByTheMinute counts what two sagas did in the last ninety minutes, with seven messages an hour that an older
-// program has counted, and an endpoint that only an older program runs.
+// countByTheMinute counts the messages of two sagas in the last ninety minutes, with seven messages an hour that an
+// older program has counted, and an endpoint that only an older program runs.
 func countByTheMinute(t *testing.T, pool *pgxpool.Pool, schema pg.Schema, now time.Time) {
 	t.Helper()
 	type of struct{ steps, retries, dead [flow.Minutes]int }
@@ -207,7 +207,7 @@ var orders = saga.Define("order", saga.Options{},
 	saga.OnTimeout(func(*order, *saga.Context, late) error { return nil }),
 )
 
-// told is a map in a line for each edge.
+// told returns a map as text, a line for each edge.
 func told(m *flow.Map) string {
 	var lines strings.Builder
 	for _, e := range m.Edges {
@@ -220,7 +220,7 @@ func told(m *flow.Map) string {
 	return lines.String()
 }
 
-// An edge is what a saga or a handler sends, seen in the history; without one nobody was seen.
+// An edge is a kind that a saga or a handler sends according to the history; without a history it has no sender.
 func TestMap(t *testing.T) {
 	r, _, schema := newReader(t)
 	owner := pgtest.Pool(t) // installs endpoints
@@ -259,7 +259,7 @@ func TestMap(t *testing.T) {
 	for range 4 {
 		<-ended
 	}
-	group.Stop() // after the batches in hand
+	group.Stop() // after the current batches
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,7 @@ payments/ -payment.charged-> orders 2
 	}
 }
 
-// However large the transactions are, a map reads 1 MiB of them at most, and none that is larger than 256 KiB.
+// However large the transactions are, Map reads at most 1 MiB of them, and skips a transaction above 256 KiB.
 func TestMapIsBounded(t *testing.T) {
 	r, _, schema := newReader(t)
 	owner := pgtest.Pool(t)
@@ -307,7 +307,7 @@ func TestMapIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // which are one batch, of 30 KiB
+	for range 2 { // they are one batch, of 30 KiB
 		if _, err := b.Send(t.Context(), paid{Order: strings.Repeat("x", 15<<10)}); err != nil {
 			t.Fatal(err)
 		}

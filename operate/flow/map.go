@@ -14,28 +14,28 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Map is which kinds go from where to where.
+// Map has the endpoints, and the kinds that they send to each other.
 type Map struct {
 	Endpoints []Endpoint // in the order of their names, without partitions
 	Edges     []Edge     // in the order of From, Saga, Kind and To
 	Faults    []Fault    // in the order of Endpoint and Kind
-	Messages  int        // of the history that Edges were read from
-	Since     time.Time  // of the first of them, zero if there is none
-	Until     time.Time  // of the last of them
+	Messages  int        // number of history entries behind Edges
+	Since     time.Time  // time of the first of them, zero if Messages is 0
+	Until     time.Time  // time of the last of them
 }
 
 // Endpoint is one endpoint or relay.
 type Endpoint struct {
 	Name  string
 	Relay bool
-	Kinds []string // that it subscribes to, sorted
-	Sagas []string // that are known to run in it, sorted
+	Kinds []string // kinds that it subscribes to, sorted
+	Sagas []string // sagas that are known to run in it, sorted
 }
 
-// Edge is a kind that goes from one endpoint to another.
+// Edge is a kind that one endpoint sends to another.
 type Edge struct {
-	From      string // "" is from outside of Edda, unless Seen is 0: then nobody was seen to send it
-	Saga      string // that sends it; "" is a plain handler, or not known
+	From      string // "" is outside of Edda, or, if Seen is 0, no observed sender
+	Saga      string // the saga that sends it; "" if a plain handler does, or if it is unknown
 	Kind      string
 	To        string
 	Event     bool // it was published
@@ -43,10 +43,10 @@ type Edge struct {
 	PerMinute float64 // from Map.Since until Map.Until
 }
 
-// mostPages is how many transactions of the history are read.
+// mostPages is the number of transactions of the history that are read.
 const mostPages = 500
 
-// Map returns the endpoints, and what they send each other. Timeouts, which an endpoint sends to itself, are left out.
+// Map returns the endpoints, and the kinds that they send to each other, without timeouts.
 func (r *Reader) Map(ctx context.Context) (m Map, err error) {
 	known, err := r.routes.Reload(ctx, r.pool)
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *Reader) Map(ctx context.Context) (m Map, err error) {
 	return m, nil
 }
 
-// edge is what tells edges apart.
+// edge identifies an Edge.
 type edge struct{ from, saga, kind, to string }
 
 // builder collects a map.
@@ -89,17 +89,17 @@ type builder struct {
 	sagas map[string]map[string]bool // by endpoint
 	edges map[edge]*Edge
 
-	nowhere map[edge]bool // what was sent, and whether as an event, and has no consumer now
+	nowhere map[edge]bool // by message without a consumer: whether it is an event
 }
 
 func newBuilder(known *queue.Routes) *builder {
 	return &builder{known, map[string]map[string]bool{}, map[edge]*Edge{}, map[edge]bool{}}
 }
 
-// base is the endpoint of which an endpoint handles a partition, or the endpoint itself.
+// base returns the endpoint of a partition, or the endpoint itself.
 func (b *builder) base(endpoint string) string { return cmp.Or(b.known.Bases[endpoint], endpoint) }
 
-// runs says that a saga runs in an endpoint.
+// runs records that a saga runs in an endpoint.
 func (b *builder) runs(endpoint, name string) {
 	endpoint = b.base(endpoint)
 	if name == "" || b.known.Endpoints[endpoint] == nil {
@@ -111,7 +111,7 @@ func (b *builder) runs(endpoint, name string) {
 	b.sagas[endpoint][name] = true
 }
 
-// add adds an attempt: where its message came from, if that was outside, and what it sent.
+// add adds an attempt: the origin of its message, if that was outside, and the messages that it sent.
 func (b *builder) add(e *history.Entry) {
 	b.runs(e.Endpoint, e.Saga)
 	if e.Info.From == "" && e.Info.Intent != saga.Timer && e.Info.RelatedTo.IsZero() && e.Info.Attempt <= 1 {
@@ -132,7 +132,7 @@ func (b *builder) add(e *history.Entry) {
 	}
 }
 
-// consumers are the endpoints that a message goes to; those that have gone since, and unknown ones, are left out.
+// consumers returns the endpoints that receive a message, without removed and unknown ones.
 func (b *builder) consumers(m *history.Message) (all []string) {
 	if m.To != "" {
 		if to := b.base(m.To); b.known.Endpoints[to] != nil {
@@ -169,7 +169,7 @@ func (b *builder) endpoints() []Endpoint {
 	return all
 }
 
-// kinds are those that each endpoint subscribes to.
+// kinds returns the kinds that each endpoint subscribes to.
 func (b *builder) kinds() map[string]map[string]bool {
 	all := map[string]map[string]bool{}
 	for kind, queues := range b.known.Kinds {
@@ -184,7 +184,7 @@ func (b *builder) kinds() map[string]map[string]bool {
 	return all
 }
 
-// all are the edges, with one for each subscription to a kind that was not seen.
+// all returns the edges, and one edge without a sender for each subscription to a kind that was not observed.
 func (b *builder) all() []Edge {
 	sent := map[[2]string]bool{}
 	for at := range b.edges {

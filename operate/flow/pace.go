@@ -12,45 +12,45 @@ import (
 	"github.com/edda-go/edda/internal/store/counters"
 )
 
-// Hours is how many hours a Pace tells of, the present one included.
+// Hours is the number of hours in a Pace, including the present one.
 const Hours = 24
 
-// Pace is what one saga of an endpoint did, hour by hour, in all processes. The last number of each is of the present
+// Pace counts the messages of one saga of an endpoint in all processes, hour by hour. The last element is the present
 // hour.
 type Pace struct {
 	Endpoint string
-	Saga     string // "" stands for the endpoint's plain handlers
+	Saga     string // "" for the endpoint's plain handlers
 	Handled  [Hours]int64
 	Started  [Hours]int64 // instances
 
-	// PerMinute is how many messages were handled in a minute, on average Over the part of the present hour and the one
-	// before in which they were counted. It is 0 if none was.
+	// PerMinute is the average number of messages handled in a minute. It is the average Over the counted part of the
+	// present hour and the hour before. It is 0 if no message was handled.
 	PerMinute float64
 	Over      time.Duration
 
 	Recent Recent
 }
 
-// Minutes is how many minutes a Recent tells of, the present one included.
+// Minutes is the number of minutes in a Recent, including the present one.
 const Minutes = 60
 
-// Recent is what happened minute by minute, in all processes. The last number of each is of the present minute. A
-// minute has what processes wrote in it: what happened up to ten seconds before.
+// Recent counts messages minute by minute, in all processes. The last element of each array is the present minute. A
+// message counts when its process writes the counters: up to ten seconds after it was handled.
 type Recent struct {
 	Handled [Minutes]int64
-	Retried [Minutes]int64 // attempts that failed and were followed by another
+	Retried [Minutes]int64 // failed attempts that are retried
 	Dead    [Minutes]int64
 
-	// Untold is how many messages were handled in the present hour and the one before by programs of an older version,
-	// which count by the hour alone.
+	// Untold is the number of messages handled in the present hour and the hour before by programs of an older
+	// version, which count only by the hour.
 	Untold int64
 }
 
-// Known reports whether the minutes tell something: they do not if only older programs have counted.
+// Known reports whether the counts by the minute are usable: they are not if only older programs have counted.
 func (r *Recent) Known() bool { return r.Untold == 0 || r.Handled != [Minutes]int64{} }
 
-// Endpoints returns what each endpoint did, all its sagas and plain handlers together, in the order of their names.
-// Saga is "". Relays, which do not count, are left out.
+// Endpoints returns the Pace of each endpoint, for all its sagas and plain handlers together, in the order of their
+// names. Saga is "". Relays are left out, because they do not count.
 func (r *Reader) Endpoints(ctx context.Context) ([]Pace, error) {
 	known, err := r.routes.Reload(ctx, r.pool)
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *Pace) add(of *Pace) {
 	r.Untold += of.Recent.Untold
 }
 
-// Pace returns what sagas and plain handlers did in the last 24 hours, in the order of endpoints and sagas.
+// Pace returns the counts of sagas and plain handlers in the last 24 hours, in the order of endpoints and sagas.
 func (r *Reader) Pace(ctx context.Context) ([]Pace, error) {
 	rows, err := r.counters.Hours(ctx, r.pool, Hours*time.Hour)
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *Reader) Pace(ctx context.Context) ([]Pace, error) {
 	return all, nil
 }
 
-// recent is how many hours the rate is of.
+// recent is the number of hours that the rate is computed from.
 const recent = 2
 
 func paceOf(rows []counters.Hour) Pace {
@@ -137,7 +137,7 @@ func paceOf(rows []counters.Hour) Pace {
 	return p
 }
 
-// add adds what an hour says by the minute. Minutes that are longer ago are left out.
+// add adds the counts by the minute of an hour. Minutes that are too old are left out.
 func (r *Recent) add(h *counters.Hour) {
 	if h.MinuteSteps == nil {
 		return

@@ -22,7 +22,7 @@ type Reader struct {
 	routes   *queue.Router
 }
 
-// New makes a Reader of a schema; "" is "edda". It does no I/O. It fails if the schema's name is invalid.
+// New makes a Reader of a schema; "" is "edda". It does no I/O. It returns an error if the schema's name is invalid.
 func New(pool *pgxpool.Pool, schema string) (*Reader, error) {
 	if pool == nil {
 		return nil, errors.New("new reader of flow: the pool is nil")

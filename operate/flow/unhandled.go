@@ -10,29 +10,29 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Unhandled is a kind whose messages wait in a queue because no program that has taken them handles it.
+// Unhandled is a kind whose messages wait in a queue because no program that has taken them handles the kind.
 type Unhandled struct {
 	Endpoint string
 	Kind     string    // as its sender wrote it: escape it before you show it
-	Messages int       // that wait, of those that were looked at
+	Messages int       // number of waiting messages among the examined ones
 	Since    time.Time // when the first of them was first taken
-	More     bool      // there were more messages than are looked at
+	More     bool      // there were more messages than are examined
 }
 
 const (
-	mostUnhandled = 1000 // messages of a queue that are looked at
+	mostUnhandled = 1000 // messages of a queue that are examined
 	queuesAtOnce  = 200  // queues in a transaction, which locks the table and the index of each
 
-	// alongIndex has the look follow the index to its end, whatever the planner believes of a table that has grown
-	// since it was analysed.
+	// alongIndex makes the statement follow the index to its end, whatever the planner estimates for a table that has
+	// grown since it was analysed.
 	alongIndex = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
 		set_config('jit', 'off', true)`
 )
 
-// Unhandled returns the kinds whose messages wait in the queues of these endpoints because no program handles them, ten
-// of each queue at most. It looks at the first thousand messages of each queue that are due within the next minute: no
-// such message waits longer for its next look. One that is just due, that a worker has in hand, or that is behind a
-// thousand others, is not seen.
+// Unhandled returns the kinds whose messages wait in the queues of these endpoints because no program handles them,
+// at most ten for each queue. It examines the first thousand messages of each queue that are due within the next
+// minute, because no such message waits longer for its next attempt. It misses a message that is due now, that a
+// worker has taken, or that is behind a thousand others.
 func (r *Reader) Unhandled(ctx context.Context, endpoints ...string) (all []Unhandled, err error) {
 	known, err := r.routes.Get(ctx, r.pool)
 	for len(endpoints) > 0 && err == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/edda-go/edda/operate/flow"
 )
 
-// Messages that wait because no program handles their kind are counted by kind. Those that wait for another reason,
-// that a worker has in hand, or that are further away than such a message waits, are none of them.
+// Messages that wait because no program handles their kind are counted by kind. Messages that wait for a different
+// reason, that a worker has taken, or that are due later than such a message can be, are not counted.
 func TestUnhandledKindsAreCounted(t *testing.T) {
 	r, _, schema := newReader(t)
 	owner := pgtest.Pool(t) // installs the endpoint
@@ -47,7 +47,7 @@ func TestUnhandledKindsAreCounted(t *testing.T) {
 	}
 	put(1000, "many", "20 seconds", "", unknown)
 	if found, err = r.Unhandled(t.Context(), "tasks"); err != nil || len(found) != 1 || !found[0].More ||
-		found[0].Messages != 998 { // two are due before
+		found[0].Messages != 998 { // two are due before now
 		t.Errorf("of more than a thousand: %+v %v, want 998 of many, and more", found, err)
 	}
 }

@@ -9,32 +9,32 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// End says which instance is to end.
+// End selects the instance to end.
 type End struct {
 	Saga, Key string
-	ID        saga.ID // that the caller has seen; another one of the key is ErrNotFound, and zero is any
-	Version   int64   // that the caller has seen; another one is ErrVersion, and 0 is any
-	Reason    string  // "" is that of the context, see audit.Because
+	ID        saga.ID // expected id; if the key has a different instance, ErrNotFound; zero is any
+	Version   int64   // expected version; if it has changed, ErrVersion; 0 is any
+	Reason    string  // "" is the reason of the context, see audit.Because
 
-	Definition *saga.Definition // tells what is secret in the state; nil is not known
+	Definition *saga.Definition // marks the secrets of the state; nil is unknown
 }
 
-// Ended is the instance as it was when it ended.
+// Ended describes the instance at its end.
 type Ended struct {
 	ID       saga.ID
 	Version  int64
 	State    []byte
-	Timeouts []saga.Pending // that were cancelled
+	Timeouts []saga.Pending // cancelled by the end
 }
 
-// End ends an instance as if it had completed, without its handlers: its row is deleted with its timeouts, its key may
-// start anew, and no saga is told. A run of a manifest that the instance was started for is cancelled. What is on its
-// way to the instance finds none, and is treated as the saga says of a missing one. What a program has collected
-// beside the instance, such as persistence.Items, stays. A saga that remembers its instances does not remember this
-// one.
+// End ends an instance as if it had completed, without calling its handlers. It deletes the instance's row and its
+// timeouts; the key may start again, and no other saga is notified. If a run of a manifest started the instance, the
+// run is cancelled. Messages on their way to the instance find no instance, and are treated as the saga treats
+// messages for a missing one. Data that a program keeps beside the instance, such as persistence.Items, stays. A saga
+// that remembers its completed instances does not remember this one.
 //
-// A timeout that a worker has in hand at this moment is discarded by it. Errors: ErrNotFound, ErrVersion,
-// ErrRemembered.
+// If a worker is handling a timeout of the instance at this moment, the worker discards it. End returns ErrNotFound,
+// ErrVersion, ErrRemembered or ErrFaulty.
 func (o *Operator) End(ctx context.Context, e End) (done Ended, err error) {
 	on := target{saga: e.Saga, key: e.Key, id: e.ID, version: e.Version, def: e.Definition, reason: e.Reason}
 	err = o.locked(ctx, on, func(c *change) (err error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// An instance that is ended is gone with its timeouts, and its key may start again.
+// When an instance is ended, its timeouts are deleted, and its key may start again.
 func TestEnd(t *testing.T) {
 	both(t, func(w *world) {
 		stop := w.run()
@@ -58,7 +58,7 @@ func TestEnd(t *testing.T) {
 	})
 }
 
-// A handler that has the instance in hand when it is ended has done nothing, or is waited for.
+// A handler that is at work on an instance when it is ended loses its save, or End waits for it.
 func TestEndBesideAHandler(t *testing.T) {
 	both(t, func(w *world) {
 		w.run()
@@ -80,7 +80,7 @@ func TestEndBesideAHandler(t *testing.T) {
 	})
 }
 
-// The run of a manifest that the instance was started for ends with it.
+// If a run of a manifest started the instance, the run ends with it.
 func TestEndCancelsItsRun(t *testing.T) {
 	w := newWorld(t, saga.Options{})
 	w.run()

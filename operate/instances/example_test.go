@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What the example does not show: a Postgres with one order, which lives.
+// The parts that the example leaves out: a Postgres with one living order.
 
 var check = pgtest.Must
 
@@ -54,7 +54,7 @@ func openOrder() (ctx context.Context, pool *pgxpool.Pool, b *bus.Bus, end func(
 	}
 }
 
-// An operator repairs a state. If another version is there meanwhile nothing is changed.
+// An operator repairs a state. If the version has changed in the meantime, nothing is changed.
 func ExampleNew() {
 	ctx, pool, b, end := openOrder() // order 7 has 19 cents, and should have 1990
 	defer end()

@@ -22,17 +22,17 @@ import (
 //go:embed instances.sql
 var statements string
 
-// Errors that a caller can act on.
+// Errors that a caller can handle.
 var (
-	// ErrNotFound says that no instance of the key lives, or another one than the caller has seen.
+	// ErrNotFound means that no instance of the key lives, or that the living one is not the expected one.
 	ErrNotFound = errors.New("no instance of this key is alive")
-	// ErrVersion says that the instance has another version than the caller has seen.
+	// ErrVersion means that the instance does not have the expected version.
 	ErrVersion = errors.New("the instance has moved on")
-	// ErrRemembered says that the instance has completed, and that its row only remembers it.
+	// ErrRemembered means that the instance has completed, and that its row only remembers it.
 	ErrRemembered = errors.New("the instance has completed, and is only remembered")
-	// ErrState says that a state cannot be one of the saga.
+	// ErrState means that a state is not valid for the saga.
 	ErrState = errors.New("this is no state of the saga")
-	// ErrFaulty says that a column of the instance's row cannot be decoded.
+	// ErrFaulty means that a column of the instance's row cannot be decoded.
 	ErrFaulty = errors.New("the row cannot be read wholly")
 )
 
@@ -51,18 +51,18 @@ type Operator struct {
 	unmasked bool
 }
 
-// Options of an Operator. Every zero is a default.
+// Options configure an Operator. Every zero is a default.
 type Options struct {
 	Schema string // "" is "edda"
-	// Redact returns what of a state the audit and the history may keep, as bus.Options.Redact does; nil keeps all
-	// that is not known to be secret.
+	// Redact returns the part of a state that the audit and the history may keep, as bus.Options.Redact does; nil
+	// keeps all parts that are not known to be secret.
 	Redact func(saga string, state []byte) []byte
-	// Unmasked keeps a state of which nobody knows what is secret: there is no definition, and the history has no
-	// state of the last version. Without it such a state is left out, whatever Redact does.
+	// Unmasked keeps a state even if it is unknown which parts are secret, because there is no definition, and the
+	// history has no state of the last version. Without it such a state is left out, whatever Redact does.
 	Unmasked bool
 }
 
-// New makes an Operator over pool. It does no I/O. It fails if the schema's name is invalid.
+// New makes an Operator over pool. It does no I/O. It returns an error if the schema's name is invalid.
 func New(pool *pgxpool.Pool, o Options) (*Operator, error) {
 	if pool == nil {
 		return nil, errors.New("new operator of instances: the pool is nil")
@@ -87,12 +87,12 @@ type change struct {
 	row    persistence.Found // locked
 	now    time.Time         // of the transaction
 	role   string
-	def    *saga.Definition // nil: not known
+	def    *saga.Definition // nil if unknown
 	reason string
-	woken  *queue.Queue // that has a message which is due earlier than before
+	woken  *queue.Queue // has a message that is due earlier than before
 }
 
-// target names an instance, and what is known of it.
+// target is an instance, with the expectations of the caller.
 type target struct {
 	saga, key string
 	id        saga.ID // zero is any
@@ -101,7 +101,7 @@ type target struct {
 	reason    string
 }
 
-// locked calls do in a transaction that has the row of an instance locked.
+// locked calls do in a transaction that has locked the row of an instance.
 func (o *Operator) locked(ctx context.Context, on target, do func(c *change) error) error {
 	err := pgx.BeginTxFunc(ctx, o.pool, pg.ReadCommitted, func(tx pgx.Tx) error {
 		c := &change{Operator: o, tx: tx, def: on.def, reason: on.reason}
@@ -131,7 +131,7 @@ func (c *change) begin(ctx context.Context) error {
 	return c.tx.QueryRow(ctx, c.sql.Get("begin")).Scan(&c.now, &c.role, nil, nil, nil)
 }
 
-// lock locks the row of an instance, and waits for the transaction that has it.
+// lock locks the row of an instance, and waits for a transaction that has locked it.
 func (c *change) lock(ctx context.Context, name, key string) error {
 	for {
 		found, err := c.sagas.Load(ctx, c.tx, []persistence.Ref{{Saga: name, Key: key, Lock: true}})
@@ -150,8 +150,7 @@ func (c *change) lock(ctx context.Context, name, key string) error {
 	}
 }
 
-// save writes the next version of the instance, or deletes it. The row is locked, so a save that is lost would be a
-// fault of Edda's own.
+// save writes the next version of the instance, or deletes it. The row is locked, so a lost save is a fault of Edda.
 func (c *change) save(ctx context.Context, op persistence.Op, page saga.ID) error {
 	saved, err := c.sagas.Save(ctx, c.tx, []persistence.Write{{Op: op, Instance: c.row.Instance, Row: c.row.Row,
 		Page: page}})
@@ -161,16 +160,16 @@ func (c *change) save(ctx context.Context, op persistence.Op, page saga.ID) erro
 	return err
 }
 
-// name is the instance as the audit names it.
+// name returns the instance's name in the audit.
 func (c *change) name() string { return c.row.Instance.Saga + "/" + c.row.Instance.Key }
 
-// note adds an entry of the audit.
+// note adds an audit entry.
 func (c *change) note(ctx context.Context, verb string, before, after any) error {
 	return c.audit.Add(ctx, c.tx, audit.Change{Verb: verb, Target: c.name(), Reason: c.reason, Before: before,
 		After: after})
 }
 
-// by is who acts.
+// by returns the actor, or the role if the context has no actor.
 func (c *change) by(ctx context.Context) string {
 	if name := audit.ActorOf(ctx).Name; name != "" {
 		return name
@@ -178,13 +177,13 @@ func (c *change) by(ctx context.Context) string {
 	return c.role
 }
 
-// record writes the page of the history that tells of the change, with what may be kept of the state after it, and
-// returns its id. State is nil if the history keeps no states.
+// record writes the page of the history that describes the change, with the state after it, and returns its id. state
+// is nil if the history keeps no states.
 func (c *change) record(ctx context.Context, kind history.ChangeKind, state []byte) (saga.ID, error) {
 	i := &c.row.Instance
 	keeper := history.Keeper{Store: c.history, Host: c.by(ctx)}
 	page := keeper.NewPage("", newID)
-	// A page of a sample does not claim to have every state: the version after this one is written whole.
+	// A page of a sample does not promise to have every state, so the next version is written in full.
 	page.Begin(history.Options{Level: history.States, Sample: sampled}, c.now)
 	page.AddChange(&history.Change{ID: i.ID, Saga: i.Saga, Key: i.Key, Version: i.Version + 1, Kind: kind,
 		Previous: c.row.Row.Page, State: state})

@@ -18,7 +18,7 @@ func page(ctx context.Context, o *instances.Operator, orders *saga.Definition, s
 	// end
 }
 
-// What the page says is a program that runs.
+// The code on the page compiles and runs.
 func TestPage(t *testing.T) {
 	w := newWorld(t, saga.Options{})
 	if err := page(t.Context(), w.op, w.def, []byte(`{}`)); !errors.Is(err, instances.ErrNotFound) {

@@ -17,28 +17,27 @@ import (
 // Repair is a new state for one version of an instance.
 type Repair struct {
 	Saga, Key string
-	Version   int64 // that the caller has seen; another one is ErrVersion
+	Version   int64 // expected version; if it has changed, ErrVersion
 	State     []byte
-	Reason    string // "" is that of the context, see audit.Because
+	Reason    string // "" is the reason of the context, see audit.Because
 
-	// Definition of the saga, if the program has it: then State must be one of its current version, without fields
-	// that the type does not have. It is stored as the saga would write it. Without a definition State must be JSON of
-	// the version that the row has.
+	// Definition is the saga's, if the program has it: then State must be of its current version, without unknown
+	// fields, and is stored as the saga would write it. Without a definition State must be JSON of the row's version.
 	Definition *saga.Definition
 }
 
-// Repaired is what a repair has done.
+// Repaired is the result of a repair.
 type Repaired struct {
 	ID            saga.ID
-	Version       int64 // that the instance has now
+	Version       int64 // the instance's new version
 	Before, After []byte
 }
 
-// Repair replaces the state of an instance. Its timeouts and its originator stay, and no handler is called. A handler
-// that holds the instance is waited for; if it has saved a version the repair is refused.
+// Repair replaces the state of an instance. Its timeouts and its originator stay, and no handler is called. Repair
+// waits for a handler that has locked the instance; if the handler saves a version, Repair returns ErrVersion.
 //
-// Errors: ErrNotFound, ErrVersion, ErrRemembered, ErrState, saga.ErrNewerState (the row was written by a newer program
-// than the definition is of), and saga.ErrTooLarge.
+// It also returns ErrNotFound, ErrRemembered, ErrFaulty, ErrState, saga.ErrNewerState if a program with a newer
+// definition has written the row, and saga.ErrTooLarge.
 func (o *Operator) Repair(ctx context.Context, r Repair) (done Repaired, err error) {
 	if err = r.check(); err == nil {
 		on := target{saga: r.Saga, key: r.Key, version: r.Version, def: r.Definition, reason: r.Reason}
@@ -89,7 +88,7 @@ func (c *change) repair(ctx context.Context, r Repair) (Repaired, error) {
 	return done, c.note(ctx, "saga.repair", before, after)
 }
 
-// stateOf is a new state of an instance as it is stored, and its version.
+// stateOf returns a new state of an instance in its stored form, and its version.
 func stateOf(d *saga.Definition, i *saga.Instance, text []byte) (state []byte, version int, err error) {
 	if len(text) > persistence.MaxState {
 		return nil, 0, fmt.Errorf("the state has %d bytes, limit %d: %w", len(text), persistence.MaxState,
@@ -125,7 +124,7 @@ func stateOf(d *saga.Definition, i *saga.Instance, text []byte) (state []byte, v
 	return state, version, nil
 }
 
-// throughType decodes a state into its type, without a field that the type does not have, and encodes it again.
+// throughType decodes a state into its type, refuses fields that the type does not have, and encodes it again.
 func throughType(of reflect.Type, text []byte) (state []byte, err error) {
 	into := reflect.New(of)
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -19,7 +19,7 @@ func repair(version int64, state string) instances.Repair {
 	return instances.Repair{Saga: "order", Key: "7", Version: version, State: []byte(state), Reason: "lost a message"}
 }
 
-// A repaired state is the next version: handlers go on from it, the history shows it, and the audit says who did it.
+// A repaired state is the next version: handlers continue with it, and the history and the audit have the actor.
 func TestRepair(t *testing.T) {
 	both(t, func(w *world) {
 		w.run()
@@ -98,7 +98,7 @@ func TestRepairIsRefused(t *testing.T) {
 	}
 }
 
-// What has completed is not repaired, although its row is there.
+// An instance that has completed is not repaired, although its row still exists.
 func TestRememberedInstanceIsNotChanged(t *testing.T) {
 	w := newWorld(t, saga.Options{Remember: time.Hour})
 	w.run()
@@ -110,7 +110,7 @@ func TestRememberedInstanceIsNotChanged(t *testing.T) {
 	}
 }
 
-// A repair beside a handler: one of the two is refused or done again, and none is lost.
+// A repair beside a handler: the repair is refused or the handler repeated, and neither is lost.
 func TestRepairBesideAHandler(t *testing.T) {
 	both(t, func(w *world) {
 		w.run()
@@ -122,7 +122,7 @@ func TestRepairBesideAHandler(t *testing.T) {
 			repaired <- err
 		}()
 		if w.def.Options().Store == saga.Pessimistic {
-			owner := pgtest.Pool(w) // sees what the sessions of all roles do
+			owner := pgtest.Pool(w) // can see the activity of all roles' sessions
 			w.until("the repair waits", func() (waits bool) {
 				w.must(owner.QueryRow(w.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
 					WHERE cardinality(pg_blocking_pids(pid)) > 0
@@ -147,7 +147,7 @@ func TestRepairBesideAHandler(t *testing.T) {
 	})
 }
 
-// Of a saga whose history keeps no states, a repair adds none.
+// If the history of a saga keeps no states, a repair adds no state to it.
 func TestRepairKeepsNoStateWhereNoneIsKept(t *testing.T) {
 	w := newWorld(t, saga.Options{})
 	w.must(w.see.Endpoints().SetHistory(w.Context(), "orders", history.Options{Level: history.Steps}))

@@ -14,16 +14,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// keeping is what the audit and the history may keep of states of one instance.
+// keeping decides which parts of the states of one instance the audit and the history may keep.
 type keeping struct {
 	of     *change
 	mask   *secret.Mask
-	known  bool // the mask has all that is secret
+	known  bool // the mask covers all secrets
 	states bool // the history keeps states
 }
 
-// keeps finds out what may be kept. Without a definition it follows the last version that the history has. Without
-// the state of that version nothing is known of what is secret.
+// keeps returns the keeping of the instance. Without a definition it follows the last version in the history. Without
+// the state of that version the secrets are unknown.
 func (c *change) keeps(ctx context.Context) (keeping, error) {
 	k := keeping{of: c, states: true, known: c.unmasked}
 	i := &c.row.Instance
@@ -34,7 +34,7 @@ func (c *change) keeps(ctx context.Context) (keeping, error) {
 	for _, v := range versions {
 		if v.Version > 0 && v.Page == c.row.Row.Page {
 			k.states, k.mask = v.State != nil, secret.Like(v.State)
-			// a function that redacts may have left a text of the state, which does not show which fields are secret
+			// a Redact function may have left a text of the state, which does not show the secret fields
 			k.known = k.known || sameKind(v.State, i.State)
 		}
 	}
@@ -47,13 +47,13 @@ func (c *change) keeps(ctx context.Context) (keeping, error) {
 	return k, nil
 }
 
-// sameKind reports whether two JSON values are both objects, or both arrays or texts.
+// sameKind reports whether two JSON values begin alike: both are objects, or both arrays, or both texts.
 func sameKind(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && a[0] == b[0] }
 
-// Public reads a living instance with its state as the audit may keep it: without its secrets, and without what
-// Options.Redact takes away. A definition of nil is not known; then the secrets are those that the history has masked.
-// The state is nil if nobody knows what of it is secret, see Options.Unmasked, and if it is not JSON. It takes no lock.
-// Errors: ErrNotFound.
+// Public reads a living instance with the state that the audit may keep: without its secrets, and without the parts
+// that Options.Redact removes. If def is nil, the secrets are the fields that the history has masked. The state is
+// nil if it is unknown which parts are secret (see Options.Unmasked), or if it is not JSON. Public takes no lock. It
+// returns ErrNotFound if no instance of the key lives.
 func (o *Operator) Public(ctx context.Context, name, key string, def *saga.Definition) (persistence.Listed, error) {
 	l, err := o.show(ctx, name, key, def)
 	if err != nil {
@@ -83,8 +83,8 @@ func (o *Operator) show(ctx context.Context, name, key string, def *saga.Definit
 	return l, err
 }
 
-// public is what the audit may keep of a state, as JSON. A text that is not JSON is left out, and so is a state of
-// which nobody knows what is secret.
+// public returns the part of a state that the audit may keep, as JSON. It returns nil for a text that is not JSON,
+// and for a state whose secrets are unknown.
 func (k keeping) public(state []byte) json.RawMessage {
 	if !k.known {
 		return nil
@@ -99,7 +99,7 @@ func (k keeping) public(state []byte) json.RawMessage {
 	return text
 }
 
-// kept is what the history keeps of a state, nil if it keeps no states.
+// kept returns the part of a state that the history keeps, nil if it keeps no states.
 func (k keeping) kept(state []byte) []byte {
 	if !k.states {
 		return nil

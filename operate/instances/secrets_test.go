@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Without a definition and without a state in the history nobody knows what is secret: no state is kept or shown.
+// Without a definition and without a state in the history the secrets are unknown: no state is kept or shown.
 func TestStateOfUnknownSecretsIsLeftOut(t *testing.T) {
 	for name, o := range map[string]history.Options{"off": {Level: history.Off}, "steps": {Level: history.Steps}} {
 		t.Run(name, func(t *testing.T) {
@@ -51,8 +51,7 @@ func TestStateOfUnknownSecretsIsLeftOut(t *testing.T) {
 	}
 }
 
-// A function that redacts may leave a text of a state in the history that does not show which fields are secret: the
-// function takes all away, or it failed.
+// Redact may leave a text that does not show the secret fields: because it removes everything, or has failed.
 func TestStateIsLeftOutWhereTheLastOneWasRedacted(t *testing.T) {
 	w := newWorld(t, saga.Options{})
 	w.run()
@@ -73,7 +72,7 @@ func TestStateIsLeftOutWhereTheLastOneWasRedacted(t *testing.T) {
 	w.keepsNone("saga.repair")
 }
 
-// keepsNone checks that the last entry of the audit has no state.
+// keepsNone checks that the last audit entry has no state.
 func (w *world) keepsNone(verb string) {
 	w.Helper()
 	if e := w.entry(); e.Verb != verb || strings.Contains(string(e.Before)+string(e.After), "4711") ||

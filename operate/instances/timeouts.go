@@ -18,29 +18,28 @@ import (
 )
 
 var (
-	// ErrNoTimeout says that an instance has no pending timeout of the name, or several.
+	// ErrNoTimeout means that an instance has no pending timeout of the name, or several.
 	ErrNoTimeout = errors.New("there is no such timeout")
-	// ErrInHand says that the message of a timeout is not where it was put: a worker has it in hand at this moment, or
-	// has tried it, and it waits for another attempt.
+	// ErrInHand means that the message of a timeout has left its place in the queue: a worker is handling it at this
+	// moment, or has failed to, and the message waits for its next attempt.
 	ErrInHand = errors.New("the timeout is being handled")
 )
 
-// Timeout names a pending timeout of an instance.
+// Timeout selects a pending timeout of an instance.
 type Timeout struct {
 	Saga, Key string
-	Name      string // else its kind, if only one of the kind is pending, else its id
-	Version   int64  // that the caller has seen; another one is ErrVersion, and 0 is any
-	Reason    string // "" is that of the context, see audit.Because
+	Name      string // its name; or its kind, if only one of the kind is pending; or its id
+	Version   int64  // expected version; if it has changed, ErrVersion; 0 is any
+	Reason    string // "" is the reason of the context, see audit.Because
 }
 
-// FireTimeout makes a timeout due now, and returns it. Errors of the three methods: ErrNotFound, ErrVersion,
-// ErrRemembered, ErrNoTimeout; of FireTimeout and MoveTimeout also ErrInHand.
+// FireTimeout makes a timeout due now, and returns it. FireTimeout, MoveTimeout and CancelTimeout return ErrNotFound,
+// ErrVersion, ErrRemembered, ErrFaulty or ErrNoTimeout; FireTimeout and MoveTimeout may also return ErrInHand.
 func (o *Operator) FireTimeout(ctx context.Context, t Timeout) (saga.Pending, error) {
 	return o.retime(ctx, t, "fire", func(c *change, p *saga.Pending) error { return c.move(ctx, p, time.Time{}) })
 }
 
-// MoveTimeout makes a timeout due at another time, by the database's clock, and returns it. A time that has passed is
-// now.
+// MoveTimeout makes a timeout due at another time, by the database's clock, and returns it. A time in the past is now.
 func (o *Operator) MoveTimeout(ctx context.Context, t Timeout, at time.Time) (saga.Pending, error) {
 	if at.Year() < 1 || at.Year() > 9999 || at.IsZero() {
 		return saga.Pending{}, fmt.Errorf("move timeout %.80q: the time is %v", t.Name, at)
@@ -48,13 +47,13 @@ func (o *Operator) MoveTimeout(ctx context.Context, t Timeout, at time.Time) (sa
 	return o.retime(ctx, t, "move", func(c *change, p *saga.Pending) error { return c.move(ctx, p, at) })
 }
 
-// CancelTimeout cancels a timeout, and returns what it was. A worker that has it in hand at this moment discards it, or
-// has handled it before.
+// CancelTimeout cancels a timeout, and returns it as it was. A worker that is handling it discards it, or commits
+// before.
 func (o *Operator) CancelTimeout(ctx context.Context, t Timeout) (saga.Pending, error) {
 	return o.retime(ctx, t, "cancel", func(c *change, p *saga.Pending) error { return c.dropTimeouts(ctx, *p) })
 }
 
-// retime changes one timeout. A timeout that is cancelled is taken out of the row.
+// retime changes one timeout. A cancelled timeout is removed from the row.
 func (o *Operator) retime(
 	ctx context.Context, t Timeout, verb string, do func(c *change, p *saga.Pending) error,
 ) (done saga.Pending, err error) {
@@ -100,7 +99,7 @@ func (o *Operator) retime(
 	return done, nil
 }
 
-// wake wakes the workers of a queue. Without it they find the timeout at their next poll, so an error is dropped.
+// wake wakes the workers of a queue. It drops errors, because workers also find the timeout at their next poll.
 func (o *Operator) wake(ctx context.Context, q *queue.Queue) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
@@ -128,7 +127,7 @@ func pendingOf(all []saga.Pending, name string) (at int, err error) {
 	return 0, fmt.Errorf("%w: %d others are pending", ErrNoTimeout, len(all))
 }
 
-// toldOf is what the audit tells of a timeout.
+// toldOf returns the data of a timeout for the audit.
 func toldOf(p saga.Pending) map[string]any {
 	told := map[string]any{"kind": p.Kind, "due": p.Due.UTC()}
 	if p.Name != "" {
@@ -137,7 +136,7 @@ func toldOf(p saga.Pending) map[string]any {
 	return told
 }
 
-// move moves the message of a timeout, wherever it waits, and p with it. The zero time is now.
+// move moves the message of a timeout, in whichever queue it waits, and p with it. The zero time is now.
 func (c *change) move(ctx context.Context, p *saga.Pending, at time.Time) error {
 	known, err := c.queues(ctx)
 	if err != nil {
@@ -157,7 +156,7 @@ func (c *change) move(ctx context.Context, p *saga.Pending, at time.Time) error 
 	return ErrInHand
 }
 
-// queues are all that may have a timeout.
+// queues returns all queues that may have a timeout.
 func (c *change) queues(ctx context.Context) (all []*queue.Queue, err error) {
 	known, err := c.routes.SeenBy(ctx, c.tx)
 	if err != nil {
@@ -171,8 +170,8 @@ func (c *change) queues(ctx context.Context) (all []*queue.Queue, err error) {
 	return all, nil
 }
 
-// dropTimeouts deletes the messages of timeouts, wherever they wait. One that a worker has locked stays: its instance
-// does not list it any more, so the worker discards it.
+// dropTimeouts deletes the messages of timeouts, in whichever queue they wait. A message that a worker has locked
+// stays; the worker discards it, because its instance no longer lists the timeout.
 func (c *change) dropTimeouts(ctx context.Context, gone ...saga.Pending) error {
 	if len(gone) == 0 {
 		return nil
@@ -183,7 +182,7 @@ func (c *change) dropTimeouts(ctx context.Context, gone ...saga.Pending) error {
 	}
 	pipeline := &pgx.Batch{}
 	for _, q := range known {
-		due, id := pg.Timestamps(), pg.UUIDs() // an array is sent once
+		due, id := pg.Timestamps(), pg.UUIDs() // one array cannot be sent twice
 		for _, p := range gone {
 			due.Time(p.Due)
 			id.UUID(p.ID)

@@ -17,7 +17,7 @@ func timeout(name string) instances.Timeout {
 	return instances.Timeout{Saga: "order", Key: "7", Name: name, Reason: "a test"}
 }
 
-// A timeout that is fired is handled at once by a worker that runs, and is gone.
+// A running worker handles a fired timeout at once, and the timeout is gone.
 func TestFireTimeout(t *testing.T) {
 	both(t, func(w *world) {
 		w.run()
@@ -85,8 +85,7 @@ func TestMoveAndCancelTimeout(t *testing.T) {
 	}
 }
 
-// A worker that has the timeout in hand at this moment keeps it: it is not moved, and it does nothing if it was
-// cancelled.
+// While a worker handles a timeout, it cannot be moved; if it is cancelled, the worker discards it.
 func TestTimeoutInHand(t *testing.T) {
 	both(t, func(w *world) {
 		stop := w.run()
@@ -118,7 +117,7 @@ func TestTimeoutInHand(t *testing.T) {
 	})
 }
 
-// makeDue makes a message due now, behind the back of its instance.
+// makeDue makes a message due now, without changing its instance.
 func (w *world) makeDue(id saga.ID) error {
 	_, err := w.pool.Exec(w.Context(), `UPDATE "`+w.schema+`".queue_1 SET due = now() WHERE id = $1`, [16]byte(id))
 	return err

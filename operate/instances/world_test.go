@@ -54,7 +54,7 @@ type world struct {
 	see    *operate.Operator
 	log    *audit.Log
 	def    *saga.Definition
-	hold   chan chan struct{} // a handler of change that gets a channel waits until that is closed
+	hold   chan chan struct{} // a handler of change that receives a channel waits until the channel is closed
 }
 
 func both(t *testing.T, do func(w *world)) {
@@ -71,7 +71,7 @@ func newWorld(t *testing.T, o saga.Options) *world {
 	owner, err := operate.New(pgtest.Pool(t), operate.Options{Schema: w.schema})
 	w.must(err)
 	w.must(owner.Queues().Install(t.Context(), "orders", "order.place", "order.change"))
-	w.must(owner.Queues().Install(t.Context(), "parcels")) // a timeout is looked for in all queues
+	w.must(owner.Queues().Install(t.Context(), "parcels")) // timeouts are searched in all queues
 	w.bus, err = bus.New(pool, bus.Options{Schema: w.schema, Logger: slog.New(slog.DiscardHandler)})
 	w.must(err)
 	w.op, err = instances.New(pool, instances.Options{Schema: w.schema})
@@ -136,7 +136,7 @@ func (w *world) until(what string, ok func() bool) {
 	}
 }
 
-// living is the instance of order 7, the zero one if there is none.
+// living returns the instance of order 7, the zero one if it does not exist.
 func (w *world) living() saga.Instance {
 	w.Helper()
 	l, _, err := w.see.Sagas().Show(w.Context(), "order", "7")
@@ -158,7 +158,7 @@ func (w *world) state() (s order) {
 	return s
 }
 
-// versions are those of an instance in the history, the oldest first.
+// versions returns the versions of an instance in the history, the oldest first.
 func (w *world) versions(id saga.ID) []history.Version {
 	w.Helper()
 	life, ok, err := w.see.History().Life(w.Context(), id)
@@ -188,8 +188,8 @@ func (w *world) count(sql string, args ...any) (n int) {
 	return n
 }
 
-// holds sends a change and waits until its handler has the instance in hand, where it stays until release, or the end
-// of the test.
+// holds sends a change and waits until its handler has the instance. The handler returns after release, or when the
+// test ends.
 func (w *world) holds() (release func()) {
 	w.Helper()
 	until := make(chan struct{})

@@ -9,10 +9,11 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// What the example does not show: the pgxpool.Pool of a program, with the tables of Edda.
+// The part that the example leaves out: the pgxpool.Pool of a program, with the tables of Edda.
 var check, openPool = pgtest.Must, pgtest.Example
 
-// An operator sends a message that was lost elsewhere. With an id it is written once, however often it is sent.
+// An operator sends a message that a different system has lost. With an ID it is written once, however often it is
+// sent.
 func ExampleNew() {
 	ctx, pool, end := openPool()
 	defer end()

@@ -24,15 +24,15 @@ import (
 //go:embed messages.sql
 var statements string
 
-// Errors that a caller can act on.
+// Errors that a caller can handle.
 var (
-	// ErrNoRoute says that no endpoint consumes the kind, or that the named endpoint does not exist.
+	// ErrNoRoute means that no endpoint consumes the kind, or that the named endpoint does not exist.
 	ErrNoRoute = queue.ErrNoRoute
-	// ErrAmbiguous says that several endpoints consume the kind.
+	// ErrAmbiguous means that several endpoints consume the kind.
 	ErrAmbiguous = queue.ErrAmbiguous
-	// ErrNotFound says that no instance of the key lives, or another one than Message.Instance.
+	// ErrNotFound means that no instance of the key lives, or that the living one is not Message.Instance.
 	ErrNotFound = errors.New("no instance of this key is alive")
-	// ErrConflict says that the ID was used for another message.
+	// ErrConflict means that the ID was used for a different message.
 	ErrConflict = dedup.ErrConflict
 )
 
@@ -45,7 +45,7 @@ type Operator struct {
 	audit  *audit.Store
 }
 
-// New makes an Operator over pool; a schema of "" is "edda". It does no I/O. It fails if the schema's name is invalid.
+// New makes an Operator over pool; a schema of "" is "edda". It does no I/O, and checks the schema's name.
 func New(pool *pgxpool.Pool, schema string) (*Operator, error) {
 	if pool == nil {
 		return nil, errors.New("new operator of messages: the pool is nil")
@@ -57,30 +57,30 @@ func New(pool *pgxpool.Pool, schema string) (*Operator, error) {
 	return &Operator{pg.Committed(pool), s, pg.Load(statements, s), persistence.New(s), audit.Of(s)}, nil
 }
 
-// Message is what is sent.
+// Message is a message to send.
 type Message struct {
 	Kind    string
 	Body    []byte
-	To      string            // the endpoint; "" is that which consumes the kind
-	Headers map[string]string // none may begin with edda-
+	To      string            // the endpoint; "" is the endpoint that consumes the kind
+	Headers map[string]string // names may not begin with edda-
 	Delay   time.Duration     // until it is due
-	ID      saga.ID           // zero is a new one; a message with an ID is written once in seven days
-	Reason  string            // "" is that of the context, see audit.Because
+	ID      saga.ID           // zero is a new id; a message with an ID is written once in seven days
+	Reason  string            // "" is the reason of the context, see audit.Because
 
-	// Saga and Key name the living instance that the message is for, if it is for one: a handler of an answer gets it,
-	// and another handler in place of the instance of the message's key. Saga is "" otherwise. An answer has no
-	// consumer of its kind, so name the saga's endpoint in To.
+	// Saga and Key name the living instance that the message is for; Saga is "" if it is not for an instance. A handler
+	// of an answer receives it for this instance; other handlers receive it for this instance and not for the message's
+	// key. An answer has no consumer of its kind, so name the saga's endpoint in To.
 	Saga, Key string
-	Instance  saga.ID // that the caller has seen; another one of the key is ErrNotFound, and zero is any
+	Instance  saga.ID // expected id; if the key has a different instance, ErrNotFound; zero is any
 }
 
-// Sent is what Send has done.
+// Sent is the result of Send.
 type Sent struct {
 	ID        saga.ID
-	Duplicate bool // it was sent before, and nothing was written
+	Duplicate bool // the message was sent before, and nothing was written
 }
 
-// isFor reports whether the message may go to an instance of its key.
+// isFor reports whether the message may be sent to i.
 func (m *Message) isFor(i saga.Instance) bool { return m.Instance.IsZero() || m.Instance == i.ID }
 
 const ownHeaders = "edda-"
@@ -140,7 +140,7 @@ func (o *Operator) write(ctx context.Context, tx pgx.Tx, m Message, header map[s
 	return sent, err
 }
 
-// toldOf is what the audit tells of a message.
+// toldOf returns the data of a message for the audit.
 func toldOf(m Message) map[string]any {
 	told := map[string]any{"kind": pg.Storable(m.Kind, 200), "bytes": len(m.Body)}
 	if m.To != "" {
@@ -155,7 +155,7 @@ func toldOf(m Message) map[string]any {
 	return told
 }
 
-// explain gives the errors of the function send their names, and says what to do.
+// explain replaces the errors of the SQL function send by the errors of this package, and adds the remedy.
 func (o *Operator) explain(ctx context.Context, m Message, err error) error {
 	switch pgerr.Code(err) {
 	case "ED002":

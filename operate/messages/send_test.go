@@ -35,7 +35,7 @@ type (
 func (place) Kind() string { return "order.place" }
 func (paid) Kind() string  { return "card.paid" }
 
-// post is a schema with the endpoint orders, which consumes order.place, and two that consume note.
+// post is a schema with three endpoints: orders consumes order.place, mails and texts consume note.
 type post struct {
 	*testing.T
 	pool   *pgxpool.Pool
@@ -155,7 +155,7 @@ func TestSendToAnInstance(t *testing.T) {
 	p.until(`{"Paid":12}`)
 }
 
-// until waits for the state of order 7. The endpoint polls once an hour, so it was woken.
+// until waits for the state of order 7. The endpoint polls once an hour, so only a wake-up makes it fast enough.
 func (p *post) until(state string) {
 	p.Helper()
 	end := time.After(pgdev.Patience(20 * time.Second))

@@ -8,10 +8,10 @@ import (
 	"github.com/edda-go/edda/operate/partitions"
 )
 
-// What the example does not show: the pgxpool.Pool of a program, with the tables of Edda.
+// The part that the example leaves out: the pgxpool.Pool of a program, with the tables of Edda.
 var check, openPool = pgtest.Must, pgtest.Example
 
-// A plain endpoint becomes one of four partitions, while none of its processes runs.
+// An endpoint without partitions gets four of them, while no process runs it.
 func ExampleNew() {
 	ctx, pool, end := openPool()
 	defer end()

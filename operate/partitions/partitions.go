@@ -18,19 +18,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Most is the largest number of partitions.
+// Most is the maximum number of partitions.
 const Most = partition.Most
 
-// Errors that a caller can act on.
+// Errors that a caller can handle.
 var (
-	// ErrRunning says that a process of the endpoint is running, or that its lease has not ended after a crash.
+	// ErrRunning means that a process of the endpoint is running, or that its lease has not expired after a crash.
 	ErrRunning = partition.ErrRunning
-	// ErrNotInstalled says that the endpoint has no queue.
+	// ErrNotInstalled means that the endpoint has no queue.
 	ErrNotInstalled = queue.ErrNotInstalled
 )
 
-// Operator changes the numbers of partitions in one schema. It needs the rights of the schema's owner, since it makes
-// queues. It is safe for concurrent use.
+// Operator changes the numbers of partitions in one schema. It needs the rights of the schema's owner, because it
+// creates queues. It is safe for concurrent use.
 type Operator struct {
 	pool   *pg.Pool
 	schema pg.Schema
@@ -39,7 +39,7 @@ type Operator struct {
 	audit  *audit.Store
 }
 
-// New makes an Operator over pool; a schema of "" is "edda". It does no I/O. It fails if the schema's name is invalid.
+// New makes an Operator over pool; a schema of "" is "edda". It does no I/O, and checks the schema's name.
 func New(pool *pgxpool.Pool, schema string) (*Operator, error) {
 	if pool == nil {
 		return nil, errors.New("new operator of partitions: the pool is nil")
@@ -53,15 +53,15 @@ func New(pool *pgxpool.Pool, schema string) (*Operator, error) {
 	return o, nil
 }
 
-// Changed is what Set has done.
+// Changed is the result of Set.
 type Changed struct {
-	Before, After int // partitions; 0 is a plain endpoint
-	Moved         int // messages that waited in partitions and are in the endpoint's own queue now
+	Before, After int // partitions; 0 is an endpoint without partitions
+	Moved         int // messages that were moved from partitions to the endpoint's own queue
 }
 
-// Set makes n the number of partitions of an endpoint that is installed: 1 to Most, or 0 for an endpoint without
-// partitions. Its program must say the same number when it starts. Queues of partitions that are no longer used stay;
-// what reaches them is moved by the endpoint.
+// Set sets the number of partitions of an installed endpoint to n: 1 to Most, or 0 for an endpoint without
+// partitions. The endpoint's program must have the same number when it starts. Queues of partitions that are no
+// longer used stay; the endpoint moves messages that still arrive in them. Set returns ErrNotInstalled or ErrRunning.
 func (o *Operator) Set(ctx context.Context, endpoint string, n int) (c Changed, err error) {
 	if n < 0 || n > Most {
 		return c, fmt.Errorf("set the partitions of endpoint %.80q to %d: want 1 to %d, or 0 for none", endpoint, n,

@@ -27,7 +27,7 @@ type desk struct {
 	owner  *pgxpool.Pool
 	schema string
 	op     *partitions.Operator
-	read   chan string // keys that were handled
+	read   chan string // keys of handled messages
 }
 
 func newDesk(t *testing.T) *desk {
@@ -55,7 +55,7 @@ func (d *desk) bus() *bus.Bus {
 	return b
 }
 
-// program is one that says that notes has n partitions.
+// program returns a program whose endpoint notes has n partitions.
 func (d *desk) program(n int) *bus.Partitioned {
 	d.Helper()
 	p, err := bus.NewPartitioned(d.bus(), "notes", bus.PartitionOptions{Partitions: n},
@@ -96,8 +96,7 @@ func (d *desk) set(n int, want partitions.Changed) {
 	}
 }
 
-// What waits in partitions goes back to the endpoint, programs start with the new number, and those with the old one do
-// not.
+// Set moves the messages of partitions back to the endpoint. Only programs with the new number start.
 func TestSet(t *testing.T) {
 	d := newDesk(t)
 	d.must(d.program(4).Install(t.Context()))

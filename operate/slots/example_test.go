@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/operate/slots"
 )
 
-// What the example does not show: the pgxpool.Pool of a program, with the tables of Edda.
+// The part that the example leaves out: the pgxpool.Pool of a program, with the tables of Edda.
 var check, openPool = pgtest.Must, pgtest.Example
 
 // The holders of a limit.

@@ -17,25 +17,25 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Most is how many holders of a limit Reader.Holders returns.
+// Most is the maximum number of holders of one limit that Reader.Holders returns.
 const Most = 64
 
-// Holder is what holds one slot of a limit, by the database's clock.
+// Holder is the holder of one slot of a limit, by the database's clock.
 type Holder struct {
 	Limit    string
 	Slot     int
-	Name     string // the holder's in the table; "" for a batch, whose transaction holds the slot
-	Process  string // that has it, in words; "" if it is not known
-	Lost     bool   // that process does not live any more: the slot is free when the lease ends
-	Draining bool   // nothing follows it
+	Name     string // the holder's name in the table; "" for a batch, whose transaction holds the slot
+	Process  string // the process that holds it, in words; "" if it is unknown
+	Lost     bool   // that process no longer lives: the slot is free when the lease expires
+	Draining bool   // the slot is above the limit, and is not used again
 	Since    time.Time
 	Until    time.Time     // the end of the lease, unless it is extended; zero for a batch
-	Left     time.Duration // until then
-	Does     string        // what it is held for, in words
-	Messages []saga.ID     // that the process has in hand for the endpoint
+	Left     time.Duration // time until Until
+	Does     string        // what the slot is held for, in words
+	Messages []saga.ID     // messages that the process is handling for the endpoint
 }
 
-// ByLimit is the holders of each limit, in their order.
+// ByLimit groups holders by their limits, and keeps their order.
 func ByLimit(all []Holder) map[string][]Holder {
 	of := map[string][]Holder{}
 	for _, h := range all {
@@ -52,7 +52,7 @@ type Reader struct {
 	routes *queue.Router
 }
 
-// New makes a Reader of a schema; "" is "edda". It does no I/O. It fails if the schema's name is invalid.
+// New makes a Reader of a schema; "" is "edda". It does no I/O. It returns an error if the schema's name is invalid.
 func New(pool *pgxpool.Pool, schema string) (*Reader, error) {
 	if pool == nil {
 		return nil, errors.New("new reader of slots: the pool is nil")
@@ -65,9 +65,9 @@ func New(pool *pgxpool.Pool, schema string) (*Reader, error) {
 	return &Reader{p, s, limit.New(s), queue.NewRouter(p, s, nil)}, nil
 }
 
-// Holders reads what is held of a limit, or of every limit if name is "", in the order of limits and slots: the first
-// Most of each. It locks nothing. Process and Since of a batch are of its connection to the server; Since is known to
-// the same role alone, and to one with the rights of pg_read_all_stats.
+// Holders reads the holders of a limit, or of every limit if name is "", in the order of limits and slots: the first
+// Most of each. It locks nothing. For a batch, Process and Since describe its connection to the server; Since is
+// visible only to the same role, and to roles with the rights of pg_read_all_stats.
 func (r *Reader) Holders(ctx context.Context, name string) ([]Holder, error) {
 	held, err := r.limits.Holders(ctx, r.pool, name, Most)
 	if err == nil {
@@ -142,16 +142,16 @@ func holderOf(h *limit.Held) Holder {
 	return one
 }
 
-// claim is a message that a process has in hand.
+// claim is a message that a process is handling.
 type claim struct {
 	id   saga.ID
 	kind string
 }
 
-// mostClaims is how many messages of a queue are looked at for those in hand.
+// mostClaims is the number of messages of a queue that are searched for claims.
 const mostClaims = 2000
 
-// claims are the messages that processes have in hand for the endpoints of these limits, by their sessions.
+// claims returns the messages that processes are handling for the endpoints of these limits, by session.
 func (r *Reader) claims(ctx context.Context, held []limit.Held) (map[string]map[saga.ID][]claim, error) {
 	all := map[string]map[saga.ID][]claim{}
 	var known *queue.Routes
@@ -191,7 +191,7 @@ func readClaims(ctx context.Context, pool pg.Queryer, q *queue.Queue, all map[sa
 	return err
 }
 
-// has says what the process of the holder has in hand. Which slot is of which message is not in the tables.
+// has adds the messages that the process of the holder is handling. No table stores which slot each message has.
 func (h *Holder) has(claims []claim) {
 	kinds, seen := []string{}, map[string]bool{}
 	for _, c := range claims {

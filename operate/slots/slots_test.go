@@ -21,8 +21,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// A batch has the process of the server that runs it, and since when if that is of the same role. A lease that is over
-// holds nothing, and what is beyond a limit that was lowered drains.
+// For a batch, Process is its server process, and Since is set if its role is the reader's. An expired lease is not
+// listed, and a slot above a lowered limit is Draining.
 func TestHolders(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)

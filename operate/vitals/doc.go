@@ -1,6 +1,6 @@
-// Package vitals reads what hurts Edda's queues in their database, or soon will, and says it in plain English: a
-// transaction that keeps dead rows, vacuum that does not come, connections that run out, a write-ahead log that a slot
-// keeps, transaction ids that grow old, settings that Edda's pages advise against.
+// Package vitals finds conditions in the database that slow down Edda's queues, or soon will, and describes them in
+// plain English: a transaction that keeps dead rows, tables that vacuum does not reach, connections that run out,
+// write-ahead log that a slot keeps, transaction ids that grow old, settings that Edda's pages advise against.
 //
 //	r, err := vitals.New(pool, vitals.Options{})
 //	report, err := r.Read(ctx)
@@ -8,25 +8,26 @@
 //		fmt.Println(v.Level, v.Name, v.Sentence, v.Do)
 //	}
 //
-// A Watch reads them again and again, logs what turns bad and what is good again, and calls a function of yours, such
-// as a Webhook. The command "edda vitals" prints a report, and package eddaprom exports it.
+// A Watch reads them at intervals, logs which vitals turn bad and which are good again, and calls a function of
+// yours, such as a Webhook. The command "edda vitals" prints a report, and package eddaprom exports it.
 //
 // # Promise
 //
-// A Read sends seven small statements in one read-only transaction, whose number of rows does not grow with the number
-// of queues. Each ends after five seconds, and after three if it waits for a lock. It reads catalogs, statistics and
-// the table queue; it changes nothing, and ends nobody's session: Vital.Do names commands for a person to run. It works
-// through a pooler in transaction mode, on a standby, and for a role that may only read the schema. Names and queries
-// come from others: a sentence shows them quoted, with what is not printable escaped. No sentence has the text of a
-// query, since sentences go to logs and chats; Holder.Query has its first 200 characters, as they are.
+// A Read sends seven small statements in one read-only transaction; the number of rows they return does not grow with
+// the number of queues. Each statement ends after five seconds, and after three if it waits for a lock. Read reads
+// catalogs, statistics and the table queue; it changes nothing, and ends no session: Vital.Do names commands for a
+// person to run. It works through a pooler in transaction mode, on a standby, and for a role that may only read the
+// schema. Names and queries were written by others: a sentence shows them quoted, with unprintable characters
+// escaped. No sentence has the text of a query, because sentences are sent to logs and chats; Holder.Query has its
+// first 200 characters, unchanged.
 //
 // # Failures
 //
-// A role without pg_read_all_stats does not see what the sessions of other roles do, nor since when. The report then
-// has the vital Visibility, which says so and names the grant; the rest is judged by what the role does see. Read fails
-// if the schema is not there, the role may not read it, or the database does not answer in time. Counts of rows are
-// estimates of Postgres.
+// A role without pg_read_all_stats cannot see the activity of other roles' sessions, nor since when it lasts. The
+// report then has the vital Visibility with the missing grant; the other vitals are judged by the data that the role
+// can see. Read returns an error if the schema does not exist, the role may not read it, or the database does not
+// answer in time. Counts of rows are estimates of Postgres.
 //
-// Reading order: vital.go (what a vital is), reader.go (one look), snapshots.go, tables.go and server.go (what is
-// judged how), watch.go and webhook.go (alarms).
+// Reading order: vital.go (the type of a finding), reader.go (one Read), snapshots.go, tables.go and server.go (how
+// each vital is judged), watch.go and webhook.go (alarms).
 package vitals

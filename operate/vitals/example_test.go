@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What the example does not show: the pgxpool.Pool of a program, with the tables of Edda.
+// The part that the example leaves out: the pgxpool.Pool of a program, with the tables of Edda.
 
 var check = pgtest.Must
 
@@ -24,7 +24,7 @@ func openPool() (ctx context.Context, pool *pgxpool.Pool, end func()) {
 	return ctx, pool, pool.Close
 }
 
-// One look at what hurts the queues in their database: the worst first, with what to do.
+// One Read of the conditions that slow down the queues: the worst first, with the remedies.
 func ExampleNew() {
 	ctx, pool, end := openPool()
 	defer end()
@@ -33,7 +33,7 @@ func ExampleNew() {
 	report, err := reader.Read(ctx)
 	check(err)
 	for _, v := range report.Vitals {
-		if v.Name == vitals.Autovacuum { // v.Sentence says it, and v.Do what to do
+		if v.Name == vitals.Autovacuum { // v.Sentence describes it, and v.Do is the remedy
 			fmt.Println(v.Name, "is", v.Level)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// deadLetters reads the groups of dead letters, of 10,000 at most, without counting their letters.
+// deadLetters reads at most 10,000 groups of dead letters, without counting their letters.
 func (r *Reader) deadLetters(ctx context.Context) (groups []deadletter.Group, err error) {
 	err = r.look(ctx, func(tx pgx.Tx) error {
 		filter := deadletter.GroupFilter{CountTo: 1}
@@ -31,7 +31,7 @@ func (r *Reader) deadLetters(ctx context.Context) (groups []deadletter.Group, er
 	return groups, nil
 }
 
-// lookForGroups gives an alarm for each group that was not there at the last look.
+// lookForGroups raises an alarm for each group that did not exist at the last Read.
 func (w *watching) lookForGroups(ctx context.Context, at time.Time) error {
 	found, err := w.Reader.deadLetters(ctx)
 	if err != nil {

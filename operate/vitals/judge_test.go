@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// standard are the thresholds without options.
+// standard returns the default thresholds.
 func standard(t *testing.T) (limits Thresholds) {
 	t.Helper()
 	if err := limits.complete(); err != nil {
@@ -84,7 +84,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// quiet are the facts of a server that nothing is to be said about.
+// quiet returns the facts of a server without findings.
 func quiet() *facts {
 	return &facts{
 		schema: "edda", database: "shop", xids: age{"shop", 100e6, 200e6}, multis: age{"shop", 10e6, 400e6},
@@ -97,7 +97,7 @@ func quiet() *facts {
 	}
 }
 
-// What cannot be made on a server within a test is judged from what one would say.
+// Conditions that a test cannot create on a server are judged from made-up facts.
 func TestJudgements(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -143,7 +143,7 @@ func TestJudgements(t *testing.T) {
 	}
 }
 
-// dead gives the queue of orders so many dead rows, that long after its last vacuum.
+// dead returns a change that gives the queue of orders rows dead rows, since after its last vacuum.
 func dead(rows int64, since time.Duration) func(f *facts) {
 	return func(f *facts) { f.report.Tables[0].Dead, f.report.Tables[0].Vacuumed = rows, f.report.At.Add(-since) }
 }
@@ -159,7 +159,7 @@ func held(d time.Duration, dead int64) func(f *facts) {
 	}
 }
 
-// A snapshot that moves on is a new one each time, however old the session is.
+// A snapshot that advances is a new snapshot each time, however old the session is.
 func TestWatchedSnapshots(t *testing.T) {
 	t.Parallel()
 	r, now := &Reader{}, time.Now()
@@ -179,7 +179,7 @@ func TestWatchedSnapshots(t *testing.T) {
 	}
 }
 
-// The rate is of two looks of one server.
+// The rate compares two Reads of the same server.
 func TestRateOfWAL(t *testing.T) {
 	t.Parallel()
 	r, now := &Reader{}, time.Now()
@@ -198,7 +198,7 @@ func TestRateOfWAL(t *testing.T) {
 	}
 }
 
-// One that goes up and down at its threshold gives an alarm when it is bad first, and when it was good twice.
+// A vital that oscillates at its threshold raises an alarm when it is bad first, and ends it when it was good twice.
 func TestAlarmsDoNotFlutter(t *testing.T) {
 	t.Parallel()
 	w := watching{Watch: Watch{Reader: &Reader{}, Logger: slog.New(slog.DiscardHandler),
@@ -220,7 +220,7 @@ func TestAlarmsDoNotFlutter(t *testing.T) {
 	}
 }
 
-// A Notify that takes long holds no look up: what has no place is dropped and counted.
+// A slow Notify does not delay a Read: alarms that find no place are dropped and counted.
 func TestSlowNotifyDropsAlarms(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder

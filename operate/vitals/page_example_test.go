@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// chat is the other side of a webhook. It prints the first text that it is sent.
+// chat is the receiver of a webhook. It prints the first text that it receives.
 func chat(told chan<- struct{}) http.HandlerFunc {
 	return func(_ http.ResponseWriter, r *http.Request) {
 		var alarm struct{ Vital, State, Sentence string }
@@ -28,7 +28,7 @@ func chat(told chan<- struct{}) http.HandlerFunc {
 	}
 }
 
-// A watch in one process of many, which tells a chat of a new group of dead letters.
+// A watch in one process of many, which reports a new group of dead letters to a chat.
 func ExampleWatch() {
 	s, err := server()
 	if err != nil {

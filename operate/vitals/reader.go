@@ -21,13 +21,13 @@ var statements string
 
 const (
 	listed     = 20   // the longest list of a report
-	queryRunes = 200  // of a query, that are shown
-	within     = "5s" // a statement of a look ends
-	lockWithin = "3s" // it waits for a lock
+	queryRunes = 200  // characters of a query that are shown
+	within     = "5s" // statement_timeout of a Read
+	lockWithin = "3s" // lock_timeout of a Read
 	lookWithin = 20 * time.Second
 )
 
-// Options of a Reader. Every zero is a default.
+// Options configure a Reader. Every zero is a default.
 type Options struct {
 	Schema     string // "" is "edda"
 	Thresholds Thresholds
@@ -42,18 +42,18 @@ type Reader struct {
 	letters *deadletter.Store
 	pins    *pin.Look
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the following fields
 	before position
-	seen   map[string]time.Time // when each holder of the last look was seen first
+	seen   map[string]time.Time // when each holder of the last Read was first seen
 }
 
-// position is how far the write-ahead log was at a moment of the database.
+// position is the position of the write-ahead log at a time of the database's clock.
 type position struct {
 	at  time.Time
 	wal int64
 }
 
-// New makes a Reader over pool. It does no I/O. It fails if the schema's name or a threshold is invalid.
+// New makes a Reader over pool. It does no I/O. It returns an error if the schema's name or a threshold is invalid.
 func New(pool *pgxpool.Pool, options Options) (*Reader, error) {
 	if pool == nil {
 		return nil, errors.New("new reader of vitals: the pool is nil")
@@ -71,7 +71,7 @@ func New(pool *pgxpool.Pool, options Options) (*Reader, error) {
 	}, nil
 }
 
-// Read looks once. The vital WAL is missing from the first report of a Reader, since it compares two looks.
+// Read reads and judges the vitals once. The first report of a Reader lacks the vital WAL, which compares two Reads.
 func (r *Reader) Read(ctx context.Context) (Report, error) {
 	f := facts{schema: r.schema.Name(), settings: map[string]string{}}
 	err := r.look(ctx, func(tx pgx.Tx) error { return r.gather(ctx, tx, &f) })
@@ -83,7 +83,7 @@ func (r *Reader) Read(ctx context.Context) (Report, error) {
 	return f.judge(r.limits), nil
 }
 
-// look calls do with a transaction that only reads, and whose statements are bounded.
+// look calls do with a read-only transaction whose statements have timeouts.
 func (r *Reader) look(ctx context.Context, do func(tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
 	defer cancel()
@@ -96,8 +96,8 @@ func (r *Reader) look(ctx context.Context, do func(tx pgx.Tx) error) error {
 	})
 }
 
-// walRate is what was written to the write-ahead log in a second since the look before, -1 at the first. A look that
-// follows within a tenth of a second is compared with the one before that.
+// walRate returns the bytes per second that were written to the write-ahead log since the previous Read, -1 at the
+// first. A Read that follows within a tenth of a second is compared with the Read before the previous one.
 func (r *Reader) walRate(at time.Time, wal int64) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,14 +105,14 @@ func (r *Reader) walRate(at time.Time, wal int64) float64 {
 	if before.at.IsZero() || took >= 0.1 || took < 0 {
 		r.before = position{at, wal}
 	}
-	if before.at.IsZero() || took <= 0 || wal < before.wal { // another server, or a clock that was set back
+	if before.at.IsZero() || took <= 0 || wal < before.wal { // a different server, or a clock that was set back
 		return -1
 	}
 	return float64(wal-before.wal) / took
 }
 
-// watch says of each holder how long the Reader has seen it. Of a slot, of a standby, and of what a role may not see,
-// nothing else tells a snapshot that lasts from one that moves on with the transactions.
+// watch sets how long the Reader has observed each holder. For a slot, a standby, and data that the role cannot see,
+// only this distinguishes a snapshot that lasts from a snapshot that advances with the transactions.
 func (r *Reader) watch(at time.Time, holders []Holder) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,20 +129,20 @@ func (r *Reader) watch(at time.Time, holders []Holder) {
 	r.seen = seen
 }
 
-// facts is what one look has read.
+// facts are the data of one Read.
 type facts struct {
 	schema   string
 	database string
 	report   Report // without vitals
 	wal      int64
-	settings map[string]string // with the units that Postgres keeps them in
-	xids     age               // of the database whose oldest transaction id is the oldest
-	multis   age               // of the same for multixacts
+	settings map[string]string // in the units of Postgres
+	xids     age               // of the database with the oldest transaction id
+	multis   age               // the same for multixacts
 	off      int64
 	locked   int64 // tables and indexes of the schema
 }
 
-// age is how old a database is in transactions, and when autovacuum begins to do something about it.
+// age is the age of a database in transactions, and the age that makes autovacuum freeze its rows.
 type age struct {
 	database   string
 	now, limit int64
@@ -225,7 +225,7 @@ func (f *facts) scanSlot(row pgx.CollectableRow) error {
 	return err
 }
 
-// judge makes the vitals.
+// judge adds the vitals to the report.
 func (f *facts) judge(limits Thresholds) Report {
 	r := &f.report
 	for _, vitals := range [][]Vital{

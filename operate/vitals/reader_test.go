@@ -49,7 +49,7 @@ func TestQuietDatabase(t *testing.T) {
 	}
 }
 
-// The holder of a snapshot is named with all that tells it apart, and the remedy ends it.
+// The holder of a snapshot is named with all details that identify it, and the remedy ends it.
 func TestIdleTransactionIsNamed(t *testing.T) {
 	w := newWorld(t)
 	query := "SELECT '\x1b[31m\u202e' || '" + strings.Repeat("ø", 300) + "'"
@@ -58,7 +58,7 @@ func TestIdleTransactionIsNamed(t *testing.T) {
 
 	w.kill(9000)
 	v := w.find(w.read(atOnce()), vitals.Snapshot, subject)
-	w.want(v, vitals.Warn, "Most dead rows are in queue orders: 9,000.") // it is old, and little is dead
+	w.want(v, vitals.Warn, "Most dead rows are in queue orders: 9,000.") // the snapshot is old, but few rows are dead
 	w.kill(3000)
 	w.want(w.find(w.read(old(0.000001, 3600)), vitals.Snapshot, subject), vitals.Warn)
 	r := w.read(atOnce())
@@ -100,7 +100,7 @@ func TestPreparedTransactionIsNamed(t *testing.T) {
 	}
 }
 
-// A slot has no age in time. Of a logical one only the system catalogs suffer, and the disk.
+// A slot has no age in time. A logical slot affects only the system catalogs and the disk.
 func TestSlotsAreNamed(t *testing.T) {
 	w := newWorld(t)
 	w.exec(`SELECT pg_create_physical_replication_slot('away', true)`)
@@ -129,7 +129,7 @@ func TestSlotsAreNamed(t *testing.T) {
 	w.want(w.find(w.read(vitals.Options{}), vitals.Slot, ""), vitals.OK)
 }
 
-// Where nobody knows since when a snapshot is held, the time for which the reader has seen it counts.
+// If the age of a snapshot is unknown, the time since the reader first observed it counts.
 func TestSlotIsWatched(t *testing.T) {
 	w := newWorld(t)
 	w.exec(`SELECT pg_create_physical_replication_slot('away', true)`)
@@ -162,7 +162,7 @@ func TestStandbyIsNamed(t *testing.T) {
 	w.want(v, vitals.Bad, `application "replica"`, "hot_standby_feedback = off")
 }
 
-// A role without pg_monitor sees the sessions of other roles, and not what they do.
+// A role without pg_monitor can see the sessions of other roles, but not their activity.
 func TestRoleWithoutMonitor(t *testing.T) {
 	w := newWorldOf(t, func(w *world) string { return pgtest.Runtime(t, w.owner, w.schema.Name()) })
 	conn := w.session("application_name=report", "BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 'secret'")
@@ -197,7 +197,7 @@ func TestDeadRowsWithoutVacuum(t *testing.T) {
 	w.want(v, vitals.Warn, "Queue orders has 10,000 dead rows beside 0 living ones, and it was never vacuumed.",
 		"VACUUM "+w.queueQuoted())
 	limits := vitals.Options{Thresholds: vitals.Thresholds{DeadRows: vitals.Bound{Warn: 100, Bad: 1000}}}
-	w.want(w.find(w.read(limits), vitals.DeadRows, "queue orders"), vitals.Warn) // it may be new
+	w.want(w.find(w.read(limits), vitals.DeadRows, "queue orders"), vitals.Warn) // the table may be new
 
 	w.exec("ALTER TABLE " + w.queue() + " SET (autovacuum_enabled = false)")
 	r := w.read(limits)
@@ -217,7 +217,7 @@ func TestDeadRowsWithoutVacuum(t *testing.T) {
 	w.do(off, "ALTER TABLE")
 	w.want(w.find(w.read(limits), vitals.Autovacuum, ""), vitals.OK, "Autovacuum is on for all ")
 
-	// It was vacuumed a moment ago, and has many dead rows again: vacuum comes.
+	// It was vacuumed shortly before, and has many dead rows again: vacuum reaches it.
 	w.kill(2000)
 	w.want(w.find(w.read(limits), vitals.DeadRows, "queue orders"), vitals.OK, "its last vacuum was ")
 }
@@ -269,7 +269,7 @@ func TestSettingsThatMatter(t *testing.T) {
 	}
 }
 
-// However many queues there are, a look sends as many statements and returns as many rows.
+// The number of statements of a Read, and of the rows that they return, does not depend on the number of queues.
 func TestThousandQueues(t *testing.T) {
 	w := newWorld(t)
 	w.exec(`DO $$ BEGIN FOR n IN 2..1000 LOOP
@@ -278,7 +278,7 @@ func TestThousandQueues(t *testing.T) {
 		EXECUTE format('INSERT INTO :schema.queue (id, endpoint) OVERRIDING SYSTEM VALUE VALUES (%s, %L)', n, 'e' || n);
 		IF n % 200 = 0 THEN COMMIT; END IF;
 	END LOOP; END $$`)
-	t.Cleanup(func() { // in pieces: the server has not so much room for locks
+	t.Cleanup(func() { // in pieces, because the server has too little room for locks
 		w.exec(`DO $$ BEGIN FOR n IN 2..1000 LOOP
 			EXECUTE format('DROP TABLE :schema.queue_%s', n);
 			IF n % 200 = 0 THEN COMMIT; END IF;
@@ -297,7 +297,7 @@ func TestThousandQueues(t *testing.T) {
 	w.want(locks, vitals.Warn, "out of shared memory", "max_locks_per_transaction = ")
 }
 
-// Locks of others do not hold a look up, except that of the table that names the queues, which it gives up on.
+// Locks of others do not delay a Read, except a lock on the table queue, which makes Read give up.
 func TestLookWaitsForNobody(t *testing.T) {
 	w := newWorld(t)
 	r := w.reader(vitals.Options{})

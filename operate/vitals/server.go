@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// connections judges how many are left.
+// connections judges how many connections are left.
 func (f *facts) connections(limits Thresholds) []Vital {
 	s := f.report.Server
 	v := Vital{Name: Connections, Value: Quantity{100 * float64(s.Used) / float64(max(s.Allowed, 1)), "%"}}
@@ -23,7 +23,7 @@ func (f *facts) connections(limits Thresholds) []Vital {
 	return []Vital{v}
 }
 
-// clients names the three applications that have most connections.
+// clients names the three applications with the most connections.
 func (f *facts) clients() string {
 	var all []string
 	for _, c := range f.report.Clients[:min(len(f.report.Clients), 3)] {
@@ -35,7 +35,7 @@ func (f *facts) clients() string {
 	return ": " + strings.Join(all, ", ")
 }
 
-// log judges how fast the write-ahead log grows. The first look of a Reader cannot.
+// log judges how fast the write-ahead log grows. It returns nothing for the first Read of a Reader.
 func (f *facts) log(limits Thresholds) []Vital {
 	rate := f.report.Server.WALPerSecond
 	if rate < 0 {
@@ -52,7 +52,7 @@ func (f *facts) log(limits Thresholds) []Vital {
 	return []Vital{v}
 }
 
-// slots judges what replication slots keep of the write-ahead log: it may fill the disk.
+// slots judges how much write-ahead log replication slots keep: it may fill the disk.
 func (f *facts) slots(limits Thresholds) (vitals []Vital) {
 	for n, s := range f.report.Slots {
 		v := Vital{Name: Slot, Subject: "slot " + plain(s.Slot), Value: Quantity{float64(max(s.Bytes, 0)), "B"}}
@@ -78,11 +78,11 @@ func (f *facts) slots(limits Thresholds) (vitals []Vital) {
 	return vitals
 }
 
-// lastXID is the age at which a database is in danger, whatever autovacuum_freeze_max_age says: the server refuses to
-// write at some 2,140 millions.
+// lastXID is the age of a database in danger, whatever the value of autovacuum_freeze_max_age: the server refuses to
+// write at about 2,140 million.
 const lastXID = 1_500_000_000
 
-// freeze judges how old the oldest transaction id is.
+// freeze judges the age of the oldest transaction id.
 func (f *facts) freeze(limits Thresholds) []Vital {
 	oldest, what, setting := f.xids, "transaction id", "autovacuum_freeze_max_age"
 	if f.multis.ratio() > f.xids.ratio() {
@@ -104,7 +104,7 @@ func (f *facts) freeze(limits Thresholds) []Vital {
 	return []Vital{v}
 }
 
-// The settings that are judged, and the order in which they are named.
+// The judged settings, in the order of the report.
 const (
 	autovacuum      = "autovacuum"
 	commitTimestamp = "track_commit_timestamp"
@@ -127,14 +127,14 @@ func (f *facts) scanSetting(row pgx.CollectableRow) error {
 }
 
 func (f *facts) setting(name string) float64 {
-	n, _ := strconv.ParseFloat(f.settings[name], 64) // Postgres writes numbers
+	n, _ := strconv.ParseFloat(f.settings[name], 64) // Postgres returns numbers
 	return n
 }
 
-// leastStatement is what docs/operate/roles.md asks for, in milliseconds.
+// leastStatement is the minimum that docs/operate/roles.md requires, in milliseconds.
 const leastStatement = 10_000
 
-// settingVitals judges settings: one vital for each that is not as the docs say, or one for all.
+// settingVitals judges settings: one vital for each that differs from the docs' advice, or one for all.
 func (f *facts) settingVitals() (vitals []Vital) {
 	add := func(name, sentence, do string) {
 		vitals = append(vitals, Vital{Name: Setting, Subject: name, Level: Warn, Sentence: sentence, Do: do})

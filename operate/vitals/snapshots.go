@@ -8,17 +8,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// pin is the holder as the log calls it, so that one thing has one name.
+// pin converts the holder, so that reports and the log describe it in the same words.
 func (h Holder) pin(asker string) pin.Pin {
 	return pin.Pin{Kind: h.Kind, Name: h.Name, Database: h.Database, Role: h.Role, Application: h.Application,
 		State: h.State, Held: h.Held, Transactions: h.Transactions, Asker: asker}
 }
 
-// Title is what a person calls the holder, such as "session 4711". A name that others chose is quoted if it has more
-// than letters, digits and underscores.
+// Title returns a name of the holder for people, such as "session 4711". A name that others chose is quoted if it has
+// characters other than letters, digits, underscores, dots and hyphens.
 func (h Holder) Title() string { return h.Kind + " " + plain(h.Name) }
 
-// snapshots judges what keeps dead rows: one vital for each holder that is too old, or one for the oldest.
+// snapshots judges the holders of dead rows: one vital for each holder that is too old, or one for the oldest.
 func (f *facts) snapshots(limits Thresholds) (vitals []Vital) {
 	for n := range f.report.Holders {
 		h := &f.report.Holders[n]
@@ -37,7 +37,7 @@ func (f *facts) snapshots(limits Thresholds) (vitals []Vital) {
 func (f *facts) snapshot(h *Holder, limits Thresholds) Vital {
 	v := Vital{Name: Snapshot, Subject: h.Title()}
 	worst := f.worstTable()
-	if h.Catalogs || worst.Dead < DeadRowsWarn { // nothing of a queue is dead
+	if h.Catalogs || worst.Dead < DeadRowsWarn { // no queue has many dead rows
 		limits.SnapshotSeconds.Bad, limits.Transactions.Bad = math.Inf(1), math.Inf(1)
 	}
 	held := f.age(h, limits, &v)
@@ -57,8 +57,8 @@ func (f *facts) snapshot(h *Holder, limits Thresholds) Vital {
 	return v
 }
 
-// age judges v by the age of h, and says it. Where the time is not known, the one for which this Reader has seen the
-// same snapshot counts, or the transactions that have begun since, whichever is worse.
+// age judges v by the age of h, and returns that age in words. If the time is unknown, it uses the time for which this
+// Reader has observed the same snapshot, or the number of transactions that have begun since, whichever is worse.
 func (f *facts) age(h *Holder, limits Thresholds, v *Vital) string {
 	transactions := Quantity{float64(h.Transactions), "transactions"}
 	if h.Held > 0 {
@@ -79,7 +79,7 @@ func (f *facts) age(h *Holder, limits Thresholds, v *Vital) string {
 	return "at least " + watched.String() + " and " + transactions.String()
 }
 
-// named is the holder with what tells it apart. Texts of others are quoted.
+// named returns the holder with the details that identify it. Texts of others are quoted.
 func (f *facts) named(h *Holder) string {
 	var details []string
 	for _, d := range []struct{ what, value string }{
@@ -101,7 +101,7 @@ func (f *facts) named(h *Holder) string {
 	return h.Title() + " (" + strings.Join(details, ", ") + ")"
 }
 
-// worstTable is the table with most dead rows.
+// worstTable returns the table with the most dead rows.
 func (f *facts) worstTable() (worst Table) {
 	for _, t := range f.report.Tables {
 		if t.Dead > worst.Dead {
@@ -118,7 +118,7 @@ func (t Table) sentence() string {
 	return "Most dead rows are in " + t.Title() + ": " + number(t.Dead) + "."
 }
 
-// visibility says whether the report has gaps.
+// visibility judges whether the report has gaps.
 func (f *facts) visibility() []Vital {
 	v := Vital{Name: Visibility, Sentence: "The role " + quote(f.report.Role) + " sees what all sessions do."}
 	if !f.report.Visible {

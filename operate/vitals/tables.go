@@ -13,7 +13,7 @@ func (f *facts) deadRows(limits Thresholds) (vitals []Vital) {
 			vitals = append(vitals, v)
 		}
 	}
-	if len(vitals) > 1 && vitals[0].Level == OK { // the worst is well, and another is not
+	if len(vitals) > 1 && vitals[0].Level == OK { // the table with the most dead rows is OK, but a smaller one is not
 		vitals = vitals[1:]
 	}
 	if len(vitals) == 1 && vitals[0].Value.Number == 0 {
@@ -27,9 +27,9 @@ func (f *facts) deadRowsOf(t Table, limits Thresholds) Vital {
 	since, vacuumed := f.sinceVacuum(t)
 	bound := limits.DeadRows
 	switch on := !t.Off && f.settings["autovacuum"] != "off"; {
-	case on && !vacuumed.IsZero() && since < limits.VacuumedWithin: // vacuum comes, and there is much to do
+	case on && !vacuumed.IsZero() && since < limits.VacuumedWithin: // vacuum reaches it, but has much to do
 		bound = never
-	case on && vacuumed.IsZero(): // it may be new
+	case on && vacuumed.IsZero(): // the table may be new
 		bound.Bad = never.Bad
 	}
 	v.Level, _ = bound.judge(v.Value.Number, v.Value.Unit)
@@ -54,7 +54,7 @@ func (f *facts) sinceVacuum(t Table) (since time.Duration, last time.Time) {
 	return max(f.report.At.Sub(t.Vacuumed), 0), t.Vacuumed
 }
 
-// autovacuum judges whether vacuum comes by itself.
+// autovacuum judges whether autovacuum is on.
 func (f *facts) autovacuum(limits Thresholds) (vitals []Vital) {
 	if f.settings["autovacuum"] == "off" {
 		vitals = append(vitals, Vital{Name: Autovacuum, Level: Bad,
@@ -88,5 +88,5 @@ func (f *facts) autovacuum(limits Thresholds) (vitals []Vital) {
 	return vitals
 }
 
-// table is the name of a table in SQL.
+// table returns the name of a table in SQL.
 func (f *facts) table(t Table) string { return pgx.Identifier{f.schema, t.Name}.Sanitize() }

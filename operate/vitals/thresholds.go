@@ -9,25 +9,26 @@ import (
 	"github.com/edda-go/edda/internal/base/pin"
 )
 
-// The thresholds, unless Options has others.
+// The default thresholds.
 const (
-	SnapshotWarn     = pin.Long         // a transaction that is as old as this warns
-	SnapshotBad      = 10 * time.Minute // and is bad if a table has DeadRowsWarn dead rows
-	TransactionsWarn = 10_000           // the same where the time is not known: transactions that have begun since
+	SnapshotWarn     = pin.Long         // age of a transaction that warns
+	SnapshotBad      = 10 * time.Minute // and that is bad if a table has DeadRowsWarn dead rows
+	TransactionsWarn = 10_000           // the same if the time is unknown: transactions that have begun since
 	TransactionsBad  = 1_000_000
 	DeadRowsWarn     = 10_000 // dead rows of a table that was not vacuumed within VacuumedWithin
 	DeadRowsBad      = 100_000
 	VacuumedWithin   = 10 * time.Minute
-	ConnectionsWarn  = 80        // percent of the connections that are allowed
+	ConnectionsWarn  = 80        // percent of the allowed connections
 	ConnectionsBad   = 95        //
-	WALWarn          = 100 << 20 // bytes of the write-ahead log in a second; they are never bad
+	WALWarn          = 100 << 20 // bytes per second of the write-ahead log; no rate is bad
 	SlotWarn         = 1 << 30   // bytes of the write-ahead log that a slot keeps
 	SlotBad          = 10 << 30
-	FreezeWarn       = 110 // percent of autovacuum_freeze_max_age, or of the same for multixacts
+	FreezeWarn       = 110 // percent of autovacuum_freeze_max_age, or of its equivalent for multixacts
 	FreezeBad        = 200
 )
 
-// Bound is where a vital begins to warn, and where it begins to be bad. Zero is the default, a negative number never.
+// Bound has the lower limits of Warn and Bad. Zero is the default, and a negative number is a limit that is never
+// reached.
 type Bound struct{ Warn, Bad float64 }
 
 // never is a Bound that no number reaches.
@@ -38,7 +39,7 @@ type Thresholds struct {
 	SnapshotSeconds Bound // SnapshotWarn, SnapshotBad
 	Transactions    Bound // TransactionsWarn, TransactionsBad
 	DeadRows        Bound // DeadRowsWarn, DeadRowsBad
-	// VacuumedWithin: a table that was vacuumed within this time is well, however many dead rows it has.
+	// VacuumedWithin: a table that was vacuumed within this time is OK, however many dead rows it has. 1 min to 1 year.
 	VacuumedWithin time.Duration
 	Connections    Bound // percent: ConnectionsWarn, ConnectionsBad
 	WALPerSecond   Bound // bytes: WALWarn, never
@@ -80,7 +81,7 @@ func (b *Bound) complete(name string, standard Bound) error {
 	return nil
 }
 
-// judge returns the level of a number, and where that level begins, or Warn for a number that is OK.
+// judge returns the level of a number and the value where that level begins; for an OK number, Warn.
 func (b Bound) judge(n float64, unit string) (Level, Quantity) {
 	level, begins := OK, b.Warn
 	switch {

@@ -1,14 +1,14 @@
--- What a look at the vitals of a database reads. No statement locks more than the catalogs and the table queue, and
--- each is bounded: it returns at most as many rows as its limit says, however many queues there are.
+-- The statements of a Read. No statement locks more than the catalogs and the table queue, and each has a row limit,
+-- so that it returns no more rows if there are more queues.
 
 -- name: bound
--- The look waits for nobody, and nobody waits for it: it ends, with its transaction, when a statement takes too long.
+-- These timeouts end the Read with its transaction if a statement takes too long or waits for a lock.
 SELECT set_config('lock_timeout', $1, true), set_config('statement_timeout', $2, true),
        set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true);
 
 -- name: server
--- age() of a database counts from the oldest transaction id that a row of it may still have. A standby has no position
--- in a log of its own, but in the one that it replays. reserved_connections came with PostgreSQL 16.
+-- age() of a database counts from the oldest transaction id that its rows may still have. A standby has no log position
+-- of its own, only the position that it replays. reserved_connections came with PostgreSQL 16.
 SELECT clock_timestamp(), current_user::text, current_database()::text,
        pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),
        (SELECT coalesce(pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
@@ -21,11 +21,11 @@ FROM (SELECT d.datname, age(d.datfrozenxid)::bigint AS xids FROM pg_database d O
      (SELECT d.datname, mxid_age(d.datminmxid)::bigint AS mxids FROM pg_database d ORDER BY 2 DESC LIMIT 1) m;
 
 -- name: settings
--- As they are at the begin of a session of this role: the look has others of its own.
+-- The values at the start of a session of this role, because the Read changes some settings for itself.
 SELECT s.name, s.reset_val, coalesce(s.unit, '') FROM pg_settings s WHERE s.name = ANY ($1::text[]) ORDER BY s.name;
 
 -- name: connections
--- A role that may not read all statistics finds backend_type of other roles' sessions NULL.
+-- A role that may not read all statistics reads NULL as backend_type of other roles' sessions.
 SELECT coalesce(a.application_name, ''), count(*), (sum(count(*)) OVER ())::bigint
 FROM pg_stat_activity a
 WHERE a.usesysid IS NOT NULL AND a.datid IS NOT NULL
@@ -33,7 +33,7 @@ WHERE a.usesysid IS NOT NULL AND a.datid IS NOT NULL
 GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT $1;
 
 -- name: tables
--- The tables with most dead rows, and those that autovacuum leaves alone. Statistics are estimates.
+-- The tables with the most dead rows, and tables without autovacuum. Statistics are estimates.
 SELECT t.name, coalesce(q.endpoint, ''), t.live, t.dead, t.vacuumed, t.off, t.tables, t.offs, t.relations
 FROM (
     SELECT r.*, count(*) OVER () AS tables, count(*) FILTER (WHERE r.off) OVER () AS offs,

@@ -12,30 +12,30 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 )
 
-// Alarm says that a vital turned bad, or is good again.
+// Alarm reports that a vital turned bad, or is good again.
 type Alarm struct {
 	At     time.Time // by the database's clock
 	Schema string
-	Vital  Vital // of an alarm that is over, as it was when it was bad
-	Over   bool  // it is good again
+	Vital  Vital // if Over, the vital as it was when it was bad
+	Over   bool  // the vital is good again
 }
 
-// Watch reads vitals again and again. It logs what turns bad and what is good again, and new groups of dead letters,
-// and calls Notify. It is an edda.Runner: give a pointer to a Host, to eddafx.Runner, or, since one process is enough,
-// have a singleton run it:
+// Watch reads vitals at intervals. It logs which vitals turn bad and which are good again, and new groups of dead
+// letters, and calls Notify. It is an edda.Runner: give a pointer to a Host or to eddafx.Runner. Or let a singleton
+// run it, because one process is enough:
 //
 //	w := &vitals.Watch{Reader: reader, Notify: vitals.Webhook(url, nil)}
 //	s, err := scheduler.NewSingleton(pool, "vitals", func(term scheduler.Term) error { return w.Run(term) },
 //		scheduler.SingletonOptions{})
 //
-// What is bad at the first look gives an alarm, so one that lasts is given again by the next process that watches. Of
-// the groups of dead letters that are there at the first look, only those give an alarm that began within two Every.
+// A vital that is bad at the first Read raises an alarm, so a new watcher repeats the alarm of a lasting condition. A
+// group of dead letters that exists at the first Read raises an alarm only if it began within two Every.
 type Watch struct {
 	Reader *Reader
-	Every  time.Duration // between two looks, 1 s to 1 h; 0 is 1 min
+	Every  time.Duration // between two Reads, 1 s to 1 h; 0 is 1 min
 	// Notify is called for each alarm, one after another, with a context of two minutes. An error is logged, and the
-	// next alarm follows. If it takes longer than the alarms come, 100 wait, and further ones are dropped and counted
-	// in the log. It never holds a look up.
+	// next alarm follows. While Notify is at work, up to 100 alarms wait, and further ones are dropped and counted in
+	// the log. Notify never delays a Read.
 	Notify func(ctx context.Context, a Alarm) error
 	Logger *slog.Logger // nil is slog.Default()
 }
@@ -44,8 +44,8 @@ const (
 	everyMinute  = time.Minute
 	notifyWithin = 2 * time.Minute
 	waiting      = 100 // alarms
-	goodLooks    = 2   // until a vital that was bad is good: one at its threshold gives few alarms
-	newGroups    = 20  // of one look, that give an alarm each
+	goodLooks    = 2   // good Reads in a row that end an alarm, so that a vital at its threshold raises few alarms
+	newGroups    = 20  // of one Read, that raise an alarm each
 	knownGroups  = 10_000
 )
 
@@ -63,7 +63,7 @@ func (w *Watch) complete() (Watch, error) {
 	return c, nil
 }
 
-// Check looks once, so that a program whose role may not read the schema says so at its start. A Host calls it.
+// Check reads once, so that a program whose role may not read the schema fails at its start. A Host calls it.
 func (w *Watch) Check(ctx context.Context) error {
 	c, err := w.complete()
 	if err == nil {
@@ -72,7 +72,8 @@ func (w *Watch) Check(ctx context.Context) error {
 	return err
 }
 
-// Run looks until ctx ends, and returns nil then. A look that fails is logged, and another one follows.
+// Run reads at intervals until ctx ends, and then returns nil. A Read that fails is logged, and Run continues. Run
+// returns an error at once if the Watch is invalid.
 func (w *Watch) Run(ctx context.Context) error {
 	c, err := w.complete()
 	if err != nil {
@@ -91,19 +92,19 @@ func (w *Watch) Run(ctx context.Context) error {
 	return err
 }
 
-// watching is one Run. What follows the queue belongs to the loop that looks.
+// watching is one Run. The fields below queue belong to the loop that reads.
 type watching struct {
 	Watch
 
-	guest   hooks.Guest // Notify
+	guest   hooks.Guest // calls Notify
 	queue   chan Alarm
 	bad     map[string]*sick
-	groups  map[string]bool // that are known; nil before the first look
-	failed  bool            // the last look
+	groups  map[string]bool // known groups; nil before the first Read
+	failed  bool            // the last Read has failed
 	dropped int
 }
 
-// sick is a vital that was bad, and for how many looks it has not been.
+// sick is a vital that was bad, and the number of good Reads since then.
 type sick struct {
 	vital Vital
 	good  int
@@ -143,7 +144,7 @@ func (w *watching) look(ctx context.Context) error {
 	return w.lookForGroups(ctx, report.At)
 }
 
-// compare gives an alarm for each vital that turned bad, or is good again.
+// compare raises an alarm for each vital that turned bad, or is good again.
 func (w *watching) compare(ctx context.Context, report Report) {
 	for _, s := range w.bad {
 		s.good++

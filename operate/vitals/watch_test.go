@@ -16,7 +16,7 @@ import (
 	"github.com/edda-go/edda/operate/vitals"
 )
 
-// logged is a log that tests read while it is written.
+// logged is a log that tests may read while it is written.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -34,7 +34,7 @@ func (l *logged) String() string {
 	return l.text.String()
 }
 
-// watched is a Watch that runs.
+// watched is a running Watch.
 type watched struct {
 	*world
 	log    *logged
@@ -62,7 +62,7 @@ func (w *world) watch(o vitals.Options) *watched {
 	return a
 }
 
-// next is the next alarm of that subject.
+// next waits for the next alarm about the subject.
 func (w *watched) next(subject string) vitals.Alarm {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), pgdev.Patience(10*time.Second))
@@ -79,7 +79,7 @@ func (w *watched) next(subject string) vitals.Alarm {
 	}
 }
 
-// says waits for the log to have the parts: the line about an alarm may follow the alarm.
+// says waits until a line of the log has the parts: the line about an alarm may follow the alarm.
 func (w *watched) says(parts ...string) {
 	w.t.Helper()
 	within := pgdev.Deadline(w.t)
@@ -123,8 +123,8 @@ func (w *world) bury(group string, ago time.Duration) {
 
 func TestWatchTellsOfNewGroups(t *testing.T) {
 	w := newWorld(t)
-	w.bury("aaaaaaaaaaaa", time.Hour)    // it is no news
-	w.bury("bbbbbbbbbbbb", -time.Minute) // however late the first look is
+	w.bury("aaaaaaaaaaaa", time.Hour)    // too old for an alarm
+	w.bury("bbbbbbbbbbbb", -time.Minute) // however late the first Read is
 	watch := w.watch(vitals.Options{})
 	a := watch.next("group")
 	if a.Vital.Subject != "group bbbbbbbbbbbb" || a.Vital.Name != vitals.DeadLetters || a.Vital.Level != vitals.Bad ||
@@ -133,7 +133,7 @@ func TestWatchTellsOfNewGroups(t *testing.T) {
 		strings.Contains(a.Vital.Sentence, "card") {
 		t.Errorf("%+v", a.Vital)
 	}
-	w.bury("bbbbbbbbbbbb", 0) // one more of them
+	w.bury("bbbbbbbbbbbb", 0) // one more letter of the group
 	w.exec(`INSERT INTO :schema.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason,
 		error, first_failed, error_group)
 		SELECT 'orders', gen_random_uuid(), 'k', '{}', '{}', 1, 0, 'policy', '', now(),
@@ -152,7 +152,7 @@ func TestWatchTellsOfNewGroups(t *testing.T) {
 		`reason=policy error="card refused"`, `msg="edda: more new groups of dead letters" groups=1005`)
 }
 
-// A database that is away is logged once, and the watch goes on.
+// A database that is away is logged once, and the watch continues.
 func TestWatchSurvivesFailedLooks(t *testing.T) {
 	w := newWorld(t)
 	w.exec("ALTER TABLE :schema.queue RENAME TO hidden")

@@ -17,15 +17,15 @@ import (
 
 const (
 	postWithin  = 10 * time.Second // one attempt
-	tryFor      = time.Minute      // all of them
+	tryFor      = time.Minute      // all attempts
 	mostPause   = 15 * time.Second
 	firstPause  = 500 * time.Millisecond
-	mostAnswers = 64 << 10 // bytes that are read of an answer
+	mostAnswers = 64 << 10 // bytes that are read of a response
 )
 
-// alarmJSON is what a Webhook sends. Its names are promised.
+// alarmJSON is the body that a Webhook sends. Its names must not change.
 type alarmJSON struct {
-	Text      string    `json:"text"` // for chats that take {"text": …}
+	Text      string    `json:"text"` // for chats that accept {"text": …}
 	At        time.Time `json:"at"`
 	Schema    string    `json:"schema"`
 	State     string    `json:"state"` // "bad" or "over"
@@ -38,7 +38,7 @@ type alarmJSON struct {
 	Do        string    `json:"do"`
 }
 
-// MarshalJSON writes what a Webhook sends.
+// MarshalJSON returns the body that a Webhook sends.
 func (a Alarm) MarshalJSON() ([]byte, error) {
 	v := a.Vital
 	j := alarmJSON{
@@ -52,9 +52,9 @@ func (a Alarm) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// Webhook returns a function for Watch.Notify that POSTs an alarm to address as JSON, with client; nil is one of its
-// own. It tries for a minute, with pauses that grow and ten seconds for each attempt. A status of 400 to 499 ends it at
-// once, except 408, 425 and 429. No error has the address in it, which is often a secret.
+// Webhook returns a function for Watch.Notify that POSTs an alarm to address as JSON, with client; a nil client is a
+// new one. It retries for a minute, with growing pauses and ten seconds for each attempt. A status of 400 to 499 is
+// not retried, except 408, 425 and 429. No error contains the address, which is often a secret.
 func Webhook(address string, client *http.Client) func(ctx context.Context, a Alarm) error {
 	if client == nil {
 		client = &http.Client{}
@@ -71,14 +71,14 @@ func Webhook(address string, client *http.Client) func(ctx context.Context, a Al
 			last = post(ctx, client, address, body)
 			return last
 		}, backoff.WithContext(pauses, ctx))
-		if err != nil && last != nil && !errors.Is(last, err) { // the end of ctx hides why
+		if err != nil && last != nil && !errors.Is(last, err) { // the end of ctx hides the cause
 			err = fmt.Errorf("%w: %w", err, last)
 		}
 		return err
 	}
 }
 
-// post tries once.
+// post makes one attempt.
 func post(ctx context.Context, client *http.Client, address string, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, postWithin)
 	defer cancel()
@@ -89,13 +89,13 @@ func post(ctx context.Context, client *http.Client, address string, body []byte)
 	request.Header.Set("Content-Type", "application/json")
 	answer, err := client.Do(request)
 	if err != nil {
-		if e := (*url.Error)(nil); errors.As(err, &e) { // it begins with the address
+		if e := (*url.Error)(nil); errors.As(err, &e) { // its text begins with the address
 			err = e.Err
 		}
 		return fmt.Errorf("call the webhook: %w", err)
 	}
 	defer answer.Body.Close()
-	_, _ = io.CopyN(io.Discard, answer.Body, mostAnswers) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, answer.Body, mostAnswers) // so that the connection can be reused
 	switch code := answer.StatusCode; {
 	case code >= 200 && code < 300:
 		return nil

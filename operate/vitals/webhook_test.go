@@ -28,7 +28,7 @@ func TestWebhookPostsJSON(t *testing.T) {
 	var calls atomic.Int32
 	bodies := make(chan map[string]any, 10)
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if calls.Add(1) == 1 { // it comes up in a moment
+		if calls.Add(1) == 1 { // the receiver is not ready yet
 			w.WriteHeader(http.StatusBadGateway)
 			return
 		}
@@ -81,7 +81,7 @@ func (r *refusing) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: r.status, Body: http.NoBody}, nil
 }
 
-// What the other side refuses for good is not tried again, and the rest for a minute.
+// A permanent refusal is not retried; other failures are retried for a minute.
 func TestWebhookIsBounded(t *testing.T) {
 	t.Parallel()
 	for status, most := range map[int]int{400: 1, 404: 1, 499: 1, 408: 1000, 425: 1000, 429: 1000, 500: 1000, 503: 1000,
@@ -99,7 +99,7 @@ func TestWebhookIsBounded(t *testing.T) {
 	}
 }
 
-// What fails below HTTP is tried again too, and its error says what it was, without the address.
+// Failures below HTTP are retried too, and their error has the cause without the address.
 func TestWebhookHidesItsAddress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestWebhookHidesItsAddress(t *testing.T) {
 	})
 }
 
-// A call that hangs ends after ten seconds, and the end of the context ends all.
+// A call that hangs ends after ten seconds, and the end of the context ends all attempts.
 func TestWebhookHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -22,8 +22,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// server is one of this package alone: every transaction of another test would be a finding. No vacuum comes to it by
-// itself, though autovacuum is on. Its tests run one after another, for the same reason.
+// server is used by this package alone, because every transaction of another test would be a finding. For the same
+// reason its tests run one after another. Autovacuum is on, but practically never runs.
 var server = sync.OnceValues(func() (*pgdev.Server, error) {
 	return pgdev.Start(context.Background(), pgdev.Options{Private: true, Settings: map[string]string{
 		"autovacuum": "on", "autovacuum_naptime": "2000000", "max_prepared_transactions": "4", "wal_level": "logical",
@@ -50,7 +50,7 @@ type world struct {
 	dsn    string
 	owner  *pgxpool.Pool
 	pool   *pgxpool.Pool // of the role under test
-	role   string        // of it; "" is the owner
+	role   string        // of pool; "" is the owner
 	schema pg.Schema
 }
 
@@ -122,7 +122,7 @@ func (w *world) text(sql string, args ...any) (text string) {
 	return text
 }
 
-// until waits for what the server does by itself.
+// until waits for a condition that the server brings about by itself.
 func (w *world) until(what, sql string, args ...any) {
 	w.t.Helper()
 	for range 4000 {
@@ -134,7 +134,7 @@ func (w *world) until(what, sql string, args ...any) {
 	w.t.Fatalf("waited in vain: %s", what)
 }
 
-// session is a connection of its own. It ends with the test.
+// session opens a separate connection. It ends with the test.
 func (w *world) session(parameters string, statements ...string) *pgx.Conn {
 	w.t.Helper()
 	conn, err := pgx.Connect(w.t.Context(), w.dsn+"&"+parameters)
@@ -154,7 +154,7 @@ func (w *world) session(parameters string, statements ...string) *pgx.Conn {
 	return conn
 }
 
-// queue is the table of the endpoint orders.
+// queue returns the table of the endpoint orders.
 func (w *world) queue() string {
 	w.t.Helper()
 	return w.text("SELECT format('%I.queue_%s', :'schema', id) FROM :schema.queue WHERE endpoint = 'orders'")
@@ -195,7 +195,7 @@ func (w *world) read(o vitals.Options) vitals.Report {
 	return report
 }
 
-// find is the only vital of that name whose subject begins so.
+// find returns the only vital of that name whose subject begins with subject.
 func (w *world) find(r vitals.Report, name, subject string) vitals.Vital {
 	w.t.Helper()
 	var found []vitals.Vital
@@ -219,7 +219,7 @@ func lines(r vitals.Report) string {
 	return b.String()
 }
 
-// want refuses a vital of another level, or whose texts do not have these parts.
+// want fails the test unless the vital has the level and its texts have these parts.
 func (w *world) want(v vitals.Vital, level vitals.Level, parts ...string) {
 	w.t.Helper()
 	if v.Level != level {
@@ -235,7 +235,7 @@ func (w *world) want(v vitals.Vital, level vitals.Level, parts ...string) {
 	}
 }
 
-// do runs the SQL in a remedy, the part that begins with a word.
+// do runs the SQL of a remedy, from the given word on.
 func (w *world) do(v vitals.Vital, word string) {
 	w.t.Helper()
 	_, sql, found := strings.Cut(v.Do, word)
@@ -246,7 +246,7 @@ func (w *world) do(v vitals.Vital, word string) {
 	w.session("application_name=remedy", strings.TrimSuffix(sql, "."))
 }
 
-// standby starts a walsender, with a slot unless its name is empty, and reports a query that is as old as this moment.
+// standby starts a walsender, with a slot unless slot is empty, and reports a query with the present snapshot.
 func (w *world) standby(slot string) *pgconn.PgConn {
 	w.t.Helper()
 	xmin, err := strconv.ParseUint(w.text(`SELECT pg_snapshot_xmin(pg_current_snapshot())::text`), 10, 32)
@@ -273,7 +273,7 @@ func (w *world) standby(slot string) *pgconn.PgConn {
 	return conn
 }
 
-// old is a threshold that a transaction of this test reaches at once.
+// old returns thresholds that a transaction of this test reaches at once.
 func old(warn, bad float64) vitals.Options {
 	b := vitals.Bound{Warn: warn, Bad: bad}
 	return vitals.Options{Thresholds: vitals.Thresholds{SnapshotSeconds: b, Transactions: b}}
