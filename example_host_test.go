@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A host checks several endpoints, and whatever else has a Run, and runs them as one: if one fails all of them end.
+// A host checks several endpoints, and other values with a Run method, and runs them as one: if one fails all end.
 func ExampleNewHost() {
 	ctx, pool, end := openPool() // the pgxpool.Pool of a program
 	defer end()

@@ -14,9 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What the example does not show: a Postgres, a table of its shop, and the wait for its end.
+// The parts that the example leaves out: a Postgres, a table of its shop, and the wait for its end.
 
-// schema is a name of this run alone, since DATABASE_URL may name a server that others use.
+// schema is unique to this run, since DATABASE_URL may name a server that others use.
 var schema = "example_" + strings.ToLower(rand.Text()[:10])
 
 // payWithin is short, so that the example ends.
@@ -30,14 +30,14 @@ var (
 	handled = make(chan string, 2)
 )
 
-// check fails the example: its output is then not the one it should be.
+// check fails the example if err is not nil, by printing it.
 func check(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// openPool is the pool of a program to a database with the tables of Edda.
+// openPool opens the pool of a program to a database with the tables of Edda.
 var openPool, start = pgtest.Example, pgtest.Start
 
 func openShop() (context.Context, *pgxpool.Pool) {
@@ -59,14 +59,14 @@ func openShop() (context.Context, *pgxpool.Pool) {
 	return ctx, shop
 }
 
-// tell notes what the bus has done. It is called after the commit that made it true.
+// tell records the events of the bus. It is called after the commit that an event reports.
 func tell(e bus.Event) {
 	if e, ok := e.(bus.Handled); ok {
 		handled <- fmt.Sprintf("%s/%s handled %s", e.Saga, e.Key, e.Info.Kind)
 	}
 }
 
-// closeShop ends the endpoint, and takes everything away.
+// closeShop ends the endpoint, and removes the schema and the table.
 func closeShop() {
 	stop()
 	check(<-ended)

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What the example of a schedule does not show: its messages, and what handles them.
+// The parts that the example of a schedule leaves out: its messages and their handlers.
 
 type (
 	Settle    struct{ Currency string }
@@ -20,7 +20,7 @@ type (
 func (Settle) Kind() string    { return "settlement.start" }
 func (ReadRates) Kind() string { return "rates.read" }
 
-// settle writes in the transaction that also ends the run.
+// settle writes in the same transaction that ends the run.
 func settle(ctx *bus.Context, tx pgx.Tx, m Settle) error {
 	_, err := tx.Exec(ctx, "INSERT INTO orders (id, email) VALUES ($1, $2)", m.Currency+ctx.Info().Fire.Due.String(),
 		"")
@@ -35,7 +35,7 @@ func openMigratedShop() (context.Context, *pgxpool.Pool) {
 	return ctx, pool
 }
 
-// tellFired notes firings that were handled. A night may be one of them.
+// tellFired records handled firings. A due time of the night may be among them.
 func tellFired(e bus.Event) {
 	if e, ok := e.(bus.Handled); ok && e.Info.Fire != nil && e.Info.Kind == (ReadRates{}).Kind() {
 		handled <- fmt.Sprintf("manifest %s fired, attempt %d", e.Info.Fire.Manifest, e.Info.Fire.Attempt)

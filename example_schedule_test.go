@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// What stands between "page schedule" and "end" is the code of docs/guide/scheduler.md.
+// The code between "page schedule" and "end" is shown in docs/guide/scheduler.md.
 
 func Example_schedule() {
 	ctx, pool := openMigratedShop()
@@ -23,7 +23,7 @@ func Example_schedule() {
 		scheduler.Manifest{
 			Name: "settlement", Message: Settle{Currency: "NOK"},
 			When:    scheduler.Cron("30 2 * * *", "Europe/Oslo"), // each night, also when the clocks change
-			Misfire: scheduler.MisfireAll,                        // a night in which nothing ran is made up for
+			Misfire: scheduler.MisfireAll,                        // makes up for a night without a server
 		},
 		scheduler.Manifest{Name: "rates", When: scheduler.Every(5 * time.Minute), Message: ReadRates{}})
 	check(err)

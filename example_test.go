@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What stands between "page" and "end" is the code of docs/guide/setup.md.
+// The code between "page" and "end" is shown in docs/guide/setup.md.
 
 // page saga
 type PlaceOrder struct{ ID, Email string }

@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// State is what a Host or one of its runners is doing.
+// State is the state of a Host or one of its runners.
 type State string
 
 // The states of a Host and of a runner. A Host is waiting before Run, checking until Check has returned, and running
-// until its context ends or a runner fails; then it is stopping, and when Run has returned it is ended.
+// until its context ends or a runner fails; then it is stopping, and after Run has returned it is ended.
 const (
 	Waiting  State = "waiting"
 	Checking State = "checking"
@@ -25,31 +25,31 @@ const (
 	Ended    State = "ended"
 )
 
-// Health is how a Host is at a moment.
+// Health is the state of a Host at one moment.
 type Health struct {
-	// Live is false when Run has ended, or is about to because a runner has failed: the process is to be started again.
-	// It does not depend on the database, which a new process would not have either.
+	// Live is false if Run has ended, or will end because a runner has failed: the process should be restarted. It
+	// does not depend on the database, because a new process would not reach the database either.
 	Live bool
 	// Ready is true while the Host is running and its databases answer.
 	Ready   bool
 	State   State
 	Runners []RunnerHealth // in the order of NewHost
-	// Database is why a database does not answer, nil if all do. A Host whose runners have no pool asks none.
+	// Database is the error of a database that does not answer, nil if all answer. It is nil if no runner has a pool.
 	Database error
 }
 
-// RunnerHealth is how one runner is.
+// RunnerHealth is the state of one runner.
 type RunnerHealth struct {
 	Name  string
 	State State // Waiting, Running or Ended
-	Err   error // of a runner that has ended
+	Err   error // of a runner that has ended with an error
 }
 
-// databaseWithin is how long a database may take to answer.
+// databaseWithin is the time limit for all pings of one Health.
 const databaseWithin = 2 * time.Second
 
-// Health asks the databases of the runners, for two seconds at most, and returns how the Host is. It is safe for
-// concurrent use, before, during and after Run.
+// Health pings the databases of the runners, for at most two seconds, and returns the state of the Host. It is safe
+// for concurrent use, before, during and after Run.
 func (h *Host) Health(ctx context.Context) Health {
 	now := h.life.now()
 	now.Runners = make([]RunnerHealth, len(h.runners))
@@ -64,7 +64,7 @@ func (h *Host) Health(ctx context.Context) Health {
 	return now
 }
 
-// ping asks each pool of the runners once.
+// ping pings each pool of the runners once.
 func (h *Host) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, databaseWithin)
 	defer cancel()
@@ -86,8 +86,8 @@ func (h *Host) ping(ctx context.Context) error {
 	return nil
 }
 
-// HealthHandler answers probes: …/live and …/ready, whatever is before them, with 200 or 503, and the health as JSON.
-// The health names runners and their errors, so keep it from the public.
+// HealthHandler answers probes whose path ends in /live or /ready with 200 or 503, and the health as JSON; other
+// paths get 404. The health names runners and their errors, so do not publish it.
 func HealthHandler(h *Host) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		now := h.Health(r.Context())
@@ -110,7 +110,7 @@ func HealthHandler(h *Host) http.Handler {
 	})
 }
 
-// MarshalJSON writes errors as texts.
+// MarshalJSON encodes h with its errors as text.
 func (h Health) MarshalJSON() ([]byte, error) {
 	type runner struct {
 		Name  string `json:"name"`

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// probe asks for live or ready, and returns the status and the health.
+// probe sends the probe live or ready, and returns the status and the health.
 func probe(t *testing.T, h *edda.Host, what string) (status int, health struct {
 	Live, Ready bool
 	State       string
@@ -59,7 +59,7 @@ func TestHealthOfAHost(t *testing.T) {
 		<-fails
 		return broken
 	})
-	last := edda.RunnerFunc(func(ctx context.Context) error { // ends after the other has failed
+	last := edda.RunnerFunc(func(ctx context.Context) error { // ends after the first has failed
 		<-ctx.Done()
 		<-failed
 		return nil
@@ -96,7 +96,7 @@ func TestHealthOfAHost(t *testing.T) {
 	wantProbes(t, host, "after Run", down, down)
 }
 
-// A database that does not answer makes a host unready, and a new process would not help.
+// If a database does not answer, the host is live but not ready, because a new process would not help.
 func TestHealthWithoutADatabase(t *testing.T) {
 	t.Parallel()
 	pool := pgdev.Pool(t)
@@ -132,7 +132,7 @@ func TestHealthWithoutADatabase(t *testing.T) {
 	}
 }
 
-// A host is ready while all of its databases answer, whichever of them does not.
+// A host is ready only while all of its databases answer.
 func TestHealthAsksEachDatabase(t *testing.T) {
 	t.Parallel()
 	for away := range 2 {

@@ -18,19 +18,19 @@ import (
 //go:embed host.sql
 var connectionsAllowed string
 
-// Runner is a member of a Host: a *bus.Endpoint, a *bus.Partitioned, or a loop of your own. Run blocks until ctx ends,
-// and returns nil after a clean end.
+// Runner is a member of a Host: a *bus.Endpoint, a *bus.Partitioned, or a loop of your own. Run blocks until ctx
+// ends, and returns nil after a clean end.
 type Runner interface {
 	Run(ctx context.Context) error
 }
 
-// RunnerFunc is a function that is a Runner.
+// RunnerFunc is a function that implements Runner.
 type RunnerFunc func(ctx context.Context) error
 
 // Run calls f.
 func (f RunnerFunc) Run(ctx context.Context) error { return f(ctx) }
 
-// Methods that a Runner may have beside Run. An endpoint has all of them.
+// Methods that a Runner may have besides Run. An endpoint has all of them.
 type (
 	checker interface {
 		Check(ctx context.Context) error
@@ -50,8 +50,8 @@ type Host struct {
 	life    life
 }
 
-// NewHost returns a Host of runners. It does no I/O. It is an error if a runner is nil, if a runner is given twice, or
-// if two have the same name.
+// NewHost returns a Host of runners. It does no I/O. It returns an error that lists the faults: a runner is nil, is
+// given twice, or has another's name.
 func NewHost(runners ...Runner) (*Host, error) {
 	var faults []error
 	seen := map[string]bool{}
@@ -72,8 +72,9 @@ func NewHost(runners ...Runner) (*Host, error) {
 	return &Host{runners: runners}, nil
 }
 
-// Install installs every runner with an Install method: the queues of the endpoints, and their subscriptions. It needs
-// the right to create tables, and does nothing for an installed runner. See bus.Endpoint.Install.
+// Install installs every runner with an Install method: the queues of the endpoints, and their subscriptions. It
+// needs the right to create tables, and does nothing for a runner that is installed already. It ends at the first
+// error. See bus.Endpoint.Install.
 func (h *Host) Install(ctx context.Context) error {
 	for _, r := range h.runners {
 		if i, ok := r.(installer); ok {
@@ -85,8 +86,8 @@ func (h *Host) Install(ctx context.Context) error {
 	return nil
 }
 
-// Check makes every check that needs the database and returns all faults at once: those of each endpoint
-// (see bus.Endpoint.Check), and that the server allows as many connections as the pool and the workers will open.
+// Check makes every check that needs the database and returns all faults at once: the faults of each endpoint (see
+// bus.Endpoint.Check), and whether the pool and the workers may open more connections than the server allows.
 func (h *Host) Check(ctx context.Context) error {
 	var faults []error
 	for _, r := range h.runners {
@@ -97,8 +98,8 @@ func (h *Host) Check(ctx context.Context) error {
 	return errors.Join(append(faults, h.checkConnections(ctx))...)
 }
 
-// checkConnections compares the connections of this process with the server's limit, so that a host without enough of
-// them fails at its start.
+// checkConnections compares the connections of this process with the server's limit, so that a host that may need more
+// fails early.
 func (h *Host) checkConnections(ctx context.Context) error {
 	var faults []error
 	for pool, d := range h.demands() {
@@ -107,21 +108,21 @@ func (h *Host) checkConnections(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// demand is how many connections runners open beside those of their pool.
+// demand is the number of connections that runners open in addition to those of their pool.
 type demand struct {
 	more  int
 	terms []term
 }
 
-// term is how many connections one runner opens.
+// term is the number of connections that one runner opens.
 type term struct {
 	more int
 	of   string
 }
 
-const termsShown = 5 // of a sum; a host may have a thousand endpoints
+const termsShown = 5 // the other terms are summed up; a host may have a thousand endpoints
 
-// String names the runners that open most connections, and how many the others open.
+// String names the runners that open the most connections, and the sum of the others.
 func (d *demand) String() string {
 	slices.SortStableFunc(d.terms, func(a, b term) int { return cmp.Compare(b.more, a.more) })
 	texts, rest := []string{}, 0
@@ -138,7 +139,7 @@ func (d *demand) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// demands are those of each pool beside which runners open connections.
+// demands returns, per pool, how many connections the runners open in addition to the pool's own.
 func (h *Host) demands() map[*pgxpool.Pool]*demand {
 	all := map[*pgxpool.Pool]*demand{}
 	for i, r := range h.runners {
@@ -173,13 +174,12 @@ func (d *demand) check(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// Run calls Check, and then runs all runners until ctx ends or one of them fails. Then no endpoint takes another
-// message, handlers have Drain to finish, and Run returns after the last runner. If a runner returns nil, the others
-// continue.
+// Run calls Check, and then runs all runners until ctx ends or one of them fails. Then no endpoint takes more messages,
+// handlers have Drain to finish, and Run returns after the last runner. If a runner returns nil, the others continue.
 //
-// It returns nil after a clean end, the faults of Check, or the error of the runner that failed first, which is
-// bus.ErrDrain if handlers had to be cancelled. A call while Run runs returns an error at once, and changes neither the
-// runners nor Health. After its end Run may be called again.
+// Run returns nil after a clean end, the faults of Check, or the error of the runner that failed first, which is
+// bus.ErrDrain if handlers had to be cancelled. A call while Run is running returns an error at once, and changes
+// neither the runners nor Health. After it has returned, Run may be called again.
 func (h *Host) Run(ctx context.Context) error {
 	ended, err := h.life.begin()
 	if err != nil {
@@ -204,9 +204,9 @@ func (h *Host) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-const sayAfter = time.Second // a Run that ends sooner does not announce its end
+const sayAfter = time.Second // a Run that ends sooner does not log its end
 
-// stopping logs which runners Run waits for, until over ends. Endpoints log their handlers themselves.
+// stopping logs the runners that have not ended, unless over ends first. Endpoints log their handlers themselves.
 func (h *Host) stopping(over context.Context) {
 	h.life.turn(Stopping)
 	if run.Sleep(over, sayAfter) != nil {

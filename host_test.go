@@ -25,8 +25,8 @@ func (knock) Kind() string { return "knock" }
 // ignore is a handler without an effect.
 func ignore(*bus.Context, pgx.Tx, knock) error { return nil }
 
-// A Host finds out by its methods what a Runner can do, and leaves out what it cannot: here the compiler sees what ours
-// can.
+// A Host finds the abilities of a Runner by its methods, and skips missing ones. Here the compiler checks the methods
+// of the runners in this module.
 var (
 	_ = []interface {
 		Check(ctx context.Context) error
@@ -39,7 +39,7 @@ var (
 	}{(*bus.Endpoint)(nil), (*bus.Partitioned)(nil), (*bus.Relay)(nil)}
 )
 
-// newBus is a bus in a schema of its own, migrated or not.
+// newBus returns a bus in its own schema, migrated or not.
 func newBus(t *testing.T, pool *pgxpool.Pool, migrated bool, o bus.Options) *bus.Bus {
 	t.Helper()
 	o.Schema = pgdev.Schema(t)
@@ -62,7 +62,7 @@ func newEndpoint(t *testing.T, b *bus.Bus, name string, workers int, parts ...bu
 	return e
 }
 
-// A host runs a partitioned endpoint as it runs others: it installs and checks it, and counts its connections.
+// A host runs a partitioned endpoint like others: it installs and checks it, and counts its connections.
 func TestHostRunsPartitions(t *testing.T) {
 	t.Parallel()
 	pool := pgdev.Pool(t)
@@ -136,7 +136,7 @@ func TestHostRunsUntilItsContextEnds(t *testing.T) {
 	}
 }
 
-// One runner that fails ends the others in order, and Run says which it was.
+// If one runner fails, the others end in order, and the error of Run names the failed one.
 func TestHostEndsWhenARunnerFails(t *testing.T) {
 	t.Parallel()
 	pool := pgdev.Pool(t)
@@ -176,7 +176,7 @@ func TestHostChecksBeforeAnythingRuns(t *testing.T) {
 func TestHostCountsConnections(t *testing.T) {
 	t.Parallel()
 	config := pgdev.Pool(t).Config().Copy()
-	config.MaxConns = 5000 // it opens none of them
+	config.MaxConns = 5000 // it opens no connection
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestHostCountsConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One line names the largest, however many there are.
+	// However many terms there are, one line names the largest.
 	want := `may open 9015 connections (5000 of the pool, 4000 of "doors", 2 of "hall-0", 2 of "hall-1", ` +
 		`2 of "hall-2", 2 of "hall-3", 6 of others (3 in number), and 1 that listens)`
 	if err := host.Check(t.Context()); err == nil || !strings.Contains(err.Error(), want) {

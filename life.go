@@ -6,25 +6,25 @@ import (
 	"sync"
 )
 
-// errRunning refuses a second Run beside the first.
+// errRunning is the error of a second call of Run during the first.
 var errRunning = errors.New("run host: it is running already: call Run once, or again when it has returned")
 
-// life is what Host.Run has come to. The zero life is that of a Host that has not run.
+// life is the state of Host.Run. The zero life is a Host that has not run.
 type life struct {
 	mu      sync.Mutex
 	running bool         // between begin and its end; guarded by mu
 	state   State        // guarded by mu; "" is Waiting
-	failed  bool         // Check or a runner has; guarded by mu
-	runners map[int]ends // of those that were started; guarded by mu
+	failed  bool         // Check or a runner has failed; guarded by mu
+	runners map[int]ends // of the started runners; guarded by mu
 }
 
-// ends says whether a runner has ended, and how.
+// ends is whether a runner has ended, and its error.
 type ends struct {
 	ended bool
 	err   error
 }
 
-// begin begins a Run. If one has not ended, begin returns an error and changes nothing.
+// begin begins a Run. If a Run has not ended, begin returns an error and changes nothing.
 func (l *life) begin() (ended func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,19 +48,19 @@ func (l *life) turn(to State) {
 	l.state = to
 }
 
-// fail notes that Check has failed.
+// fail records that Check has failed.
 func (l *life) fail() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failed = true
 }
 
-// note runs a runner and keeps how it ended.
+// note returns a function that runs a runner and records its end.
 func (l *life) note(i int, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		l.set(i, ends{})
 		err := run(ctx)
-		if ctx.Err() != nil && errors.Is(err, ctx.Err()) { // it was told to end, which is no failure
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) { // it ended because ctx did, which is no failure
 			l.set(i, ends{ended: true})
 		} else {
 			l.set(i, ends{true, err})
@@ -74,7 +74,7 @@ func (l *life) set(i int, e ends) {
 	defer l.mu.Unlock()
 	l.runners[i] = e
 	if e.err != nil && l.state == Running {
-		l.state = Stopping // so are the others told to
+		l.state = Stopping // the group now ends the other runners
 	}
 }
 

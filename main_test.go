@@ -6,5 +6,5 @@ import (
 	"github.com/edda-go/edda/internal/test/pgtest"
 )
 
-// TestMain sees that a host leaves no goroutine behind.
+// TestMain checks that the tests leave no goroutine behind.
 func TestMain(m *testing.M) { pgtest.Main(m) }
