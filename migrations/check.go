@@ -13,22 +13,22 @@ import (
 )
 
 var (
-	// ErrNotMigrated: the schema does not exist, or is older than this program needs.
+	// ErrNotMigrated means that the schema does not exist, or is older than this program needs.
 	ErrNotMigrated = errors.New("schema is not migrated")
-	// ErrTooNew: a newer program has changed the schema, and this program would damage data.
+	// ErrTooNew means that a newer program has changed the schema, and this program would damage data.
 	ErrTooNew = errors.New("schema is too new for this program")
 )
 
 //go:embed check.sql
 var checkSQL string
 
-// Querier is a pool, a connection or a transaction of pgx.
+// Querier is implemented by a pool, a connection and a transaction of pgx.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Check returns nil if this program can work with the schema, else ErrNotMigrated, ErrTooNew, or the error of the read.
-// In a transaction, a schema that does not exist aborts the transaction.
+// Check returns nil if this program can work with the schema, else ErrNotMigrated, ErrTooNew, or the error of the
+// read. If q is a transaction and the schema does not exist, the transaction is aborted.
 func Check(ctx context.Context, q Querier, schema pg.Schema) error {
 	var newest, known, breaking int64
 	err := q.QueryRow(ctx, pg.Load(checkSQL, schema).Get("check"), int64(Version)).Scan(&newest, &known, &breaking)

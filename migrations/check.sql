@@ -1,5 +1,5 @@
--- One row for each applied migration. It has three things for a program: the version of the schema, whether every
--- migration that the program knows is applied, and the newest one that is breaking for it.
+-- One row: the version of the schema, the number of the program's migrations that are applied, and the newest
+-- migration that is breaking for the program.
 -- name: check
 SELECT coalesce(max(version), 0),
        count(*) FILTER (WHERE version <= $1),

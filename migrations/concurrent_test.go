@@ -28,7 +28,7 @@ func (s *site) commit(tx pgx.Tx) {
 	}
 }
 
-// waits returns when the session behind tx's back waits for a lock that tx holds.
+// waits returns when a second session waits for a lock that tx holds.
 func (s *site) waits(tx pgx.Tx) {
 	s.Helper()
 	holder := tx.Conn().PgConn().PID()
@@ -40,7 +40,7 @@ func (s *site) waits(tx pgx.Tx) {
 	}
 }
 
-// The first of two sends under one id decides, and the other waits to hear how it ended.
+// If two transactions send under one id, the first decides, and the second waits until the first has ended.
 func TestTwoSendsUnderOneID(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -78,7 +78,7 @@ func TestTwoSendsUnderOneID(t *testing.T) {
 	}
 }
 
-// subscribe adds a subscriber as an endpoint does: alone, and with a new generation.
+// subscribe adds a subscriber as an endpoint does: under the lock, and with a new generation.
 func (s *site) subscribe(tx pgx.Tx, kind string) {
 	s.Helper()
 	for _, sql := range []string{
@@ -93,7 +93,7 @@ func (s *site) subscribe(tx pgx.Tx, kind string) {
 	}
 }
 
-// An event published while a subscriber is being added waits, and reaches it.
+// An event that is published while a subscriber is being added waits, and reaches the subscriber.
 func TestPublishWaitsForANewSubscriber(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
@@ -111,7 +111,7 @@ func TestPublishWaitsForANewSubscriber(t *testing.T) {
 	publisher.Wait()
 }
 
-// A subscriber is added once everything is committed that was published without it.
+// A subscriber is added after all transactions that have published without it have committed.
 func TestANewSubscriberWaitsForPublishers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
@@ -131,8 +131,8 @@ func TestANewSubscriberWaitsForPublishers(t *testing.T) {
 	subscriber.Wait()
 }
 
-// A transaction that looked at the database before the subscriber was added cannot see it. Postgres tells
-// it to run again rather than let it publish past the subscriber.
+// A transaction whose snapshot is older than the subscriber cannot see it. Postgres fails the transaction with an
+// error that asks for a retry, so it cannot publish past the subscriber.
 func TestPublishFromAnOldSnapshotIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
@@ -198,7 +198,7 @@ func TestCreateQueueRefuses(t *testing.T) {
 	}
 }
 
-// The due of a row is read by every take: one that is not finite would stop the queue.
+// Every take reads the due of a row: an infinite one would stop the queue.
 func TestQueueRefusesInfiniteDue(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")

@@ -14,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
 
-// site is a migrated schema with three queues: orders consumes order.place, mail and audit both consume
-// order.paid, and nobody consumes order.lost.
+// site is a migrated schema with three queues: orders consumes order.place, mail and audit both consume order.paid,
+// and no queue consumes order.lost.
 type site struct {
 	*testing.T
 	pool   *pgxpool.Pool
@@ -62,7 +62,7 @@ func one[T any](s *site, sql string, args ...any) (value T) {
 	return value
 }
 
-// table is the quoted name of an endpoint's queue.
+// table returns the quoted name of an endpoint's queue.
 func (s *site) table(endpoint string) string {
 	s.Helper()
 	return one[string](s, "SELECT format('%I.queue_%s', :'schema', id) FROM :schema.queue WHERE endpoint = $1",

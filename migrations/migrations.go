@@ -13,7 +13,7 @@ import (
 //go:embed [0-9]*.sql
 var Files embed.FS
 
-// Version is the newest migration this program knows.
+// Version is the version of the newest migration in this program.
 const Version = 22
 
 // breakingMark is the first line of a migration that older programs must not use.
@@ -23,12 +23,12 @@ const breakingMark = "--! breaking-change"
 type Migration struct {
 	Version  int64
 	Name     string // "queues" of 00001_queues.sql
-	Breaking bool   // programs that do not know it must stop
+	Breaking bool   // programs without it must not use the schema
 	Text     string // SQL with :schema in it
 }
 
-// All returns the migrations, oldest first. It panics if a file has a wrong name: files are part of the program, and a
-// test reads them all.
+// All returns the migrations, oldest first. It panics if a file has an invalid name: the files are part of the
+// program, and a test reads them all.
 func All() []Migration {
 	names, err := fs.Glob(Files, "*.sql") // sorted
 	if err != nil {

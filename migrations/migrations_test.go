@@ -23,14 +23,15 @@ func TestMigrationsAreNumberedWithoutGaps(t *testing.T) {
 	}
 }
 
-// unqualified finds a table or function of ours that is named without its schema.
+// unqualified finds a table or function of Edda that is named without its schema.
 var unqualified = regexp.MustCompile(`(?i)\b(?:CREATE (?:TABLE|FUNCTION)|INSERT ` +
 	`INTO|UPDATE|FROM|JOIN|REFERENCES|PERFORM)\s+[a-z_]+[ (]`)
 
 var allowedNames = regexp.MustCompile(`(?i)^(FROM (json_each|json_to_recordset|ROWS|clock_timestamp|unnest|` +
 	`held|ending|said)|UPDATE (SKIP|OF)|PERFORM (FROM|pg_notify|pg_advisory_xact_lock(_shared)?))`)
 
-// Nothing relies on a search_path: it is the session's, and a pooler may hand us another's.
+// No statement relies on a search_path: it belongs to the session, and a pooler may hand out a session with a different
+// one.
 func TestMigrationsNameTheirSchema(t *testing.T) {
 	t.Parallel()
 	for _, m := range migrations.All() {
@@ -48,7 +49,7 @@ func TestMigrationsNameTheirSchema(t *testing.T) {
 // escaped finds a plain literal with a backslash in it.
 var escaped = regexp.MustCompile(`(?:^|[^E'])'[^']*\\`)
 
-// The body of a function is read in the session of whoever calls it, where standard_conforming_strings may be off.
+// The body of a function is parsed in the session of its caller, where standard_conforming_strings may be off.
 func TestLiteralsMeanTheSameInEverySession(t *testing.T) {
 	t.Parallel()
 	for _, m := range migrations.All() {
@@ -66,7 +67,7 @@ func TestStatements(t *testing.T) {
 	pgtest.Statements(t, pool, schema, "check.sql")
 }
 
-// A role that may insert bypasses the function send, and could make every worker read gigabytes.
+// A role that may insert could bypass the function send, and make every worker read gigabytes.
 func TestQueueTakesNoRowOfAnySize(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")

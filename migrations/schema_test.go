@@ -20,12 +20,12 @@ var describeSQL string
 
 const golden = "testdata/schema.golden"
 
-// The whole schema with one queue in it is one page that a reviewer can read. A change of it is a change
-// of this page, in the same commit.
+// The whole schema with one queue fits on one page that a reviewer can read. A change of the schema changes this
+// page, in the same commit.
 func TestSchemaIsTheGoldenOne(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
-	for _, endpoint := range []string{"mail", "orders"} { // one queue is like another
+	for _, endpoint := range []string{"mail", "orders"} { // all queues have the same shape
 		s.exec("DROP TABLE " + s.table(endpoint))
 	}
 	got := s.describe()
@@ -44,7 +44,7 @@ func TestSchemaIsTheGoldenOne(t *testing.T) {
 	}
 }
 
-// A weird name changes nothing but the name.
+// A weird name changes only the name.
 func TestSchemaIsTheSameUnderAWeirdName(t *testing.T) {
 	t.Parallel()
 	plain, weird := newSite(t, ""), newSite(t, `weird"x y`)
@@ -53,7 +53,7 @@ func TestSchemaIsTheSameUnderAWeirdName(t *testing.T) {
 	}
 }
 
-// describe prints the schema, its name written as edda.
+// describe prints the schema, with its name written as edda.
 func (s *site) describe() string {
 	s.Helper()
 	statements := pg.Load(describeSQL, s.schema)

@@ -19,7 +19,7 @@ import (
 	"github.com/edda-go/edda/internal/base/pgerr"
 )
 
-// letter are the arguments of send; what is nil is left to the function's defaults.
+// letter has the arguments of send; nil leaves an argument to the function's default.
 type letter struct {
 	kind, body, header, endpoint, publish, id, due any
 }
@@ -33,7 +33,7 @@ type sent struct {
 const sendSQL = `SELECT message_id, copies, duplicate
 	FROM :schema.send($1::text, $2::bytea, $3::json, $4::text, $5::boolean, $6::uuid, $7::timestamptz)`
 
-// queryer is met by pools, connections and transactions.
+// queryer is implemented by pools, connections and transactions.
 type queryer interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
@@ -47,7 +47,7 @@ func (s *site) sendOn(q queryer, l letter) (r sent, err error) {
 	return r, err
 }
 
-// place is a message that nothing is wrong with.
+// place returns a message without faults.
 func place() letter { return letter{kind: "order.place", body: []byte(`{"OrderID":"7"}`)} }
 
 func (l letter) with(change func(*letter)) letter {
@@ -100,7 +100,7 @@ func TestSendWritesOneRow(t *testing.T) {
 	}
 }
 
-// A new id begins with the milliseconds of its making, as other makers of UUIDv7 write them.
+// A new id begins with the milliseconds of its creation, as in other implementations of UUIDv7.
 func TestSendMakesIDsInOrderOfTime(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
@@ -227,7 +227,7 @@ func headers(n, length int) string {
 	return string(text)
 }
 
-// What is at a limit passes, and is stored byte for byte.
+// A message at a limit passes, and is stored byte for byte.
 func TestSendKeepsBytes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
@@ -272,7 +272,7 @@ func TestSendKeepsBytes(t *testing.T) {
 func TestSendToAnEndpoint(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
-	for _, kind := range []string{"order.paid", "order.lost"} { // ambiguous, and without a consumer
+	for _, kind := range []string{"order.paid", "order.lost"} { // two consumers, and no consumer
 		if _, err := s.send(letter{kind: kind, body: []byte("{}"), endpoint: "mail"}); err != nil {
 			t.Fatal(err)
 		}
@@ -287,8 +287,7 @@ func TestPublish(t *testing.T) {
 	newSite(t, "").publishes()
 }
 
-// A literal with a backslash in a function's body means what the caller's session says: the headers of events were
-// broken.
+// The caller's session decides how a literal with a backslash in a function's body is read: headers were broken.
 func TestPublishWhateverLiteralsMean(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, `\'n`)
@@ -379,7 +378,7 @@ func TestSendWithAnID(t *testing.T) {
 	}
 }
 
-// A send that was rolled back may be sent again under its id.
+// A send that was rolled back may be repeated with its id.
 func TestSendWithAnIDAfterARollback(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
@@ -419,7 +418,7 @@ func TestSendIsDue(t *testing.T) {
 	}
 }
 
-// NULL for every argument that has a default means the default: drivers cannot leave an argument out.
+// NULL for an argument that has a default means the default, because drivers cannot omit an argument.
 func TestSendTakesNullForDefaults(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
@@ -435,7 +434,7 @@ func TestSendTakesNullForDefaults(t *testing.T) {
 	}
 }
 
-// database/sql has its own ideas of arguments: text for JSON and UUID, and prepared statements.
+// database/sql passes text for JSON and UUID, and uses prepared statements.
 func TestSendThroughDatabaseSQL(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, `weird"x y`)
@@ -450,7 +449,7 @@ func TestSendThroughDatabaseSQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer prepared.Close()
-	for i := range 7 { // Postgres changes to a generic plan after the fifth
+	for i := range 7 { // Postgres may change to a generic plan after the fifth
 		var (
 			id        string
 			copies    int
@@ -473,7 +472,7 @@ func TestSendThroughDatabaseSQL(t *testing.T) {
 	}
 }
 
-// Each way in which pgx runs a statement passes the same arguments.
+// All of pgx's modes of execution pass the same arguments.
 func TestSendInEveryMode(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
@@ -483,7 +482,7 @@ func TestSendInEveryMode(t *testing.T) {
 	} {
 		var id string
 		err := pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
-			// pgx refuses the simple protocol without
+			// pgx requires this for the simple protocol
 			if _, err := tx.Exec(t.Context(), "SET LOCAL standard_conforming_strings = on"); err != nil {
 				return err
 			}

@@ -39,7 +39,7 @@ func (s *site) take(tx pgx.Tx, endpoint string, most int) (rows []taken) {
 	return rows
 }
 
-// beginUndone is a transaction that the end of the test rolls back.
+// beginUndone begins a transaction that is rolled back at the end of the test.
 func (s *site) beginUndone() pgx.Tx {
 	s.Helper()
 	tx := s.begin(pgx.ReadCommitted)
@@ -64,7 +64,7 @@ func bodies(rows []taken) string {
 	return strings.Join(all, ", ")
 }
 
-// Two takers share a queue without waiting, in order; what one does not finish is there again.
+// Two takers share a queue in order and without waiting; messages that one does not finish can be taken again.
 func TestTakeAndDone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
@@ -91,7 +91,7 @@ func TestTakeAndDone(t *testing.T) {
 	if got := bodies(left); got != "b 2, c 4" {
 		t.Errorf("left are %q, want b 2, c 4", got)
 	}
-	left[0].id = one[0].id // a claim of another transaction, whose place now holds somebody else
+	left[0].id = one[0].id // a claim of a different transaction, whose place now has a different row
 	if err := s.done(third, "orders", left[0]); pgerr.Code(err) != "ED001" {
 		t.Errorf("done with a stale claim: %v, want ED001", err)
 	}
@@ -103,7 +103,7 @@ func TestTakeAndSendAllRefuse(t *testing.T) {
 	for _, c := range []struct{ sql, code string }{
 		{`SELECT :schema.take('nobody', 1)`, "ED002"},
 		{`SELECT :schema.take(NULL, 1)`, "ED002"},
-		{`SELECT :schema.take('orders', NULL)`, "22023"}, // it locked the whole queue
+		{`SELECT :schema.take('orders', NULL)`, "22023"}, // it used to lock the whole queue
 		{`SELECT :schema.take('orders', 0)`, "22023"},
 		{`SELECT :schema.take('orders', 10001)`, "22023"},
 		{`SELECT :schema.done('nobody', '{}', '{}')`, "ED002"},
@@ -120,7 +120,7 @@ func TestTakeAndSendAllRefuse(t *testing.T) {
 	}
 }
 
-// Plans of take and done on a full queue that was never analysed reach rows by index and by place.
+// The plans of take and done on a full queue that was never analysed find rows by index and by place.
 func TestTakeReadsNoMoreThanItGives(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")

@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/migrations/migrate"
 )
 
-// What the examples do not show: the pgxpool.Pool of a program, to an empty database.
+// The part that the examples leave out: the pgxpool.Pool of a program, to an empty database.
 var check, openEmpty = pgtest.Must, pgtest.EmptyExample
 
 // Up may run in several processes at once, and changes nothing in a schema that is up to date.

@@ -16,17 +16,17 @@ import (
 //go:embed grants.sql
 var grantsSQL string
 
-// Roles are existing roles of the database; "" leaves one out. docs/operate/roles.md describes them.
+// Roles are existing roles of the database; "" omits one. docs/operate/roles.md describes them.
 type Roles struct {
 	Runtime string // runs endpoints, and creates nothing
 	Sender  string // sends messages, and reads none
-	Reader  string // looks, for tools and dashboards
+	Reader  string // reads, for tools and dashboards
 }
 
-// Grants returns a script for psql, or for one Exec, that gives roles their rights in a schema; "" is "edda". The owner
-// of the schema runs it after each Up. It covers existing tables, and queues that are installed later. It changes
-// neither other tables of the schema nor rights on the schema except USAGE. It is an error to name no role or one role
-// twice.
+// Grants returns a script for psql, or for one Exec, that gives roles their rights in a schema; "" is "edda". The
+// owner of the schema runs it after each Up. It covers existing tables, and queues that are installed later. It
+// changes neither other tables of the schema nor rights on the schema except USAGE. Grants returns an error if roles
+// names no role, or the same role twice.
 func Grants(schema string, roles Roles) (string, error) {
 	name, err := pg.ParseSchema(schema)
 	if err != nil {
@@ -61,7 +61,7 @@ func Grants(schema string, roles Roles) (string, error) {
 	return script + name.Render(plain(sql.Get("end"))) + ";\n", nil
 }
 
-// plain returns the statement without the line that has its name.
+// plain returns the statement without its first line, which has its name.
 func plain(statement string) string {
 	_, text, _ := strings.Cut(statement, "\n")
 	return text
@@ -74,7 +74,7 @@ func checkRole(role string) error {
 	case !utf8.ValidString(role) || strings.ContainsFunc(role, unicode.IsControl):
 		return errors.New("a name with control characters")
 	case role == "public" || role == "none":
-		return fmt.Errorf("%q is not a role", role) // Postgres reads them as words, even between quotes
+		return fmt.Errorf("%q is not a role", role) // Postgres reads them as keywords, even between quotes
 	}
 	return nil
 }

@@ -1,15 +1,15 @@
--- What three roles may do with Edda's tables and functions, beside the schema's owner. Each role is given what stands
--- here, and loses what it had beyond that, so the script may be run again, and is, after each migration. Tables and
--- functions are named one by one, because the schema may hold others, which are none of our business, and so are the
--- rights on the schema itself.
+-- The rights of three roles on Edda's tables and functions, besides the schema's owner. The script gives each role
+-- exactly the rights listed here and revokes all others, so it may be run again, and must be after each migration. It
+-- names each table and function, because the schema may contain others. It changes neither those nor, except USAGE,
+-- the rights on the schema itself.
 -- name: begin
 BEGIN;
--- An installation of a queue waits from here on, and then sees the roles: create_queue gives them their rights on it.
+-- From here on create_queue waits, and then it finds the roles and gives them their rights on the new queue.
 LOCK TABLE :schema.queue IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: runtime
--- :role runs endpoints. It may change messages and instances, and not a single table. UPDATE on a queue is
--- there because Postgres asks for it where rows are locked.
+-- :role runs endpoints. It may change messages and instances, but no table's definition. UPDATE on a queue is
+-- included because Postgres requires it for row locks.
 GRANT USAGE ON SCHEMA :schema TO :role;
 REVOKE ALL ON :tables FROM :role;
 GRANT SELECT ON :tables TO :role;
@@ -21,12 +21,12 @@ GRANT INSERT, UPDATE, DELETE ON :schema.saga, :schema.record, :schema.discarded,
 GRANT INSERT, DELETE ON :schema.subscription, :schema.dead_letter, :schema.dead_letter_sent, :schema.saga_item,
     :schema.audit TO :role;
 GRANT INSERT, UPDATE, DELETE ON :schema.parked TO :role; -- UPDATE for its row locks
--- A row that was deleted and came back would begin its epochs anew.
+-- No DELETE: a row that was deleted and inserted again would begin its epochs anew.
 GRANT INSERT, UPDATE ON :schema.lease, :schema.concurrency_limit, :schema.endpoint_setting TO :role;
 GRANT INSERT ON :schema.dead_letter_edit, :schema.inbox, :schema.outbox,
     :schema.history, :schema.history_range, :schema.history_life TO :role;
 GRANT UPDATE ON :schema.subscription_generation, :schema.ring TO :role;
--- No row of a ring is deleted: a turn empties a slot, which needs TRUNCATE on it and no right to create anything.
+-- Rows of a ring are not deleted: its rotation truncates a slot, which needs TRUNCATE and no right to create objects.
 GRANT INSERT, TRUNCATE ON :schema.inbox_0, :schema.inbox_1, :schema.inbox_2, :schema.inbox_3,
     :schema.outbox_0, :schema.outbox_1, :schema.outbox_2, :schema.outbox_3,
     :schema.history_0, :schema.history_1, :schema.history_2, :schema.history_3,
@@ -53,8 +53,8 @@ INSERT INTO :schema.settings (name, value) VALUES ('role/' || :'role', 'runtime'
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: sender
--- :role sends, from Go or by the function send, and can neither read a message nor take one back. INSERT is
--- for the queues and sent_id. UPDATE of the one column is for publishing in REPEATABLE READ, where the row is locked.
+-- :role sends, from Go or by the function send, and can neither read a message nor delete one. INSERT is for
+-- the queues and sent_id. UPDATE of the one column is for publishing in REPEATABLE READ, which locks the row.
 GRANT USAGE ON SCHEMA :schema TO :role;
 REVOKE ALL ON :tables FROM :role;
 GRANT SELECT ON :schema.migration, :schema.settings, :schema.queue, :schema.subscription,
@@ -69,7 +69,7 @@ INSERT INTO :schema.settings (name, value) VALUES ('role/' || :'role', 'sender')
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
 -- name: reader
--- :role looks: edda queue, saga and dead list, metrics, dashboards. It sees bodies and states.
+-- :role reads, for edda queue, saga and dead list, metrics and dashboards. It can read bodies and states.
 GRANT USAGE ON SCHEMA :schema TO :role;
 REVOKE ALL ON :tables FROM :role;
 GRANT SELECT ON :tables TO :role;
@@ -98,7 +98,7 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value;
     :schema.history_life_3
 
 -- name: end
--- The queues that are there.
+-- The existing queues.
 DO $queues$ BEGIN
     PERFORM :schema.grant_queue(q.id) FROM :schema.queue q WHERE to_regclass(format('%I.queue_%s', :'schema',
         q.id)) IS NOT NULL;

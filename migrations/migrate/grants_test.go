@@ -17,7 +17,7 @@ import (
 	"github.com/edda-go/edda/migrations/migrate"
 )
 
-// roles are four roles of a test, of which the owner has migrated a schema and given the others their rights.
+// roles are four roles of a test: the owner has migrated a schema and given the others their rights.
 type roles struct {
 	admin, owner *pgxpool.Pool
 	schema       pg.Schema
@@ -70,7 +70,7 @@ func (r roles) install(t *testing.T, endpoint string) {
 	}
 }
 
-// may lists, for each table, what a role may do with it: select, insert, update, delete, truncate, references, trigger.
+// may returns, for each table, the rights of a role: select, insert, update, delete, truncate, references, trigger.
 func (r roles) may(t *testing.T, role string) map[string]string {
 	t.Helper()
 	rows, err := r.admin.Query(t.Context(), `SELECT relname, string_agg(
@@ -98,7 +98,7 @@ func (r roles) may(t *testing.T, role string) map[string]string {
 	return may
 }
 
-// A table that a migration adds has to be given a line here, and a thought.
+// A table that a migration adds needs a line here, with the intended rights.
 func TestGrantsAreExact(t *testing.T) {
 	t.Parallel()
 	r := withRoles(t)
@@ -187,8 +187,8 @@ func TestGrantsAreExact(t *testing.T) {
 	}
 }
 
-// A function that a migration adds has to be given a place in the script. Where the owner has taken EXECUTE from PUBLIC
-// for all that he makes, a runtime could not call it.
+// A function that a migration adds needs an entry in the script. If the owner has revoked EXECUTE from PUBLIC for all
+// functions that it creates, a runtime could not call a function without one.
 func TestRuntimeMayCallEveryFunction(t *testing.T) {
 	t.Parallel()
 	r := withRoles(t)
@@ -201,7 +201,7 @@ func TestRuntimeMayCallEveryFunction(t *testing.T) {
 	}
 }
 
-// In a schema with other tables in it the roles got rights on those, lost the rights that they had, and so did PUBLIC.
+// In a schema with other tables the roles get no rights on those, keep the rights that they had, and so does PUBLIC.
 func TestGrantsLeaveOtherTablesAlone(t *testing.T) {
 	t.Parallel()
 	r := withRoles(t)
@@ -240,7 +240,7 @@ func TestGrantsLeaveOtherTablesAlone(t *testing.T) {
 	}
 }
 
-// A role that changes its part loses what it had.
+// A role that changes its part loses its former rights.
 func TestGrantsTakeBackWhatARoleHad(t *testing.T) {
 	t.Parallel()
 	r := withRoles(t)
@@ -257,7 +257,7 @@ func TestGrantsTakeBackWhatARoleHad(t *testing.T) {
 	}
 }
 
-// What is put into a script is not looked at again: names may hold what stands for others.
+// Values that are put into a script are not substituted again: names may contain the placeholders of other values.
 func TestGrantsKeepNamesWithMarksInThem(t *testing.T) {
 	t.Parallel()
 	script, err := migrate.Grants("a:role", migrate.Roles{Runtime: `x" SUPERUSER; -- :schema`})
@@ -270,8 +270,8 @@ func TestGrantsKeepNamesWithMarksInThem(t *testing.T) {
 	}
 }
 
-// Somebody who may create objects could put a function of his own before one of ours, if ours were found by the search
-// path, or make one run as its owner.
+// If functions were found by the search path, a role that may create objects could replace a function of Edda by its
+// own, or make it run as its owner.
 func TestFunctionsRunAsTheirCaller(t *testing.T) {
 	t.Parallel()
 	r := withRoles(t)
@@ -311,7 +311,7 @@ func TestFunctionsRunAsTheirCaller(t *testing.T) {
 	}
 }
 
-// A script is read by psql line by line, whatever the names in it are.
+// psql reads a script line by line, whatever the names in it are.
 func TestGrantsRunInPsql(t *testing.T) {
 	t.Parallel()
 	admin, schema := pgdev.Pool(t), named(t, `x"y z'`)
@@ -358,7 +358,7 @@ func TestGrantsRefuse(t *testing.T) {
 	}
 }
 
-// What a DBA copies from the page is what was tested above.
+// The script that a DBA copies from the page is the script that is tested above.
 func TestRolesPageShowsTheGrants(t *testing.T) {
 	t.Parallel()
 	script, err := migrate.Grants("", migrate.Roles{Runtime: "edda_runtime", Sender: "edda_sender",

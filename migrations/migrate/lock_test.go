@@ -17,8 +17,8 @@ import (
 	"github.com/edda-go/edda/migrations/migrate"
 )
 
-// report makes a schema as it was before migration 17, and reads a table that this migration changes, in a transaction
-// that stays open.
+// report makes a schema as it was before migration 17, and reads a table that this migration changes, in a
+// transaction that stays open.
 func report(t *testing.T, pool *pgxpool.Pool, schema pg.Schema) pgx.Tx {
 	t.Helper()
 	until, _, found := strings.Cut(script(t, schema.Name()),
@@ -38,7 +38,7 @@ func report(t *testing.T, pool *pgxpool.Pool, schema pg.Schema) pgx.Tx {
 	return tx
 }
 
-// logs is a handler of slog that passes the texts on.
+// logs is a handler of slog that sends the messages to a channel.
 type logs chan string
 
 func (logs) Enabled(context.Context, slog.Level) bool { return true }
@@ -52,8 +52,8 @@ func (l logs) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A migration that waits for a table makes each later statement on it wait. So it waits for seconds, the log says which
-// session is in the way, and others go first before the next try.
+// A migration that waits for a lock makes each later statement on the table wait. So it waits only seconds, logs
+// which session holds the lock, and pauses before the next try so that other sessions can use the table.
 func TestUpLetsOthersPassWhileItWaits(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgdev.Pool(t), named(t, "")
@@ -87,7 +87,7 @@ func TestUpLetsOthersPassWhileItWaits(t *testing.T) {
 	wantComplete(t, pool, schema)
 }
 
-// The script ends where Up tries again.
+// The script fails where Up would try again.
 func TestScriptDoesNotWaitForALock(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgdev.Pool(t), named(t, "")
@@ -101,7 +101,7 @@ func TestScriptDoesNotWaitForALock(t *testing.T) {
 	}
 }
 
-// hostileSchema has namesakes of the functions of Postgres that the migrations call, and of two operators.
+// hostileSchema has functions, and two operators, that the migrations would call in place of those of Postgres.
 func hostileSchema(t *testing.T, admin *pgxpool.Pool) pg.Schema {
 	t.Helper()
 	hostile := named(t, "_hostile")
@@ -135,8 +135,8 @@ func hostileSchema(t *testing.T, admin *pgxpool.Pool) pg.Schema {
 	return hostile
 }
 
-// Tables are made of the functions and operators of Postgres, whatever the session's search_path names before them:
-// they would keep others for good.
+// Tables refer to the functions and operators of Postgres, even if an earlier schema in the session's search_path has
+// the same names: they would refer to others permanently.
 func TestTablesKeepNoFunctionOfTheSearchPath(t *testing.T) {
 	t.Parallel()
 	admin := pgdev.Pool(t)

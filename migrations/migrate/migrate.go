@@ -23,27 +23,27 @@ import (
 //go:embed migrate.sql
 var migrateSQL string
 
-// Options for Up and Status.
+// Options configure Up and Status.
 type Options struct {
 	Schema  string          // "" is "edda"
 	Logger  *slog.Logger    // gets a line for each try that has to wait for a lock; nil is slog.Default()
-	Applied func(Migration) // of Up: is called after each migration that this call, and no other process, has applied
+	Applied func(Migration) // called by Up after each migration that this call has applied
 }
 
-// Migration is one migration and when it was applied to a schema.
+// Migration is one migration, and when it was applied to a schema.
 type Migration struct {
 	Version  int64
 	Name     string
 	Breaking bool
-	Applied  time.Time // zero: not yet
-	Unknown  bool      // applied by a newer program; this one does not have it
+	Applied  time.Time // zero if it is not applied
+	Unknown  bool      // a newer program has applied it; this one does not have it
 }
 
-// Up creates the schema if it does not exist, and applies the missing migrations. It may run in several processes at
-// once. No statement of a migration waits for a lock for more than two seconds, because every statement of other
-// sessions on that table waits behind it: Up then rolls the migration back, logs which session is in the way, leaves
-// the table to others for a while, and tries again. It returns an error if that has taken a minute. While another
-// process applies a migration Up waits as long as ctx lives.
+// Up creates the schema if it does not exist, and applies the missing migrations. It is safe for concurrent use, also
+// by several processes. No statement of a migration waits longer than two seconds for a lock, because every statement
+// of other sessions on that table waits behind it. If it does not get the lock, Up rolls the migration back, logs
+// which session holds the lock, pauses so that other sessions can use the table, and tries again. It returns an error
+// if that has taken a minute. While another process applies a migration, Up waits until ctx ends.
 func Up(ctx context.Context, pool *pgxpool.Pool, o Options) error {
 	schema, statements, err := load(o.Schema)
 	if err != nil {
@@ -73,7 +73,7 @@ func Up(ctx context.Context, pool *pgxpool.Pool, o Options) error {
 	return errors.Join(err, provider.Close()) // closes db; the pool stays open
 }
 
-// explain adds what to do about a pooler, and about a role that may not make tables.
+// explain adds the remedy to errors of poolers, and to errors of roles that may not create tables.
 func explain(err error) error {
 	if pgerr.ClassOf(err) == pgerr.Denied {
 		return fmt.Errorf("%w (this role may not make Edda's tables: let the owner of the schema or of the database "+
@@ -83,8 +83,7 @@ func explain(err error) error {
 	return pgerr.ExplainPooler(err)
 }
 
-// Status returns every migration that this program or the schema has, oldest first. In a schema that does not exist
-// none is applied.
+// Status returns all migrations of this program and the schema, oldest first. The schema need not exist.
 func Status(ctx context.Context, pool *pgxpool.Pool, o Options) ([]Migration, error) {
 	schema, statements, err := load(o.Schema)
 	if err != nil {
@@ -114,8 +113,8 @@ func load(name string) (pg.Schema, pg.Statements, error) {
 	return schema, pg.Load(migrateSQL, schema), nil
 }
 
-// prepare creates the table of versions. It asks for READ COMMITTED, because at another default isolation a process
-// that has waited would not see the table of the other process.
+// prepare creates the table of versions. It uses READ COMMITTED, because at a higher isolation level a process that
+// has waited could not see the table that the other process has created.
 func prepare(ctx context.Context, pool *pgxpool.Pool, statements pg.Statements) error {
 	if done, err := prepared(ctx, pool, statements); err != nil || done {
 		return err

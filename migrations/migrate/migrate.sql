@@ -1,6 +1,6 @@
--- The schema and the table of versions. The lock is there because CREATE … IF NOT EXISTS fails when two sessions run it
--- at once; 1162101825 spells "EDDA". A schema that a DBA has created is not created again, because that would need the
--- right to create schemas.
+-- The schema and the table of versions. The lock is needed because CREATE … IF NOT EXISTS fails if two sessions run
+-- it at the same time; 1162101825 spells "EDDA". A schema that a DBA has created is not created again, because that
+-- would need the right to create schemas.
 -- name: prepare
 DO $prepare$
 BEGIN
@@ -25,18 +25,18 @@ BEGIN
     END IF;
 END $prepare$;
 
--- The search_path of all that makes tables. Functions, operators and types are those of Postgres then, and not their
--- namesakes in a schema that the session's search_path names first: a check or a default would keep them for good.
+-- The search_path while tables are created. It finds the functions, operators and types of Postgres, even if an earlier
+-- schema in the session's search_path has the same names: a check or a default would refer to those permanently.
 -- name: search_path
 SET LOCAL search_path = pg_catalog, pg_temp;
 
--- How long a migration waits for a lock. Every statement of other sessions on that table waits behind it, so this has
--- to be short. It has to be longer than deadlock_timeout (1 s), after which an autovacuum ends itself.
+-- How long a migration waits for a lock. Every statement of other sessions on that table waits behind it, so the time
+-- must be short. It must be longer than deadlock_timeout (1 s), after which an autovacuum gives up its lock.
 -- name: lock_timeout
 SET LOCAL lock_timeout = '2s';
 
 -- The first statement of a migration's transaction: it waits for another process that applies the same migration, and
--- inserts no row if that one has committed.
+-- inserts no row if that process has committed.
 -- name: claim
 INSERT INTO :schema.migration (version, name, breaking) VALUES ($1, $2, $3) ON CONFLICT (version) DO NOTHING;
 

@@ -20,7 +20,7 @@ import (
 	"github.com/edda-go/edda/migrations/migrate"
 )
 
-// names are schemas that quoting must survive. Each test puts its own schema's name in front.
+// names are schemas that quoting must survive. Each test prefixes the name of its own schema.
 var names = []string{``, `weird"x y`, `we'ird`, `back\slash`, `a -- b;`, `:schema`, `%s %I`, `Ünï`}
 
 func TestUpUnderAnyName(t *testing.T) {
@@ -29,7 +29,7 @@ func TestUpUnderAnyName(t *testing.T) {
 		t.Run(suffix, func(t *testing.T) {
 			t.Parallel()
 			pool, schema := pgdev.Pool(t), named(t, suffix)
-			for range 2 { // the second run finds nothing to do
+			for range 2 { // the second run has nothing to do
 				if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema.Name()}); err != nil {
 					t.Fatal(err)
 				}
@@ -75,7 +75,7 @@ func wantComplete(t *testing.T, pool *pgxpool.Pool, schema pg.Schema) {
 	}
 }
 
-// Of several processes each reports the migrations that it has applied, and no other.
+// Each of several processes reports the migrations that it has applied, and no others.
 func TestManyMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	schema := named(t, "")
@@ -88,7 +88,7 @@ func TestManyMigrateAtOnce(t *testing.T) {
 	}
 	var together sync.WaitGroup
 	for range 4 {
-		pool := pgdev.Pool(t) // a pool each, as processes have
+		pool := pgdev.Pool(t) // each process has its own pool
 		together.Go(func() {
 			options := migrate.Options{Schema: schema.Name(), Applied: note}
 			if err := migrate.Up(t.Context(), pool, options); err != nil {
@@ -104,7 +104,7 @@ func TestManyMigrateAtOnce(t *testing.T) {
 	}
 }
 
-// A database may default to serializable and read-only transactions; a pool may hold one connection.
+// A database may default to serializable and read-only transactions; a pool may have one connection.
 func TestUpUnderOddSettings(t *testing.T) {
 	t.Parallel()
 	schema := named(t, "")
@@ -195,7 +195,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// An older program that meets a newer schema changes nothing, and its status shows what it does not know.
+// An older program changes nothing in a newer schema, and its status shows the unknown migrations.
 func TestUpLeavesANewerSchemaAlone(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgdev.Pool(t), named(t, "")
@@ -220,7 +220,7 @@ func TestUpLeavesANewerSchemaAlone(t *testing.T) {
 	}
 }
 
-// A migration that fails leaves nothing of itself, and Up goes on from there once the cause is gone.
+// A migration that fails leaves no trace, and Up continues from there when the cause is removed.
 func TestUpAfterAFailure(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgdev.Pool(t), named(t, "")
@@ -245,8 +245,8 @@ func TestUpAfterAFailure(t *testing.T) {
 	wantComplete(t, pool, schema)
 }
 
-// A DBA makes an empty schema for a role that may create nothing else in the database; a third role may
-// only read, and is told so when it may not even that.
+// A DBA creates an empty schema for a role that may create nothing else in the database. A third role may only read,
+// and gets a clear error if it may not even do that.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgdev.Pool(t), named(t, "")

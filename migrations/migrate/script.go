@@ -12,8 +12,8 @@ import (
 //go:embed script.sql
 var scriptSQL string
 
-// SQL returns a script for psql that does what Up does, in one transaction. It may be run again, and on an older
-// schema: it applies the missing migrations. "" is the schema "edda".
+// SQL returns a script for psql that does the same as Up, in one transaction. It may be run again, and on an older
+// schema: it applies the missing migrations. A schema of "" is "edda".
 func SQL(schema string) (string, error) {
 	name, statements, err := load(schema)
 	if err != nil {

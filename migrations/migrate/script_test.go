@@ -36,8 +36,8 @@ func psql(t *testing.T, script string) (string, error) {
 	return string(out), err
 }
 
-// likePsql runs a script in a session of its own: what is between the commands of psql as one text each, and a part
-// only if the condition before it is true.
+// likePsql runs a script in its own session: the text between two commands of psql as one statement, and a
+// conditional part only if its condition is true.
 func likePsql(t *testing.T, script string) error {
 	t.Helper()
 	conn := pgdev.Connect(t)
@@ -73,7 +73,7 @@ func script(t *testing.T, name string) string {
 	return text
 }
 
-// A script run twice, and then Up, makes what Up makes: each finds nothing left to do.
+// Running a script twice, and then Up, has the result of Up: later runs change nothing.
 func TestScriptUnderAnyName(t *testing.T) {
 	t.Parallel()
 	for _, suffix := range names {
@@ -94,7 +94,7 @@ func TestScriptUnderAnyName(t *testing.T) {
 	}
 }
 
-// A script that fails in the middle leaves nothing.
+// A script that fails in the middle leaves no trace.
 func TestScriptIsOneTransaction(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgdev.Pool(t), named(t, "")

@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 )
 
-// store gives goose the content of the table migration. The table is created before goose starts, and each migration
+// store gives goose the contents of the table migration. The table is created before goose starts, and each migration
 // inserts its own row (see apply), so store only reads.
 type store struct{ statements pg.Statements }
 
@@ -17,19 +17,19 @@ var _ database.StoreExtender = store{}
 
 var errForwardOnly = errors.New("there are no down migrations")
 
-// Tablename is only shown in goose's messages.
+// Tablename is only used in goose's messages.
 func (store) Tablename() string { return "migration" }
 
-// TableExists is true: see prepare.
+// TableExists returns true: see prepare.
 func (store) TableExists(context.Context, database.DBTxConn) (bool, error) { return true, nil }
 
-// CreateVersionTable is not called, since the table exists.
+// CreateVersionTable is never called, because the table exists.
 func (store) CreateVersionTable(context.Context, database.DBTxConn) error { return nil }
 
 // Insert does nothing: apply inserts the row before it runs the migration.
 func (store) Insert(context.Context, database.DBTxConn, database.InsertRequest) error { return nil }
 
-// Delete returns an error: there are no down migrations.
+// Delete returns an error, because there are no down migrations.
 func (store) Delete(context.Context, database.DBTxConn, int64) error { return errForwardOnly }
 
 // ListMigrations returns the applied versions, newest first, and the version 0 that goose expects in every database.
@@ -60,7 +60,7 @@ func (s store) GetLatestVersion(ctx context.Context, db database.DBTxConn) (int6
 	return list[0].Version, nil
 }
 
-// GetMigration is for goose's own status, which we do not use.
+// GetMigration serves goose's own status, which this package does not use.
 func (s store) GetMigration(context.Context, database.DBTxConn, int64) (*database.GetMigrationResult, error) {
 	return nil, database.ErrNotImplemented
 }

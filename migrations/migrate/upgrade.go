@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	patience   = time.Minute     // how long one migration is tried while other sessions have its locks
-	firstPause = 2 * time.Second // after a try: as long as the lock_timeout, so that others have half of the time
+	patience   = time.Minute     // how long one migration is tried while other sessions hold its locks
+	firstPause = 2 * time.Second // as long as the lock_timeout, so that other sessions have half of the time
 	mostPause  = 10 * time.Second
 )
 
@@ -30,16 +30,16 @@ type upgrade struct {
 	log        *slog.Logger
 	applied    func(Migration)
 
-	fresh   Migration // was applied, and is not reported yet; zero: no migration
+	fresh   Migration // applied, but not reported yet; zero is no migration
 	current migrations.Migration
-	claimed bool      // current is being applied here; otherwise another process has it in hand
-	waited  bool      // the log says so
-	since   time.Time // of the first try of current that could not get its locks; zero: there was no such try
+	claimed bool      // this process is applying current, and no other one
+	waited  bool      // a line about the wait has been logged
+	since   time.Time // the first try of current that could not get its locks; zero if every try got them
 	pause   time.Duration
 }
 
-// steps wraps each file into a transaction of goose. It does not use goose's reader of SQL files, which splits a file
-// at line ends and can be misled by the name of a schema.
+// steps wraps each file into a goose migration in a transaction. It does not use goose's reader of SQL files, which
+// splits a file at line ends and can misread the name of a schema.
 func (u *upgrade) steps() []*goose.Migration {
 	var all []*goose.Migration
 	for _, m := range migrations.All() {
@@ -50,7 +50,7 @@ func (u *upgrade) steps() []*goose.Migration {
 }
 
 func (u *upgrade) apply(ctx context.Context, tx *sql.Tx, m migrations.Migration) error {
-	u.tell(nil) // goose begins a migration after the commit of the one before
+	u.tell(nil) // goose begins a migration after the commit of the previous one
 	if u.current.Version != m.Version {
 		u.current, u.since, u.pause, u.waited = m, time.Time{}, firstPause, false
 	}
@@ -76,7 +76,7 @@ func (u *upgrade) apply(ctx context.Context, tx *sql.Tx, m migrations.Migration)
 	return nil
 }
 
-// tell reports the migration that was applied last, unless err says that its transaction has failed.
+// tell reports the migration that was applied last, unless err means that its transaction has failed.
 func (u *upgrade) tell(err error) {
 	var partial *goose.PartialError
 	failed := errors.As(err, &partial) && partial.Failed.Source.Version == u.fresh.Version
@@ -86,8 +86,8 @@ func (u *upgrade) tell(err error) {
 	u.fresh = Migration{}
 }
 
-// again reports whether Up should try once more after err, and waits until it should. The error that it returns says
-// which session is in the way, if one is.
+// again reports whether Up should try again after err, and waits until then. The error that it returns names the
+// session that holds the lock, if it is known.
 func (u *upgrade) again(ctx context.Context, err error) (bool, error) {
 	if pgerr.ClassOf(err) != pgerr.Busy {
 		return false, err
@@ -119,7 +119,7 @@ func (u *upgrade) again(ctx context.Context, err error) (bool, error) {
 	return true, nil
 }
 
-// holder describes the oldest transaction that has a lock on a table of the schema, which is probably in the way.
+// holder describes the oldest transaction that has a lock on a table of the schema; it is probably the one to wait for.
 func (u *upgrade) holder(ctx context.Context) (text string) {
 	err := u.db.QueryRow(ctx, u.statements.Get("holder")).Scan(&text)
 	switch {

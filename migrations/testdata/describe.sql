@@ -1,4 +1,4 @@
--- What a schema is made of, one line for each thing, in an order that does not depend on the server.
+-- The contents of a schema, one line for each object, in an order that does not depend on the server.
 -- name: describe
 WITH relation AS (
     SELECT c.oid, c.relname, c.relkind, c.reloptions, c.reltoastrelid
