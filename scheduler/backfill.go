@@ -39,9 +39,9 @@ const (
 // long as the record of the run is kept. The runs do not wait for each other, and the schedule does not wait for
 // them: Group.Max limits how many are active.
 //
-// Backfill works in steps of 500 due times, each in a transaction of its own. If it returns an error, the result
-// counts the completed steps; call it again to continue. It returns ErrNoManifest if the manifest does not exist or
-// is an orphan.
+// Backfill works in steps of 500 due times, each in a transaction of its own. If it returns an error, the result counts
+// the completed steps; call it again to continue. It returns ErrNoManifest if there is no such manifest, or it is an
+// orphan.
 func (s *Store) Backfill(ctx context.Context, manifest string, p Period) (done Backfilled, err error) {
 	b, err := s.fillable(ctx, manifest, &p)
 	if err == nil {

@@ -73,8 +73,7 @@ func (m Manifest) checkNumbers() error {
 	return nil
 }
 
-// filled returns the manifest with the defaults of Timeout, Retries, RetryDelay and RetryMost in place of zeros.
-// Retries -1 becomes 0.
+// filled returns the manifest with the defaults of Timeout, Retries, RetryDelay and RetryMost; Retries -1 becomes 0.
 func (m Manifest) filled() Manifest {
 	if m.Timeout == 0 {
 		m.Timeout = 20 * time.Minute

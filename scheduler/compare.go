@@ -67,8 +67,7 @@ func (d declaring) compare(ctx context.Context) (comparison, error) {
 	return todo, nil
 }
 
-// storedGroups returns the groups of the declaration, the groups that its manifests name, and the groups of its
-// owner.
+// storedGroups returns the groups of the declaration, the groups that its manifests name, and the groups of its owner.
 func (d declaring) storedGroups(ctx context.Context) (map[string]storedGroup, error) {
 	var names []string
 	for _, g := range d.groups {

@@ -13,8 +13,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// busInMemory is the provider that a program without a database uses. Its handler leaves each run, so that the
-// scenario ends it.
+// busInMemory is the provider that a program without a database uses. Its handler leaves each run to the scenario.
 type busInMemory struct {
 	t     *testing.T
 	b     *memory.Bus

@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// database is the provider that servers use. To let time pass, it makes all stored times older; moved is the sum of
-// these shifts.
+// database is the provider that servers use. To let time pass, it makes stored times older; moved is the sum of the
+// shifts.
 type database struct {
 	t      *testing.T
 	pool   *pgxpool.Pool
@@ -81,8 +81,7 @@ func (d *database) clock() (now time.Time) {
 }
 
 // moveTo makes all stored times older, so that the clock of the database is at a time of the scenario. It first moves
-// all rows far away: if a due time were moved onto the due time of a row that is not moved yet, it would violate the
-// unique index of due times.
+// all rows far away: a due time that meets the due time of a row not yet moved would violate the unique index.
 func (d *database) moveTo(moment time.Time) {
 	d.t.Helper()
 	d.target = moment

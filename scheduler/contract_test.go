@@ -10,8 +10,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// provider is a scheduler whose time a test moves. Verbs about a run apply to the last message that was sent for the
-// manifest.
+// provider is a scheduler whose time a test moves. Verbs about a run apply to the manifest's last message.
 type provider interface {
 	advance(d time.Duration) []shot
 	down(d time.Duration)
@@ -40,8 +39,8 @@ func (s shot) String() string {
 
 const tick = 10 * time.Second
 
-// scenario is a story that every provider plays with the same result. A line of it is a verb and its object, and
-// after an arrow the firings:
+// scenario is a story that every provider plays with the same result. A line is a verb, its object, and after an arrow
+// the firings:
 //
 //	advance 10m -> poll@0s poll@5m0s      time passes while a scheduler runs
 //	down 10m                              time passes while no scheduler runs

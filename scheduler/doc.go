@@ -8,11 +8,10 @@
 //
 // # Promise
 //
-// Any number of servers may run a [Scheduler], also servers with two releases of a program. Even if servers crash,
-// sleep or change their clocks, a manifest has at most one run for each due time. The state of the run, its attempt
-// and its message commit together, so the message is on the bus if and only if the run records it. With MisfireAll
-// every missed due time fires, up to MisfireUp of them. A run ends in the transaction that commits the effects of its
-// handler.
+// Any number of servers may run a [Scheduler], also with two releases of a program. Even if servers crash, sleep or
+// change their clocks, a manifest has at most one run for each due time. The state of the run, its attempt and its
+// message commit together, so the message is on the bus if and only if the run records it. With MisfireAll every missed
+// due time fires, up to MisfireUp of them. A run ends in the transaction that commits the effects of its handler.
 //
 // # Who does what
 //
@@ -22,9 +21,8 @@
 //     servers share them.
 //   - internal/base/plan computes due times, and applies the misfire policy to due times that were missed.
 //
-// No loop runs a user's code, except that a dispatch calls the [Sender]. The message goes to its endpoint, and the
-// bus records the end of the run through SQL functions of the migration named scheduler. So endpoints need not run
-// where schedulers run.
+// No loop runs a user's code, except that a dispatch calls the [Sender]. The message goes to its endpoint, and the bus
+// records the end of the run through SQL functions of the migration named scheduler. So endpoints may run elsewhere.
 //
 // # States of a run
 //

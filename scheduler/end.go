@@ -302,12 +302,11 @@ func (r *Reports) Beat(ctx context.Context, run saga.ID, attempt int) error {
 	return nil
 }
 
-// End ends an attempt whose work continued elsewhere. A nil failure is success. Any other failure is retried while
-// the manifest has retries, unless it is a saga.Permanent error. The end is committed when End returns nil. If the
-// caller gets no answer it may call End again: if the attempt has already ended with the same outcome, End returns
-// nil, and permanent and other failures count as the same outcome. End returns ErrNoRun if the run does not exist,
-// and ErrNotCurrent if the run was cancelled or timed out, or if its attempt was lost and the run sent again; then
-// nothing has changed.
+// End ends an attempt whose work continued elsewhere. A nil failure is success. Any other failure is retried while the
+// manifest has retries, unless it is a saga.Permanent error. The end is committed when End returns nil. If the caller
+// gets no answer it may call End again: if the attempt has already ended with the same outcome, End returns nil, and
+// permanent and other failures count as the same outcome. End returns ErrNoRun if the run does not exist, and
+// ErrNotCurrent if the run was cancelled, timed out, or was lost and sent again; then nothing has changed.
 func (r *Reports) End(ctx context.Context, run saga.ID, attempt int, failure error) error {
 	outcome, text := runs.Succeeded, ""
 	if failure != nil {

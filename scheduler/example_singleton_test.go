@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// However many replicas run, one of them refreshes the rates every hour. Its write is guarded: it commits only if no
-// later term has begun.
+// However many replicas run, one of them refreshes the rates every hour. Its write commits only if no later term has
+// begun.
 func ExampleNewSingleton() {
 	ctx, pool, enough := openRates()
 	defer closeRates()

@@ -186,8 +186,7 @@ func TestHandlerFindsItsRun(t *testing.T) {
 	}
 }
 
-// Five triggers while a scheduled run is queued create five more runs. A delayed run does not keep the schedule from
-// firing.
+// Five triggers while a scheduled run is queued create five more runs. A delayed run does not stop the schedule.
 //
 // Row X13.
 func TestTriggersStandBesideTheSchedule(t *testing.T) {

@@ -25,8 +25,7 @@ func checkNote(what, text string) error {
 }
 
 // Put creates or changes one manifest at run time. The manifest belongs to no program: its owner is "". Putting a
-// manifest that is stored with the same contents changes nothing. Put returns ErrOwned if a program declares the
-// manifest.
+// manifest as it is stored changes nothing. Put returns ErrOwned if a program declares the manifest.
 func (s *Store) Put(ctx context.Context, m Manifest) error {
 	r, err := s.row(m)
 	if err != nil {
@@ -45,11 +44,10 @@ func (s *Store) Put(ctx context.Context, m Manifest) error {
 	return nil
 }
 
-// Remove makes a manifest of any owner an orphan: it no longer fires, its runs that were never sent are cancelled,
-// and after Options.Retention it is deleted with the records of its runs. Runs that were sent continue to their end.
-// A program that declares the manifest and starts later restores it, with the settings of operators; another owner
-// may use the name from now on. Removing a manifest twice returns nil. Remove returns ErrNoManifest if the manifest
-// does not exist.
+// Remove makes a manifest of any owner an orphan: it no longer fires, its runs that were never sent are cancelled, and
+// after Options.Retention it is deleted with the records of its runs. Runs that were sent continue to their end. A
+// program that declares the manifest and starts later restores it, with the settings of operators; another owner may
+// use the name from now on. Removing it again returns nil. Remove returns ErrNoManifest if it does not exist.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	id := int64(0)
 	err := s.alone(ctx, func(tx pgx.Tx) (err error) {
@@ -84,8 +82,8 @@ func (t tables) orphan(ctx context.Context, tx pgx.Tx, ids []int64, byPerson boo
 
 // Pause stops a manifest from firing until Resume, also across deploys. After Resume its misfire policy decides about
 // the due times that have passed. Queued and active runs continue, and a Trigger or an Activate of a handler still
-// begins a run. Pausing a paused manifest changes the reason, which has at most 4,096 bytes. Pause returns
-// ErrNoManifest if the manifest does not exist.
+// begins a run. Pausing again changes the reason, at most 4,096 bytes. Pause returns ErrNoManifest if it does not
+// exist.
 func (s *Store) Pause(ctx context.Context, name, reason string) error {
 	if err := checkNote("reason", reason); err != nil {
 		return fmt.Errorf("pause manifest %.140q: %w", name, err)
@@ -111,7 +109,7 @@ func (t tables) setPause(ctx context.Context, c audit.Change, sql string, args .
 }
 
 // wakeAfter makes a change, writes the audit entry and wakes the evaluators. state is the statement that reads the
-// state for the audit.
+// audited state.
 func (t tables) wakeAfter(ctx context.Context, c audit.Change, state string, change func(tx pgx.Tx) error) error {
 	err := t.alone(ctx, func(tx pgx.Tx) error {
 		c := c
@@ -146,7 +144,7 @@ func (s *Store) PauseGroup(ctx context.Context, name, reason string) error {
 }
 
 // ResumeGroup ends the pause of a group. Manifests that are paused themselves stay paused. It returns ErrNoGroup if
-// the group does not exist.
+// there is no such group.
 func (s *Store) ResumeGroup(ctx context.Context, name string) error {
 	return s.setGroupPause(ctx, audit.Change{Verb: "group.resume", Target: name}, s.sql.Get("resume_group"), name)
 }

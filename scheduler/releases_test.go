@@ -178,8 +178,7 @@ func (w *rollout) until(what string, done func() bool) {
 	}
 }
 
-// keepFiring waits until each manifest has fired twice more, and reports each manifest that was not live in that
-// time.
+// keepFiring waits until each manifest has fired twice more, and reports each manifest that was not live in that time.
 func (w *rollout) keepFiring(when string, manifests ...string) {
 	w.Helper()
 	before := map[string]int{}

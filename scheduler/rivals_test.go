@@ -84,8 +84,7 @@ func TestReleaseKeepsItsManifestsForTheGrace(t *testing.T) {
 	}
 }
 
-// A manifest that an operator removed stays removed for running programs, and is restored by a program that starts
-// later.
+// A manifest that an operator removed stays removed for running programs, and is restored by later ones.
 func TestRemovedManifestComesBackWithTheNextStart(t *testing.T) {
 	s := newShelf(t)
 	_, again := s.runs(0, nil, every("a"), every("b"))
@@ -104,8 +103,7 @@ func TestRemovedManifestComesBackWithTheNextStart(t *testing.T) {
 		"SELECT live FROM :schema.manifest WHERE name = 'b'")
 }
 
-// A changed interval counts from the last firing: a release that is rolled back and rolled out again does not fire at
-// once each time.
+// A changed interval counts from the last firing: rollbacks and new rollouts do not fire at once.
 func TestAnotherIntervalCountsFromTheLastFiring(t *testing.T) {
 	s := newShelf(t)
 	m := every("a")

@@ -125,8 +125,8 @@ func scanRun(row pgx.CollectableRow) (r RunInfo, err error) {
 	return r, err
 }
 
-// RunOf returns one run with its message and its last 1,000 attempts, the newest first. It returns ErrNoRun if the
-// run does not exist.
+// RunOf returns one run with its message and its last 1,000 attempts, the newest first. It returns ErrNoRun if there is
+// none.
 func (s *Store) RunOf(ctx context.Context, id saga.ID) (RunInfo, error) {
 	list, err := s.listRuns(ctx, id, id, 0, 0, "", nil, nil, true, 1)
 	if err == nil && len(list) == 0 {
@@ -159,8 +159,7 @@ func (t tables) attempts(ctx context.Context, run saga.ID) ([]Attempt, error) {
 	})
 }
 
-// clockSlack is the assumed maximum difference between the database's clock and the clocks of processes that make run
-// ids.
+// clockSlack is the assumed maximum difference between the database's clock and those of processes that make run ids.
 const clockSlack = 24 * time.Hour
 
 // ids limits the part of the index that is read. This works because an id begins with the time of its creation.

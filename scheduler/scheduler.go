@@ -20,8 +20,7 @@ import (
 // LeaseName is the name of the lease whose holder evaluates and reconciles.
 const LeaseName = firing.LeaseName
 
-// Scheduler evaluates, dispatches, reconciles and cleans up: see the package's comment. Its methods are safe for
-// concurrent use.
+// Scheduler evaluates, dispatches, reconciles and cleans up: see the package's comment. It is safe for concurrent use.
 type Scheduler struct {
 	*Store
 	engine     *firing.Engine
@@ -69,8 +68,7 @@ func newScheduler(sender Sender, o Options) (s *Scheduler, err error) {
 func (s *Scheduler) Name() string { return LeaseName }
 
 // Connections returns the pool, and how many connections Run opens in addition to the pool's: one for the lease, one
-// for each Singleton, and one that listens. With PollOnly it returns 0, because a pooler's connections are not
-// counted.
+// for each Singleton, and one that listens. With PollOnly it returns 0, because a pooler's connections are not counted.
 func (s *Scheduler) Connections() (pool *pgxpool.Pool, more int) {
 	if s.options.PollOnly {
 		return s.pool.Pool, 0 // a pooler's connections are not counted
@@ -209,8 +207,8 @@ func (s *Scheduler) leave(ctx context.Context, d declaration) {
 	}
 }
 
-// Depth is the amount of work that waits for schedulers, by the database's clock. It is the same on all servers. Each
-// count ends at MostCounted.
+// Depth is the amount of work that waits for schedulers, by the database's clock. All servers read the same. Counts end
+// at MostCounted.
 type Depth struct {
 	Late time.Duration // how long the first due manifest has waited to be evaluated; 0 if nothing is due
 	// how long a queued run has waited to be dispatched: the longest of the counted runs; 0 if no run is queued

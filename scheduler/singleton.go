@@ -23,8 +23,8 @@ import (
 //go:embed singleton.sql
 var singletonStatements string
 
-// Singleton is a loop of yours that runs on one replica at a time: on the holder of its lease. Its methods are safe
-// for concurrent use.
+// Singleton is a loop of yours that runs on one replica at a time: on the holder of its lease. It is safe for
+// concurrent use.
 type Singleton struct {
 	pool    *pg.Pool
 	schema  pg.Schema
@@ -54,8 +54,7 @@ type SingletonOptions struct {
 	Stop   time.Duration // how long run may take to return after its term ends, while the lease is renewed; 0 is 30 s
 
 	// Holder is the name of this process in the table lease. "" is $EDDA_HOLDER, else the name of the host, else a
-	// UUID. A random part is always added, so the name need not be unique: a process that restarts is a different
-	// holder.
+	// UUID. A random part is always added, so a restarted process is a different holder.
 	Holder string
 
 	// PollOnly avoids LISTEN, which does not work through PgBouncer in transaction mode. Then the next process
@@ -141,11 +140,10 @@ func (s *Singleton) Check(ctx context.Context) error {
 	return nil
 }
 
-// Run bids for the lease, and calls run while this replica holds it, until ctx ends. Then it ends the term, waits
-// until run has returned, releases the lease, and returns nil. It waits at most for Stop and two seconds: after that
-// it returns bus.ErrDrain, and the lease expires by itself. Run returns an error of Check, ErrRunning if Run is
-// already running, or an error that waiting cannot cure, such as a missing right. If the database is away, Run waits
-// for it.
+// Run bids for the lease, and calls run while this replica holds it, until ctx ends. Then it ends the term, waits until
+// run has returned, releases the lease, and returns nil. It waits at most for Stop and two seconds: after that it
+// returns bus.ErrDrain, and the lease expires by itself. Run returns an error of Check, ErrRunning if Run is already
+// running, or an error that waiting cannot cure, such as a missing right. If the database is away, Run waits for it.
 func (s *Singleton) Run(ctx context.Context) error {
 	if err := s.Check(ctx); err != nil {
 		if ctx.Err() != nil {

@@ -47,8 +47,7 @@ func TestOneOfManyBiddersWins(t *testing.T) {
 	}
 }
 
-// If the renewals of a holder fail, for whatever reason, its term ends before the next one begins, and the next one
-// begins in time.
+// If the renewals of a holder fail, for whatever reason, its term ends before the next one begins in time.
 //
 // Row X5.
 func TestHungHolderIsFollowedAfterItsEnd(t *testing.T) {
@@ -239,8 +238,7 @@ func TestLoopThatDoesNotStopIsNotReleased(t *testing.T) {
 	stop()
 }
 
-// The leader is paused inside its guarded write, and its lease expires. No new term begins until that transaction has
-// ended.
+// The leader is paused inside its guarded write, and its lease expires. No new term begins until the write has ended.
 //
 // Row X6.
 func TestNewTermWaitsForTheOldLeadersWrite(t *testing.T) {
@@ -280,8 +278,7 @@ func TestNewTermWaitsForTheOldLeadersWrite(t *testing.T) {
 	}
 }
 
-// The leader never returns to its guarded write. The server ends the transaction, which rolls the write back, and the
-// new leader begins.
+// The leader never returns to its guarded write. The server rolls it back, and the new leader begins.
 //
 // Row X6.
 func TestFrozenLeadersWriteIsUndone(t *testing.T) {

@@ -93,8 +93,8 @@ func TestSingletonOutlivesItsFunction(t *testing.T) {
 	}
 }
 
-// A stop does not wait for the function of a singleton that never returns. The log and the error name the function,
-// and a second Run is refused.
+// A stop does not wait for the function of a singleton that never returns. Log and error name it, and a second Run
+// fails.
 func TestSingletonEndsWithoutAFunctionThatNeverReturns(t *testing.T) {
 	w := singleOpen(t)
 	begun, returns := make(chan struct{}), make(chan struct{})

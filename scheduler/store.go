@@ -21,8 +21,7 @@ var storeStatements string
 
 // Errors that a caller can handle.
 var (
-	// ErrNoManifest means that the manifest does not exist, or that it is an orphan and the operation needs a
-	// declared one.
+	// ErrNoManifest means that the manifest does not exist, or is an orphan and may not be.
 	ErrNoManifest = errors.New("there is no such manifest")
 	// ErrNoGroup means that the group does not exist.
 	ErrNoGroup = errors.New("there is no such group")
@@ -78,8 +77,7 @@ type tables struct {
 var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite,
 	BeginQuery: "begin isolation level read committed read write; set local plan_cache_mode = force_custom_plan"}
 
-// mostRaces is how often a change is tried that fails because of a concurrent change: by a deadlock, or because a row
-// was deleted at the same time.
+// mostRaces is how often a change is tried that a concurrent one defeats, by a deadlock or by the deletion of a row.
 const mostRaces = 5
 
 // change runs do in a transaction, and again if it loses against a concurrent change, so do may run more than once.
@@ -123,8 +121,7 @@ func (t tables) alone(ctx context.Context, do func(tx pgx.Tx) error) error {
 	}
 }
 
-// wake wakes schedulers when the transaction commits: "evaluate" if manifests may be due, "dispatch" if runs are
-// queued.
+// wake wakes schedulers at the commit: "evaluate" if manifests may be due, "dispatch" if runs are queued.
 func (t tables) wake(ctx context.Context, tx pgx.Tx, what string) error {
 	if _, err := tx.Exec(ctx, t.sql.Get("call"), what); err != nil {
 		return fmt.Errorf("wake schedulers: %w", err)

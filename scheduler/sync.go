@@ -76,8 +76,7 @@ type rivals struct {
 // now, the manifest becomes an orphan: it no longer fires, keeps its due time, and is restored when it is declared
 // again; after Options.Retention it is deleted. Sync never changes the manifests of other owners: it returns ErrOwned
 // if one has a declared name. The settings of operators stay: a pause, and the cap or priority of a group whose
-// declaration has not changed. A manifest with a changed When begins anew; other changes do not affect the next due
-// time.
+// declaration has not changed. A manifest with a changed When begins anew; other changes keep the due time.
 //
 // An empty declaration changes nothing, so that a program that has lost its list does not stop everything. To remove
 // the last manifest of an owner, use Remove.
@@ -197,8 +196,7 @@ func (d declaring) readRivals(ctx context.Context) (r rivals, err error) {
 	return r, nil
 }
 
-// Diff returns the changes that the declaration would make if no other release of owner ran. It neither writes nor
-// locks.
+// Diff returns the changes that Sync would make if no other release of owner ran. It neither writes nor locks.
 func (s *Store) Diff(ctx context.Context, owner string, groups []Group, manifests []Manifest) (changes Changes,
 	err error) {
 	if len(groups)+len(manifests) == 0 {
@@ -330,8 +328,7 @@ type toWrite struct {
 	from   time.Time
 }
 
-// columnsOf returns the arguments of insert_manifests and update_manifests, so that many manifests need one
-// statement.
+// columnsOf returns the arguments of insert_manifests and update_manifests, so that many manifests need one statement.
 func columnsOf(owner string, now time.Time, rows []toWrite) []any {
 	n := len(rows)
 	var (

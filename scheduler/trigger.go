@@ -116,8 +116,7 @@ func (s *Store) activate(ctx context.Context, db queryer, a activation) (run sag
 		err = fmt.Errorf("no run: a dormant manifest is activated by a handler of its parent's run: %w", ErrNotCurrent)
 	}
 	for tries := 0; err == nil && tries < mostRaces && run.IsZero(); tries++ {
-		// The statement returns no run if an activation committed or ended between its snapshot and its read of the
-		// index.
+		// The statement finds no run if an activation commits or ends between its snapshot and its read of the index.
 		run, fresh, err = s.tryActivate(ctx, db, a,
 			[]any{a.manifest, a.fire.Run, a.fire.Attempt, a.fire.Manifest, firing.NewRunID(), kind, body})
 	}

@@ -17,8 +17,7 @@ func (w when) rule() plan.Rule { return w.Rule }
 // with the seconds first, or a name like @daily. If both the day of the month and the weekday are restricted, a day
 // need match only one. The zone is an IANA name such as Europe/Berlin, or UTC.
 //
-// One rule holds when the clock is changed: a time that the expression matches is due when the clock first shows it
-// or a later time.
+// One rule holds when the clock is changed: a matching time is due when the clock first shows it or a later time.
 //
 //   - Clocks go forward, 02:00 becomes 03:00: times in between are due at 03:00, as one due time, together with 03:00
 //     if that matches too. So 02:30 each day is due each day. If a whole date is skipped, its times are due as the

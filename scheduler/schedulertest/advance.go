@@ -10,8 +10,8 @@ import (
 // mostFirings is the number of firings after which Advance fails the test, in case its manifests fire in a circle.
 const mostFirings = 1_000_000
 
-// Advance moves the clock by d while a scheduler runs, and returns the firings in order. Advance(0) fires the
-// manifests that are due now.
+// Advance moves the clock by d while a scheduler runs, and returns the firings in order. Advance(0) fires due
+// manifests.
 func (s *Schedule) Advance(d time.Duration) []Firing {
 	s.t.Helper()
 	if d < 0 {
