@@ -59,7 +59,7 @@ func (s *scene) run() (stop func() error) {
 	}
 }
 
-// stopped ends what run began at the end of the test.
+// stopped calls stop at the end of the test.
 func (s *scene) stopped(stop func() error) {
 	s.Cleanup(func() {
 		if err := stop(); err != nil {
@@ -70,7 +70,7 @@ func (s *scene) stopped(stop func() error) {
 
 func (s *scene) trigger(manifest string, o scheduler.TriggerOptions) (id saga.ID) {
 	s.Helper()
-	s.await("manifest "+manifest, func() (there bool) { // its declaration is the beginning of Run
+	s.await("manifest "+manifest, func() (there bool) { // Run declares it at its beginning
 		var err error
 		id, err = s.runs.Trigger(s.Context(), manifest, nil, o)
 		if err != nil && !errors.Is(err, scheduler.ErrNoManifest) {
@@ -90,7 +90,7 @@ func (s *scene) runOf(id saga.ID) scheduler.RunInfo {
 	return info
 }
 
-// end ends a run whose work went on elsewhere.
+// end ends a run whose work continued elsewhere.
 func (s *scene) end(id saga.ID, attempt int, failure error) error {
 	if m, ok := s.runs.(*memory.Scheduler); ok {
 		return m.End(s.Context(), id, attempt, failure)
@@ -106,8 +106,7 @@ func (s *scene) end(id saga.ID, attempt int, failure error) error {
 	return r.End(s.Context(), id, attempt, failure)
 }
 
-// A message that the drain took from its handler keeps its place before those behind it, and its attempts, however the
-// handler ends.
+// If a drain cancels a handler, its message keeps its place and its attempts, however the handler ends.
 func TestDrainKeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	for name, order := range map[string]bus.Ordering{"of a key": bus.Strict, "of the queue": bus.Unordered} {
@@ -157,7 +156,7 @@ func testDrainKeepsTheOrder(t *testing.T, order bus.Ordering, end func(error) er
 		}
 		stop = s.run()
 		s.await("the end", func() bool { n, err := s.waiting(t.Context()); return err == nil && n == 0 })
-		if err := stop(); err != nil && !errors.Is(err, bus.ErrDrain) { // Drain is short
+		if err := stop(); err != nil && !errors.Is(err, bus.ErrDrain) { // because Drain is short
 			t.Error(err)
 		}
 		mu.Lock()
@@ -168,7 +167,7 @@ func testDrainKeepsTheOrder(t *testing.T, order bus.Ordering, end func(error) er
 	})
 }
 
-// A state of a newer program waits for that, which costs no attempt; one that cannot be read is a failure.
+// A state of a newer program waits for that program, which costs no attempt; an unreadable state is a failure.
 func TestStatesOfOtherPrograms(t *testing.T) {
 	inBoth(t, func(t *testing.T, s *scene) {
 		starts := func(*order, *saga.Context, place7) error { return nil }
@@ -198,7 +197,7 @@ func TestStatesOfOtherPrograms(t *testing.T) {
 	})
 }
 
-// isReady reports whether a message is ready that nobody has taken.
+// isReady reports whether a message is ready that no worker has taken.
 func (s *scene) isReady() bool {
 	if m, ok := s.place.(inMemory); ok {
 		for _, q := range m.Queues() {
@@ -224,7 +223,7 @@ func (s *scene) isReady() bool {
 	return false
 }
 
-// An endpoint that is paused keeps no other endpoint of the same saga from an instance.
+// A paused endpoint does not block the instances of its saga for other endpoints.
 func TestPausedEndpointHoldsNoInstance(t *testing.T) {
 	inBoth(t, func(t *testing.T, s *scene) {
 		begun, finish := make(chan struct{}), make(chan struct{})
@@ -244,7 +243,7 @@ func TestPausedEndpointHoldsNoInstance(t *testing.T) {
 		s.send(place7{"7"}, saga.To("a"))
 		<-begun
 		s.send(note{"7", "for a"}, saga.To("a"))
-		if _, ok := s.place.(inMemory); ok { // a batch on Postgres has no row of its own for what waits
+		if _, ok := s.place.(inMemory); ok { // a batch on Postgres has no separate row for a waiting message
 			s.await("the note behind it", func() bool { return !s.isReady() })
 		}
 		if err := s.pause(t.Context(), "a"); err != nil {
@@ -258,7 +257,7 @@ func TestPausedEndpointHoldsNoInstance(t *testing.T) {
 	})
 }
 
-// A release whose handlers fail leaves each state as the release before has stored it, and as that can read it.
+// A release whose handlers fail leaves each state as the previous release has stored it and can read it.
 func TestFailingReleaseStoresNoState(t *testing.T) {
 	for name, store := range map[string]saga.Store{"pessimistic": saga.Pessimistic, "optimistic": saga.Optimistic} {
 		t.Run(name, func(t *testing.T) {
@@ -301,7 +300,7 @@ func TestFailingReleaseStoresNoState(t *testing.T) {
 	}
 }
 
-// A field that was renamed without a new version is in the log, once for all instances that lose it.
+// A field that was renamed without a new version is logged, once for all instances that lose it.
 func TestStateThatLosesAFieldIsLogged(t *testing.T) {
 	t.Parallel()
 	for at, open := range map[string]func(*testing.T, bus.Options) place{
@@ -334,7 +333,7 @@ func TestStateThatLosesAFieldIsLogged(t *testing.T) {
 	}
 }
 
-// A reply finds no instance for a saga that is not the one which has asked.
+// A reply finds no instance of a saga that did not send the request.
 func TestReplyIsForTheSagaThatHasAsked(t *testing.T) {
 	inBoth(t, func(t *testing.T, s *scene) {
 		asks := saga.Define("asks", saga.Options{}, saga.StartedBy(byOrder,
@@ -361,7 +360,7 @@ questions: handled question`
 	})
 }
 
-// lines is a log. Safe for concurrent use.
+// lines is a log. It is safe for concurrent use.
 type lines struct {
 	mu  sync.Mutex
 	all strings.Builder
@@ -379,7 +378,7 @@ func (l *lines) text() string {
 	return l.all.String()
 }
 
-// priced has a field that no codec of JSON carries.
+// priced has a field that the JSON codec does not carry.
 type priced struct {
 	Order string
 	price int
@@ -387,8 +386,8 @@ type priced struct {
 
 func (priced) Kind() string { return "priced" }
 
-// A type that loses a field on its way is refused with each part that names it, unless a codec of the program's own
-// carries it.
+// A type that loses a field when it is encoded is refused with each part that names it, unless the program has its own
+// codec that carries the field.
 func TestMessageThatLosesAFieldIsRefusedInBoth(t *testing.T) {
 	inBoth(t, func(t *testing.T, s *scene) {
 		byOrder := func(m priced) string { return m.Order + fmt.Sprint(m.price) }
@@ -419,7 +418,7 @@ func TestMessageThatLosesAFieldIsRefusedInBoth(t *testing.T) {
 	}
 }
 
-// A key function that ends its goroutine is the message's failure.
+// If a key function ends its goroutine, its message fails.
 func TestKeyThatExitsInBoth(t *testing.T) {
 	inBoth(t, func(t *testing.T, s *scene) {
 		s.on("notes", bus.EndpointOptions{Ordered: bus.Overtaking, Concurrency: 1}, bus.Handle(
@@ -441,7 +440,7 @@ func TestKeyThatExitsInBoth(t *testing.T) {
 	})
 }
 
-// exiting is an error whose text ends the goroutine that asks for it.
+// exiting is an error whose text ends the goroutine that reads it.
 type exiting struct{}
 
 func (exiting) Error() string {
@@ -449,7 +448,7 @@ func (exiting) Error() string {
 	return ""
 }
 
-// The text of an error, and a policy, that end the goroutine of the one worker fail their message, and no other.
+// If the text of an error, or a policy, ends the goroutine of the only worker, only its message fails.
 func TestFailuresThatExitInBoth(t *testing.T) {
 	inBoth(t, func(t *testing.T, s *scene) {
 		policy := func(f recoverability.Failure) recoverability.Decision {
@@ -482,7 +481,7 @@ func TestFailuresThatExitInBoth(t *testing.T) {
 	})
 }
 
-// Options.Events that ends its goroutine ends no worker.
+// If Options.Events ends its goroutine, no worker ends.
 func TestEventsThatExitInBoth(t *testing.T) {
 	t.Parallel()
 	for at, open := range map[string]func(*testing.T, bus.Options) place{
@@ -491,7 +490,7 @@ func TestEventsThatExitInBoth(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			s := &scene{T: t, teller: &teller{}}
-			exited := false // by the one worker
+			exited := false // the only worker sets it
 			s.place = open(t, bus.Options{Logger: slog.New(slog.DiscardHandler), Events: func(e bus.Event) {
 				if _, ok := e.(bus.Handled); ok && !exited {
 					exited = true
@@ -510,7 +509,7 @@ func TestEventsThatExitInBoth(t *testing.T) {
 	}
 }
 
-// What operators and other programs do to runs.
+// Operators and other programs change runs in the same way on both buses.
 func TestRunsAreChangedAlike(t *testing.T) {
 	inBoth(t, func(t *testing.T, s *scene) {
 		s.manifests(
@@ -550,7 +549,7 @@ func TestRunsAreChangedAlike(t *testing.T) {
 		left = s.trigger("left", scheduler.TriggerOptions{})
 		<-fires
 		s.say("end for good: %v, %s", s.end(left, 1, saga.Permanent(errors.New("no"))), s.runOf(left).State)
-		begun := time.Now().Truncate(time.Microsecond) // as a due time has it
+		begun := time.Now().Truncate(time.Microsecond) // the precision of due times
 		s.trigger("plain", scheduler.TriggerOptions{Delay: time.Second})
 		s.say("due with its delay: %v", !(<-fires).Due.Before(begun.Add(time.Second)))
 		_, err = s.runs.Trigger(t.Context(), "plain", nil, scheduler.TriggerOptions{Priority: 99})
@@ -581,7 +580,7 @@ priority 99: refused true`
 	})
 }
 
-// A handler whose run is over is cancelled, and what it returns says nothing about the message.
+// A handler whose run is over is cancelled, and its result does not affect the message.
 func TestHandlerOfARunThatIsOverIsCancelled(t *testing.T) {
 	inBoth(t, func(t *testing.T, s *scene) {
 		s.manifests(scheduler.Manifest{Name: "m", When: scheduler.OnDemand(), Message: note{"1", ""}})
@@ -611,7 +610,7 @@ func TestHandlerOfARunThatIsOverIsCancelled(t *testing.T) {
 	})
 }
 
-// A policy is told how much was handled since Run began, what nobody wanted included.
+// A policy gets the number of messages handled since Run began, discarded ones included.
 func TestPolicyIsToldWhatWasHandled(t *testing.T) {
 	inBoth(t, func(t *testing.T, s *scene) {
 		told := make(chan int64, 2)
@@ -646,7 +645,7 @@ func TestPolicyIsToldWhatWasHandled(t *testing.T) {
 	})
 }
 
-// heard reports whether something was told since the last call.
+// heard reports whether a line was added since the last call.
 func (s *scene) heard() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,7 +26,7 @@ import (
 // once makes a dead letter of each failure.
 var once = recoverability.Always(recoverability.DeadLetter())
 
-// A handler has StepTimeout of real time, and its message dies by the clock of the bus.
+// StepTimeout of a handler is real time, and its message dies by the clock of the bus.
 func TestAHandlerInMemoryHasStepTimeout(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, nil)
@@ -107,7 +107,7 @@ func TestRunInMemoryEndsWithoutAHandlerThatNeverReturns(t *testing.T) {
 	}
 }
 
-// Many firings that were missed all come, in more steps than one change of the bus takes.
+// All of many missed firings come, in more steps than one change of the bus takes.
 func TestManyMissedFirings(t *testing.T) {
 	t.Parallel()
 	const missed = 2500
@@ -119,11 +119,11 @@ func TestManyMissedFirings(t *testing.T) {
 	}
 	var handled atomic.Int64
 	on(t, b, "notes", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, _ note) error {
-		ctx.LeaveRun() // its end would be another change
+		ctx.LeaveRun() // its end would be a second change
 		handled.Add(1)
 		return nil
 	}))
-	advance(t, b, 3000*time.Second) // nothing runs
+	advance(t, b, 3000*time.Second) // no endpoint is running
 	start(t, b)
 	advance(t, b, 0)
 	if got := handled.Load(); got != missed {
@@ -131,7 +131,7 @@ func TestManyMissedFirings(t *testing.T) {
 	}
 }
 
-// A timeout that is cancelled leaves its queue, and those before and behind it stay.
+// A cancelled timeout leaves its queue, and its neighbours stay.
 func TestCancelledTimeoutIsTheOneThatLeaves(t *testing.T) {
 	t.Parallel()
 	var came []string
@@ -158,7 +158,7 @@ func TestCancelledTimeoutIsTheOneThatLeaves(t *testing.T) {
 	}
 }
 
-// An endpoint runs as many handlers at a time as the smaller of its two limits allows.
+// An endpoint runs as many handlers at the same time as the smaller of its two limits.
 func TestSmallerLimitOfHandlersHolds(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]bus.EndpointOptions{
@@ -194,7 +194,7 @@ func TestSmallerLimitOfHandlersHolds(t *testing.T) {
 	}
 }
 
-// When the first endpoint begins, messages may be sent to all.
+// When the first endpoint begins, messages may be sent to all endpoints.
 func TestAllEndpointsAreKnownBeforeOneBegins(t *testing.T) {
 	t.Parallel()
 	const endpoints = 20
@@ -215,7 +215,7 @@ func TestAllEndpointsAreKnownBeforeOneBegins(t *testing.T) {
 	start(t, b)
 }
 
-// meddling is a codec that does something to the bytes that it has decoded.
+// meddling is a codec that changes the bytes that it has decoded.
 type meddling struct {
 	saga.Codec
 	after func([]byte)
@@ -226,7 +226,7 @@ func (m meddling) Decode(body []byte, into any) error {
 	return m.Codec.Decode(body, into)
 }
 
-// A codec may spoil the bytes that it is given, and be too slow once: the next attempt reads what was sent.
+// A codec may change the bytes that it gets, and be too slow once: the next attempt reads the original bytes.
 func TestNextAttemptReadsTheMessageAnew(t *testing.T) {
 	t.Parallel()
 	most := pgdev.Patience(100 * time.Millisecond)
@@ -263,7 +263,7 @@ func TestNextAttemptReadsTheMessageAnew(t *testing.T) {
 	}
 }
 
-// Of the messages that had no effect the newest ten thousand are shown, and twice as many are kept at most.
+// The newest ten thousand discarded messages are returned, and at most twice as many are kept.
 func TestDiscardedMessagesHaveABound(t *testing.T) {
 	t.Parallel()
 	const shown = 10_000
@@ -287,7 +287,7 @@ func TestDiscardedMessagesHaveABound(t *testing.T) {
 	}
 }
 
-// A second pause, and a second resume, change nothing, and are not told.
+// A second pause, and a second resume, change nothing and emit no event.
 func TestPauseIsToldOnce(t *testing.T) {
 	t.Parallel()
 	var told []string
@@ -314,7 +314,7 @@ func TestPauseIsToldOnce(t *testing.T) {
 	}
 }
 
-// A handler that outlives its attempt takes nothing from the handler of the next one: that is cancelled with the run.
+// A handler that outlives its attempt does not affect the next attempt's handler, which is cancelled with the run.
 func TestNextAttemptOfARunIsCancelledToo(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, nil)
@@ -366,7 +366,7 @@ func TestNextAttemptOfARunIsCancelledToo(t *testing.T) {
 	advance(t, b, 0)
 }
 
-// A message that was woken for an instance, and has expired, lets the next one come.
+// If a message that was woken for an instance has expired, the next one is woken.
 func TestWokenMessageThatExpiresLetsOthersCome(t *testing.T) {
 	t.Parallel()
 	told := &teller{}

@@ -13,11 +13,11 @@ type box struct {
 	queue     *queue.Queue
 	rows      rows
 	arrivals  int64
-	timers    map[saga.ID]*row // by the ids of their messages, so that they can be cancelled
+	timers    map[saga.ID]*row // by the ids of their messages, to cancel them
 	lanes     map[string]*hold // of an Ordered endpoint, by key
 	running   bool             // its endpoint takes messages
 	inHand    int
-	waiting   int // rows that wait for a message which is in hand, or waits for its retry
+	waiting   int // rows that wait for a message that is being handled, or waits for its retry
 	paused    bool
 	reason    string
 	notBefore time.Time // after a handler has left its message
@@ -27,25 +27,25 @@ type box struct {
 type row struct {
 	queue.Row
 	in      *box
-	arrival int64 // its place among those that are due at the same time
-	at      int   // its place in the heap that has it; -1: it is in hand
+	arrival int64 // its place among rows that are due at the same time
+	at      int   // its place in the heap that contains it; -1 while it is being handled
 
-	owns  *hold // it has this
-	waits *hold // it waits for this
-	woken *hold // it was woken to take this
+	owns  *hold // the row owns this hold
+	waits *hold // the row waits for this hold
+	woken *hold // the row was woken to take this hold
 }
 
-// push adds a row behind those that are due at the same time.
+// push adds a row after rows that are due at the same time.
 func (q *box) push(r *row) {
 	q.arrivals++
 	r.in, r.arrival = q, q.arrivals
 	q.put(r)
 }
 
-// put adds a row in its old place.
+// put adds a row at its former place.
 func (q *box) put(r *row) { heap.Push(&q.rows, r) }
 
-// due is when the next row may be taken, zero if that is unknown.
+// due returns when the next row may be taken, zero if that is unknown.
 func (q *box) due() (at time.Time) {
 	if q.paused || len(q.rows) == 0 {
 		return time.Time{}
@@ -56,7 +56,7 @@ func (q *box) due() (at time.Time) {
 	return at
 }
 
-// next returns the row to take now, or the time at which there may be one; zero is unknown.
+// next returns the row to take now, or the time when a row may be due; zero is unknown.
 func (q *box) next(now time.Time) (r *row, at time.Time) {
 	if at = q.due(); at.IsZero() || at.After(now) {
 		return nil, at
@@ -66,7 +66,7 @@ func (q *box) next(now time.Time) (r *row, at time.Time) {
 	return r, time.Time{}
 }
 
-// cancel removes a timeout that is not in hand.
+// cancel removes a timeout that is not being handled.
 func (w *world) cancel(q *box, id saga.ID) {
 	r := q.timers[id]
 	delete(q.timers, id)
@@ -80,7 +80,7 @@ func (w *world) cancel(q *box, id saga.ID) {
 	}
 }
 
-// rows are ordered by due time and arrival. They are a heap.
+// rows is a heap, ordered by due time and arrival.
 type rows []*row
 
 func (r rows) first() *row { return r[0] }
@@ -99,7 +99,7 @@ func (r rows) Swap(a, b int) {
 	r[a].at, r[b].at = a, b
 }
 
-// Push is heap.Interface's.
+// Push implements heap.Interface.
 func (r *rows) Push(x any) {
 	if one, ok := x.(*row); ok {
 		one.at = len(*r)
@@ -107,7 +107,7 @@ func (r *rows) Push(x any) {
 	}
 }
 
-// Pop is heap.Interface's.
+// Pop implements heap.Interface.
 func (r *rows) Pop() any {
 	last := (*r)[len(*r)-1]
 	last.at = -1

@@ -16,20 +16,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// Options of a Bus. Every zero is a default.
+// Options configure a Bus. Every zero is a default.
 type Options struct {
 	Routes []bus.Routing // only where a kind has no single consumer
 	Codec  saga.Codec    // of message bodies; nil is JSON
 	Logger *slog.Logger  // nil is slog.Default()
-	// called after what it tells of has become visible; must not block. See bus.Options.Events
+	// called after the effects that an event reports are visible; must not block. See bus.Options.Events
 	Events     func(bus.Event)
 	Rare       func(bus.Event)                      // every event except Handled
-	Middleware func(endpoint string) bus.Middleware // as that of bus.Options
-	// as those of bus.Options; the messages of a Scheduler go out while the bus is locked, so Outgoing must not call it
+	Middleware func(endpoint string) bus.Middleware // see bus.Options
+	// see bus.Options; messages of a Scheduler are sent while the bus is locked, so Outgoing must not call the bus
 	Outgoing func(ctx context.Context, i *saga.Info)
 	Around   func(ctx context.Context, t *event.Transaction, run func(context.Context))
 
-	// Start gives the bus a clock of its own, which begins then and moves by Advance alone. Zero is the real time.
+	// Start gives the bus a clock that begins at this time and moves only by Advance. Zero is real time.
 	Start time.Time
 }
 
@@ -42,14 +42,14 @@ type Bus struct {
 	hooks hookSet
 }
 
-// hookSet is the functions of Options that the bus calls.
+// hookSet has the functions of Options that the bus calls.
 type hookSet struct {
 	hooks.Hooks
 	hooks.Receivers
 	middleware func(endpoint string) bus.Middleware
 }
 
-// New makes a Bus that is empty. It fails if a route has an invalid name.
+// New makes an empty Bus. It returns an error if a route has an invalid name.
 func New(o Options) (*Bus, error) {
 	b := &Bus{codec: o.Codec, log: hooks.Logger(o.Logger)}
 	if b.codec == nil {
@@ -69,17 +69,17 @@ func New(o Options) (*Bus, error) {
 	return b, nil
 }
 
-// SingleReplica reports whether the bus is for one process alone, so that nothing takes a lease: always true.
+// SingleReplica reports whether the bus is limited to one process, so that nothing takes a lease. It returns true.
 func (b *Bus) SingleReplica() bool { return true }
 
-// Send puts a command into the queue of the one endpoint that handles its kind. Errors are those of bus.Bus.Send;
-// neither the connection nor the outcome of a commit can fail.
+// Send puts a command into the queue of the one endpoint that handles its kind. It returns the errors of bus.Bus.Send,
+// except those of connections and commits.
 func (b *Bus) Send(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 	return b.send(ctx, saga.Command, m, o)
 }
 
-// Publish puts a copy into the queue of every endpoint that handles the kind, and returns their number. It is no error
-// if there is none. Other errors are those of Send.
+// Publish puts a copy into the queue of every endpoint that handles the kind, and returns their number, which may be 0.
+// It returns the errors of Send.
 func (b *Bus) Publish(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
 	return b.send(ctx, saga.Event, m, o)
 }
@@ -120,12 +120,12 @@ func (b *Bus) Instance(
 	return i, true, persistence.ReadState(d, i, into)
 }
 
-// Queue is what waits for an endpoint.
+// Queue counts the messages of an endpoint.
 type Queue struct {
 	Endpoint string
-	Ready    int // due, and in nobody's hands
+	Ready    int // due, and taken by no worker
 	Delayed  int // due later: timeouts, delays and retries
-	InHand   int // being handled, or behind a message of the same key that is
+	InHand   int // being handled, or waiting for a message of the same key that is
 	Paused   string
 }
 
@@ -136,22 +136,22 @@ func (b *Bus) Queues() []Queue {
 	return b.look()
 }
 
-// DeadLetters returns the messages that are not retried any more, the oldest first.
+// DeadLetters returns the newest 10,000 messages that are not retried any more, the oldest first.
 func (b *Bus) DeadLetters() []deadletter.Letter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.letters.all()
 }
 
-// Discarded returns the messages that were consumed without effect, the oldest first.
+// Discarded returns the newest 10,000 messages that were consumed without effect, the oldest first.
 func (b *Bus) Discarded() []deadletter.Discarded {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.discarded.all()
 }
 
-// Retry puts a dead letter back into the queue where it failed, with no attempts counted. It returns
-// deadletter.ErrNotFound if there is none with this number.
+// Retry puts a dead letter back into its queue, with no attempts counted. It returns deadletter.ErrNotFound for an
+// unknown one.
 func (b *Bus) Retry(number int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -163,10 +163,11 @@ func (b *Bus) Retry(number int64) error {
 	return nil
 }
 
-// Pause keeps an endpoint from taking messages until Resume. bus.ErrNotInstalled if there is no such endpoint.
+// Pause stops an endpoint from taking messages until Resume. It returns bus.ErrNotInstalled if the endpoint is unknown.
 func (b *Bus) Pause(endpoint, reason string) error { return b.setPaused(endpoint, reason, true) }
 
-// Resume ends a Pause, or one that a policy asked for.
+// Resume ends the pause of an endpoint, whether Pause or a policy began it. It returns bus.ErrNotInstalled if the
+// endpoint is unknown.
 func (b *Bus) Resume(endpoint string) error { return b.setPaused(endpoint, "", false) }
 
 func (b *Bus) setPaused(endpoint, reason string, paused bool) error {
@@ -197,10 +198,10 @@ func (b *Bus) tellPaused(endpoint, reason string) {
 
 func (b *Bus) emit(e bus.Event) { b.hooks.Emit(e) }
 
-// newID makes a UUIDv7.
+// newID returns a new UUIDv7.
 func newID() saga.ID {
 	id, err := uuid.NewV7()
-	if err != nil { // the system has no random numbers left: nothing can go on
+	if err != nil { // the system has no random numbers left
 		panic("memory: " + err.Error())
 	}
 	return saga.ID(id)

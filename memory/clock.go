@@ -16,11 +16,11 @@ const forEver time.Duration = math.MaxInt64
 
 var errReal = errors.New("the time of this bus is real: give it an Options.Start")
 
-// Advance moves the clock of the bus by d, and stops at each moment at which something is due until all that follows
-// from it has been handled: timeouts, delays, retries and manifests. Advance(ctx, 0) waits for what is due now. It is
-// an error if the time of the bus is real, if d is negative, or if ctx ends before.
+// Advance moves the clock of the bus by d. At each time when a timeout, delay, retry or manifest is due it stops until
+// all consequences are handled. Advance(ctx, 0) waits for messages that are due now. It returns an error if the time of
+// the bus is real, if d is negative, or if ctx ends before.
 //
-// Nothing waits for endpoints that do not run or are paused; their messages stay.
+// Advance does not wait for endpoints that do not run or are paused; their messages stay.
 func (b *Bus) Advance(ctx context.Context, d time.Duration) error {
 	if b.real {
 		return fmt.Errorf("advance: %w", errReal)
@@ -39,8 +39,8 @@ func (b *Bus) Advance(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// moveTo moves the clock to the next moment at which something is due, at most to end, unless the bus is not idle any
-// more. It reports whether the clock has come to end.
+// moveTo moves the clock to the next time when something is due, at most to end, unless the bus is no longer idle. It
+// reports whether the clock has reached end.
 func (b *Bus) moveTo(end time.Time) (done bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,7 +56,7 @@ func (b *Bus) moveTo(end time.Time) (done bool) {
 	return done
 }
 
-// upcoming is the first moment after now at which a message or a manifest is due, zero if there is none.
+// upcoming returns the first time after now when a message or a manifest is due, zero if nothing is.
 func (w *world) upcoming() (first time.Time) {
 	now := w.now()
 	sooner := func(at time.Time) {
@@ -73,8 +73,8 @@ func (w *world) upcoming() (first time.Time) {
 	return first
 }
 
-// Idle waits until no endpoint that runs has a message that is due, and no message is in hand. Timeouts and retries
-// that are due later may wait. It returns the cause if ctx ends before.
+// Idle waits until no message is being handled, and no running endpoint has a message that is due. It does not wait for
+// timeouts and retries that are due later. It returns the cause of ctx if ctx ends before.
 func (b *Bus) Idle(ctx context.Context) error {
 	for {
 		b.mu.Lock()

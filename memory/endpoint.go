@@ -30,8 +30,8 @@ type Endpoint struct {
 	box       *box // set by Check
 }
 
-// NewEndpoint makes an endpoint of b from the options and parts of bus.NewEndpoint. It makes the same checks, and
-// refuses HandleTx and a name that is taken. The endpoint is subscribed to its kinds by Check, or by Run.
+// NewEndpoint makes an endpoint of b from the options and parts of bus.NewEndpoint. It makes the same checks, and also
+// refuses HandleTx and a name that is taken. Check or Run subscribes the endpoint to its kinds.
 func NewEndpoint(b *Bus, name string, o bus.EndpointOptions, parts ...bus.Part) (*Endpoint, error) {
 	if b == nil {
 		return nil, fmt.Errorf("endpoint %.80q: the bus is nil", name)
@@ -80,10 +80,10 @@ func (b *Bus) add(r runner, name string) error {
 	return nil
 }
 
-// Name is the endpoint's name.
+// Name returns the endpoint's name.
 func (e *Endpoint) Name() string { return e.name }
 
-// Check makes the endpoint's queue and subscribes it to its kinds. From then on messages may be sent to it.
+// Check creates the endpoint's queue and subscribes it to its kinds. From then on messages may be sent to it.
 func (e *Endpoint) Check(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil {
 		return fmt.Errorf("check endpoint %s: %w", e.name, err)
@@ -91,16 +91,15 @@ func (e *Endpoint) Check(ctx context.Context) error {
 	q := e.bus.subscribe(e.name, e.handlers.Subscribed)
 	e.bus.mu.Lock()
 	defer e.bus.mu.Unlock()
-	if e.box == nil { // workers read it
+	if e.box == nil { // workers may be reading it
 		e.box, e.recipient.Queue = q, q.queue
 	}
 	return nil
 }
 
 // Run consumes the queue until ctx ends. Then it takes no more messages, lets handlers finish for Drain, and cancels
-// those that have not ended, without waiting for longer than two seconds. It returns nil after a clean drain,
-// bus.ErrDrain if it had to cancel, and bus.ErrRunning during another Run. Run may be called again after it has
-// returned.
+// the others, and waits for these at most two seconds. It returns nil after a clean drain, bus.ErrDrain if it had to
+// cancel, and bus.ErrRunning if Run is already running. Run may be called again after it has returned.
 func (e *Endpoint) Run(ctx context.Context) error {
 	if !e.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("run endpoint %s: %w", e.name, bus.ErrRunning)
@@ -114,7 +113,7 @@ func (e *Endpoint) Run(ctx context.Context) error {
 	return err
 }
 
-// runToEnd is Run, which it outlives when a handler does not return. Then another Run is refused.
+// runToEnd does the work of Run. If a handler does not return, it outlives Run, and Run cannot be called again.
 func (e *Endpoint) runToEnd(ctx context.Context) error {
 	defer e.running.Store(false)
 	if err := e.Check(ctx); err != nil {
@@ -141,7 +140,7 @@ func (e *Endpoint) runToEnd(ctx context.Context) error {
 	return errors.Join(err, drain.Wait())
 }
 
-// workers is how many handlers run at a time.
+// workers returns the number of handlers that run at the same time.
 func (e *Endpoint) workers() int {
 	if most := e.options.ClusterConcurrency; most > 0 {
 		return min(most, e.options.Concurrency)
@@ -195,7 +194,7 @@ func (e *Endpoint) take(ctx, work context.Context) *work {
 	return nil
 }
 
-// next takes the first row, or returns when to look again and what is closed when something changes before.
+// next takes the first row, or returns when to try again, and a channel that is closed when something changes before.
 func (e *Endpoint) next() (r *row, at time.Time, changed <-chan struct{}) {
 	e.bus.mu.Lock()
 	defer e.bus.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// check ends the example.
+// check ends the example if err is not nil.
 func check(err error) {
 	if err != nil {
 		panic(err)
@@ -22,7 +22,7 @@ func check(err error) {
 var atSix = memory.Options{Start: time.Date(2026, 3, 1, 18, 0, 0, 0, time.UTC),
 	Logger: slog.New(slog.DiscardHandler)}
 
-// A bus with a clock of its own: a message of tomorrow comes at once.
+// With a clock of its own, the bus delivers a message of tomorrow at once.
 func ExampleNew() {
 	ctx := context.Background()
 	b, err := memory.New(atSix) // memory.Options{Start: …}
@@ -42,7 +42,7 @@ func ExampleNew() {
 	// Output: call Ada at 18:00:00
 }
 
-// An endpoint takes the parts of package bus, except those with a transaction.
+// An endpoint takes the parts of package bus, except parts with a transaction.
 func ExampleNewEndpoint() {
 	b, err := memory.New(atSix)
 	check(err)
@@ -74,7 +74,7 @@ func ExampleNewScheduler() {
 	// Output: call Ada at 2026-03-02 09:00:00
 }
 
-// A loop that is the only one of its name, as the process is.
+// A loop that runs once, because there is one process.
 func ExampleNewSingleton() {
 	ctx := context.Background()
 	b, err := memory.New(atSix)

@@ -21,7 +21,7 @@ func (bookTable) Kind() string { return "table.book" }
 func (remind) Kind() string    { return "table.remind" }
 func (callGuest) Kind() string { return "guest.call" }
 
-// A saga waits for a day, a handler answers it, and the whole takes no time.
+// A saga waits for a day, a handler answers it, and all that takes no time.
 func Example() {
 	ctx := context.Background()
 	b, err := memory.New(memory.Options{Start: time.Date(2026, 3, 1, 18, 0, 0, 0, time.UTC),

@@ -2,19 +2,19 @@ package memory
 
 import "time"
 
-// Timers returns how many timeouts of an endpoint could be cancelled.
+// Timers returns the number of an endpoint's timeouts that could be cancelled.
 func (b *Bus) Timers(endpoint string) (n int) {
 	b.locked(func() { n = len(b.queues[endpoint].timers) })
 	return n
 }
 
-// Given returns how many ids of callers the bus knows.
+// Given returns the number of callers' ids that the bus keeps.
 func (b *Bus) Given() (n int) {
 	b.locked(func() { n = len(b.given) })
 	return n
 }
 
-// Kept returns how many records of discarded messages the bus has.
+// Kept returns the number of records of discarded messages that the bus keeps.
 func (b *Bus) Kept() (n int) {
 	b.locked(func() { n = len(b.discarded.records) })
 	return n

@@ -11,23 +11,23 @@ import (
 // hold is the right to handle messages of an instance, or of a key of an Ordered endpoint. The mutex of the world
 // guards it.
 //
-// A key has an owner for as long as messages wait for it: the next one is chosen when its owner leaves, so that none
-// that is taken meanwhile goes before it. An instance is free when its owner leaves, and one message of each queue that
-// waits is woken: a queue that is paused or has stopped keeps nobody else from the instance.
+// A key has an owner as long as messages wait for it: when the owner leaves, the next one is chosen at once, so that no
+// message that is taken later can overtake it. An instance is free when its owner leaves, and one waiting message of
+// each queue is woken, so that a queue that is paused or stopped does not block the others.
 type hold struct {
 	handle  recall.Handle // of the instance
 	lane    string        // the key; "" for an instance
 	in      *box          // with lane
-	owner   *row          // in hand, or, with lane, perhaps in its queue; nil: free
+	owner   *row          // being handled, or, for a lane, perhaps in its queue; nil if free
 	waiting map[*box]*rows
 }
 
-// enter makes the instance or the key of a message its own. If another message has it, the row waits for that.
+// enter gives the message its instance or key. If a different message has it, the row waits for that.
 func (b *Bus) enter(w *work) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := w.row
-	if r.owns != nil { // a key was kept for it
+	if r.owns != nil { // the key was reserved for it
 		return true
 	}
 	h := b.holdFor(w)
@@ -44,7 +44,7 @@ func (b *Bus) enter(w *work) bool {
 	return false
 }
 
-// holdFor returns the hold that a message needs, nil if it needs none.
+// holdFor returns the hold that a message needs, nil if it needs no hold.
 func (w *world) holdFor(of *work) *hold {
 	switch {
 	case of.lane != "":
@@ -65,7 +65,7 @@ func (w *world) holdFor(of *work) *hold {
 	return nil
 }
 
-// park lets a row that was taken wait.
+// park makes a row that was taken wait.
 func (h *hold) park(r *row) {
 	if h.waiting[r.in] == nil {
 		h.waiting[r.in] = &rows{}
@@ -76,8 +76,8 @@ func (h *hold) park(r *row) {
 	r.in.waiting++
 }
 
-// leave gives back the instance or the key that the message has. A key stays with a message that goes back as it was,
-// and, if the endpoint is Strict, with one that waits for its retry.
+// leave releases the instance or the key of the message. A key stays with a message that goes back unchanged, and if
+// the endpoint is Strict also with a message that waits for its retry.
 func (b *Bus) leave(w *work) {
 	r, h := w.row, w.row.owns
 	again := w.released || w.of.options.Ordered == bus.Strict && w.m.Fate == delivery.FateAgain
@@ -88,7 +88,7 @@ func (b *Bus) leave(w *work) {
 	b.leaveWoken(r)
 }
 
-// leaveWoken lets another row come in the place of one that was woken and did not take the instance.
+// leaveWoken wakes a further row in place of a woken row that did not take the instance.
 func (w *world) leaveWoken(r *row) {
 	h := r.woken
 	if r.woken = nil; h != nil && h.owner == nil {
@@ -96,7 +96,7 @@ func (w *world) leaveWoken(r *row) {
 	}
 }
 
-// wake lets the next rows come that wait for a hold without an owner.
+// wake wakes the next rows that wait for a hold without an owner.
 func (w *world) wake(h *hold) {
 	for in, waiting := range h.waiting {
 		next := waiting.first()
@@ -117,7 +117,7 @@ func (w *world) wake(h *hold) {
 	}
 }
 
-// unpark takes a row out of those that wait.
+// unpark removes a row from the waiting ones.
 func (h *hold) unpark(r *row) {
 	waiting := h.waiting[r.in]
 	heap.Remove(waiting, r.at)

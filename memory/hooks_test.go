@@ -22,8 +22,7 @@ import (
 
 type traceKey struct{}
 
-// The hooks are those of the bus on Postgres: Outgoing has the context of the caller, the handler or the scheduler, and
-// Around knows the fates.
+// The hooks work as on Postgres: Outgoing has the context of its caller, and Around gets the fates.
 func TestHooks(t *testing.T) {
 	var mu sync.Mutex
 	var fates []string

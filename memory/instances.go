@@ -32,7 +32,7 @@ func (s *instances) byID(id saga.ID) (saga.Instance, bool) {
 	return i, ok
 }
 
-// save stores an instance under its next version.
+// save stores an instance with its version increased by one.
 func (s *instances) save(i saga.Instance) {
 	i.New = false
 	i.Version++

@@ -16,7 +16,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// A function that never returns costs its message an attempt and no worker, and Advance returns.
+// A function that never returns costs its message an attempt but no worker, and Advance returns.
 func TestAFunctionInMemoryThatNeverReturnsIsLeft(t *testing.T) {
 	t.Parallel()
 	returns := make(chan struct{})

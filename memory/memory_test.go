@@ -70,7 +70,7 @@ func send(t *testing.T, b *memory.Bus, m saga.Message, o ...saga.SendOption) {
 	}
 }
 
-// A timeout of a day takes no time, is never early, and what follows from it is done when Advance returns.
+// A timeout of a day takes no time, is never early, and its consequences are done when Advance returns.
 func TestClockOfItsOwn(t *testing.T) {
 	t.Parallel()
 	told := &teller{}
@@ -106,7 +106,7 @@ func TestClockOfItsOwn(t *testing.T) {
 	}
 }
 
-// With a clock of its own a program does the same in every run: here a retry of an hour, while others go on.
+// With a clock of its own a program does the same in every run: here a retry after an hour, while others continue.
 func TestRetriesTakeNoTime(t *testing.T) {
 	t.Parallel()
 	var at []time.Duration
@@ -126,7 +126,7 @@ func TestRetriesTakeNoTime(t *testing.T) {
 	}
 }
 
-// Steps of one instance never run at the same time, those of others do, and each message has its effect.
+// Steps of one instance never run at the same time, steps of different ones do, and each message has its effect.
 func TestManyWorkersOnFewInstances(t *testing.T) {
 	t.Parallel()
 	const messages, instances = 3000, 5
@@ -231,7 +231,7 @@ func TestEndpointIsRefusedWithASentence(t *testing.T) {
 	}
 }
 
-// Run drains, and cancels what does not end. A message that it cancelled stays, with its attempts.
+// Run drains, and cancels handlers that do not end. A message whose handler it cancelled stays, with its attempts.
 func TestDrainCancelsInMemory(t *testing.T) {
 	t.Parallel()
 	told := &teller{}
@@ -272,7 +272,7 @@ func TestDrainCancelsInMemory(t *testing.T) {
 	}
 }
 
-// A handler that ends its goroutine has failed, and its worker goes on.
+// A handler that ends its goroutine has failed, and its worker continues.
 func TestHandlerThatExitsInMemory(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, nil)
@@ -291,7 +291,7 @@ func TestHandlerThatExitsInMemory(t *testing.T) {
 	if len(letters) != 1 || !strings.Contains(letters[0].Error, "ended its goroutine") || letters[0].Attempts != 3 {
 		t.Fatalf("dead letters: %+v", letters)
 	}
-	<-time.After(20 * time.Millisecond) // the worker waits again
+	<-time.After(20 * time.Millisecond) // until the worker waits again
 	if err := b.Retry(letters[0].Number); err != nil {
 		t.Error(err)
 	}
@@ -304,7 +304,7 @@ func TestHandlerThatExitsInMemory(t *testing.T) {
 	}
 }
 
-// An endpoint that is paused, by anybody, takes nothing, and the clock does not wait for it.
+// A paused endpoint takes no messages, whoever paused it, and the clock does not wait for it.
 func TestPausedInMemory(t *testing.T) {
 	t.Parallel()
 	told := &teller{}
@@ -316,14 +316,14 @@ func TestPausedInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	send(t, b, note{})
-	for range 100 { // the workers of both are woken each time
+	for range 100 { // the workers of both endpoints are woken each time
 		send(t, b, question{})
 		advance(t, b, time.Hour)
 	}
 	if q := b.Queues()[0]; q.Ready != 1 || q.Paused != "a test" {
 		t.Errorf("paused: %+v", q)
 	}
-	<-time.After(20 * time.Millisecond) // the worker waits again
+	<-time.After(20 * time.Millisecond) // until the worker waits again
 	if err := b.Resume("notes"); err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +336,7 @@ func TestPausedInMemory(t *testing.T) {
 	}
 }
 
-// A week of a manifest, in no time. Its follower comes after each run, and a run that takes too long is timed out.
+// A week of a manifest, in no time. Its follower fires after each run, and a run that takes too long is timed out.
 func TestScheduleInMemory(t *testing.T) {
 	t.Parallel()
 	told := &teller{}
@@ -393,8 +393,8 @@ func TestScheduleInMemory(t *testing.T) {
 	}
 }
 
-// Rows S3-56 and S3-69: the bus says that there is one replica. Its loop begins at once, though nothing has a lease,
-// and none renews while the clock stands.
+// Rows S3-56 and S3-69: the bus reports that there is one replica. Its loop begins at once without a lease, and nothing
+// is renewed while the clock stands.
 func TestSingleReplicaTakesNoLease(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, nil)
@@ -429,7 +429,7 @@ func TestSingleReplicaTakesNoLease(t *testing.T) {
 	}
 }
 
-// Row S0-32: the run is there before its handler begins, and when Trigger and Advance have returned, the handler has.
+// Row S0-32: the run exists before its handler begins, and when Trigger and Advance have returned, the handler has.
 func TestRunIsThereBeforeItsHandler(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, nil)
@@ -457,7 +457,7 @@ func TestRunIsThereBeforeItsHandler(t *testing.T) {
 	}
 }
 
-// What a policy or a handler calls on the bus does not stop it.
+// A policy or a handler may call the bus without a deadlock.
 func TestUsersFunctionsMayCallTheBus(t *testing.T) {
 	t.Parallel()
 	var b *memory.Bus
@@ -479,7 +479,7 @@ func TestUsersFunctionsMayCallTheBus(t *testing.T) {
 	}
 }
 
-// A message whose key is being read does not go before one that has waited for the key.
+// A message whose key is being read does not overtake a message that has waited for the key.
 func TestKeyThatIsBeingReadDoesNotOvertake(t *testing.T) {
 	t.Parallel()
 	told := &teller{}
@@ -502,7 +502,7 @@ func TestKeyThatIsBeingReadDoesNotOvertake(t *testing.T) {
 				select {
 				case reading <- struct{}{}:
 					<-read
-				case <-read: // it is read again after it has waited
+				case <-read: // the key is read again after the wait
 				}
 			}
 			return "7"
@@ -543,7 +543,7 @@ func TestCancelledTimeoutLeavesItsQueueInMemory(t *testing.T) {
 	}
 }
 
-// A message that its handler leaves is taken again after a Poll, for which the clock stops, and not before.
+// A message that its handler leaves is taken again after a Poll of the bus's clock, and not before.
 func TestLeftMessageWaitsForThePollInMemory(t *testing.T) {
 	t.Parallel()
 	var calls, batches atomic.Int32
@@ -576,7 +576,7 @@ func TestLeftMessageWaitsForThePollInMemory(t *testing.T) {
 	}
 }
 
-// Ids that are too old to be known are forgotten, and those of seven days are not.
+// Ids older than seven days are forgotten, and younger ones are not.
 func TestOldIDsAreForgottenInMemory(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, nil)
@@ -594,7 +594,7 @@ func TestOldIDsAreForgottenInMemory(t *testing.T) {
 	}
 }
 
-// The id that a step gave to a message which was not sent after all is free.
+// If a step gave an id to a message that was not sent after all, the id is free.
 func TestIDOfAFailedStepIsFreeInMemory(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, nil)
@@ -628,7 +628,7 @@ func TestIDOfAFailedStepIsFreeInMemory(t *testing.T) {
 	}
 }
 
-// The message of a run that was cancelled is not handled. What a handler sent whose run ended meanwhile is not sent.
+// The message of a cancelled run is not handled. If a run ends too early, its handler sends nothing.
 func TestRunThatIsOverInMemory(t *testing.T) {
 	t.Parallel()
 	told := &teller{}
@@ -673,7 +673,7 @@ func TestRunThatIsOverInMemory(t *testing.T) {
 	}
 }
 
-// With the real time, too, a run that falls due while something else happens is handled.
+// With real time, too, a run that falls due at the same time as a change is handled.
 func TestRunThatFallsDueBesideAChange(t *testing.T) {
 	t.Parallel()
 	b, err := memory.New(memory.Options{Logger: slog.New(slog.DiscardHandler)})
@@ -714,7 +714,7 @@ func TestRunThatFallsDueBesideAChange(t *testing.T) {
 	}
 }
 
-// Start returns the error of what could not begin.
+// Start returns the error of a runner that could not begin.
 func TestStartReturnsWhatFails(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, nil)
@@ -731,7 +731,7 @@ func TestStartReturnsWhatFails(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(ctx) }()
 	for until := time.Now().Add(pgdev.Patience(10 * time.Second)); err == nil && time.Now().Before(until); {
-		// until the first Run has begun, another one does
+		// until the first Run has begun, a second one begins
 		again, stop := context.WithCancel(t.Context())
 		stop()
 		if err = e.Run(again); err == nil {
@@ -747,7 +747,7 @@ func TestStartReturnsWhatFails(t *testing.T) {
 	}
 }
 
-// Errors and loggers of the user's may call the bus: they are not called under its mutex.
+// Users' errors and loggers may call the bus: they are not called under its mutex.
 func TestErrorsAndLoggersMayCallTheBus(t *testing.T) {
 	t.Parallel()
 	var b *memory.Bus
@@ -800,7 +800,7 @@ type asking struct{ ask func() }
 
 func (a asking) Error() string { a.ask(); return "it has asked" }
 
-// While the clock stands, messages come in the order in which they were sent, and a retry comes behind them.
+// While the clock stands, messages arrive in the order of their sends, and a retry after them.
 func TestOrderWhileTheClockStands(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, nil)
@@ -829,7 +829,7 @@ func TestOrderWhileTheClockStands(t *testing.T) {
 	}
 }
 
-// Messages that wait for one instance are not looked at again and again.
+// Messages that wait for one instance are not examined again and again.
 func TestManyWaitForOneInstance(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
@@ -855,7 +855,7 @@ func TestManyWaitForOneInstance(t *testing.T) {
 	}
 }
 
-// A dead letter that is retried has been sent anew: it does not expire at once.
+// A dead letter that is retried counts as sent anew: it does not expire at once.
 func TestRetriedLetterHasNotExpired(t *testing.T) {
 	t.Parallel()
 	told := &teller{}

@@ -23,7 +23,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// place is where a story happens: in memory, or on Postgres.
+// place is the bus of a story: in memory, or on Postgres.
 type place interface {
 	sender
 	operator
@@ -32,7 +32,7 @@ type place interface {
 	scheduler(m ...scheduler.Manifest) (runs, edda.Runner, error)
 }
 
-// viewer is what a program sees.
+// viewer has the reads of a program.
 type viewer interface {
 	Instance(ctx context.Context, d *saga.Definition, key string, into any) (saga.Instance, bool, error)
 	waiting(ctx context.Context) (messages int, err error) // in all queues
@@ -44,13 +44,13 @@ type sender interface {
 	Publish(ctx context.Context, m saga.Message, o ...saga.SendOption) (saga.Sent, error)
 }
 
-// operator is what an operator does.
+// operator has the commands of an operator.
 type operator interface {
 	pause(ctx context.Context, endpoint string) error
 	resume(ctx context.Context, endpoint string) error
 }
 
-// runs is what a program does with runs.
+// runs has a program's operations on runs.
 type runs interface {
 	Trigger(ctx context.Context, manifest string, m saga.Message, o scheduler.TriggerOptions) (saga.ID, error)
 	Activate(ctx context.Context, by saga.Fire, manifest string, input saga.Message) (saga.ID, bool, error)
@@ -93,10 +93,10 @@ func (m inMemory) pause(_ context.Context, endpoint string) error { return m.Pau
 
 func (m inMemory) resume(_ context.Context, endpoint string) error { return m.Resume(endpoint) }
 
-// onPostgres is the place with one.
+// onPostgres is the place with a database.
 type onPostgres struct {
 	*bus.Bus
-	owner    *bus.Bus // may make tables
+	owner    *bus.Bus // may create tables
 	operator *operate.Operator
 	schema   string
 	t        *testing.T
@@ -164,11 +164,11 @@ func (p *onPostgres) resume(ctx context.Context, endpoint string) error {
 	return p.operator.Endpoints().Resume(ctx, endpoint)
 }
 
-// teller collects what a story is known by: what handlers say, and the fates of messages. Safe for concurrent use.
+// teller collects the lines of a story: texts of handlers, and fates of messages. It is safe for concurrent use.
 type teller struct {
 	mu      sync.Mutex
 	lines   []string
-	handled int // messages, less those that events of batches tell of
+	handled int // messages, minus the ones in events of batches
 }
 
 func (l *teller) say(format string, args ...any) {
@@ -183,7 +183,7 @@ func (l *teller) has(line string) bool {
 	return slices.Contains(l.lines, line)
 }
 
-// says reports whether a line begins so.
+// says reports whether a line has this beginning.
 func (l *teller) says(begin string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,7 +197,7 @@ func (l *teller) sorted() string {
 	return strings.Join(l.lines, "\n")
 }
 
-// hear says what became of a message.
+// hear adds a line about the fate of a message.
 func (l *teller) hear(e bus.Event) {
 	switch e := e.(type) {
 	case bus.BatchDone:
@@ -223,7 +223,7 @@ func (l *teller) hear(e bus.Event) {
 		l.say("%s: discarded %s: %s", e.Endpoint, e.Info.Kind, e.Reason)
 	case bus.Paused:
 		l.say("%s: paused: %s", e.Endpoint, e.Reason)
-	case bus.Conflicted: // there are none in memory, and they change nothing that a story tells
+	case bus.Conflicted: // memory has no conflicts, and they change no line of a story
 	}
 }
 
@@ -232,14 +232,14 @@ func firstLine(err error) string {
 	return line
 }
 
-// scene is a story that happens.
+// scene is a story that is being played.
 type scene struct {
 	*testing.T
 	place
 	*teller
 	runs    runs
 	runners []edda.Runner
-	show    []*saga.Definition // whose instances are told at the end, with keys
+	show    []*saga.Definition // at the end their instances with these keys are added as lines
 	keys    []string
 	left    int // messages that stay
 }
@@ -272,7 +272,7 @@ func (s *scene) manifests(all ...scheduler.Manifest) {
 	s.runs, s.runners = runs, append(s.runners, runner)
 }
 
-// play runs everything while do happens, until no message is left but those of left, and returns what was told.
+// play runs everything while do runs, until only left messages remain, and returns the lines.
 func (s *scene) play(do func()) string {
 	s.Helper()
 	stop := s.run()

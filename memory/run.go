@@ -14,7 +14,7 @@ type runner interface {
 }
 
 // Run runs every endpoint, scheduler and singleton that was made on the bus before, until ctx ends and all have ended.
-// No message is taken before all endpoints are known. The first error ends all of them.
+// It takes no message before all endpoints are known. The first error ends all of them, and is returned.
 func (b *Bus) Run(ctx context.Context) error {
 	group, _, err := b.start(ctx)
 	if err != nil {
@@ -23,8 +23,8 @@ func (b *Bus) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// Start is Run for tests. It returns when everything runs, so that Advance knows of it; stop ends it, waits for the end
-// and returns the first error. Start returns the error of what could not begin, after the others have ended.
+// Start is Run for tests. It returns when everything runs, so that Advance waits for it. stop ends everything, waits
+// for the end and returns the first error. If a runner fails to begin, Start ends the others and returns the error.
 func (b *Bus) Start(ctx context.Context) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	group, begun, err := b.start(ctx)
@@ -53,7 +53,7 @@ func (b *Bus) Start(ctx context.Context) (stop func() error, err error) {
 	}
 }
 
-// start runs everything. begun reports whether all have begun, and whether one has ended with an error; the caller
+// start runs everything. begun reports whether all have begun, and whether one has ended with an error; its caller
 // holds the mutex.
 func (b *Bus) start(ctx context.Context) (group *run.Group, begun func() (all, failed bool), err error) {
 	b.mu.Lock()

@@ -17,19 +17,19 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// Scheduler emits the messages of manifests into its bus. Nothing takes a lease, and there is no poll: what is due
-// fires at that moment. Groups bound nothing. Its methods do what those of the same names of *scheduler.Scheduler and
-// *scheduler.Reports do.
+// Scheduler sends the messages of manifests into its bus. It takes no lease and does not poll: a manifest fires at its
+// due time. Groups have no limits. Its methods behave like the methods of the same names of *scheduler.Scheduler and
+// *scheduler.Reports.
 type Scheduler struct {
 	bus     *Bus
 	running sync.Mutex // held by Run
 
 	// guarded by the bus's mutex
 	table   *timetable.Table
-	touched bool            // the table was changed since the last cycle
-	next    time.Time       // when something is due in it by itself, as of then; zero is never
-	lines   []line          // to be logged
-	life    context.Context // of Run
+	touched bool            // the table has changed since the last cycle
+	next    time.Time       // when something in it is due next, as of then; zero is never
+	lines   []line          // lines to log
+	life    context.Context // the context of Run
 }
 
 // line is a warning about a run.
@@ -38,7 +38,7 @@ type line struct {
 	args []any
 }
 
-// NewScheduler makes a scheduler of manifests, which are declared from now on. It reports every fault of theirs.
+// NewScheduler makes a scheduler of manifests, which are declared from now on. Its error lists all their faults.
 func NewScheduler(b *Bus, manifests ...scheduler.Manifest) (*Scheduler, error) {
 	if b == nil {
 		return nil, errors.New("new scheduler: the bus is nil")
@@ -63,7 +63,7 @@ func NewScheduler(b *Bus, manifests ...scheduler.Manifest) (*Scheduler, error) {
 	return s, nil
 }
 
-// encode makes bytes of a message, as a stored manifest has them.
+// encode encodes a message, as a stored manifest has it.
 func (b *Bus) encode(m saga.Message) (saga.Message, error) {
 	if m == nil {
 		return nil, nil
@@ -93,10 +93,10 @@ func (s *Scheduler) send(f timetable.Firing) (saga.ID, error) {
 
 func (s *Scheduler) warn(text string, args ...any) { s.lines = append(s.lines, line{text, args}) }
 
-// mostCycles bounds what one change of the bus may set off, while everything else waits.
+// mostCycles limits the work that one change of the bus may cause, because it holds the mutex.
 const mostCycles = 1000
 
-// cycle does what is due, if anything may be. The caller holds the bus's mutex.
+// cycle evaluates the table, if something may be due. The caller holds the bus's mutex.
 func (s *Scheduler) cycle() {
 	now := s.bus.now()
 	if !s.touched && (s.next.IsZero() || s.next.After(now)) {
@@ -107,17 +107,17 @@ func (s *Scheduler) cycle() {
 		if !s.table.Cycle() {
 			break
 		}
-		s.touched = n == mostCycles-1 // the next change goes on
+		s.touched = n == mostCycles-1 // the next change continues
 	}
 	s.next = s.table.Upcoming()
 }
 
 func (s *Scheduler) begun() bool { return slices.Contains(s.bus.schedules, s) }
 
-// Name is "scheduler".
+// Name returns "scheduler".
 func (s *Scheduler) Name() string { return "scheduler" }
 
-// Run emits what is due until ctx ends, and returns nil then. scheduler.ErrRunning during another Run.
+// Run sends due messages until ctx ends, and then returns nil. It returns scheduler.ErrRunning during a Run.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if !s.running.TryLock() {
 		return fmt.Errorf("run the scheduler: %w", scheduler.ErrRunning)
@@ -156,7 +156,7 @@ func (w *world) locked(f func()) {
 	f()
 }
 
-// change calls f with the table, and wakes those who wait for what follows.
+// change calls f with the table, and wakes the goroutines that wait for a change of the bus.
 func (s *Scheduler) change(ctx context.Context, what string, f func(t *timetable.Table) error) error {
 	err := context.Cause(ctx)
 	if err == nil {
@@ -207,12 +207,12 @@ func (s *Scheduler) Activate(
 	return id, fresh, err
 }
 
-// Pause lets a manifest fire no more until Resume.
+// Pause stops a manifest from firing until Resume.
 func (s *Scheduler) Pause(ctx context.Context, manifest, _ string) error {
 	return s.change(ctx, "pause", func(t *timetable.Table) error { return t.SetPaused(manifest, true) })
 }
 
-// Resume ends a Pause. The manifest's misfire policy decides about what fell due.
+// Resume ends a Pause. The manifest's misfire policy decides about the due times in between.
 func (s *Scheduler) Resume(ctx context.Context, manifest string) error {
 	return s.change(ctx, "resume", func(t *timetable.Table) error { return t.SetPaused(manifest, false) })
 }
@@ -227,7 +227,7 @@ func (s *Scheduler) Retry(ctx context.Context, id saga.ID, note string) error {
 	return s.change(ctx, "retry run "+id.String(), func(t *timetable.Table) error { return t.Retry(id, note) })
 }
 
-// RunOf returns a run. scheduler.ErrNoRun if there is none.
+// RunOf returns a run. It returns scheduler.ErrNoRun if the run does not exist.
 func (s *Scheduler) RunOf(ctx context.Context, id saga.ID) (info scheduler.RunInfo, err error) {
 	err = context.Cause(ctx)
 	if err == nil {
@@ -236,7 +236,7 @@ func (s *Scheduler) RunOf(ctx context.Context, id saga.ID) (info scheduler.RunIn
 	return info, err
 }
 
-// RunsOf returns the runs of a manifest, the oldest first. Of those that have ended it keeps the newest 10,000.
+// RunsOf returns the runs of a manifest, the oldest first. It keeps the newest 10,000 ended runs.
 func (s *Scheduler) RunsOf(ctx context.Context, manifest string) (all []scheduler.RunInfo, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -245,8 +245,8 @@ func (s *Scheduler) RunsOf(ctx context.Context, manifest string) (all []schedule
 	return all, err
 }
 
-// End ends an attempt whose work went on elsewhere, as scheduler.Reports.End does. Of such a run nothing is heard until
-// then: only its Timeout bounds it.
+// End ends an attempt whose work continued elsewhere, as scheduler.Reports.End does. Until then only its Timeout limits
+// such a run, because it gives no sign of life.
 func (s *Scheduler) End(ctx context.Context, id saga.ID, attempt int, failure error) error {
 	outcome, text := runs.Succeeded, ""
 	if permanent := (*saga.PermanentError)(nil); errors.As(failure, &permanent) {
@@ -268,14 +268,14 @@ func (s *Scheduler) End(ctx context.Context, id saga.ID, attempt int, failure er
 
 const mostPriority = 31
 
-// checkRun answers whether an attempt is current.
+// checkRun returns whether an attempt is current, as a code of package runs.
 func (b *Bus) checkRun(f *saga.Fire) int32 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.answerOf(f)
 }
 
-// tables are the timetables of the bus.
+// tables iterates over the schedulers of the bus.
 func (w *world) tables(yield func(*Scheduler) bool) {
 	for _, r := range w.runners {
 		if s, ok := r.(*Scheduler); ok && !yield(s) {
@@ -303,7 +303,7 @@ func (w *world) isOpen(run saga.ID) bool {
 	return false
 }
 
-// endRun reports the outcome of an attempt.
+// endRun records the outcome of an attempt.
 func (w *world) endRun(f *saga.Fire, outcome, text string) {
 	for s := range w.tables {
 		s.table.Now, s.touched = w.now(), true

@@ -15,14 +15,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Singleton is a loop that runs on one replica at a time, of which there is one: it takes no lease, and its term begins
-// at once.
+// Singleton is a loop that runs on one replica at a time. In memory there is one replica, so it takes no lease, and its
+// term begins at once.
 type Singleton struct {
 	bus     *Bus
 	name    string
 	run     func(scheduler.Term) error
 	running sync.Mutex // held by Run
-	calls   run.Calls  // of run
+	calls   run.Calls  // calls of run
 }
 
 // NewSingleton makes a Singleton of the function of a scheduler.NewSingleton. When the function has returned, has
@@ -39,18 +39,18 @@ func NewSingleton(b *Bus, name string, f func(scheduler.Term) error) (*Singleton
 	return s, b.add(s, s.name)
 }
 
-// Name is the name of the singleton.
+// Name returns the name of the singleton.
 func (s *Singleton) Name() string { return s.name }
 
 func (s *Singleton) begun() bool { return true }
 
 const (
 	nextTerm = time.Second
-	stop     = 30 * time.Second // as scheduler.SingletonOptions.Stop
+	stop     = 30 * time.Second // same as scheduler.SingletonOptions.Stop
 )
 
-// Run calls the function until ctx ends, and returns nil when it has returned, or bus.ErrDrain when it does not return
-// within 32 seconds. scheduler.ErrRunning during another Run.
+// Run calls the function until ctx ends. It returns nil after the function has returned, bus.ErrDrain if it does not
+// return within 32 seconds, and scheduler.ErrRunning if Run is already running.
 func (s *Singleton) Run(ctx context.Context) error {
 	if !s.running.TryLock() {
 		return fmt.Errorf("run %s: %w", s.name, scheduler.ErrRunning)
@@ -58,7 +58,7 @@ func (s *Singleton) Run(ctx context.Context) error {
 	return run.Ends{Name: s.name, Drain: stop, Log: s.bus.log, Calls: &s.calls}.Run(ctx, s.runToEnd)
 }
 
-// runToEnd is Run, which it outlives when the function does not return. Then another Run is refused.
+// runToEnd does the work of Run. If the function does not return, it outlives Run, and Run cannot be called again.
 func (s *Singleton) runToEnd(ctx context.Context) error {
 	defer s.running.Unlock()
 	for epoch := int64(1); ctx.Err() == nil; epoch++ {
@@ -78,7 +78,7 @@ func (s *Singleton) call(t term) (err error) {
 	return saga.Examined(s.run(t))
 }
 
-// term is the time of the one replica.
+// term is the term of the one replica.
 type term struct {
 	context.Context
 	epoch int64
@@ -86,11 +86,11 @@ type term struct {
 
 var errNoDatabase = errors.New("the bus is in memory, and has no database")
 
-// Epoch is the number of the term.
+// Epoch returns the number of the term.
 func (t term) Epoch() int64 { return t.epoch }
 
-// Guard returns an error: there is no transaction that it could guard.
+// Guard returns an error, because there is no transaction to guard.
 func (t term) Guard(context.Context, pgx.Tx) error { return errNoDatabase }
 
-// InTx returns an error: there is no database.
+// InTx returns an error, because there is no database.
 func (t term) InTx(context.Context, func(pgx.Tx) error) error { return errNoDatabase }

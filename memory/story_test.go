@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Messages of the stories. Of each kind a story decides what it means.
+// The messages of the stories. Each story gives the kinds its own meaning.
 type (
 	place7   struct{ Order string }
 	charge   struct{ Order string }
@@ -47,7 +47,7 @@ type order struct {
 
 func byOrder(m place7) string { return m.Order }
 
-// shop is a saga that asks for money and waits for it.
+// shop is a saga that requests money and waits for it.
 func shop(payWithin time.Duration, o saga.Options) *saga.Definition {
 	return saga.Define("order", o,
 		saga.StartedBy(byOrder, func(_ *order, ctx *saga.Context, m place7) error {
@@ -77,7 +77,7 @@ func shop(payWithin time.Duration, o saga.Options) *saga.Definition {
 	)
 }
 
-// twice retries twice, the second time after a moment.
+// twice retries twice, the second time after a delay.
 func twice(f recoverability.Failure) recoverability.Decision {
 	var permanent *saga.PermanentError
 	switch {
@@ -89,13 +89,13 @@ func twice(f recoverability.Failure) recoverability.Decision {
 	return recoverability.RetryNow()
 }
 
-// story is told alike in memory and on Postgres.
+// story has the same lines in memory and on Postgres.
 type story struct {
 	name    string
 	options bus.Options
 	cast    func(s *scene) // adds the endpoints and the manifests
 	plot    func(s *scene)
-	want    string // lines in their order as text
+	want    string // the lines, sorted
 }
 
 func TestMemoryTellsTheStoriesOfPostgres(t *testing.T) {
@@ -385,7 +385,7 @@ var stories = []story{
 			s.send(note{"1", "to nobody"})
 			s.send(note{"1", "taken"})
 			s.await("the first", func() bool { return s.has("asked 1") })
-			s.send(note{"1", "taken"}) // the same once more
+			s.send(note{"1", "taken"}) // the same text again
 			s.send(note{"2", "taken"})
 		},
 		want: `
@@ -611,7 +611,7 @@ var stories = []story{
 			for _, manifest := range []string{"bad", "hopeless", "saga"} {
 				var id saga.ID
 				var err error
-				s.await("manifest "+manifest, func() bool { // its declaration is the beginning of Run
+				s.await("manifest "+manifest, func() bool { // Run declares it at its beginning
 					id, err = s.runs.Trigger(s.Context(), manifest, nil, scheduler.TriggerOptions{})
 					return !errors.Is(err, scheduler.ErrNoManifest)
 				})
@@ -649,11 +649,11 @@ var stories = []story{
 		saga is succeeded after 1: ""`},
 }
 
-// inOrder says in one line in which order the messages came. The first fails twice.
+// inOrder adds one line with the order in which the messages arrived. The first message fails twice.
 func inOrder(s *scene) bus.Part {
 	var got []string
 	return bus.Handle(func(ctx *bus.Context, m note) error {
-		got = append(got, m.Text) // one at a time, because they have one key
+		got = append(got, m.Text) // one at a time, because all have the same key
 		if m.Text == "0" && ctx.Info().Attempt < 3 {
 			return errors.New("not yet")
 		}

@@ -22,25 +22,25 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// work is one message in the hands of a worker.
+// work is one message that a worker handles.
 type work struct {
 	of  *Endpoint
 	row *row
 	m   delivery.Message
 	d   *delivery.Decoder
 
-	handle   recall.Handle // of its instance; zero: it is for none
-	lane     string        // its key; "" is none
-	released bool          // it goes back as it was
-	pauses   bool          // its handler has left it, so the queue pauses for a moment
+	handle   recall.Handle // of its instance; zero if it is for no instance
+	lane     string        // its key; "" if it has no key
+	released bool          // it goes back to the queue unchanged
+	pauses   bool          // its handler has left it, so the queue pauses for a Poll
 }
 
-// prepare decodes a message, and makes its instance or its key the worker's. It returns nil if another message has
-// that; the message then waits for its end.
+// prepare decodes a message, and acquires its instance or its key. It returns nil if a different message has that; the
+// message then waits.
 func (e *Endpoint) prepare(ctx context.Context, r *row) *work {
 	b := e.bus
 	w := &work{of: e, row: r, m: delivery.Message{Row: r.Row}}
-	w.m.Body = bytes.Clone(r.Body) // a codec may keep it
+	w.m.Body = bytes.Clone(r.Body) // a codec may keep or change it
 	w.d = delivery.NewDecoder(e.recipient, b.begun())
 	w.d.Now = b.Now()
 	w.d.Messages = []*delivery.Message{&w.m}
@@ -52,7 +52,7 @@ func (e *Endpoint) prepare(ctx context.Context, r *row) *work {
 	return nil
 }
 
-// begun is when the handling of a message begins, zero while time stands still.
+// begun returns the time when the handling of a message begins, zero if the bus has its own clock.
 func (w *world) begun() time.Time {
 	if !w.real {
 		return time.Time{}
@@ -85,7 +85,7 @@ func (w *work) assign() {
 		w.d.PrepareCall(m)
 	}
 	switch {
-	case m.Call == nil: // it cannot be decoded
+	case m.Call == nil: // it could not be decoded
 	case known && w.of.handlers.Sagas[named.Saga] != nil:
 		w.handle = recall.Handle{Saga: named.Saga, Key: named.Key}
 	case !m.Call.Instance().IsZero():
@@ -106,10 +106,10 @@ func (w *work) readKey() {
 	}
 }
 
-// around handles the message, with the hook of the user's around it.
+// around handles the message inside the user's hook Around.
 func (w *work) around(ctx context.Context) {
 	b := w.of.bus
-	defer func() { // an idle bus has emitted its events, and its hooks have returned
+	defer func() { // when the bus is idle, its events are emitted and its hooks have returned
 		b.locked(func() { w.of.box.inHand--; b.change() })
 	}()
 	hook := b.hooks.Around
@@ -169,20 +169,20 @@ func (w *work) step(ctx context.Context) {
 	m.Step.Took = time.Since(begun)
 	switch {
 	case out == nil:
-	case out.Err != nil && ctx.Err() != nil: // the drain has cancelled it, which says nothing about the message
+	case out.Err != nil && ctx.Err() != nil: // the drain cancelled it, so the message is not to blame
 		w.released = true
 	default:
 		w.d.Decide(m, *out)
 	}
 }
 
-// call returns the outcome of the handler, nil if the fate of the message is decided otherwise.
+// call returns the outcome of the handler, nil if the fate of the message is already decided.
 func (w *work) call(ctx context.Context) *saga.Outcome {
 	m := &w.m
 	of := handlers.Call{Runtime: &w.d.Runtime, Delivery: &m.Delivery}
 	switch {
 	case m.Consumer.Leased != nil:
-		out, _ := step.Call(ctx, w.d, m.Consumer.Leased, of) // the error is in the outcome
+		out, _ := step.Call(ctx, w.d, m.Consumer.Leased, of) // the outcome has the error
 		return &out
 	case m.Consumer.Raw != nil:
 		own := m.Delivery
@@ -198,7 +198,7 @@ func (w *work) call(ctx context.Context) *saga.Outcome {
 	return w.stepSaga(ctx)
 }
 
-// stepSaga steps the message on its instance, or decides what its absence means.
+// stepSaga steps the message on its instance, or decides the fate of a message without one.
 func (w *work) stepSaga(ctx context.Context) *saga.Outcome {
 	m, def := &w.m, w.m.Consumer.Definition
 	m.Instance = &delivery.Instance{Def: def, Asked: w.handle, Status: delivery.Absent, Write: -1}
@@ -264,8 +264,8 @@ func (w *work) end(ctx context.Context) {
 	w.of.recipient.Memory.Forget(w.d.Gone)
 }
 
-// facts are what follows from the fate of a message. Their texts come from the errors of users, so they are made before
-// the mutex is locked.
+// facts are the records that follow from the fate of a message. Their texts come from the errors of users, so they are
+// made before the mutex is locked.
 type facts struct {
 	letters   []deadletter.Letter
 	discarded []deadletter.Discarded
@@ -283,9 +283,9 @@ func (w *work) facts() (f facts) {
 	return f
 }
 
-// commit changes queues, instances, records and runs. again says that the fate of the message has changed first: its
-// run is over. An error says why the message cannot be done: a queue is not there, or an id that its handler chose is
-// taken.
+// commit changes queues, instances, records and runs. again is true if the fate of the message had to change first,
+// because its run is over. The error is why the message cannot be done: a queue does not exist, or an id that its
+// handler chose is taken.
 func (b *Bus) commit(w *work, f facts) (again bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -304,7 +304,7 @@ func (b *Bus) commit(w *work, f facts) (again bool, err error) {
 	return false, nil
 }
 
-// tell logs what has become of the message, and emits its events.
+// tell logs the fate of the message, and emits its events.
 func (w *work) tell(ctx context.Context) {
 	b, m := w.of.bus, &w.m
 	if m.Fate == delivery.FateDone || m.Fate == delivery.FateDropped && m.Err == nil {
@@ -323,7 +323,7 @@ func (w *work) tell(ctx context.Context) {
 	}
 }
 
-// resolve finds the queues of what the handler sends, which is nothing unless its message is done.
+// resolve finds the queues of the messages that the handler has sent, if its message is done.
 func (w *work) resolve() (targets [][]*queue.Queue, err error) {
 	b, m := w.of.bus, &w.m
 	var claimed []saga.ID
@@ -341,7 +341,7 @@ func (w *work) resolve() (targets [][]*queue.Queue, err error) {
 			}
 		}
 		if err != nil {
-			for _, id := range claimed { // what is not sent after all has used no id
+			for _, id := range claimed { // messages that are not sent after all use no id
 				delete(b.given, id)
 			}
 			return nil, err
@@ -351,7 +351,7 @@ func (w *work) resolve() (targets [][]*queue.Queue, err error) {
 	return targets, nil
 }
 
-// write carries out the fate of the message. targets are the queues of what is sent.
+// write carries out the fate of the message. targets are the queues of the sent messages.
 func (w *work) write(targets [][]*queue.Queue, f facts) {
 	b, m := w.of.bus, &w.m
 	switch {
@@ -387,7 +387,7 @@ func (w *work) write(targets [][]*queue.Queue, f facts) {
 	}
 }
 
-// save stores the instance, or removes it when it has completed.
+// save stores the instance, or removes it if it has completed.
 func (w *work) save() {
 	i := w.m.Instance
 	if i == nil || i.Session == nil || !i.Session.Live() {
@@ -403,7 +403,7 @@ func (w *work) save() {
 	}
 }
 
-// record keeps dead letters, and why messages were discarded.
+// record stores dead letters and discarded messages.
 func (w *world) record(f facts) {
 	for _, l := range f.letters {
 		l.Died, l.Group = w.now(), deadletter.GroupOf(&l)

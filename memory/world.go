@@ -20,38 +20,38 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// world is all that a database would hold. What is below mu is guarded by it.
+// world has all the data that a database would hold. mu guards the fields below it.
 type world struct {
 	router *queue.Router
-	real   bool // time passes by itself
+	real   bool // time is real
 
 	mu        sync.Mutex
 	changed   chan struct{} // closed, and replaced, when anything changes
-	clock     time.Time     // unless time is real
+	clock     time.Time     // unused if time is real
 	queues    map[string]*box
 	sagas     instances
-	held      map[recall.Handle]*hold // instances with a message in hand
-	given     map[saga.ID]given       // messages whose ids callers gave
-	prune     int                     // when given has so many, old ones are forgotten
+	held      map[recall.Handle]*hold // instances whose messages are being handled
+	given     map[saga.ID]given       // messages with ids that callers chose
+	prune     int                     // maximum length of given before old ids are deleted
 	handlers  map[saga.ID]*handling   // by the runs of their messages
 	letters   kept[deadletter.Letter]
 	discarded kept[deadletter.Discarded]
 	runners   []runner
-	schedules []*Scheduler // that run
+	schedules []*Scheduler // running ones
 }
 
-// given is a message whose id a caller gave.
+// given is a message with an id that a caller chose.
 type given struct {
 	sum []byte
 	at  time.Time
 }
 
 const (
-	givenKept  = 7 * 24 * time.Hour // as the bus on Postgres keeps them
+	givenKept  = 7 * 24 * time.Hour // like the bus on Postgres
 	pruneFirst = 10_000
 )
 
-// handling is a handler at work whose message has a run.
+// handling is a running handler whose message has a run.
 type handling struct{ cancel context.CancelCauseFunc }
 
 func (w *world) begin(start time.Time, routes map[string]string) {
@@ -78,7 +78,7 @@ func (w *world) now() time.Time {
 	return w.clock
 }
 
-// change lets the schedules do what is due, cancels the handlers of runs that are over, and wakes all goroutines that
+// change runs the due work of the schedulers, cancels the handlers of runs that are over, and wakes all goroutines that
 // wait for a change.
 func (w *world) change() {
 	for _, s := range w.schedules {
@@ -94,7 +94,7 @@ func (w *world) change() {
 	w.changed = make(chan struct{})
 }
 
-// subscribe makes the queue of an endpoint, and lets it receive kinds.
+// subscribe creates the queue of an endpoint, and subscribes it to kinds.
 func (w *world) subscribe(endpoint string, kinds []string) *box {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +122,7 @@ func (w *world) subscribe(endpoint string, kinds []string) *box {
 	return q
 }
 
-// put puts a message from outside of handlers into its queues.
+// put puts a message that no handler has sent into its queues.
 func (w *world) put(out saga.Outgoing) (saga.Sent, error) {
 	to, err := w.targets(&out, nil)
 	if err != nil {
@@ -142,7 +142,7 @@ func (w *world) put(out saga.Outgoing) (saga.Sent, error) {
 	return sent, nil
 }
 
-// targets are the queues of a message. own is that of the sender.
+// targets returns the queues of a message. own is the sender's queue.
 func (w *world) targets(out *saga.Outgoing, own *box) ([]*queue.Queue, error) {
 	known := w.router.Current()
 	switch {
@@ -159,7 +159,7 @@ func (w *world) targets(out *saga.Outgoing, own *box) ([]*queue.Queue, error) {
 	return []*queue.Queue{q}, err
 }
 
-// claim records an id that a caller gave, and reports whether it is new.
+// claim records an id that a caller chose, and reports whether it is new.
 func (w *world) claim(out *saga.Outgoing) dedup.Outcome {
 	sum, now := dedup.Sum(out.Info.Kind, out.To, out.Body), w.now()
 	old, known := w.given[out.Info.ID]
@@ -177,7 +177,7 @@ func (w *world) claim(out *saga.Outgoing) dedup.Outcome {
 	return dedup.Conflict
 }
 
-// follow makes the end of a run cancel a handler until the function that it returns is called.
+// follow cancels a handler when its run ends, until the returned function is called.
 func (w *world) follow(run *saga.Fire, cancel context.CancelCauseFunc) (end func()) {
 	if run == nil {
 		return func() {}
@@ -242,7 +242,7 @@ func (w *world) look() []Queue {
 	return all
 }
 
-// mostKept bounds what is kept for a look.
+// mostKept is the maximum number of records that are returned.
 const mostKept = 10_000
 
 // kept has the newest of some records.
@@ -251,7 +251,7 @@ type kept[R any] struct {
 	records []R
 }
 
-// add adds the record that numbered makes of the next number.
+// add adds the record that numbered makes with the next number.
 func (k *kept[R]) add(numbered func(number int64) R) {
 	k.number++
 	if k.records = append(k.records, numbered(k.number)); len(k.records) > 2*mostKept {
@@ -261,7 +261,7 @@ func (k *kept[R]) add(numbered func(number int64) R) {
 
 func (k *kept[R]) all() []R { return slices.Clone(k.records[max(0, len(k.records)-mostKept):]) }
 
-// take removes the first record that is wanted.
+// take removes and returns the first wanted record.
 func (k *kept[R]) take(wanted func(R) bool) (r R, ok bool) {
 	at := slices.IndexFunc(k.records, wanted)
 	if at < 0 {
