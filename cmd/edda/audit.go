@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// acting returns a context in which the user of this machine acts, for the reason of the flag.
+// acting returns a context with the user of this machine as actor, and the reason of the flag.
 func (t *tool) acting(ctx context.Context) context.Context {
 	return audit.Because(audit.As(ctx, audit.Actor{Name: actorName()}), t.reason)
 }
 
-// actorName is the user of this machine, and the machine.
+// actorName returns the user of this machine, and the machine.
 func actorName() string {
 	name := os.Getenv("USER")
 	if u, err := user.Current(); name == "" && err == nil {
@@ -57,7 +57,7 @@ database. CHANGE has what differs; --json has all of it. Entries are kept for 40
 					return view.View{}, err
 				}
 				if since != "" {
-					f.Since, _ = view.ReadTime(since, now) // it has been checked
+					f.Since, _ = view.ReadTime(since, now) // the command line was checked before
 				}
 				if until != "" {
 					f.Until, _ = view.ReadTime(until, now)

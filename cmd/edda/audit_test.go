@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What the command changes is found with the user of the machine and the reason, whatever verb it was.
+// The audit has the changes of all commands, with the user of the machine and the reason.
 func TestAudit(t *testing.T) {
 	w := migrated(t)
 	w.prints(w.want(exitDone, "audit").out, `| Nothing was changed.`)

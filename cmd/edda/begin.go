@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// beginnings are for people who have no program of their own yet.
+// beginnings has the commands for people who do not have a program yet.
 type beginnings struct{ *tool }
 
 func (t beginnings) demoCommand() *cobra.Command {

@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/internal/test/pgdev"
 )
 
-// The shop opens, sells and closes by one command. What it counts is tested in internal/test/demo/trade.
+// One command opens the shop, sells and closes it. Its counts are tested in internal/test/demo/trade.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	dsn := pgdev.Database(t)

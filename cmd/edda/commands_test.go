@@ -41,7 +41,7 @@ func TestMigrate(t *testing.T) {
 	says(t, w.want(exitFailed, "queue", "list").err, "newer edda")
 }
 
-// Of several that migrate at once each claims its own part of the work.
+// If several migrate at the same time, each reports the migrations that it has applied.
 func TestMigrateAtOnce(t *testing.T) {
 	w := empty(t)
 	said := make(chan said, 4)
@@ -72,7 +72,7 @@ func TestMigrateFromBehind(t *testing.T) {
 	}
 }
 
-// The scripts need no database, and do what the Go calls do.
+// The scripts need no database, and do the same as the Go calls.
 func TestScripts(t *testing.T) {
 	w := empty(t)
 	nowhere := func(args ...string) said {
@@ -342,7 +342,7 @@ func TestVersion(t *testing.T) {
 	says(t, runWith(t.Context(), "version", "--json").out, fmt.Sprintf(`"schema_version": %d`, migrations.Version))
 }
 
-// The environment names what no flag does.
+// The environment is used where no flag is set.
 func TestEnvironment(t *testing.T) {
 	schema := pgdev.Schema(t)
 	t.Setenv("DATABASE_URL", pgdev.DSN(t))

@@ -245,7 +245,7 @@ type failedLetter struct {
 	Error  string `json:"error"`
 }
 
-// endLetters ends dead letters one by one. What went wrong with some is the error, after the result was printed.
+// endLetters ends dead letters one by one. It prints the result, and then returns an error for the letters that failed.
 func (t letters) endLetters(c *cobra.Command, args []string, done string, end func(ending) error) error {
 	numbers, err := numbersOf(c, args)
 	if err != nil {
@@ -256,7 +256,7 @@ func (t letters) endLetters(c *cobra.Command, args []string, done string, end fu
 		return err
 	}
 	ended, gone, failed := []int64{}, []int64{}, []failedLetter{}
-	var worst error // a failure that is worth its exit code more than a number that is not there
+	var worst error // a failure decides the exit code before a letter that does not exist
 	for _, number := range numbers {
 		err := end(ending{ctx, op, op.DeadLetters(), number})
 		switch {
@@ -283,7 +283,7 @@ func (t letters) endLetters(c *cobra.Command, args []string, done string, end fu
 	return errors.Join(printErr, summary(worst, gone, failed))
 }
 
-// summary lists everything that went wrong, with the exit code of the worst.
+// summary lists all failures, with the exit code of the worst.
 func summary(worst error, gone []int64, failed []failedLetter) error {
 	if len(gone)+len(failed) < 2 {
 		return worst
@@ -299,7 +299,7 @@ func summary(worst error, gone []int64, failed []failedLetter) error {
 	return severalErrors{text: text, worst: worst}
 }
 
-// severalErrors has a text of its own, and is otherwise the worst of several errors.
+// severalErrors has its own text, and otherwise behaves like the worst of several errors.
 type severalErrors struct {
 	text  string
 	worst error

@@ -52,7 +52,7 @@ func TestDeadGroups(t *testing.T) {
 	w.prints(w.want(exitDone, "dead", "group", "--after", "ffff").out, `| No such dead letter.`)
 }
 
-// A note is shown with its group, with who wrote it, and is gone when it was taken away.
+// A note is shown with its group and its author, and is gone after its removal.
 func TestDeadNote(t *testing.T) {
 	w := morgue(t, 1)
 	w.prints(w.want(exitDone, "dead", "note", "9a8aabe2cfc9", "it's the bank; OPS-7").out,
@@ -109,7 +109,7 @@ func TestRetryAndDiscardByFilter(t *testing.T) {
 	}
 }
 
-// Whoever interrupts a job is told how to go on; another may go on, and no letter is retried twice.
+// An interrupted job prints how to continue; a second command can continue it, and no letter is retried twice.
 func TestInterruptedRetryGoesOn(t *testing.T) {
 	w := morgue(t, 40)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -134,7 +134,7 @@ func TestInterruptedRetryGoesOn(t *testing.T) {
 	w.want(exitNotFound, "dead", "jobs", "--cancel", "1")
 }
 
-// A canary that meets its end stops, is undone, and goes on when it is told to.
+// A canary whose letters fail again stops, is undone, and continues on request.
 func TestCanaryAndUndo(t *testing.T) {
 	w := morgue(t, 10)
 	done := make(chan said)
@@ -246,7 +246,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// One change is shown on a few letters, and then applied to all, with numbers as they were written.
+// One change is shown on a few letters, and then applied to all; numbers keep their notation.
 func TestEditMany(t *testing.T) {
 	w := morgue(t, 5)
 	w.exec(`UPDATE edda.dead_letter SET body = '{"N":12345678901234567890,"old":1,"in":{"a":1,"b":2}}'

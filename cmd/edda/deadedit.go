@@ -66,7 +66,7 @@ retries them, at --rate letters a second; --canary and --to are as with retry. L
 	}
 	e.many.add(c)
 	e.many.addRetry(c)
-	_ = c.Flags().MarkHidden("resume") // "edda dead jobs --resume" does it
+	_ = c.Flags().MarkHidden("resume") // "edda dead jobs --resume" resumes it
 	c.Flags().StringVar(&e.patch, "patch", "", `file with a JSON merge patch for the bodies of many; "-" is the `+
 		"standard input")
 	c.Flags().IntVar(&e.show, "preview", 3, "letters that are shown as the patch would make them")
@@ -92,7 +92,7 @@ func (t letters) runEdit(c *cobra.Command, e *editing, args []string) error {
 	byHand := e.body == "" && len(e.set)+len(e.edit.Remove) == 0 && !e.newID
 	timeout := t.timeout
 	if byHand {
-		timeout = t.unbounded(c) // a person edits
+		timeout = t.unbounded(c) // a person may take long to edit
 	}
 	ctx, op, err := t.openWithin(c.Context(), timeout)
 	if err != nil {
@@ -123,7 +123,7 @@ func (t letters) runEdit(c *cobra.Command, e *editing, args []string) error {
 		l.Number, id))
 }
 
-// read reads what needs neither database nor file.
+// read reads the flags that need neither database nor file.
 func (e *editing) read(c *cobra.Command) error {
 	e.edit.JSON, e.edit.Set = !e.raw, map[string]string{}
 	for _, header := range e.set {
@@ -152,7 +152,7 @@ func (t letters) byHand(ctx context.Context, e *editing, l deadletter.Letter) ([
 	if !e.raw {
 		shown = []byte(view.Body(l.Body) + "\n")
 	}
-	dir, err := os.MkdirTemp("", "edda-edit-") // for its owner only: a body may be confidential
+	dir, err := os.MkdirTemp("", "edda-edit-") // only readable by its owner, because a body may be confidential
 	if err != nil {
 		return nil, fmt.Errorf("edit the body: %w", err)
 	}
@@ -176,7 +176,7 @@ func (t letters) byHand(ctx context.Context, e *editing, l deadletter.Letter) ([
 	}
 	packed := bytes.Buffer{}
 	if e.raw || json.Compact(&packed, edited) != nil {
-		return edited, nil // the store says that it is no JSON
+		return edited, nil // the store reports that it is not JSON
 	}
 	return packed.Bytes(), nil
 }
@@ -187,7 +187,7 @@ type patching struct{ *operate.Operator }
 // Patch applies a JSON merge patch. Numbers stay as they are written.
 func (patching) Patch(body, patch []byte) ([]byte, error) { return jsonpatch.MergePatch(body, patch) }
 
-// editMany shows what a patch would make of the letters of a filter, or makes a job of that and runs it.
+// editMany shows the result of a patch on some letters of a filter, or makes a job of the patch and runs it.
 func (t letters) editMany(c *cobra.Command, e *editing, args []string) error {
 	m := &e.many
 	if e.body != "" || len(e.set)+len(e.edit.Remove) > 0 || e.newID || e.raw || m.resume != 0 {
@@ -221,7 +221,7 @@ func (t letters) editMany(c *cobra.Command, e *editing, args []string) error {
 	return t.runJob(ctx, op, number, m.action)
 }
 
-// preview prints what a patch would make of some letters, unless the patch is to be applied.
+// preview prints the result of a patch on some letters, unless the patch is to be applied.
 func (t letters) preview(ctx context.Context, op *operate.Operator, e *editing, patch []byte) error {
 	if e.many.yes || e.show < 1 {
 		return nil

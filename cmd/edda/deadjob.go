@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// many ends dead letters by a filter: retry and discard have these flags in common.
+// many ends dead letters by a filter: retry and discard share these flags.
 type many struct {
 	letterFlags
 	action deadletter.Action
@@ -43,7 +43,7 @@ func (m *many) addRetry(c *cobra.Command) {
 		"when more than a tenth of one fails again")
 }
 
-// isJob reports whether a command line has a filter, or numbers if it has none.
+// isJob reports whether a command line has a filter, or numbers if it has no filter.
 func (m *many) isJob(c *cobra.Command, numbers []string) (bool, error) {
 	filter := m.given() || m.all
 	switch {
@@ -65,7 +65,7 @@ func (m *many) isJob(c *cobra.Command, numbers []string) (bool, error) {
 	return filter || m.resume > 0, m.check(c)
 }
 
-// endMany makes a job of the filter, or takes one up again, and runs it to its end. reason is of a job that discards.
+// endMany makes a job of the filter, or resumes one, and runs it to its end. reason is for a job that discards.
 func (t letters) endMany(c *cobra.Command, m *many, reason string) error {
 	ctx, op, err := t.openWithin(c.Context(), t.unbounded(c))
 	if err != nil {
@@ -115,8 +115,8 @@ func (t letters) newJob(ctx context.Context, c *cobra.Command, m *many, letters 
 
 const tellEvery = 2 * time.Second
 
-// runJob runs a job to its end and prints how it ended. While it runs, it prints its progress and how to continue it. A
-// job that is paused is resumed. An action of "" is any.
+// runJob runs a job to its end and prints its result. While the job runs, runJob prints the progress and how to
+// continue it. It resumes a paused job. An action of "" accepts any job.
 func (t letters) runJob(ctx context.Context, op *operate.Operator, number int64, action deadletter.Action) error {
 	letters, said := op.DeadLetters(), time.Now()
 	before, err := letters.Job(ctx, t.pool, number)
@@ -218,7 +218,7 @@ paused is cancelled first. What is interrupted may be run again. What a job has 
 	}
 }
 
-// letterFlags choose dead letters on a command line.
+// letterFlags select dead letters on a command line.
 type letterFlags struct {
 	filter       deadletter.Filter
 	message      string
@@ -235,12 +235,12 @@ func (f *letterFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.until, "until", "", "only those that died earlier than that")
 }
 
-// given reports whether a flag chooses anything.
+// given reports whether any flag selects letters.
 func (f *letterFlags) given() bool {
 	return f.filter.Endpoint+f.filter.Kind+f.filter.Group+f.message+f.since+f.until != ""
 }
 
-// check reads what needs no database.
+// check reads the flags that need no database.
 func (f *letterFlags) check(c *cobra.Command) (err error) {
 	if f.message != "" {
 		if f.filter.MessageID, err = saga.ParseID(f.message); err != nil {
@@ -250,7 +250,7 @@ func (f *letterFlags) check(c *cobra.Command) (err error) {
 	return checkTimes(c, "since", f.since, "until", f.until)
 }
 
-// read is the filter. "Two hours ago" is measured by the database's clock.
+// read returns the filter. It measures "two hours ago" by the database's clock.
 func (f *letterFlags) read(ctx context.Context, t letters) (deadletter.Filter, error) {
 	if f.since+f.until == "" {
 		return f.filter, nil
@@ -259,12 +259,12 @@ func (f *letterFlags) read(ctx context.Context, t letters) (deadletter.Filter, e
 	if err != nil {
 		return f.filter, err
 	}
-	f.filter.DiedFrom, _ = view.ReadTime(f.since, now) // check has read them once
+	f.filter.DiedFrom, _ = view.ReadTime(f.since, now) // check has read them before
 	f.filter.DiedBefore, _ = view.ReadTime(f.until, now)
 	return f.filter, nil
 }
 
-// checkTimes reads the times that flags were given, as pairs of a flag's name and its text.
+// checkTimes checks the times of flags; its arguments are pairs of a flag's name and its text.
 func checkTimes(c *cobra.Command, flags ...string) error {
 	for n := 0; n < len(flags); n += 2 {
 		if _, err := view.ReadTime(flags[n+1], time.Time{}); err != nil {

@@ -85,7 +85,7 @@ count. With --json there is each minute, and each of 24 hours.`,
 	}
 }
 
-// partOf reads a part: 10% or 0.1.
+// partOf reads a fraction: 10% or 0.1.
 func partOf(text string) (float64, error) {
 	number, percent := strings.CutSuffix(strings.TrimSpace(text), "%")
 	part, err := strconv.ParseFloat(number, 64)
@@ -98,7 +98,7 @@ func partOf(text string) (float64, error) {
 	return part, nil
 }
 
-// keepHistory sets what is kept of the messages of an endpoint.
+// keepHistory sets the level of history of an endpoint.
 func (t endpoints) keepHistory() *cobra.Command {
 	sample, reset := "", false
 	c := &cobra.Command{
@@ -249,7 +249,7 @@ func partitioned(endpoint string, c partitions.Changed) view.View {
 
 func workers(n int) string { return view.Many(n, "worker", "workers") }
 
-// set makes a change and says so.
+// set makes a change and prints it.
 func (t endpoints) set(c *cobra.Command, done view.View, do func(context.Context, operate.Endpoints) error) error {
 	return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 		return done, do(ctx, op.Endpoints())

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An endpoint gets partitions, loses them, and says what was done.
+// An endpoint gets partitions, loses them, and the command reports the result.
 func TestPartitionsOfAnEndpoint(t *testing.T) {
 	w := migrated(t)
 	w.want(exitDone, "migrate", "install", "orders")
@@ -60,7 +60,7 @@ func TestEndpoints(t *testing.T) {
 		| shop.events open - - - - relay program`)
 }
 
-// The pace of an endpoint has a number for each minute, also of one that has handled nothing.
+// The pace of an endpoint has a number for each minute, even if it has handled nothing.
 func TestEndpointPace(t *testing.T) {
 	w := migrated(t)
 	w.prints(w.want(exitDone, "endpoint", "pace").out, `| No endpoint is installed in schema "SCHEMA".`)

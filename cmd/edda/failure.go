@@ -35,15 +35,15 @@ var (
 	errNotFound = errors.New("not found")
 )
 
-// usageError is a wrong command line.
+// usageError is an error in a command line.
 type usageError struct {
 	error
-	command string // whose help says more
+	command string // its help is recommended
 }
 
 func usage(c *cobra.Command, err error) error { return usageError{err, c.CommandPath()} }
 
-// complain prints what went wrong and what to do next, and returns the exit code.
+// complain prints an error and its remedy, and returns the exit code.
 func (t *tool) complain(ctx context.Context, err error) int {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		t.say("edda: interrupted")
@@ -64,12 +64,12 @@ func (t *tool) complain(ctx context.Context, err error) int {
 	return exitFailed
 }
 
-// redacted is the text of an error without the secrets of a connection string and of the environment.
+// redacted returns the text of an error without the secrets of connection strings and of the environment.
 func redacted(err error, database string) string {
 	return redact(err.Error(), database, os.Getenv("DATABASE_URL"), os.Getenv("PGPASSWORD"))
 }
 
-// say writes a line of its own to the error stream. If it cannot be written, the exit code still reports the failure.
+// say writes a line to the error stream. If it cannot be written, the exit code still reports the failure.
 func (t *tool) say(line string) { _, _ = fmt.Fprintln(t.err, line) }
 
 func isNotFound(err error) bool {
@@ -84,7 +84,7 @@ func isNotFound(err error) bool {
 		errors.Is(err, scheduler.ErrNotHeld)
 }
 
-// remedy is what to do about an error, "" when its text says that already.
+// remedy returns the remedy of an error, "" if its text has one.
 func (t *tool) remedy(err error) string {
 	var (
 		server  *pgconn.PgError
@@ -123,7 +123,7 @@ func (t *tool) remedy(err error) string {
 	return ""
 }
 
-// remedyOf is by SQLSTATE.
+// remedyOf has the remedies by SQLSTATE.
 var remedyOf = map[string]string{
 	"28P01": "Set the password in $DATABASE_URL, $PGPASSWORD or ~/.pgpass.",
 	"28000": "The server does not let this user in from here: see its pg_hba.conf.",
@@ -135,7 +135,7 @@ var remedyOf = map[string]string{
 	"57P03": "The server is starting or stopping: try again in a moment.",
 }
 
-// unreadable says that a connection string is wrong, without showing it: its password may be anywhere in it.
+// unreadable returns an error about a connection string without showing it: its password may be anywhere in it.
 func unreadable(text string, err error) error {
 	if isURL(text) {
 		if _, parseErr := url.Parse(text); parseErr != nil {
@@ -156,7 +156,7 @@ func isURL(text string) bool {
 
 var passwordPair = regexp.MustCompile(`(?i)(?:ssl)?password\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]+)`)
 
-// passwords are the secrets in a connection string, as they are written and as they are meant.
+// passwords returns the secrets in a connection string, both as written and decoded.
 func passwords(text string) (found []string) {
 	if u, err := url.Parse(text); err == nil && isURL(text) {
 		if secret, ok := u.User.Password(); ok {
@@ -176,8 +176,8 @@ func passwords(text string) (found []string) {
 
 func hasPassword(text string) bool { return len(passwords(text)) > 0 }
 
-// redact takes the secrets of connection strings out of a text. A string that is not a connection string is a
-// bare password, and is taken out too.
+// redact removes the secrets of connection strings from a text. A string that is not a connection string is a bare
+// password, and is removed too.
 func redact(text string, connections ...string) string {
 	for _, connection := range connections {
 		secrets := passwords(connection)

@@ -56,7 +56,7 @@ func TestSchemaThatIsNoName(t *testing.T) {
 	}
 }
 
-// Nobody said which database, and none is where pgx looks then.
+// No database is named, and none is at pgx's default address.
 func TestNoDatabaseIsNamed(t *testing.T) {
 	for _, name := range []string{"DATABASE_URL", "PGHOST", "PGSERVICE"} {
 		t.Setenv(name, "")
@@ -138,7 +138,7 @@ func TestBeginnersMistakes(t *testing.T) {
 	}
 }
 
-// A role without rights is told whose work it is.
+// A role without rights gets an error that names who can help.
 func TestMissingRights(t *testing.T) {
 	w := migrated(t)
 	w.want(exitDone, "migrate", "install", "orders")

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	probeTimeout = 5 * time.Second // of healthcheck, unless another is given
-	mostHealth   = 1 << 20         // bytes of an answer
+	probeTimeout = 5 * time.Second // of healthcheck, unless a flag sets it
+	mostHealth   = 1 << 20         // bytes of a response
 )
 
-// probes ask whether something is healthy.
+// probes checks the health of a program or of the database.
 type probes struct{ *tool }
 
 // command is a probe for containers without curl or a shell.
@@ -51,7 +51,7 @@ followed, and no proxy is used. It gives up after five seconds, unless --timeout
 	}
 }
 
-// askDatabase says that the database is healthy, or returns why it is not.
+// askDatabase reports that the database is healthy, or returns the reason why not.
 func (t probes) askDatabase(ctx context.Context) error {
 	ctx, err := t.connect(ctx, t.timeout)
 	if err == nil {
@@ -63,7 +63,7 @@ func (t probes) askDatabase(ctx context.Context) error {
 	return t.verdict(ctx, err, "the database", view.Object{"asked", "database", "status", nil, "health", nil})
 }
 
-// askProgram says that a program is healthy, or returns why it is not.
+// askProgram reports that a program is healthy, or returns the reason why not.
 func (t probes) askProgram(ctx context.Context, at *url.URL) error {
 	if t.timeout > 0 {
 		var cancel context.CancelFunc
@@ -75,8 +75,7 @@ func (t probes) askProgram(ctx context.Context, at *url.URL) error {
 		view.Object{"asked", at.Redacted(), "status", status, "health", health})
 }
 
-// get returns the status of an answer, nil if none came, and its body if that is JSON. The error says what is wrong
-// with the health.
+// get returns the status of a response, nil without a response, and its body if that is JSON. The error is the reason.
 func get(ctx context.Context, at *url.URL) (status *int, health json.RawMessage, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
@@ -101,7 +100,7 @@ func get(ctx context.Context, at *url.URL) (status *int, health json.RawMessage,
 	return &answer.StatusCode, health, err
 }
 
-// verdict prints whether what was asked is healthy, and returns why it is not.
+// verdict prints whether the subject is healthy, and returns the reason why not.
 func (t probes) verdict(ctx context.Context, err error, name string, asked view.Object) error {
 	says := ""
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda"
 )
 
-// A program is healthy while its handler of probes answers 200, and the command says what it answers otherwise.
+// A program is healthy while its handler of probes answers 200; otherwise the command prints the answer.
 func TestHealthcheckAsksAProgram(t *testing.T) {
 	t.Parallel()
 	running := make(chan struct{})
@@ -59,7 +59,7 @@ func TestHealthcheckAsksAProgram(t *testing.T) {
 	}
 }
 
-// A page that is somewhere else, a program that does not answer and one that is not there are not healthy.
+// A redirected page is not healthy, nor is a program that does not answer or does not run.
 func TestHealthcheckWantsAnAnswer(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -92,7 +92,7 @@ func TestHealthcheckWantsAnAnswer(t *testing.T) {
 	says(t, s.out, `"healthy": false`, `"status": null`, `"health": null`)
 }
 
-// Without a URL it is the database that has to answer, with a schema that fits.
+// Without a URL the command checks the database, whose schema must fit.
 func TestHealthcheckAsksTheDatabase(t *testing.T) {
 	w := empty(t)
 	says(t, w.want(exitFailed, "healthcheck").err, "there is no schema", "edda migrate up")

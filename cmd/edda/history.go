@@ -19,7 +19,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// histories has the commands that show what happened to messages and instances.
+// histories has the commands that show the history of messages and instances.
 type histories struct{ *tool }
 
 func (t histories) commands() *cobra.Command {
@@ -39,10 +39,10 @@ write the history in the transactions that handle messages; nothing reads it to 
 	return c
 }
 
-// mostLives is how many lives of a key are shown.
+// mostLives is the maximum number of lives of a key that are shown. A life is one instance from its start to its end.
 const mostLives = 20
 
-// lifeFlags choose a life of a key.
+// lifeFlags select a life of a key.
 type lifeFlags struct{ life string }
 
 func (f *lifeFlags) add(c *cobra.Command) {
@@ -56,7 +56,7 @@ func (f *lifeFlags) check(c *cobra.Command) error {
 	return nil
 }
 
-// read returns the lives of a key, and the one that is asked for.
+// read returns the lives of a key, and the selected one.
 func (f *lifeFlags) read(
 	ctx context.Context, op *operate.Operator, name, key string,
 ) (lives []history.Life, of history.Life, err error) {
@@ -68,7 +68,7 @@ func (f *lifeFlags) read(
 	}
 	ok := false
 	if f.life != "" {
-		id, _ := saga.ParseID(f.life) // check has read it once
+		id, _ := saga.ParseID(f.life) // check has read it before
 		of, ok, err = op.History().Life(ctx, id)
 	}
 	switch {
@@ -121,7 +121,7 @@ several lives: the newest is shown, and the others are named. Exit code 3: none 
 	return c
 }
 
-// timeline shows a life, and how to see more of it and the other lives of its key.
+// timeline shows a life, and the commands that show more of it and the other lives of its key.
 func timeline(lives []history.Life, of history.Life, versions []history.Version, next saga.ID) view.View {
 	v := view.Timeline(of, lives, versions, next)
 	if !next.IsZero() {
@@ -282,11 +282,11 @@ attempt, with its body and what it sent if history keeps bodies, and after the m
 	return c
 }
 
-// exportPage is how many versions are in memory at once.
+// exportPage is the number of versions that are in memory at the same time.
 const exportPage = 100
 
 func (t histories) exportLife(ctx context.Context, op *operate.Operator, of history.Life) error {
-	pages := []saga.ID{{}} // the newest first, as a timeline is read
+	pages := []saga.ID{{}} // the newest first, the order of a timeline
 	for {
 		_, next, err := op.History().Timeline(ctx, of, pages[len(pages)-1], exportPage)
 		if err != nil {
@@ -316,7 +316,7 @@ func (t histories) exportLife(ctx context.Context, op *operate.Operator, of hist
 	return nil
 }
 
-// jsonLine prints an object on a line of its own.
+// jsonLine prints an object on one line.
 func (t histories) jsonLine(o view.Object) error {
 	line, err := o.Line()
 	if err == nil {
@@ -328,7 +328,7 @@ func (t histories) jsonLine(o view.Object) error {
 	return nil
 }
 
-// identity is one thing that an id is.
+// identity is one meaning of an id.
 type identity struct{ is, says, command string }
 
 func (t histories) findCommand() *cobra.Command {
@@ -451,7 +451,7 @@ that were sent to an endpoint which is gone, and kinds that died in an endpoint 
 	return c
 }
 
-// oneFormat refuses to print in two formats.
+// oneFormat returns an error if two formats are requested.
 func oneFormat(c *cobra.Command, json, mermaid bool) error {
 	if mermaid && json {
 		return usage(c, errors.New("give --mermaid or --json, not both"))
@@ -459,7 +459,7 @@ func oneFormat(c *cobra.Command, json, mermaid bool) error {
 	return nil
 }
 
-// asGraph is a view, or the graph that it shows.
+// asGraph returns v, or the graph that it shows.
 func asGraph(v view.View, mermaid bool) view.View {
 	if !mermaid {
 		return v

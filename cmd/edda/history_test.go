@@ -39,12 +39,12 @@ type orderState struct {
 	Bumps int
 }
 
-// hostile would clear a terminal, turn its text around and forge a line.
+// hostile would clear a terminal, reverse its text and forge a line.
 const hostile = "7\x1b[2J\u202e\nedda"
 
 var errHostile = errors.New("no bump " + hostile)
 
-// shop runs a saga of orders and a service of cards. Each second bump fails first.
+// shop runs a saga of orders and a service of cards. Every second bump fails first.
 type shop struct {
 	*world
 	bus  *bus.Bus
@@ -127,7 +127,7 @@ func (s *shop) send(m saga.Message) saga.ID {
 	return sent.ID
 }
 
-// counts waits until a statement counts so many.
+// counts waits until a statement counts want rows.
 func (s *shop) counts(want int, sql string) {
 	s.t.Helper()
 	end := time.After(pgdev.Patience(20 * time.Second))
@@ -140,7 +140,7 @@ func (s *shop) counts(want int, sql string) {
 	}
 }
 
-// live makes an order with a hostile key live until its last version, and returns the id of its first message.
+// live sends messages to an order with a hostile key until its last version, and returns the id of the first message.
 func (s *shop) live(versions int) (first saga.ID) {
 	s.t.Helper()
 	first = s.send(placed{Order: hostile, Note: hostile})
@@ -269,7 +269,7 @@ type lineJSON struct {
 	Fate string `json:"fate"`
 }
 
-// What is exported is all that happened, in its order, with bodies and states.
+// An export has all events in their order, with bodies and states.
 func TestHistoryExport(t *testing.T) {
 	s := newShop(t, saga.Pessimistic)
 	s.live(3)
@@ -409,7 +409,7 @@ func TestHistorySetAndKeep(t *testing.T) {
 
 const someID = "00000000-0000-0000-0000-000000000001"
 
-// An id of a run is a run, whether its message was sent or not.
+// find recognises the id of a run, whether its message was sent or not.
 func TestFindKnowsRuns(t *testing.T) {
 	w, _ := scheduled(t)
 	run := anyID.FindString(w.want(exitDone, "manifest", "trigger", "tidy").out)

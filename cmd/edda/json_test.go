@@ -7,7 +7,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// What programs read from --json.
+// The JSON that programs read with --json.
 
 type queueJSON struct {
 	Endpoint  string     `json:"endpoint"`
@@ -40,14 +40,14 @@ type messageJSON struct {
 	Headers      map[string]string `json:"headers"`
 	HeaderError  string            `json:"header_error,omitempty"`
 	Size         int               `json:"size"`
-	Truncated    bool              `json:"truncated"` // the body is longer than what is shown of it
+	Truncated    bool              `json:"truncated"` // the shown part is shorter than the body
 	body
 }
 
 type foundJSON struct {
 	Endpoint string `json:"endpoint"`
 	messageJSON
-	Lane         string     `json:"lane"` // parked behind another message of this key
+	Lane         string     `json:"lane"` // of this key, if an earlier message of the key parks it
 	Claims       int        `json:"claims"`
 	Holder       *saga.ID   `json:"holder"`
 	WasDue       *time.Time `json:"was_due"`
@@ -143,7 +143,7 @@ type endpointJSON struct {
 	Paused      bool       `json:"paused"`
 	PausedAt    *time.Time `json:"paused_at"`
 	Reason      string     `json:"reason"`
-	Concurrency *int       `json:"concurrency"` // null is the number of each program
+	Concurrency *int       `json:"concurrency"` // null means the number of each program
 	Relay       bool       `json:"relay"`
 }
 
@@ -156,7 +156,7 @@ type leaseJSON struct {
 	Acquired  *time.Time `json:"acquired"`
 	Renewed   *time.Time `json:"renewed"`
 	Expires   *time.Time `json:"expires"`
-	ExpiresIn float64    `json:"expires_in_seconds"` // 0 when nobody holds it
+	ExpiresIn float64    `json:"expires_in_seconds"` // 0 when no process holds it
 }
 
 type limitJSON struct {

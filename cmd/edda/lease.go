@@ -23,7 +23,7 @@ at the end, and loses it by expiry if it dies.`,
 	return c
 }
 
-// leases has the commands for what only one process at a time does.
+// leases has the commands for leases, which only one process at a time can hold.
 type leases struct{ *tool }
 
 func (t leases) list() *cobra.Command {

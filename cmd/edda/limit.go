@@ -27,7 +27,7 @@ they run, and ends nothing that runs. An endpoint may have none.`,
 	return c
 }
 
-// limits has the commands that bound what runs at once.
+// limits has the commands for limits.
 type limits struct{ *tool }
 
 func (t limits) list() *cobra.Command {
@@ -53,7 +53,7 @@ whether that number is in force or an operator's. Nothing is locked.`,
 	}
 }
 
-// held is what is held of a limit, or of each if name is "".
+// held returns the holders of a limit, or of each limit if name is "".
 func (t limits) held(ctx context.Context, name string) ([]slots.Holder, error) {
 	reader, err := slots.New(t.pool, t.schemaName())
 	if err != nil {
@@ -115,7 +115,7 @@ waits as in "edda limit set". Exit code 3: no program has declared one.`,
 	}
 }
 
-// change makes a change and shows how the limit stands then.
+// change makes a change and shows the limit afterwards.
 func (t limits) change(c *cobra.Command, name string, do func(context.Context, operate.Limits) error) error {
 	return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 		if err := do(ctx, op.Limits()); err != nil {

@@ -52,7 +52,7 @@ func TestLimits(t *testing.T) {
 		| set by program`)
 }
 
-// A limit that a program has for work of its own is made by the program, and then set as any other.
+// A program creates a limit of package limit by using it, and then it can be set like any other.
 func TestLimitsOfAProgramsOwn(t *testing.T) {
 	w := migrated(t)
 	says(t, w.want(exitNotFound, "limit", "set", "named/exports", "5").err, "there is no such limit",

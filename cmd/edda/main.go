@@ -22,11 +22,11 @@ func main() {
 		terminal: isTerminal(os.Stdin)}))
 }
 
-// streams are where a command reads, and where it writes: its results, and what it says about them.
+// streams are the input of a command, its output, and the output of its messages.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
-	terminal bool // a person is at in
+	terminal bool // in is a terminal
 }
 
 func isTerminal(f *os.File) bool {
@@ -49,12 +49,12 @@ func run(ctx context.Context, args []string, s streams) int {
 	return t.complain(ctx, err)
 }
 
-// stamped is the version of a release, which the linker writes. Without one Go knows it of "go install …@VERSION".
+// stamped is the version of a release, set by the linker. After "go install …@VERSION" the build info has it.
 var stamped string
 
 const noVersion = "(devel)"
 
-// ownVersion is the version of this program, noVersion if it has none.
+// ownVersion returns the version of this program, noVersion if it is unknown.
 func ownVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && stamped == "" && info.Main.Version != "" {
 		return info.Main.Version

@@ -255,7 +255,7 @@ program that declares it and starts later brings it back; one that runs does not
 	}
 }
 
-// change makes a change and shows how the manifest stands then.
+// change makes a change and shows the manifest afterwards.
 func (t manifests) change(c *cobra.Command, name string,
 	do func(ctx context.Context, s *scheduler.Store) error) error {
 	return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (view.View, error) {
@@ -306,7 +306,7 @@ bounds how many are active. When there are more due times than --max, the output
 	return c
 }
 
-// period reads two moments; "" is none. "Two hours ago" is measured by the database's clock.
+// period reads two times; "" is no limit. It measures "two hours ago" by the database's clock.
 func (t *tool) period(ctx context.Context, from, until string) (first, last time.Time, err error) {
 	now, err := t.now(ctx)
 	if err != nil {
@@ -458,7 +458,7 @@ func (t groups) resume() *cobra.Command {
 	}
 }
 
-// change makes a change and shows how the group stands then.
+// change makes a change and shows the group afterwards.
 func (t groups) change(c *cobra.Command, name string, do func(ctx context.Context, s *scheduler.Store) error) error {
 	return t.schedule(c, func(ctx context.Context, s *scheduler.Store) (view.View, error) {
 		if err := do(ctx, s); err != nil {

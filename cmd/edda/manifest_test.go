@@ -13,8 +13,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// scheduled is a schema with a night's settlement, which has a group of its own, its report, and what is sent on
-// demand.
+// scheduled is a schema with a nightly settlement in a group, a report that follows it, and a message on demand.
 func scheduled(t *testing.T) (*world, *scheduler.Store) {
 	t.Helper()
 	w := migrated(t)
@@ -149,7 +148,7 @@ func TestRunCommands(t *testing.T) {
 	}
 }
 
-// next and diff leave every row as it was, and work where nothing can be written.
+// next and diff change no row, and work in a read-only session.
 func TestNextAndDiffWriteNothing(t *testing.T) {
 	w, _ := scheduled(t)
 	d := nights()

@@ -27,7 +27,7 @@ up and install need the rights of the schema's owner. A database administrator c
 	return c
 }
 
-// migrating has the commands that make the tables, and install endpoints.
+// migrating has the commands that create the tables, and install endpoints.
 type migrating struct{ *tool }
 
 func (t *tool) options() migrate.Options { return migrate.Options{Schema: t.schemaName()} }
@@ -74,7 +74,7 @@ the session that is in the way.`,
 	}
 }
 
-// newest is the newest version that was applied.
+// newest returns the newest applied version.
 func newest(status []migrate.Migration) (version int64) {
 	for _, m := range status {
 		if !m.Applied.IsZero() {
@@ -84,7 +84,7 @@ func newest(status []migrate.Migration) (version int64) {
 	return version
 }
 
-// missingOf are the versions that this program knows and the schema has not.
+// missingOf returns the versions of this program that the schema does not have.
 func missingOf(status []migrate.Migration) []int64 {
 	missing := []int64{}
 	for _, m := range status {
@@ -191,7 +191,7 @@ up", and again after each migration. No database is needed to print it.
 	return c
 }
 
-// script prints SQL as it is: its texts are the program's own, and names are quoted in it.
+// script prints SQL unescaped: its texts are the program's own, and names are quoted in it.
 func (t *tool) script(text string) error {
 	if t.json {
 		return t.print(view.View{JSON: view.Object{"sql", text}})
@@ -244,7 +244,7 @@ What is there already stays as it is. A new subscription waits for open transact
 	return c
 }
 
-// causeOf adds why a context ended to an error that says only that it did.
+// causeOf adds the cause of the context to an error that only reports the end of a context.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", cause, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// border has the commands for what crosses the border to other systems.
+// border has the commands for messages to and from other systems.
 type border struct{ *tool }
 
 func (t border) outboxCommands() *cobra.Command {
@@ -43,7 +43,7 @@ func (t border) inboxCommands() *cobra.Command {
 	return c
 }
 
-// keptFlags choose copies on a command line.
+// keptFlags select copies on a command line.
 type keptFlags struct {
 	kind, since, until, after string
 }
@@ -57,7 +57,7 @@ func (f *keptFlags) add(c *cobra.Command) {
 		"the end of the page before")
 }
 
-// check reads what needs no database.
+// check reads the flags that need no database.
 func (f *keptFlags) check(c *cobra.Command) error {
 	if err := checkTimes(c, "since", f.since, "until", f.until); err != nil {
 		return err
@@ -66,11 +66,11 @@ func (f *keptFlags) check(c *cobra.Command) error {
 	return err
 }
 
-// read is the filter. Without --until it ends now, by the database's clock, because messages that are
-// put back are relayed again.
+// read returns the filter. Without --until it ends now, by the database's clock, because messages that are put back are
+// relayed again.
 func (f *keptFlags) read(now time.Time, endpoint string) (filter outbox.KeptFilter, after outbox.KeptPlace) {
 	filter = outbox.KeptFilter{Endpoint: endpoint, Kind: f.kind, Until: now}
-	filter.Since, _ = view.ReadTime(f.since, now) // check has read them once
+	filter.Since, _ = view.ReadTime(f.since, now) // check has read them before
 	if f.until != "" {
 		filter.Until, _ = view.ReadTime(f.until, now)
 	}
@@ -190,7 +190,7 @@ If it is interrupted, it prints how to continue.`,
 	return c
 }
 
-// keepCommand shows or sets how long a ring keeps its rows, and of the history how many bytes.
+// keepCommand shows or sets the retention of a ring, and for the history the maximum size.
 func (t border) keepCommand(of ring.Name, what string) *cobra.Command {
 	size := ""
 	c := &cobra.Command{

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// relayed has three copies of what the relay shop gave away.
+// relayed has three copies of messages that the relay shop has sent.
 func relayed(t *testing.T) *world {
 	t.Helper()
 	w := migrated(t)

@@ -9,14 +9,14 @@ import (
 	"github.com/edda-go/edda/internal/ui/view"
 )
 
-// lineOf is a view that is one line for people.
+// lineOf returns a view that people see as one line.
 func lineOf(value view.Object, format string, args ...any) view.View {
 	return view.View{JSON: value, Parts: []view.Part{linef(format, args...)}}
 }
 
 func linef(format string, args ...any) view.Line { return view.Line(fmt.Sprintf(format, args...)) }
 
-// listed is a list that says none if it is empty, and how to see its next page.
+// listed returns a list with the command for its next page; an empty list is the text none.
 func listed(l view.List, none string) view.View {
 	v := l.View()
 	if len(l.Rows) == 0 {
@@ -45,7 +45,7 @@ func (t *tool) print(v view.View) (err error) {
 	return nil
 }
 
-// textOf is the text of parts, escaped.
+// textOf returns the text of parts, escaped.
 func textOf(parts []view.Part) string {
 	var text strings.Builder
 	for _, part := range parts {
@@ -69,7 +69,7 @@ func textOf(parts []view.Part) string {
 	return text.String()
 }
 
-// aligned puts the cells of rows below each other.
+// aligned aligns the cells of rows in columns.
 func aligned(rows [][]string) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -80,7 +80,7 @@ func aligned(rows [][]string) string {
 				cells[n] = "-"
 			}
 		}
-		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) // into a strings.Builder
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) // a strings.Builder does not fail
 	}
 	_ = w.Flush()
 	return text.String()

@@ -24,7 +24,7 @@ func (t queues) commands() *cobra.Command {
 	return c
 }
 
-// queues has the commands that look at messages which wait, and cancel them.
+// queues has the commands that list and cancel waiting messages.
 type queues struct{ *tool }
 
 func (t queues) list() *cobra.Command {

@@ -19,7 +19,7 @@ import (
 
 const standardTimeout = 30 * time.Second
 
-// tool is one run of the program: its flags, and the database once a command has asked for it.
+// tool is one run of the program: its flags, and the database after a command has connected.
 type tool struct {
 	streams
 	database string
@@ -69,7 +69,7 @@ func (t *tool) root() *cobra.Command {
 	return root
 }
 
-// group is the run of a command that only has commands under it.
+// group is the run function of a command that only has subcommands.
 func group(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return c.Help()
@@ -94,9 +94,9 @@ func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 
 func (t *tool) schemaName() string { return cmp.Or(t.schema, os.Getenv("EDDA_SCHEMA"), "edda") }
 
-// connect makes a pool, which connects when it is used first, and bounds the command's time.
+// connect makes a pool, which connects when it is first used, and limits the command's time.
 func (t *tool) connect(ctx context.Context, timeout time.Duration) (context.Context, error) {
-	if _, err := migrate.SQL(t.schemaName()); err != nil { // the name is invalid, so the database need not be asked
+	if _, err := migrate.SQL(t.schemaName()); err != nil { // the name is invalid, so no connection is needed
 		return ctx, usageError{err, "edda"}
 	}
 	text := cmp.Or(t.database, os.Getenv("DATABASE_URL"))
@@ -109,7 +109,7 @@ func (t *tool) connect(ctx context.Context, timeout time.Duration) (context.Cont
 			"$PGPASSWORD or ~/.pgpass")
 	}
 	config.MaxConns = 3
-	// works through a pooler too, whatever the connection string asks for
+	// works through a pooler too, whatever the connection string has
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	if config.ConnConfig.RuntimeParams["application_name"] == "" {
 		config.ConnConfig.RuntimeParams["application_name"] = "edda"
@@ -153,7 +153,7 @@ func (t *tool) openWithin(ctx context.Context, timeout time.Duration) (context.C
 	return ctx, op, err
 }
 
-// unbounded is the timeout of commands that may have to wait for others: none, unless it was asked for.
+// unbounded returns the timeout of commands that may have to wait for others: no timeout, unless the flag sets one.
 func (t *tool) unbounded(c *cobra.Command) time.Duration {
 	if c.Flags().Changed("timeout") {
 		return t.timeout
@@ -194,7 +194,7 @@ func printed[S any](t *tool, c *cobra.Command, open func(context.Context) (conte
 	return t.print(r)
 }
 
-// now is the database's clock.
+// now returns the time of the database's clock.
 func (t *tool) now(ctx context.Context) (now time.Time, err error) {
 	if err := t.pool.QueryRow(ctx, "select clock_timestamp()").Scan(&now); err != nil {
 		return now, fmt.Errorf("read the database's clock: %w", err)
@@ -202,7 +202,7 @@ func (t *tool) now(ctx context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
-// because gives a command the flag --reason or --note, without which it does not run.
+// because gives a command the flag --reason or --note, which it requires.
 func because(flag string, why *string, c *cobra.Command) *cobra.Command {
 	what := map[string]string{"reason": "why, for other people (required)", "note": "why, for the record (required)"}
 	c.Flags().StringVar(why, flag, "", what[flag])

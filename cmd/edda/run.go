@@ -142,7 +142,7 @@ waits for its next attempt at once. A dead run holds its manifest no longer. Eac
 	})
 }
 
-// change is what is done to runs, one by one.
+// change is an operation on runs, one by one.
 type change struct {
 	done string
 	to   func(s *scheduler.Store, ctx context.Context, run saga.ID, note string) error
@@ -173,7 +173,7 @@ func (t runs) change(c *cobra.Command, args []string, note string, do change) er
 	return errors.Join(printErr, worstOf(faults))
 }
 
-// worstOf is all faults in one, with the exit code of the worst: a failure is worse than a run that is not there.
+// worstOf joins faults, with the exit code of the worst: a failure is worse than a run that does not exist.
 func worstOf(faults []error) error {
 	if len(faults) < 2 {
 		return errors.Join(faults...)

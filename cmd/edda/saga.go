@@ -83,7 +83,7 @@ passed over, up to 10,000 instances.`,
 	return c
 }
 
-// quiet shows the instances that may be stuck. more is how much else was given on the command line.
+// quiet shows the instances that may be stuck. more is the number of other flags and arguments on the command line.
 func (t sagas) quiet(c *cobra.Command, o persistence.ListOptions, more int) error {
 	if more > 0 {
 		return usage(c, errors.New("--quiet looks at the oldest instances of all sagas: give nothing else but --limit"))
@@ -122,7 +122,7 @@ completed, which "edda history show" knows, or never started.`,
 	}
 }
 
-// lastVersions is the end of an instance's timeline; nothing if it has ended meanwhile.
+// lastVersions returns the end of an instance's timeline; nothing if the instance has ended in the meantime.
 func lastVersions(ctx context.Context, op *operate.Operator, i saga.Instance) ([]history.Version, error) {
 	life, ok, err := op.History().Life(ctx, i.ID)
 	if err != nil || !ok {
@@ -132,7 +132,7 @@ func lastVersions(ctx context.Context, op *operate.Operator, i saga.Instance) ([
 	return versions, err
 }
 
-// manyFlags choose instances of a saga.
+// manyFlags select instances of a saga.
 type manyFlags struct {
 	bulk.Filter
 	all   bool
@@ -147,7 +147,7 @@ func (m *manyFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&m.After, "after", "", "only those behind this key: to go on with what was interrupted")
 }
 
-// given reports whether a flag chooses anything.
+// given reports whether any flag selects instances.
 func (m *manyFlags) given() bool { return m.all || m.Prefix+m.until+m.After != "" }
 
 func (m *manyFlags) check(c *cobra.Command) error {
@@ -160,26 +160,26 @@ func (m *manyFlags) check(c *cobra.Command) error {
 	return checkTimes(c, "started-before", m.until)
 }
 
-// read reads what is measured by the database's clock.
+// read reads the times that are measured by the database's clock.
 func (m *manyFlags) read(ctx context.Context, t *tool) error {
 	if m.until == "" {
 		return nil
 	}
 	now, err := t.now(ctx)
-	m.Until, _ = view.ReadTime(m.until, now) // check has read it once
+	m.Until, _ = view.ReadTime(m.until, now) // check has read it before
 	return err
 }
 
-// deed is what a command does to many instances.
+// deed is the operation of a command on many instances.
 type deed struct {
 	does, did string // "end", "ended"
-	asks      string // before it is done
-	goesOn    string // what its command has beside the flags of the filter
+	asks      string // the question before the operation
+	goesOn    string // further flags of the command that continues
 	do        func(ctx context.Context, op *bulk.Operator, f bulk.Filter, progress func(bulk.Done)) (bulk.Done, error)
 }
 
-// many shows what is chosen, asks, does something to it, and prints what was done. It says how to go on if it is
-// interrupted.
+// many shows the selected instances, asks, runs the operation, and prints its result. If it is interrupted, it prints
+// the command that continues.
 func (t sagas) many(c *cobra.Command, m *manyFlags, yes bool, d deed) error {
 	ctx, _, err := t.openWithin(c.Context(), t.unbounded(c))
 	if err != nil {
@@ -224,7 +224,7 @@ func (t sagas) many(c *cobra.Command, m *manyFlags, yes bool, d deed) error {
 	return printErr
 }
 
-// showChosen prints how many instances are chosen, and the first of them.
+// showChosen prints how many instances are selected, and the first of them.
 func (t sagas) showChosen(l bulk.Look) {
 	count := strconv.FormatInt(l.Count, 10)
 	if l.Capped {
@@ -240,8 +240,7 @@ func (t sagas) showChosen(l bulk.Look) {
 	}
 }
 
-// goingOn returns the command that goes on behind a key. It does not repeat a connection string, which may have a
-// password.
+// goingOn returns the command that continues after a key, without a connection string, which may have a password.
 func (t sagas) goingOn(c *cobra.Command, m *manyFlags, d deed) func(last string) string {
 	which := " --all"
 	if m.Prefix != "" {
@@ -343,7 +342,7 @@ left out.`,
 	return c
 }
 
-// exportMany prints what is chosen, and says how many states are left out.
+// exportMany prints the selected instances, and how many states are left out.
 func (t sagas) exportMany(ctx context.Context, m *manyFlags, unmasked bool) error {
 	op, err := bulk.New(t.pool, bulk.Options{Schema: t.schemaName(), Unmasked: unmasked})
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// mostInput is how many bytes are read of a file: more than any body or state may have.
+// mostInput is the maximum number of bytes that are read of a file: more than the limit of bodies and states.
 const mostInput = 2 << 20
 
-// readFile reads a file, or the standard input for "-". Of a larger one it reads more than is allowed anywhere.
+// readFile reads a file, or for "-" at most mostInput of the standard input, which is more than any limit.
 func (t *tool) readFile(file, what string) (text []byte, err error) {
 	if file != "-" {
 		text, err = os.ReadFile(file)
@@ -37,7 +37,7 @@ func (t *tool) readFile(file, what string) (text []byte, err error) {
 	return append([]byte{}, text...), nil
 }
 
-// confirm asks the person at the terminal. Without one, --yes says so.
+// confirm asks the person at the terminal. Without a terminal, --yes is required.
 func (t *tool) confirm(c *cobra.Command, yes bool, question string) error {
 	if yes {
 		return nil
@@ -53,19 +53,19 @@ func (t *tool) confirm(c *cobra.Command, yes bool, question string) error {
 	return nil
 }
 
-// changing is an instance that a command is about to change, and who changes it.
+// changing is an instance that a command is about to change, and the operator that changes it.
 type changing struct {
 	op     *instances.Operator
 	before persistence.Listed
 }
 
-// change finds an instance and asks, and then does something with it and prints the result. preview returns what is
-// shown before, and the question.
+// change finds an instance and asks, and then runs do and prints the result. preview returns the text to show before,
+// and the question.
 func (t sagas) change(c *cobra.Command, args []string, yes bool, preview func(i changing) (told, question string),
 	do func(ctx context.Context, i changing) (view.View, error)) error {
 	timeout := t.timeout
 	if t.terminal && !yes {
-		timeout = t.unbounded(c) // a person reads and answers
+		timeout = t.unbounded(c) // a person needs time to read and answer
 	}
 	ctx, op, err := t.openWithin(c.Context(), timeout)
 	if err != nil {
@@ -92,7 +92,7 @@ func (t sagas) change(c *cobra.Command, args []string, yes bool, preview func(i 
 	return t.print(v)
 }
 
-// living reads an instance.
+// living reads a living instance.
 func living(ctx context.Context, op *operate.Operator, name, key string) (persistence.Listed, error) {
 	l, ok, err := op.Sagas().Show(ctx, name, key)
 	if err == nil && !ok {
@@ -139,7 +139,7 @@ with instances.Operator.Repair. Exit code 3: there is no instance of this key.`,
 	return c
 }
 
-// diffOf is what differs between two states, for people.
+// diffOf returns the differences between two states, for people.
 func diffOf(before, after []byte) string {
 	if diff := history.Diff(before, after); diff != "" {
 		return diff
@@ -240,7 +240,7 @@ this moment is neither fired nor moved; one that is cancelled meanwhile does not
 				if err != nil {
 					return view.View{}, err
 				}
-				due, _ := comingTime(at, now) // it has been checked
+				due, _ := comingTime(at, now) // the command line was checked before
 				p, err := op.MoveTimeout(ctx, of, due)
 				return view.Timeout(of, "moved", p), err
 			})
@@ -253,7 +253,7 @@ this moment is neither fired nor moved; one that is cancelled meanwhile does not
 	return c
 }
 
-// comingTime reads a time, or how long it is after now.
+// comingTime reads a time, or a duration from now.
 func comingTime(text string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(strings.TrimSpace(text)); err == nil {
 		return now.Add(d), nil

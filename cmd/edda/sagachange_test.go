@@ -14,7 +14,7 @@ import (
 	"github.com/edda-go/edda/internal/test/pgdev"
 )
 
-// living7 is a world in which order 7 lives at version 3.
+// living7 is a world with order 7, alive at version 3.
 func living7(t *testing.T) *world {
 	t.Helper()
 	w := migrated(t)
@@ -131,7 +131,7 @@ func TestSagaTimeout(t *testing.T) {
 	w.want(exitUsage, "saga", "timeout", "order", "7", "due", "--at", "tomorrow")
 }
 
-// many7 is a world in which order 7 lives, and as many as n of a load test.
+// many7 is a world with the living order 7, and n living orders of a load test.
 func many7(t *testing.T, n int) *world {
 	t.Helper()
 	w := living7(t)
@@ -141,7 +141,7 @@ func many7(t *testing.T, n int) *world {
 	return w
 }
 
-// What is chosen is shown before it ends, and nothing else ends.
+// The selected instances are shown before they end, and no others end.
 func TestSagaEndMany(t *testing.T) {
 	w := many7(t, 12)
 	end := []string{"saga", "end", "order", "--prefix", "load-", "--reason", "the load test"}
@@ -173,7 +173,7 @@ func TestSagaEndMany(t *testing.T) {
 	}
 }
 
-// An interrupted command prints how to continue. After that each instance has got the message once.
+// An interrupted command prints how to continue. After that each instance has received the message once.
 func TestInterruptedSagaSendGoesOn(t *testing.T) {
 	w := many7(t, 400)
 	w.want(exitDone, "migrate", "install", "orders", "--kinds", "order.nudge")
@@ -198,7 +198,7 @@ func TestInterruptedSagaSendGoesOn(t *testing.T) {
 		" --prefix load- --started-before ", " --after load-")
 	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state)
 		VALUES (gen_random_uuid(), 'order', 'load-9999', 1, 1, '{}')`)
-	again := append(strings.Fields(command), "--yes") // the world says which database it is
+	again := append(strings.Fields(command), "--yes") // the world sets the database
 	if s := w.edda(again...); s.code != exitDone {
 		t.Fatalf("%+v", s)
 	}
@@ -245,7 +245,7 @@ func TestSagaExport(t *testing.T) {
 	}
 }
 
-// Those whose timeout is overdue stand first, then those to which nothing has come for longest.
+// Instances with an overdue timeout come first, then those with the oldest last message.
 func TestSagaQuiet(t *testing.T) {
 	w := migrated(t)
 	w.prints(w.want(exitDone, "saga", "list", "--quiet").out,

@@ -57,7 +57,7 @@ that was lost can be sent again; the kind of an answer has no consumer, so give 
 	return c
 }
 
-// sentView is a message that was sent.
+// sentView shows the result of a send.
 func sentView(sent messages.Sent) view.View {
 	o := view.Object{"message", sent.ID, "duplicate", sent.Duplicate}
 	if sent.Duplicate {
@@ -66,7 +66,7 @@ func sentView(sent messages.Sent) view.View {
 	return lineOf(o, "Message %s is sent.", sent.ID)
 }
 
-// add adds the flags of a message, to an endpoint or to instances.
+// add adds the flags of a message to an endpoint or to instances.
 func (s *sending) add(c *cobra.Command) {
 	c.Flags().StringVar(&s.body, "body", "", `file with the body; "-" is the standard input (required)`)
 	c.Flags().BoolVar(&s.raw, "raw", false, "take the bytes of the body as they are, JSON or not")
@@ -75,7 +75,7 @@ func (s *sending) add(c *cobra.Command) {
 	c.Flags().DurationVar(&s.message.Delay, "delay", 0, "how long after now it is due")
 }
 
-// again are the flags that send the same message.
+// again returns the flags that send the same message.
 func (s *sending) again() string {
 	flags := " --body " + quoted(s.body)
 	if s.raw {
@@ -93,7 +93,7 @@ func (s *sending) again() string {
 	return flags
 }
 
-// read reads what needs no database.
+// read reads the flags that need no database.
 func (s *sending) read(c *cobra.Command, t *tool) (err error) {
 	m := &s.message
 	m.Headers = map[string]string{}

@@ -68,7 +68,7 @@ them in the header. One that does not answer says so on its pages, and the other
 	return c
 }
 
-// devCommand serves a database to develop with, and its pages.
+// devCommand serves a database for development, and its pages.
 func (t *tool) devCommand() *cobra.Command {
 	o := uihost.Options{}
 	c := &cobra.Command{
@@ -107,8 +107,8 @@ one.`,
 	return c
 }
 
-// named is a connection string with a name before it. That of libpq begins with a name, too, as in host=db1, so what
-// follows has to look like a connection string.
+// named is a connection string with a name before it. A connection string of libpq also begins with a name, as in
+// host=db1, so the text after the first "=" must look like a connection string.
 var named = regexp.MustCompile(`^([^=/:]+)=(postgres(?:ql)?://.*|\w+=.*)$`)
 
 // openDatabases connects to the databases of ui: to the one of the flag or of the environment, or to several.
@@ -136,7 +136,7 @@ func openDatabases(t *tool, c *cobra.Command, flags []string) (context.Context, 
 	ctx, all := c.Context(), []uihost.Database{}
 	for n, text := range texts {
 		t.database = text
-		if _, err := t.connect(ctx, 0); err != nil { // a schema that is not there is told on its pages
+		if _, err := t.connect(ctx, 0); err != nil { // the pages report a schema that does not exist
 			return ctx, all, fmt.Errorf("database %s: %w", names[n], err)
 		}
 		all = append(all, uihost.Database{Name: names[n], Pool: t.pool})

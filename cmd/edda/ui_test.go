@@ -27,7 +27,7 @@ func TestUIServesUntilItIsInterrupted(t *testing.T) {
 	serves(t, map[string]string{"/": "No endpoint is installed"}, "--database", pgdev.DSN(t), "--schema", w.schema)
 }
 
-// Several databases have pages under their names, and one that does not answer does not end the others.
+// Several databases have pages under their names, and if one does not answer the others still work.
 func TestUIServesSeveralDatabases(t *testing.T) {
 	w := migrated(t)
 	w.want(exitDone, "migrate", "install", "orders")
@@ -35,14 +35,14 @@ func TestUIServesSeveralDatabases(t *testing.T) {
 		"--database", "shop="+pgdev.DSN(t), "--database", "away=host=127.0.0.1 port=1", "--schema", w.schema)
 }
 
-// An empty database becomes one with tables and pages.
+// An empty database gets tables and pages.
 func TestDevSetsUp(t *testing.T) {
 	t.Setenv("DATABASE_URL", pgdev.DSN(t))
 	schema := pgdev.Schema(t)
 	servesBy(t, "dev", map[string]string{"/": "No endpoint is installed"}, "--schema", schema)
 }
 
-// serves runs edda ui, looks whether each page says what it shall, "" being a page that is refused, and interrupts it.
+// serves runs edda ui, checks that each page contains its text ("" is a page that is refused), and interrupts it.
 func serves(t *testing.T, pages map[string]string, flags ...string) {
 	t.Helper()
 	servesBy(t, "ui", pages, flags...)
@@ -138,14 +138,14 @@ func TestUIRefusesToBeOpenToAll(t *testing.T) {
 
 var inAShell = regexp.MustCompile(`In a shell: <code>edda ([^<]+)</code>`)
 
-// The command at the foot of a page runs, and prints what the page has as JSON.
+// The command at the foot of a page runs, and prints the data of the page as JSON.
 func TestPagesPrintWhatTheirCommandsPrint(t *testing.T) {
 	w := migrated(t)
 	shop, err := story.Seed(t.Context(), w.pool, w.schema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := shop.Close(); err != nil { // so that nothing changes between the two
+	if err := shop.Close(); err != nil { // so that nothing changes between the page and the command
 		t.Fatal(err)
 	}
 	ui, err := eddaui.New(w.pool, eddaui.Options{Schema: w.schema,
@@ -208,7 +208,7 @@ func TestPagesPrintWhatTheirCommandsPrint(t *testing.T) {
 
 var theSame = regexp.MustCompile(`The same in a shell: <code>edda ([^<]+)</code>`)
 
-// words are the words of a command line, as a shell takes them.
+// words splits a command line like a shell.
 func words(line string) (all []string) {
 	word, quoted, begun := "", false, false
 	for _, r := range line {
@@ -230,7 +230,7 @@ func words(line string) (all []string) {
 	return all
 }
 
-// The command that a form names is one of this program, with flags and arguments that it takes.
+// The command that a form names exists in this program, with these flags and arguments.
 func formsNameCommands(t *testing.T, w *world, pages []string) {
 	w.exec("INSERT INTO edda.manifest_group (name, paused_at) VALUES ('reports', now()), ('bills', NULL)")
 	w.exec("UPDATE edda.manifest SET group_id = (SELECT max(id) FROM edda.manifest_group)")

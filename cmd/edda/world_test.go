@@ -15,14 +15,14 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
 
-// world is a schema of a test's own, and the program run on it.
+// world is a schema of one test, and the program run on it.
 type world struct {
 	t      *testing.T
 	pool   *pgxpool.Pool
 	schema string
 }
 
-// empty is a schema that is not there yet.
+// empty is a schema that does not exist yet.
 func empty(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
@@ -37,7 +37,7 @@ func migrated(t *testing.T) *world {
 	return w
 }
 
-// said is what one run of the program did.
+// said is the result of one run of the program.
 type said struct {
 	code     int
 	out, err string
@@ -60,7 +60,7 @@ func runWith(ctx context.Context, args ...string) said {
 	return said{code, out.String(), complaint.String()}
 }
 
-// want runs the program, refuses another exit code, and returns what it printed.
+// want runs the program, fails the test at a different exit code, and returns the result.
 func (w *world) want(code int, args ...string) said {
 	w.t.Helper()
 	s := w.edda(args...)
@@ -80,7 +80,7 @@ var (
 	spaces  = regexp.MustCompile(` +`)
 )
 
-// stable takes what differs from run to run out of a text: times, ids, the schema, and the width of columns.
+// stable removes from a text the parts that differ from run to run: times, ids, the schema, and the width of columns.
 func (w *world) stable(text string) string {
 	text = strings.ReplaceAll(text, w.schema, "SCHEMA")
 	text = strings.ReplaceAll(text, actorName(), "ACTOR")
@@ -93,7 +93,7 @@ func (w *world) stable(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// prints compares a page, in which "| " begins each line so that it can be set in.
+// prints compares a page; "| " begins each line of want, so that it can be indented.
 func (w *world) prints(got, want string) {
 	w.t.Helper()
 	var lines []string
@@ -124,7 +124,7 @@ func (w *world) count(sql string) (n int) {
 	return n
 }
 
-// says refuses a text that has not all of the parts.
+// says fails the test unless a text has all of the parts.
 func says(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {

@@ -2,11 +2,11 @@
 //
 // # Promise
 //
-// What is written is the package program below this one, with another name, so that it compiles and its tests pass. It
-// has no file of somebody else's: the folder is new or empty.
+// The written program is the package program below this one, with a different name, so it compiles and its tests pass.
+// The folder contains no other files, because it is new or was empty.
 //
 // # Failures
 //
-// A name that Go would refuse as that of a module is refused before anything is written. If a file cannot be written,
-// those before it stay.
+// Before anything is written, Write refuses a name that is not valid for a Go module. If a file cannot be written, the
+// files before it stay.
 package scaffold

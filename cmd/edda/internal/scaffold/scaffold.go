@@ -26,7 +26,7 @@ const (
 
 // Options of a program. Folder is required, and Version or Replace.
 type Options struct {
-	Folder  string // is made unless it is there
+	Folder  string // created if it does not exist
 	Module  string // "" is the last part of Folder
 	Version string // of Edda, like v1.2.3
 	Replace string // a folder with the source of Edda, to use in place of a version
@@ -70,12 +70,12 @@ func Write(o Options) (files []string, err error) {
 	return files, nil
 }
 
-// Name is what the program is called.
+// name returns the name of the program.
 func (o Options) name() string { return path.Base(o.Module) }
 
 var notInDatabases = regexp.MustCompile(`[^a-z0-9_-]+`)
 
-// named puts the name of the program in the place of "program" where that is a name.
+// named replaces the name "program" by the name of the program.
 func (o Options) named(text string) string {
 	database := notInDatabases.ReplaceAllString(strings.ToLower(o.name()), "-")
 	return strings.NewReplacer(
@@ -86,7 +86,7 @@ func (o Options) named(text string) string {
 	).Replace(text)
 }
 
-// goMod is the file go.mod.
+// goMod returns the contents of go.mod.
 func (o Options) goMod() (string, error) {
 	text := "module " + o.Module + "\n\ngo " + goVersion + "\n\nrequire " + edda + " "
 	if o.Replace == "" {
@@ -111,13 +111,13 @@ var (
 	errTaken = errors.New("is not empty: name another, or empty it")
 )
 
-// standard are the first parts of the paths of Go's own packages, which cannot be a module's.
+// standard has the first parts of the paths of Go's own packages, which a module must not use.
 var standard = strings.Fields(`archive bufio builtin bytes cmd cmp compress container context crypto database debug
 	embed encoding errors expvar flag fmt go hash html image index internal io iter log maps math mime net os path
 	plugin reflect regexp runtime slices sort strconv strings structs sync syscall testing text time unicode unique
 	unsafe vendor weak`)
 
-// checkModule says what Go would have against the path of a module.
+// checkModule returns an error if the path of a module is invalid.
 func checkModule(name string) error {
 	parts := strings.Split(name, "/")
 	if slices.Contains(standard, parts[0]) {
@@ -133,7 +133,7 @@ func checkModule(name string) error {
 	return nil
 }
 
-// makeEmpty makes the folder, or sees that it is empty.
+// makeEmpty creates the folder, or checks that it is empty.
 func makeEmpty(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("make the folder: %w", err)

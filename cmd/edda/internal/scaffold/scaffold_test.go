@@ -16,8 +16,8 @@ func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
 
 const source = "../../../.." // of Edda
 
-// What is written compiles, is formatted and passes its tests with nothing but what this machine has; the program pays
-// its order and ends at an interrupt.
+// The written program compiles, is formatted and passes its tests with the tools of this machine; it pays its order and
+// ends at an interrupt.
 func TestProgramIsWhole(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "Coffee.Shop")
@@ -67,7 +67,7 @@ func TestProgramIsWhole(t *testing.T) {
 	}
 }
 
-// Each place that names the program has its name, and go.mod what was asked for.
+// All places that name the program have its name, and go.mod has the given version.
 func TestProgramIsNamed(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -24,7 +24,7 @@ func main() {
 
 // run runs the program until ctx ends.
 func run(ctx context.Context) error {
-	pool, err := eddadev.Connect(ctx, "program") // DATABASE_URL, or a Postgres that it starts
+	pool, err := eddadev.Connect(ctx, "program") // DATABASE_URL, or a private Postgres
 	if err != nil {
 		return err
 	}
@@ -37,10 +37,10 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return eddadev.Run(ctx, b, append(runners, customer(b))...) // makes the tables and serves the pages, too
+	return eddadev.Run(ctx, b, append(runners, customer(b))...) // also makes the tables and serves the pages
 }
 
-// endpoints are the queues of the program, each with its handlers.
+// endpoints returns the queues of the program, each with its handlers.
 func endpoints(b *bus.Bus) ([]edda.Runner, error) {
 	orders, err1 := bus.NewEndpoint(b, "orders", bus.EndpointOptions{}, bus.Saga(Orders))
 	payments, err2 := bus.NewEndpoint(b, "payments", bus.EndpointOptions{}, bus.Handle(chargeCard))

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(eddatest.Main(m)) }
 
-// The endpoints together: an order asks for its money, the payments answer, and it is paid.
+// The endpoints together: an order requests its money, the payments answer, and it is paid.
 func TestEndpointsPayAnOrder(t *testing.T) {
 	b, err := bus.New(eddatest.Pool(t), bus.Options{}) // a database of this test's own
 	if err != nil {

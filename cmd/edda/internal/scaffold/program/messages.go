@@ -1,6 +1,6 @@
 package main
 
-// Messages. Each has a kind, and is JSON on its way: kinds and tags stay as they are, whatever becomes of the Go names.
+// Messages. Each has a kind, and is sent as JSON: keep kinds and tags, even if you rename the Go types and fields.
 
 // PlaceOrder starts an order.
 type PlaceOrder struct {
@@ -8,7 +8,7 @@ type PlaceOrder struct {
 	Cents int    `json:"cents"`
 }
 
-// ChargeCard asks the payments for money, and CardCharged is the answer.
+// ChargeCard requests money from the payments, and CardCharged is the answer.
 type ChargeCard struct {
 	Cents int `json:"cents"`
 }
@@ -16,7 +16,7 @@ type CardCharged struct {
 	Receipt string `json:"receipt"`
 }
 
-// PaymentDue comes when an order has waited long enough.
+// PaymentDue arrives when an order has waited long enough.
 type PaymentDue struct{}
 
 func (PlaceOrder) Kind() string  { return "order.place" }

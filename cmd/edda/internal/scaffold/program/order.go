@@ -15,7 +15,7 @@ type Order struct {
 	Receipt string `json:"receipt"` // "" until it is paid
 }
 
-// Place asks for the money.
+// Place requests the money.
 func (o *Order) Place(ctx *saga.Context, m PlaceOrder) error {
 	if !ctx.IsNew() {
 		return nil // the customer has clicked twice
@@ -41,7 +41,7 @@ func (o *Order) GiveUp(ctx *saga.Context, _ PaymentDue) error {
 	return nil
 }
 
-// Orders says which message goes to which method, and to which order.
+// Orders assigns each kind of message to a method, and each message to an order.
 var Orders = saga.Define("order", saga.Options{Remember: 24 * time.Hour}, // after it is complete
 	saga.StartedBy(func(m PlaceOrder) string { return m.Order }, (*Order).Place),
 	saga.OnReply((*Order).Charged),
