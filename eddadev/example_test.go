@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// check ends the example.
+// check ends the example if its argument is not nil.
 var check = pgtest.Must
 
-// useEmptyDatabase names a database of the example's own, in place of the private Postgres that Connect would start,
-// and no address for the pages.
+// useEmptyDatabase names a database of the example, in place of the private Postgres that Connect would start, and
+// switches the pages off.
 func useEmptyDatabase() (end func()) {
 	before, was := os.LookupEnv("DATABASE_URL")
 	_, pool, drop := pgtest.EmptyExample()
@@ -32,7 +32,7 @@ func useEmptyDatabase() (end func()) {
 	}
 }
 
-// Run makes the tables and the queues, serves pages to see what happens, and runs the endpoints.
+// Run makes the tables and the queues, serves pages, and runs the endpoints.
 func ExampleRun() {
 	defer useEmptyDatabase()()
 	ctx, stop := context.WithCancel(context.Background()) // as signal.NotifyContext does

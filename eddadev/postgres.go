@@ -11,18 +11,18 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// leastConns are enough for a few endpoints.
+// leastConns suffices for a few endpoints.
 const leastConns = 10
 
-// servers are the private servers of this process. They end with it: what is collected ends before.
+// servers are the private servers of this process. A garbage-collected server ends, so this variable keeps them.
 var servers struct {
 	mu  sync.Mutex
 	all []*pgdev.Server // guarded by mu
 }
 
-// Connect returns a pool of at least ten connections to the database that DATABASE_URL names, or else to a private
-// Postgres called name: 1 to 20 lower-case letters, digits, hyphens and underscores. It starts an installed Postgres,
-// unless another process has started the one of this name, and keeps its data in the user's cache directory. The caller
+// Connect returns a pool of at least ten connections to the database of DATABASE_URL, or else to a private Postgres
+// called name: 1 to 20 lower-case letters, digits, hyphens and underscores. It starts an installed Postgres, unless a
+// different process has started the one of this name, and keeps its data in the user's cache directory. The caller
 // closes the pool. Connect is safe for concurrent use.
 func Connect(ctx context.Context, name string) (*pgxpool.Pool, error) {
 	dsn, err := DSN(ctx, name)
@@ -41,8 +41,8 @@ func Connect(ctx context.Context, name string) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// DSN returns the connection string of the database that Connect connects to. That of a private Postgres is also
-// printed to the standard error.
+// DSN returns the connection string of the database of Connect. If that is a private Postgres, DSN also prints the
+// string to the standard error. It is safe for concurrent use.
 func DSN(ctx context.Context, name string) (string, error) {
 	server, err := pgdev.Keep(ctx, name, os.Stderr)
 	if err != nil {
@@ -68,7 +68,7 @@ func joined() []*pgdev.Server {
 	return slices.DeleteFunc(slices.Clone(servers.all), func(s *pgdev.Server) bool { return !s.Joined() })
 }
 
-// keepUp starts a server again each time that the process has ended which had started it, until ctx ends.
+// keepUp starts a server again whenever the process that had started it ends, until ctx ends.
 func keepUp(ctx context.Context, s *pgdev.Server) error {
 	for s.Joined() {
 		next, err := s.Outlive(ctx, os.Stderr)

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// PagesVariable is where the pages listen, like 127.0.0.1:8000; "off" is nowhere. If it is not set they listen on
-	// 127.0.0.1:7433, or on a free port if that is taken.
+	// PagesVariable names the environment variable with the address of the pages, like 127.0.0.1:8000; "off" is no
+	// pages. Without it they listen on 127.0.0.1:7433, or on a free port if that is taken.
 	PagesVariable = "EDDA_PAGES"
 
 	noPages = "off"
 )
 
 // Run makes the tables of b, installs the runners, serves the pages and runs the runners until ctx ends. It prints the
-// address of the pages to the standard error. If the private Postgres is one that another program has started, and that
-// program ends, Run starts it again. It returns nil after a clean end; else the error of migrate.Up, of
-// Host.Install or of Host.Run, or why the pages cannot listen.
+// address of the pages to the standard error. If a different program has started the private Postgres and ends, Run
+// starts it again. Run returns nil after a clean end; else an error of migrate.Up, Host.Install, Host.Run or the pages'
+// listener.
 func Run(ctx context.Context, b *bus.Bus, runners ...edda.Runner) error {
 	host, err := edda.NewHost(runners...)
 	if err != nil {

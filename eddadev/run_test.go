@@ -43,7 +43,7 @@ func (f failing) Run(ctx context.Context) error {
 	return errClosed
 }
 
-// Run sets up an empty database, and ends with the first runner that fails.
+// Run sets up an empty database, and ends when the first runner fails.
 func TestRunSetsUpAndEnds(t *testing.T) {
 	t.Setenv("DATABASE_URL", eddatest.DSN(t))
 	for _, pages := range []string{"127.0.0.1:0", "off"} {
@@ -72,7 +72,7 @@ func TestRunSetsUpAndEnds(t *testing.T) {
 	}
 }
 
-// The log of the server has no warning of a program that does nothing wrong.
+// A correct program causes no warning in the log of the server.
 func TestServerHasNothingToWarnOf(t *testing.T) {
 	server, err := pgdev.Start(t.Context(), pgdev.Options{Private: true})
 	if err != nil {
@@ -118,7 +118,7 @@ type ring struct{}
 
 func (ring) Kind() string { return "ring" }
 
-// records are the texts of what was logged.
+// records receives the texts of log records.
 type records chan string
 
 func (records) Enabled(context.Context, slog.Level) bool { return true }
@@ -132,7 +132,7 @@ func (r records) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-// The private Postgres outlives the program that had started it, if another program runs on it, and that program says
+// The private Postgres outlives the program that had started it, if a second program uses it, and that program logs
 // which messages wait for an endpoint that no process runs.
 func TestAProgramThatJoined(t *testing.T) {
 	t.Setenv("DATABASE_URL", "")

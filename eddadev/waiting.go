@@ -15,9 +15,9 @@ const (
 	mostWaiting = 1000 // messages of a queue that are counted
 )
 
-// lookForWaiting logs each endpoint that has messages and is run by no process, once until that changes, until ctx
-// ends. Production has health checks and alerts for it; a program in development that forgot an endpoint, or whose
-// other program is not started yet, has nobody who looks.
+// lookForWaiting logs each endpoint that has messages and that no process runs, once until that changes, until ctx
+// ends. Production has health checks and alerts for this; in development an endpoint may be forgotten, or its program
+// not started yet, without anything that would report it.
 func lookForWaiting(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	op, err := operate.New(pool, operate.Options{Schema: schema, CountTo: mostWaiting})
 	if err != nil {
@@ -27,7 +27,7 @@ func lookForWaiting(ctx context.Context, pool *pgxpool.Pool, schema string) erro
 	for run.Sleep(ctx, looksEvery) == nil {
 		waits, err := unserved(ctx, op)
 		if err != nil {
-			continue // the runners say so
+			continue // the runners report the error
 		}
 		for name, messages := range waits {
 			if !logged[name] {

@@ -1,17 +1,16 @@
 // Package eddatest gives tests a Postgres.
 //
 //	func TestOrders(t *testing.T) {
-//		pool := eddatest.Pool(t) // a database of its own, with the tables of Edda
+//		pool := eddatest.Pool(t) // a new database with the tables of Edda
 //		b, err := bus.New(pool, bus.Options{})
 //		…
 //	}
 //
 // # Promise
 //
-// Each call of DSN or Pool makes a database of the test's own, which is dropped when the test ends, so tests may run in
-// parallel. It is on the server that DATABASE_URL names, or on a private one made from an installed Postgres, which all
-// tests of a process share and which leaves nothing behind. No test skips for want of a Postgres: it fails with what to
-// do.
+// Each call of DSN or Pool makes a new database, which is dropped when the test ends, so tests may run in parallel. It
+// is on the server of DATABASE_URL, or on a private server made from an installed Postgres. All tests of a process
+// share the private server, and it leaves nothing behind. No test skips for want of a Postgres: it fails with a remedy.
 //
 // A saga alone needs no Postgres: see package sagatest. Package memory is a whole bus without one.
 package eddatest

@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/eddatest"
 )
 
-// passes runs a test, which writes where the output of the example is not.
+// passes runs a test, with the test's output kept out of the example's.
 func passes(test func(*testing.T)) bool {
 	out := os.Stdout
 	os.Stdout = os.Stderr
@@ -18,7 +18,7 @@ func passes(test func(*testing.T)) bool {
 	return testing.RunTests(all, []testing.InternalTest{{Name: "TestBank", F: test}})
 }
 
-// A test with a Postgres of its own: an installed one is started, and nothing of it is left.
+// A test with its own Postgres: an installed one is started, and leaves nothing behind.
 func ExamplePool() {
 	testBank := func(t *testing.T) {
 		pool := eddatest.Pool(t)

@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// most connections of a pool
+// maximum connections of a pool
 const mostConns = 10
 
-// Pool returns a pool of ten connections to a new database, in which the schema edda is migrated. The pool is closed
-// and the database is dropped when the test ends.
+// Pool returns a pool of ten connections to a new database with the schema edda migrated. The pool is closed and the
+// database dropped when the test ends. It fails t if there is no Postgres.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	pool := open(t, pgdev.Database(t))
@@ -22,14 +22,14 @@ func Pool(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
-// DSN returns the connection string of a new database with nothing in it, for programs that make their tables. It is
-// dropped when the test ends.
+// DSN returns the connection string of a new, empty database, for programs that make their own tables. It is dropped
+// when the test ends. DSN fails t if there is no Postgres.
 func DSN(t testing.TB) string {
 	t.Helper()
 	return pgdev.Database(t)
 }
 
-// Main runs the tests and ends the private Postgres, if there is one. Without it that ends a moment after the process.
+// Main runs the tests and ends the private Postgres, if there is one. Without Main it ends shortly after the process.
 //
 //	func TestMain(m *testing.M) { os.Exit(eddatest.Main(m)) }
 func Main(m *testing.M) int { return pgdev.Main(m) }

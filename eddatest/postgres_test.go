@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(eddatest.Main(m)) }
 
-// Tests at the same time have a database each, with tables of Edda and with tables of their own.
+// Tests that run at the same time have separate databases, with tables of Edda and their own tables.
 func TestEachTestHasItsDatabase(t *testing.T) {
 	for _, name := range []string{"one", "another"} {
 		t.Run(name, func(t *testing.T) {
