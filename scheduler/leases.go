@@ -63,7 +63,7 @@ func (l *Leases) List(ctx context.Context) ([]LeaseInfo, error) {
 }
 
 // Resign asks the holder to end its term, so that another replica can begin one. It returns when the request is
-// committed; the holder receives it at once, or at its next renewal. It returns ErrNotHeld if no process does.
+// committed; the holder receives it at once, or at its next renewal. It returns ErrNotHeld if there is no holder.
 func (l *Leases) Resign(ctx context.Context, name string) error {
 	err := pgx.BeginTxFunc(ctx, l.pool, readCommitted, func(tx pgx.Tx) error {
 		asked, err := l.store.Resign(ctx, tx, name)

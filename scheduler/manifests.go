@@ -29,8 +29,8 @@ type ManifestInfo struct {
 	Name, Owner string
 	Version     int64 // increases with each change of the declaration
 	State       ManifestState
-	Schedule    string // its When, in words
-	Definition  []byte // the description of its When
+	Schedule    string // a description of its When
+	Definition  []byte // JSON, as it is stored
 	Kind        string
 	Body        []byte // only set by Store.Manifest
 	Priority    int

@@ -29,13 +29,13 @@ type Options struct {
 	MaxDispatchAttempts   int           // failed sends in a row until the run is dead; 0 is 5
 	Retention             time.Duration // of ended runs, and of orphans; 0 is 30 days
 	OrphanGrace           time.Duration // until a manifest that no running program declares is an orphan; 0 is 5 min
-	LostAfter             time.Duration // silence until the attempt of a handler that beats is lost; 0 is 5 min
+	LostAfter             time.Duration // silence after which an attempt is lost, if it has beaten; 0 is 5 min
 
 	// after a crash: how long until a second server takes over the evaluation, and how long the manifests of the
 	// crashed program still count as declared by a running one; 0 is 15 s
 	Lease        time.Duration
-	LeaseRenew   time.Duration // how often the holder renews; at most Lease/3; 0 is 5 s, but at most Lease/3
-	LeaseAcquire time.Duration // how often other servers bid; 0 is 5 s, but at most Lease/3
+	LeaseRenew   time.Duration // how often the holder renews, at most Lease/3; 0 is 5 s, or Lease/3 if shorter
+	LeaseAcquire time.Duration // how often other servers bid; 0 is 5 s, or Lease/3 if shorter
 	Holder       string        // name of this server in the table lease; "" is $EDDA_HOLDER, else the name of the host
 	PollOnly     bool          // neither LISTEN nor NOTIFY, for PgBouncer in transaction mode
 }

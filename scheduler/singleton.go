@@ -78,7 +78,7 @@ func (o SingletonOptions) withDefaults() SingletonOptions {
 const singletonPrefix = "singleton/"
 
 // NewSingleton makes a Singleton. It does no I/O, and its error lists all faults. The lease is named "singleton/" +
-// name; name is 1 to 117 of a-z, 0-9 and _ . / -, and begins with a letter.
+// name; name is 1 to 117 characters of a-z, 0-9 and _ . / -, the first a letter.
 //
 // run is called for each term of this replica. It must return soon after its Term has ended, and may return before
 // that. When run has returned, and never before, the lease is released, and after an Acquire interval this replica

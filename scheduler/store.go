@@ -21,7 +21,7 @@ var storeStatements string
 
 // Errors that a caller can handle.
 var (
-	// ErrNoManifest means that the manifest does not exist, or is an orphan and may not be.
+	// ErrNoManifest means that the manifest does not exist, or is an orphan where a declared one is needed.
 	ErrNoManifest = errors.New("there is no such manifest")
 	// ErrNoGroup means that the group does not exist.
 	ErrNoGroup = errors.New("there is no such group")
