@@ -113,8 +113,9 @@ func (e Endpoints) ResetConcurrency(ctx context.Context, name string) error {
 	return e.setConcurrency(ctx, "reset the concurrency of", name, nil)
 }
 
-// SetHistory sets the level of history of an endpoint, in place of bus.EndpointOptions.History and bus.Options.History.
-// A zero field of o restores the program's setting. Processes that listen follow at once, others within their Poll.
+// SetHistory sets what the history keeps of an endpoint's messages, in place of bus.EndpointOptions.History and
+// bus.Options.History. A zero field of o restores the program's setting. Processes that listen follow at once, others
+// within their Poll.
 func (e Endpoints) SetHistory(ctx context.Context, name string, o history.Options) error {
 	if err := o.Check(); err != nil {
 		return fmt.Errorf("set the history of endpoint %.80q: %w", name, err)

@@ -20,7 +20,7 @@ type LimitInfo struct {
 	Name     string        // of the endpoint, or "named/" and the name of a limit of package limit
 	Limit    int           // maximum number of batches, handlers of a leased endpoint, or functions at the same time
 	Held     int           // how many run now, including Draining
-	Draining int           // how many more than Limit run since it was lowered; when they end, no others follow
+	Draining int           // how many still run above a lowered limit; no others follow them
 	Waiting  int           // processes of a leased endpoint, or callers of package limit, that wait for a slot
 	Oldest   time.Time     // when the first of them began to wait; zero if Waiting is 0
 	Waited   time.Duration // how long it has waited

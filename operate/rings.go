@@ -14,7 +14,7 @@ import (
 type Ring struct {
 	Name  string
 	Slot  int           // 0 to 3: the slot that is being written
-	Keep  time.Duration // minimum age of deleted rows, unless the tables grow to Most; at most a third longer
+	Keep  time.Duration // minimum retention of rows, at most a third longer; shorter if the tables grow to Most
 	Most  int64         // maximum size of the tables in bytes; 0 is no limit
 	Bytes int64         // present size of the tables
 	Since time.Time     // the last rotation, by the database's clock

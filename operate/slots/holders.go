@@ -27,7 +27,7 @@ type Holder struct {
 	Name     string // the holder's name in the table; "" for a batch, whose transaction holds the slot
 	Process  string // the process that holds it, in words; "" if it is unknown
 	Lost     bool   // that process no longer lives: the slot is free when the lease expires
-	Draining bool   // the slot is above the limit, and is not used again
+	Draining bool   // the slot is above the lowered limit: it is not granted again
 	Since    time.Time
 	Until    time.Time     // the end of the lease, unless it is extended; zero for a batch
 	Left     time.Duration // time until Until
