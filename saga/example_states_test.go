@@ -21,7 +21,7 @@ func (s *Subscription) Begin(*saga.Context, Subscribe) error {
 var (
 	Subscriptions = saga.Define("subscription", saga.Options{},
 		saga.StartedBy(func(m Subscribe) string { return m.Reader }, (*Subscription).Begin))
-	subscriptions = saga.StatesOf[Subscription](Subscriptions) // for those who look at it from outside
+	subscriptions = saga.StatesOf[Subscription](Subscriptions) // for readers outside of its handlers
 )
 
 // A web handler reads the state of an instance as its type.

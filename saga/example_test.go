@@ -38,7 +38,7 @@ func (t *Ticket) Stale(ctx *saga.Context, _ TicketStale) error {
 	return t.Close(ctx, CloseTicket{Ticket: ctx.Key()})
 }
 
-// A definition is data. Its faults come all at once, from Err.
+// A definition is data. Err returns all its faults at once.
 func ExampleDefine() {
 	tickets := saga.Define("ticket", saga.Options{Store: saga.Optimistic},
 		saga.StartedBy(func(m OpenTicket) string { return m.Ticket }, (*Ticket).Open),

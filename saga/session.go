@@ -45,7 +45,7 @@ func (d *Definition) Open(i Instance) (*Session, error) {
 		return s, nil
 	}
 	if s.over = !i.RememberedUntil().IsZero(); s.over {
-		return s, nil // nothing reads its state any more
+		return s, nil // its state is no longer read
 	}
 	if err := s.upcast(); err != nil {
 		return nil, fmt.Errorf("open saga %s: %w", nameOf(d.name, i.Key), err)
