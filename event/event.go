@@ -140,7 +140,7 @@ type Relayed struct {
 	Endpoint string // the relay's name
 	Messages int
 	Bytes    int64         // of their bodies
-	Lag      time.Duration // the longest wait of a message, from the time when it was sent or due to the commit
+	Lag      time.Duration // the longest wait of a message, from the sending or due time, the later one, to the commit
 	Forward  time.Duration // the duration of forward alone, failures included
 }
 
