@@ -31,7 +31,7 @@ func TestWaitsOfARelayBeginAnewAfterASuccess(t *testing.T) {
 	}
 }
 
-// If messages were read behind a pass, there may be a gap before them: gone ends at the pass.
+// Messages that were read behind a pass may follow a gap, so gone ends with the last message of the pass.
 func TestPassEndsBeforeAGap(t *testing.T) {
 	t.Parallel()
 	b := &batch{beyond: 1}

@@ -105,7 +105,7 @@ func (r *Relay) Connections() (pool *pgxpool.Pool, more int) {
 	if r.border.PollOnly {
 		return r.border.Pool.Pool, 0
 	}
-	return r.border.Pool.Pool, 2 // looks and finishes share one
+	return r.border.Pool.Pool, 2 // reads and finishes share one
 }
 
 // Holding reports whether this process relays at the moment. It is for metrics; the answer may be out of date when it
