@@ -75,7 +75,7 @@ func headerBytes(h nats.Header) int {
 	return n
 }
 
-// ofBatch wraps the two errors of a batch for which there is a different way to publish.
+// ofBatch wraps the two errors of a batch that a different way of publishing avoids.
 func ofBatch(err error) error {
 	var said *natsjs.APIError
 	if errors.As(err, &said) {

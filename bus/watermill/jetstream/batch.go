@@ -13,8 +13,8 @@ import (
 )
 
 // The headers of an atomic batch: all of its messages have one id, they are counted from 1, and the last one commits.
-// The server keeps a batch beside its stream until then, and drops a batch with a gap, or one that is not committed in
-// ten seconds.
+// The server keeps a batch beside its stream until then, and drops a batch with a gap, or without a commit in ten
+// seconds.
 const (
 	batchIDHeader       = "Nats-Batch-Id"
 	batchSequenceHeader = "Nats-Batch-Sequence"
@@ -26,7 +26,7 @@ var (
 	errRepeat    = errors.New("the stream has some of the messages already")
 )
 
-// publishAtomically writes all messages or none. It asks for an answer to the first message, which proves that the
+// publishAtomically writes all messages or nothing. It requests an answer to the first message, which proves that the
 // stream has begun a batch: a server older than batches would store every message separately, and would not report a
 // message that it refuses. stored is the number of messages that such a server has stored.
 func (p *Publisher) publishAtomically(ctx context.Context, wire []*nats.Msg) (stored int, err error) {

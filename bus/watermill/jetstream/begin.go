@@ -79,7 +79,7 @@ func (r *reading) freeTheDead(ctx context.Context) error {
 	}
 	for _, group := range info.PriorityGroups {
 		if group.PinnedClientID != "" && group.PinnedClientID != r.pin {
-			return nil // another reader is alive
+			return nil // a different reader is alive
 		}
 	}
 	return r.reset(ctx)

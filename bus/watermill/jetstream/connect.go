@@ -27,7 +27,7 @@ func Connect(url string, more ...nats.Option) (*nats.Conn, error) {
 	return conn, nil
 }
 
-// check returns an error for a connection on which the package's promises would not hold.
+// check returns an error for a connection that would break the package's promises.
 func check(conn *nats.Conn) error {
 	switch {
 	case conn == nil:

@@ -14,8 +14,8 @@
 //
 // A Subscriber delivers the messages of a consumer in the order of the stream, each at least once, with many of them in
 // hand. Behind a message that was nacked, or was never answered, no message is acked, and all of them come again in
-// order. So a receiver that commits messages in the order in which they come, and recognizes repeated ids, as an Intake
-// does, has every message once and in order, whatever number of processes read, and whichever of them is killed.
+// order. So a receiver that commits messages in their order, and recognizes repeated ids, as an Intake does, has every
+// message once and in order, whatever number of processes read, and whichever of them is killed.
 //
 // # States of a consumer
 //
@@ -30,8 +30,8 @@
 // # Requirements of the server
 //
 // nats-server 2.14 or later, for the reset of a consumer. The stream: AllowAtomicPublish, three replicas. All subjects
-// of a topic with parts belong to one stream. The consumer: ConsumerConfig; Subscribe refuses a consumer with which
-// messages would be lost or overtaken. Your deployment makes both. The connection: Connect.
+// of a topic with parts belong to one stream. The consumer: ConsumerConfig; Subscribe refuses a consumer that would
+// lose or reorder messages. Your deployment makes both. The connection: Connect.
 //
 // # Failures
 //

@@ -62,7 +62,7 @@ func NewPublisher(conn *nats.Conn, o PublisherOptions) (*Publisher, error) {
 func (p *Publisher) BatchMax() int { return batchMax }
 
 // Publish returns when JetStream has stored the messages, in this order: all of them or none, if the stream has
-// AllowAtomicPublish. Without it they are stored one after another up to the first failure, and the error names that
+// AllowAtomicPublish. Without it they are stored one at a time up to the first failure, and the error names that
 // message. So are they when some are stored already, within the duplicate window of the stream; a message that is
 // stored already is no error. Publish is bounded by the context of the first message, and by AckWait for each answer.
 //

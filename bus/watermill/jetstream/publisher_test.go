@@ -142,7 +142,7 @@ func TestPartsOfOneStreamAreOneBatch(t *testing.T) {
 	}
 }
 
-// A stream that does not allow batches stores the messages one after another, up to the first that it refuses.
+// A stream that does not allow batches stores the messages one at a time, up to the first that it refuses.
 func TestWithoutAtomicPublishAnErrorSaysWhereItStopped(t *testing.T) {
 	w := newWorld(t)
 	w.stream("orders", func(c *natsjs.StreamConfig) { c.AllowAtomicPublish, c.MaxMsgSize = false, 1000 })

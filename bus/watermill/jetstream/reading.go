@@ -90,7 +90,7 @@ func (r *reading) read(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read the place of a message: %w", err)
 		}
-		r.pin = wire.Headers().Get(pinHeader) // a different pin is ours, too, but another reader may have read before
+		r.pin = wire.Headers().Get(pinHeader) // a different pin is ours, too, but a second reader may have read before
 		if r.pin != ours || at.Sequence.Consumer != last.Consumer+1 || at.Sequence.Stream <= last.Stream ||
 			at.NumDelivered > 1 {
 			return fmt.Errorf("%w: delivery %d of message %d came as number %d under pin %s, after number %d, "+
@@ -132,8 +132,8 @@ func (r *reading) give(ctx context.Context, wire natsjs.Msg, at *natsjs.MsgMetad
 // withdrawn returns the reason why no more messages may be delivered, or nil.
 func (r *reading) withdrawn() error { return context.Cause(r.context) }
 
-// answerAll acks the acked messages to JetStream, one after another, up to the first that was not acked. After the end
-// of ctx it waits for Drain at most.
+// answerAll acks the acked messages to JetStream, in order, up to the first that was not acked. After the end of ctx it
+// waits for Drain at most.
 func (r *reading) answerAll(ctx context.Context) {
 	patience, over := context.WithCancel(context.WithoutCancel(ctx))
 	defer over()

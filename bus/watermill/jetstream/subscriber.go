@@ -38,8 +38,8 @@ const (
 	leaveWithin    = time.Second
 )
 
-// Group is the priority group of the consumers. The server pins one of its readers, which gets messages; the other
-// readers stand by.
+// Group is the priority group of the consumers. The server pins a single reader, which gets messages; its other readers
+// stand by.
 const Group = "edda"
 
 // ConsumerName returns the topic with an underscore for each character that the name of a consumer must not have.
@@ -97,8 +97,8 @@ func NewSubscriber(conn *nats.Conn, o SubscriberOptions) (*Subscriber, error) {
 // answered, until ctx ends or Close is called. Then it delivers no more messages, those in hand may be answered for
 // Drain, and the channel is closed. While the server is away the channel stays open and no message comes.
 //
-// It returns an error if the consumer does not exist or has settings with which messages would be lost or overtaken, if
-// the server is away, or, after Close, watermill.ErrClosed.
+// It returns an error if the consumer does not exist or would lose or reorder messages, if the server is away, or,
+// after Close, watermill.ErrClosed.
 func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	sub := &subscription{
 		js: s.js, options: s.options, name: s.options.Consumer(topic), out: make(chan *message.Message),

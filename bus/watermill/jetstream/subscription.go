@@ -81,7 +81,7 @@ func (s *subscription) keepReading(ctx context.Context) {
 	}
 }
 
-// leave unpins this reader, so that another reader can begin at once and need not wait for the PinnedTTL of the
+// leave unpins this reader, so that the next reader can begin at once and need not wait for the PinnedTTL of the
 // consumer. It takes a second at most, and ignores errors.
 func (s *subscription) leave(ctx context.Context) {
 	if s.pin == "" {

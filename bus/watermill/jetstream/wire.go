@@ -9,7 +9,7 @@ import (
 	natsjs "github.com/nats-io/nats.go/jetstream"
 )
 
-// uuidHeader is the header in which watermill-nats, too, has the UUID, so that either end may use that package.
+// uuidHeader is the header that watermill-nats, too, uses for the UUID, so that either end may use that package.
 const uuidHeader = "_watermill_message_uuid"
 
 // orders begins the names of headers that are between NATS and its clients: they instruct a server to empty a stream,
