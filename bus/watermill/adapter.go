@@ -30,8 +30,8 @@ type SchemaAdapter struct {
 	Kind      KindFunc // of the messages that are published; nil is KindOf
 	BatchSize int      // messages a subscriber takes in one transaction; 0 is 100, at most 10,000
 
-	// Notify wakes Edda's workers at the commit of a Publish. Postgres commits transactions that notify one after
-	// another, in the whole cluster. Without Notify an idle worker finds the messages at its next poll.
+	// Notify wakes Edda's workers at the commit of a Publish. Postgres commits transactions that notify one at a time,
+	// in the whole cluster. Without Notify an idle worker finds the messages at its next poll.
 	Notify bool
 }
 

@@ -50,7 +50,7 @@ func (w *world) letters() (found string) {
 	return found
 }
 
-// relayBatches relays n messages to b, and returns the messages that b has accepted, in the order in which they came.
+// relayBatches relays n messages to b, and returns the messages that b has accepted, in their order of arrival.
 func (w *world) relayBatches(b *wholesale, n, want int, o watermill.RelayOptions) []string {
 	w.Helper()
 	w.installRelay()

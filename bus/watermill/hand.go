@@ -44,7 +44,7 @@ func (h *hand) end() {
 	h.step = nil
 }
 
-// publish adds the messages to the sends of the step: all of them or none.
+// publish adds the messages to the sends of the step: all or nothing.
 func (h *hand) publish(endpoint string, raws []bus.RawMessage) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +84,7 @@ func (h *hand) emit(endpoint string, raw bus.RawMessage) bool {
 	return !h.step.Publish(raw.Raw, options...).IsZero()
 }
 
-// Apart returns a context with which a Publisher does not join the message in hand: it commits at once, whatever the
+// Apart returns a context that keeps a Publisher from joining the message in hand: it commits at once, whatever the
 // fate of that message is.
 func Apart(ctx context.Context) context.Context {
 	return context.WithValue(ctx, handKey{}, (*hand)(nil))

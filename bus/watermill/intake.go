@@ -21,11 +21,11 @@ import (
 type IntakeOptions struct {
 	// Endpoint gets the messages. "" publishes them: each endpoint that is subscribed to the kind gets a copy.
 	Endpoint string
-	// Source is the scope in which the ids are unique; "" is the topic. Two brokers with a topic of one name need two
-	// sources. Do not change it once messages have come: under a new name every repeated message is new.
+	// Source is the scope of the ids, which are unique in it; "" is the topic. Two brokers with a topic of one name
+	// need two sources. Do not change it once messages have come: under a new name every repeated message is new.
 	Source string
 
-	// A message with which one of these two panics becomes a dead letter, under its UUID and the result of KindOf.
+	// A message that makes one of these two panic becomes a dead letter, under its UUID and the result of KindOf.
 	Kind KindFunc                      // of the messages; nil is KindOf
 	ID   func(*message.Message) string // distinguishes the messages of the source; nil is the UUID
 

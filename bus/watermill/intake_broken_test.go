@@ -20,8 +20,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A message with which a function of the user's panics, ends its goroutine or does not return does not stop the intake:
-// it becomes a dead letter, with its bytes and a kind under which it can be retried.
+// If a function of the user's panics, ends its goroutine or does not return for a message, the intake continues: the
+// message becomes a dead letter, with its bytes and a kind under which it can be retried.
 func TestIntakeSurvivesPanicsOfItsOptions(t *testing.T) {
 	if pgdev.Apart(t) {
 		return

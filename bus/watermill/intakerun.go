@@ -177,7 +177,7 @@ func standard(topic string, m *message.Message) bus.IngestMessage {
 	return bus.IngestMessage{ID: m.UUID, Kind: KindOf(topic, m), Header: ownMetadata(m), Body: m.Payload}
 }
 
-// arrival returns the message for Ingest, with the id and the kind of the user's functions. If one of these panics, the
+// arrival returns the message for Ingest, with the id and the kind of the user's functions. If a function panics, the
 // message becomes a dead letter, with the default id and kind: otherwise a message that makes it panic each time would
 // block all messages behind it, and after a retry the letter would have no kind.
 func (r *intakeRun) arrival(h *run.Hand, m *message.Message, asked *string) bus.IngestMessage {

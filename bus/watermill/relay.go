@@ -22,7 +22,7 @@ type RelayOptions struct {
 	Topic string // of the publisher; "" is the relay's name
 
 	// Parallel is the number of messages that are published at a time; 0 is 1, at most 1,000. With more than one only
-	// the messages of one Key keep their order: they are published one after another, and different keys in parallel.
+	// the messages of one Key keep their order: they are published one at a time, and different keys in parallel.
 	Parallel int
 	Key      func(*saga.Delivery) string // nil is the conversation
 }
@@ -101,7 +101,7 @@ func (w *border) forward(ctx context.Context, messages []*saga.Delivery) []error
 	return errs
 }
 
-// lanes returns the places of the messages, by their keys, in the order in which the keys came. If Key panics, the
+// lanes returns the places of the messages, by their keys, in the order of the keys' first messages. If Key panics, the
 // lanes end before that message: its key is unknown, and all messages behind it may have the same key.
 func (w *border) lanes(messages []*saga.Delivery, errs []error) (lanes [][]int) {
 	lane := map[string]int{}
@@ -133,8 +133,8 @@ func recovered(doing string, err *error) {
 	}
 }
 
-// publishAll publishes messages one after another, or batch after batch, up to the first failure. The errors of the
-// messages behind it stay. If a Publish ends the goroutine, its message keeps the error that was set before.
+// publishAll publishes messages one at a time, or in batches, up to the first failure. The errors of the messages
+// behind it stay. If a Publish ends the goroutine, its message keeps the error that was set before.
 func (w *border) publishAll(ctx context.Context, messages []*saga.Delivery, places []int, errs []error) {
 	for batch := range slices.Chunk(places, w.atOnce) {
 		if len(batch) > 1 && ctx.Err() == nil && w.publishBatch(ctx, messages, batch, errs) {

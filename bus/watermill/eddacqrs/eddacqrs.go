@@ -43,7 +43,7 @@ func (m Marshaler) NameFromMessage(of *message.Message) string {
 type Handlers struct {
 	Marshaler  cqrs.CommandEventMarshaler // nil is NewMarshaler()
 	Topic      func(name string) string   // of a command or event, by its name; nil is the name
-	Tx         bool                       // handlers run like those of HandleTx; without it like those of Handle
+	Tx         bool                       // handlers run as with HandleTx; without it as with Handle
 	Middleware []message.HandlerMiddleware
 }
 
