@@ -281,7 +281,7 @@ func (c *inputs) afterClose() []result {
 		failure("Run", e.Run(ctx))}
 }
 
-// sendAfterClose needs nothing of the bus's closed pool: the transaction is from another pool.
+// sendAfterClose sends in a transaction of an open pool, and needs nothing of the bus's closed pool.
 func (c *inputs) sendAfterClose() []result {
 	c.install(c.name, bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
 	tx := c.begin()

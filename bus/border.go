@@ -57,9 +57,8 @@ func (b *Bus) Ingest(ctx context.Context, o IngestOptions, messages ...IngestMes
 
 // InboxTx is for your own consumers of a broker: it records, in the transaction of their effects, that the message id
 // from source has come. fresh is false if it had come before: then do nothing, and acknowledge the message to the
-// broker. InboxTx waits while another transaction has recorded the same id and is still open. Call it before any
-// statement that changes a row, so that two transactions rarely wait for each other; Postgres ends one of them with
-// 40P01.
+// broker. InboxTx waits while a concurrent transaction has recorded the same id. Call it before any statement that
+// changes a row, so that two transactions rarely wait for each other; Postgres ends one of them with 40P01.
 //
 // Programs without this package call the SQL function received. The runtime role may execute it.
 func (b *Bus) InboxTx(ctx context.Context, tx pgx.Tx, source, id string) (fresh bool, err error) {

@@ -135,10 +135,10 @@ type Options struct {
 	// whole text.
 	Redact func(kind string, text []byte) []byte
 
-	// NotifyInTx puts the wake-up of SendTx and PublishTx into the caller's transaction. Postgres then commits all
-	// such transactions of the server one after another: with 32 clients, 13,100 transactions a second became 4,450.
-	// Without NotifyInTx a worker in a different process is woken 1 to 100 ms after the call, or finds the message at
-	// its next poll.
+	// NotifyInTx puts the wake-up of SendTx and PublishTx into the caller's transaction. Postgres then commits all such
+	// transactions of the server one at a time: with 32 clients, 13,100 transactions a second became 4,450. Without
+	// NotifyInTx a worker in a different process is woken 1 to 100 ms after the call, or finds the message at its next
+	// poll.
 	NotifyInTx bool
 }
 
@@ -235,7 +235,7 @@ func (b *Bus) prepare(routing []Routing) error {
 	return nil
 }
 
-// newID makes a UUIDv7, so that ids made one after another are neighbours in an index.
+// newID makes a UUIDv7, so that consecutive ids are neighbours in an index.
 func newID() saga.ID {
 	id, err := uuid.NewV7()
 	if err != nil { // the system has no random numbers left: no send can succeed

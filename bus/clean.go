@@ -89,7 +89,7 @@ func (c *cleaner) cleanInTurns(ctx context.Context) error {
 	}
 }
 
-// cleanInTurn cleans unless another process has done so recently. It keeps the lease until it expires, so that the
+// cleanInTurn cleans unless a different process has done so recently. It keeps the lease until it expires, so that the
 // other processes wait that long. Deleting rows that are gone is no error, so a clean-up that takes longer than the
 // lease may overlap the next one.
 func (c *cleaner) cleanInTurn(ctx context.Context) {
@@ -149,7 +149,7 @@ func (c *cleaner) chores(ctx context.Context) []chore {
 	return chores
 }
 
-// journalQueues returns the queues with messages in the in-flight journal. Usually there are none.
+// journalQueues returns the queues with messages in the in-flight journal. Usually the list is empty.
 func (c *cleaner) journalQueues(ctx context.Context) []int32 {
 	rows, err := c.bus.pool.Query(ctx, c.bus.session.SQL.Get("journal_queues"))
 	if err == nil {

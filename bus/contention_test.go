@@ -101,8 +101,8 @@ func TestEveryChangeAndCompletionHitsOneLife(t *testing.T) {
 	})
 }
 
-// LockWait of a saga sets how long a batch waits for an instance that another worker holds. With the default the batch
-// would have given up several times here.
+// LockWait of a saga sets how long a batch waits for an instance that a different worker holds. With the default the
+// batch would have given up several times here.
 func TestLockWaitIsSetForASaga(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	patient := saga.Define("patient", saga.Options{LockWait: time.Minute},

@@ -20,8 +20,8 @@
 // # States of a message in a batch
 //
 // A taken message gets one fate: done, retried (written again with a later due time), dead, discarded, or left. A
-// message is left without a failed attempt if another worker has its instance, another transaction changed the instance
-// first, or the batch's time is over. It stays in the queue as it is.
+// message is left without a failed attempt if a second worker has its instance, a concurrent transaction changed the
+// instance first, or the batch's time is over. It stays in the queue as it is.
 //
 // # Leased endpoints
 //
@@ -33,18 +33,18 @@
 //
 // An ordered endpoint (EndpointOptions.Ordered) handles at most one message of a key at a time, in the cluster. The
 // right to a key is a lane: a row with an owner and the end of its lease. A message that comes to the head of the queue
-// while another process owns its lane is parked in a separate table, and comes back when the lane is free. The endpoint
-// claims messages in one transaction at a time, which keeps the order. When the lease of a lane ends, its owner's
-// messages go back before all parked messages. endpoint claims messages in one transaction at a time, which keeps the
-// order. When the lease of a lane ends, its owner's messages go back before everything that is parked.
+// while a different process owns its lane is parked in a separate table, and comes back when the lane is free. The
+// endpoint claims messages in one transaction at a time, which keeps the order. When the lease of a lane ends, its
+// owner's messages go back before all parked messages. endpoint claims messages in one transaction at a time, which
+// keeps the order. When the lease of a lane ends, its owner's messages go back before everything that is parked.
 //
 // # Partitioned endpoints
 //
 // NewPartitioned makes an endpoint of several queues. A distributor moves each message to the queue of its key; one
-// process at a time consumes a partition, one batch after another. The right to a partition is a lease. Each batch
-// checks the lease's term in its own transaction: the batch fails if a later term has begun, and no later term begins
-// while the batch is open. So messages of a key are handled in order and without conflicts while processes start, stop
-// and crash. A failing message is overtaken while it waits for its retry, as everywhere. Processes share the partitions
+// process at a time consumes a partition, one batch at a time. The right to a partition is a lease. Each batch checks
+// the lease's term in its own transaction: the batch fails if a later term has begun, and no later term begins while
+// the batch is open. So messages of a key are handled in order and without conflicts while processes start, stop and
+// crash. A failing message is overtaken while it waits for its retry, as everywhere. Processes share the partitions
 // evenly without a leader, see internal/engine/partition.
 //
 // # Relays
@@ -68,13 +68,13 @@
 // # Failures
 //
 // When a handler fails, its effects are undone and the endpoint's policy decides; other messages of the batch are not
-// affected. When another transaction has changed an instance, its messages leave the batch. When the connection
+// affected. When a concurrent transaction has changed an instance, its messages leave the batch. When the connection
 // breaks, the batch is rolled back and the queue still has every message. When a write fails and no message can be
-// blamed, the next batches are smaller, until the message at fault is alone. An error that the database may have
-// caused counts only at the sixth time in a row, and only if the failure itself can be written. When a process
-// crashes, its endpoints are in quarantine for ten minutes, and a message with which MaxCrashes processes crashed
-// becomes a dead letter. While every message fails the endpoint tries one message at a time.
-// docs/operate/recoverability.md follows a failure from its beginning to its end.
+// blamed, the next batches are smaller, until the message at fault is alone. An error that the database may have caused
+// counts only at the sixth time in a row, and only if the failure itself can be written. When a process crashes, its
+// endpoints are in quarantine for ten minutes, and a message that MaxCrashes processes crashed with becomes a dead
+// letter. While every message fails the endpoint tries one message at a time. docs/operate/recoverability.md follows a
+// failure from its beginning to its end.
 //
 // The default lease of a leased message, a partition, a relay, the session of a process and the scheduler is 15 s.
 // After a crash another process continues when that time has passed.

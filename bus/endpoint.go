@@ -30,8 +30,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// EndpointOptions are the options of an endpoint. The zero value of every field is a default; a negative number is an
-// error.
+// EndpointOptions are the options of an endpoint. A zero field is a default; a negative number is an error.
 type EndpointOptions struct {
 	// Concurrency is the number of batches that run at a time, each with a connection while it works; 0 is one more
 	// than max(2, CPUs), cut to the pool's MaxConns. In a leased endpoint it is the number of handlers that run at a
@@ -47,8 +46,7 @@ type EndpointOptions struct {
 	// StepTimeout bounds one handler's context; 0 is 5 s, at most 5 min; in a leased endpoint 0 is 10 min, at most 7
 	// days. A handler that has not returned 5 s later has failed, and its worker continues without it.
 	StepTimeout time.Duration
-	// Ordered, of a leased endpoint, determines whether it handles the messages of one key one after another, see
-	// KeyedBy.
+	// Ordered, of a leased endpoint, determines whether it handles the messages of one key in order, see KeyedBy.
 	Ordered Ordering
 	// Lease, of a leased endpoint, is how long a message is claimed at a time; 0 is the default lease of 15 s, 1 s to
 	// 1 h.
@@ -368,7 +366,7 @@ func (e *Endpoint) mostWorkers(pool *pg.Pool) int {
 	case e.handlers.Leased:
 		return mostWorkers // its handlers need no connection
 	case e.fence != nil:
-		return 1 // batches of a partition come one after another, whatever SetConcurrency sets
+		return 1 // batches of a partition run one at a time, whatever SetConcurrency sets
 	}
 	return int(pool.Config().MaxConns)
 }

@@ -39,7 +39,7 @@ var (
 	ErrMissing = step.ErrMissing
 	// ErrUnknownKind is the error of a message whose kind no program handled for UnknownKindTimeout.
 	ErrUnknownKind = delivery.ErrUnknownKind
-	// ErrProcessDied is the error of a message with which MaxCrashes processes crashed.
+	// ErrProcessDied is the error of a message that MaxCrashes processes crashed with.
 	ErrProcessDied = delivery.ErrProcessDied
 	// ErrBehind is the error that a Forward returns for a message that it did not forward because an earlier message
 	// failed. It does not count as an attempt.

@@ -15,7 +15,7 @@ import (
 func ExampleBus_InTx() {
 	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()
-	check(b.InstallQueue(ctx, "bank", "card.charge")) // an endpoint handles it, perhaps in another program
+	check(b.InstallQueue(ctx, "bank", "card.charge")) // an endpoint handles it, perhaps in a different program
 	err := b.InTx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `INSERT INTO public.booking VALUES ('7', 1990)`); err != nil {
 			return err
@@ -99,7 +99,7 @@ func ExampleNewPartitioned() {
 	// Output: 10 20 30
 }
 
-// A relay publishes messages to another system in their order, each at least once, and deletes the accepted messages.
+// A relay publishes messages to a different system in their order, each at least once, and deletes accepted messages.
 func ExampleNewRelay() {
 	ctx, b, end := openBooks() // a bus.Bus, in a database with a table of bookings
 	defer end()

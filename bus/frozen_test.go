@@ -58,7 +58,7 @@ func TestIngestWaitsForNobodyWhoStandsStill(t *testing.T) {
 	w.want(1, `SELECT count(*) FROM `+w.queue("notes"))
 }
 
-// A relay that freezes while it settles has its lease's row locked. Another process takes over all the same.
+// A relay that freezes while it settles has its lease's row locked. A second process takes over all the same.
 func TestFrozenRelayIsTakenOver(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()

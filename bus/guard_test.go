@@ -21,7 +21,7 @@ func (w *world) notes() bus.Part {
 	return bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m add) error { return w.note(ctx, tx, m.N) })
 }
 
-// A take waited for a message that another transaction had locked, and every worker waited behind it.
+// A take waited for a message that a concurrent transaction had locked, and every worker waited behind it.
 func TestTakeWaitsForNobody(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.ledger()

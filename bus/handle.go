@@ -12,9 +12,9 @@ import (
 // Handle makes the endpoint handle M with f outside of any transaction, for work that takes long or calls other
 // systems. Such an endpoint is *leased*. It claims a message for EndpointOptions.Lease and extends the lease while f
 // runs. If the process dies, another process claims the message when the lease has ended. Messages that f sends with
-// ctx are written together with the end of the message, in one transaction. If the claim was lost in the meantime,
-// that transaction fails, and nothing is sent. Effects outside of the database happen at least once: give
-// ctx.Info().ID to the other system as an idempotency key. f is called concurrently.
+// ctx are written together with the end of the message, in one transaction. If the claim was lost in the meantime, that
+// transaction fails, and nothing is sent. Effects outside of the database happen at least once: give ctx.Info().ID to
+// the other system as an idempotency key. f may be called concurrently.
 //
 // The context of f ends after StepTimeout, when the claim is lost (its cause is ErrClaimLost), when
 // operate.Messages.Cancel cancels the message or its run is over (ErrCancelled), and when the time to drain has ended
@@ -55,11 +55,11 @@ func checkModes(h *handlers.Table) {
 	}
 }
 
-// Ordering determines whether a leased endpoint handles the messages of one key one after another.
+// Ordering determines whether a leased endpoint handles the messages of one key in order.
 type Ordering uint8
 
-// With Overtaking and Strict, at most one message of a key is in hand in the whole cluster, and they come in the
-// order in which they are due. The two differ in the treatment of the messages behind a message that has failed.
+// With Overtaking and Strict, at most one message of a key is in hand in the whole cluster, and they come in the order
+// of their due times. The two differ in the treatment of the messages behind a message that has failed.
 //
 // An endpoint may become Unordered with a deploy. While old and new programs run at the same time, no order is
 // promised. Messages that the old programs leave parked return to the queue soon after these programs have ended.
@@ -94,10 +94,10 @@ func OfKind(kind string) HandleOption[saga.Raw] {
 	return func(o *handleOptions[saga.Raw]) { o.kind = kind }
 }
 
-// KeyedBy sets the function that returns the key of a message. A Handle in an endpoint that is Ordered needs it, and
-// a HandleTx in a partitioned endpoint (NewPartitioned). The key is 1 to 512 bytes of UTF-8: with any other key the
+// KeyedBy sets the function that returns the key of a message. A Handle in an endpoint that is Ordered needs it, and a
+// HandleTx in a partitioned endpoint (NewPartitioned). The key is 1 to 512 bytes of UTF-8: with any other key the
 // message becomes a dead letter on its first attempt. The function must be quick, must always return the same key for
-// the same message, and is called concurrently.
+// the same message, and may be called concurrently.
 func KeyedBy[M saga.Message](key func(M) string) HandleOption[M] {
 	return func(o *handleOptions[M]) { o.key = key }
 }

@@ -245,7 +245,7 @@ func TestHandlerHasSavepointsOfItsOwn(t *testing.T) {
 	}
 }
 
-// If the transaction of a step could be used later, it would write into the step of another message.
+// If the transaction of a step could be used later, it would write into the step of a different message.
 func TestTransactionIsClosedWhenTheHandlerReturns(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.ledger()

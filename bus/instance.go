@@ -96,9 +96,9 @@ func ParseMark(text string) (m Mark, err error) {
 //
 //	for seen, err := range b.Watch(ctx, Orders, id, bus.Mark{}) {
 //
-// after continues an earlier watch: it is the version that the reader already has. If that instance is over, the
-// watch yields Complete, even when the key has a new instance. With the zero Mark, Watch cannot distinguish an
-// instance that is over from one that never existed.
+// after continues an earlier watch: it is the version that the reader already has. If that instance is over, the watch
+// yields Complete, even when the key has a new instance. With the zero Mark, Watch cannot distinguish an instance that
+// is over from a key that was never used.
 //
 // All watches of a process share one query, which returns no rows while nothing changes. They yield commits of this
 // process within milliseconds, and commits of other processes after 250 ms to a second. They need no endpoint and no

@@ -62,8 +62,8 @@ var isolations = map[sql.IsolationLevel]pgx.TxIsoLevel{
 }
 
 // InTx runs fn in a transaction of the bus's pool and commits it. Right after the commit it wakes the workers of the
-// queues to which fn sent through this bus, so that they need not wait for their next poll. After an error or a panic
-// of fn everything is rolled back, including the messages, and the error is returned as it is.
+// queues that fn sent to through this bus, so that they need not wait for their next poll. After an error or a panic of
+// fn everything is rolled back, including the messages, and the error is returned as it is.
 //
 // If the connection breaks during the COMMIT the error is an *OutcomeUnknownError. Messages that were sent with your
 // own ids, by saga.WithID, may then be sent again: if the first COMMIT succeeded, they are duplicates and are not

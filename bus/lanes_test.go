@@ -223,7 +223,8 @@ func TestALateExtensionDoesNotShortenALane(t *testing.T) {
 	w.untilEmpty("turns")
 }
 
-// No message of the lane's key is in the queue. Those in the queue are due before and after the end of the lease.
+// No claim asks for the lane of a dead process, because the messages in hand and at the head of the queue have other
+// keys: a poll revives it.
 func TestLanesOfTheDeadAreRevivedInABacklogOfOthers(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	first, release := make(chan turn, 1000), make(chan struct{})

@@ -50,14 +50,14 @@ func Saga(d *saga.Definition) Part {
 
 // HandleTx makes the endpoint handle M with f, for writes in this database: the rows that f writes through tx, the
 // messages that it sends, and the end of the message commit together. tx refuses Commit and Rollback, and its Conn is
-// nil. Its isolation level is READ COMMITTED, whatever the default of the database or the role is. f is called
+// nil. Its isolation level is READ COMMITTED, whatever the default of the database or the role is. f may be called
 // concurrently, in different transactions.
 //
-// Other handlers share the transaction. Settings that f changes with SET, SET LOCAL or set_config are reset after f
-// if other handlers depend on them: the role, search_path, timeouts, READ ONLY. Settings with names of your own and
-// advisory locks last for the next handlers of the batch; those of the session last as long as the connection: avoid
-// them. DEALLOCATE ALL is refused, and so is SQL that begins or ends a transaction. While the batch has other
-// messages f waits at most 5 ms for a row lock; a message that could not get one is tried again alone.
+// Other handlers share the transaction. Settings that f changes with SET, SET LOCAL or set_config are reset after f if
+// other handlers depend on them: the role, search_path, timeouts, READ ONLY. Settings with names of your own and
+// advisory locks last for the next handlers of the batch; settings of the session last as long as the connection: avoid
+// them. DEALLOCATE ALL is refused, and so is SQL that begins or ends a transaction. While the batch has other messages
+// f waits at most 5 ms for a row lock; a message that could not get one is tried again alone.
 //
 // In a partitioned endpoint HandleTx needs a KeyedBy; elsewhere KeyedBy is a fault.
 func HandleTx[M saga.Message](f func(*Context, pgx.Tx, M) error, o ...HandleOption[M]) Part {
@@ -85,8 +85,8 @@ func HandleTx[M saga.Message](f func(*Context, pgx.Tx, M) error, o ...HandleOpti
 	})
 }
 
-// Accept converts messages of an older or renamed kind to Now, which the endpoint must handle. f runs in the batch:
-// it must not block. An error of f is permanent. f is called concurrently.
+// Accept converts messages of an older or renamed kind to Now, which the endpoint must handle. f runs in the batch: it
+// must not block. An error of f is permanent. f may be called concurrently.
 func Accept[Old, Now saga.Message](f func(Old) (Now, error)) Part {
 	return part(func(h *handlers.Table) {
 		old, now := kindOf[Old](), kindOf[Now]()

@@ -19,8 +19,8 @@ import (
 )
 
 // Partitioned is an endpoint of several queues. A message goes to the queue of its key, and one process at a time
-// consumes a queue, one batch after another. So the messages of a key are handled in order and without conflicts, in
-// any number of processes. Methods are safe for concurrent use.
+// consumes a queue, one batch at a time. So the messages of a key are handled in order and without conflicts, in any
+// number of processes. Methods are safe for concurrent use.
 //
 // An endpoint named orders with two partitions has three queues. Senders send to orders. One process at a time, the
 // distributor, moves messages from there to orders.p0 and orders.p1, by the key of the saga or the KeyedBy. The

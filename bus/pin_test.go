@@ -21,7 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// newPinWorld has a server of its own: every transaction of another test would be a pin. Autovacuum is off.
+// newPinWorld has a server of its own: every transaction of a different test would be a pin. Autovacuum is off.
 func newPinWorld(t *testing.T) *world {
 	t.Helper()
 	return newPinWorldOf(t, func(testing.TB, *pgxpool.Pool, string) string { return "" })

@@ -108,7 +108,7 @@ func (w *world) checkInnocents(n int) {
 		w.count(`SELECT count(DISTINCT id) FROM edda.effect`); all != n || distinct != n {
 		w.t.Errorf("%d innocents had %d effects, of %d messages", n, all, distinct)
 	}
-	// If another process handled a dead process's messages before the death was detected, the dead process's batch
+	// If a second process handled a dead process's messages before the death was detected, the dead process's batch
 	// stays in the journal until it is old. A batch of a session that ended in order must not stay.
 	w.exec(`UPDATE edda.in_flight SET at = at - interval '2 hours' WHERE session NOT IN (SELECT s.id
 		FROM edda.session s WHERE s.ended IS NOT NULL AND NOT s.died)`)

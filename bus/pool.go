@@ -22,10 +22,10 @@ var errDescribeExec = errors.New("a pooler in transaction mode is in front of Po
 	"default_query_exec_mode=describe_exec describes a query in one session and may execute it in another: use " +
 	"cache_describe")
 
-// checkPooler is called if there is a pooler between the process and Postgres. A pooler that gives each client its
-// own session does no harm. Behind any other pooler, LISTEN succeeds but receives nothing, and the lock that proves
-// that this process is alive would stay with a session of the pooler: other processes would miss a crash, or detect
-// one that did not happen.
+// checkPooler is called if there is a pooler between the process and Postgres. A pooler that gives each client its own
+// session does no harm. Behind any other pooler, LISTEN succeeds but receives nothing, and the lock that proves that
+// this process is alive would stay with a session of the pooler: other processes would miss a crash, or detect a crash
+// that did not happen.
 func checkPooler(ctx context.Context, b *Bus, config *pgxpool.Config) error {
 	mode := config.ConnConfig.DefaultQueryExecMode
 	if b.wakeup == PollOnly && mode == pgx.QueryExecModeCacheDescribe {

@@ -73,7 +73,7 @@ func (s *sender) sendTogether(ctx context.Context, tx pgx.Tx, out []saga.Outgoin
 	return nil
 }
 
-// inserts returns the statements that write out to their queues, in the order in which the queues occur.
+// inserts returns the statements that write out to their queues, in the order of the queues' first messages.
 func (s *sender) inserts(known *queue.Routes, out []saga.Outgoing) (*pgx.Batch, []*queue.Queue, error) {
 	byQueue := map[*queue.Queue][]saga.Outgoing{}
 	var to []*queue.Queue

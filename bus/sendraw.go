@@ -129,8 +129,8 @@ func (s *sender) publishRaw(ctx context.Context, conn *pgxpool.Conn, out []saga.
 	return to, nil
 }
 
-// rawWrites returns the statements that write the messages to their queues, and these queues in the order in which
-// they occur. For events it takes the lock that makes new subscribers wait.
+// rawWrites returns the statements that write the messages to their queues, and these queues in the order of their
+// first messages. For events it takes the lock that makes new subscribers wait.
 func (s *sender) rawWrites(ctx context.Context, tx pgx.Tx, out []saga.Outgoing) (*pgx.Batch, []*queue.Queue, error) {
 	byKind := map[string][]*queue.Queue{}
 	byQueue := map[*queue.Queue][]saga.Outgoing{}

@@ -75,7 +75,7 @@ func (s *sender) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m
 	return sent, nil
 }
 
-// likely returns the queues to which the function has probably written, for a wake-up. They may be wrong.
+// likely returns the queues that the function has probably written to, for a wake-up. They may be wrong.
 func likely(known *queue.Routes, out saga.Outgoing) []*queue.Queue {
 	if out.Info.Intent == saga.Event && out.To == "" {
 		return known.Kinds[out.Info.Kind]

@@ -119,7 +119,7 @@ func TestLimitOfLeasedHandlersIsSetWhileTheyRun(t *testing.T) {
 	}
 }
 
-// A handler whose slot was given to another handler cannot write anything.
+// A handler that lost its slot cannot write anything.
 func TestSlotOfAnotherEndsNothing(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()

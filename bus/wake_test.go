@@ -123,7 +123,7 @@ func TestMessageThatBecomesDueBetweenTwoLooksIsHandled(t *testing.T) {
 	}
 }
 
-// A NOTIFY in the caller's transaction makes Postgres commit all such transactions one after another.
+// A NOTIFY in the caller's transaction makes Postgres commit all such transactions one at a time.
 func TestSendTxDoesNotNotifyInTheCallersTransaction(t *testing.T) {
 	t.Parallel()
 	for name, inTx := range map[string]bool{"default": false, "NotifyInTx": true} {
