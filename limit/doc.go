@@ -10,14 +10,14 @@
 // # Promise
 //
 // A limit of n never has more than n holders, measured by the database's clock. When a limit is lowered, callers that
-// hold a slot may finish. Callers are served in the order in which they came, also callers of different processes. Of
-// one process, 16 callers are in line in the database at a time, and its other callers wait behind them. A slot whose
+// hold a slot may finish. Callers are served in their order of arrival, also callers of different processes. Of one
+// process, 16 callers are in line in the database at a time, and its other callers wait behind them. A slot whose
 // process dies is free when its lease is over, and a caller that dies while it waits delays the others for at most 3 s.
 //
 // # What is not promised
 //
 // A process that is frozen, or cut off from the database, learns too late that it has lost its slot, and may continue
-// for a moment while another process holds it. Protect effects that must not happen then: in this database with
+// for a moment while a second process holds it. Protect effects that must not happen then: in this database with
 // Slot.Guard, elsewhere with Slot.Epoch, which the other system compares.
 //
 // # States of a slot

@@ -240,7 +240,7 @@ func TestSlotIsRenewed(t *testing.T) {
 	w.release(s)
 }
 
-// A process that cannot renew its slot considers it lost before another process gets it.
+// A process that cannot renew its slot considers it lost before a second process gets it.
 func TestSlotThatIsNotRenewedIsLost(t *testing.T) {
 	w := open(t)
 	proxy, pool := pgtest.Proxied(t, w.pool)

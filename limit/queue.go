@@ -32,8 +32,8 @@ type caller struct {
 	stands        bool      // whether it is in the line of the database
 }
 
-// queue lists the callers of this process that wait for one limit, in the order in which they came. They enter the line
-// of the database one after another, so that their order is the same there: it is enough to wake the first.
+// queue lists the callers of this process that wait for one limit, in their order of arrival. They enter the line of
+// the database one at a time, so that their order is the same there: it is enough to wake the first.
 type queue []*caller
 
 // enters returns the caller that may enter the line now, or nil.

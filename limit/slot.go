@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrLost: a slot was not renewed in time, or another caller has it.
+// ErrLost: a slot was not renewed in time, or a different caller has it.
 var ErrLost = errors.New("the slot of the limit is lost")
 
 // Slot is one of the n slots of a limit, held by one caller. Its methods are safe for concurrent use.
@@ -53,7 +53,7 @@ func (l *Limiter) hold(ctx context.Context, granted slots.Slot, asked time.Time)
 func (s *Slot) Epoch() int64 { return s.slot.Epoch }
 
 // Lost returns a channel that is closed when the slot is lost or released. Unless this process was frozen, it is closed
-// before another caller can have the slot.
+// before the next caller can have the slot.
 func (s *Slot) Lost() <-chan struct{} { return s.life.Done() }
 
 // Guard binds tx to the slot: until tx ends, no other caller gets the slot. It returns ErrLost if the slot is lost, and
@@ -78,7 +78,7 @@ const (
 	releasePause   = 100 * time.Millisecond // after the first try, and twice as long after each of the next
 )
 
-// Release gives the slot back. It returns ErrLost if the slot had been lost, so that another caller may have had it
+// Release gives the slot back. It returns ErrLost if the slot had been lost, so that a different caller may have had it
 // before Release was called, or an error of the database, after which the slot is free when its lease is over. It waits
 // for a transaction with a Guard by the slot, and tries five times, for 3 s each. A later call returns the result of
 // the first.
