@@ -60,7 +60,7 @@ func newTelescope(t *testing.T, o eddaotel.Options) *telescope {
 	return s
 }
 
-// request begins a span of the program's own, in which it sends.
+// request begins a span of the program's own, and sends in it.
 func (s *telescope) request(f func(ctx context.Context)) {
 	s.Helper()
 	ctx, span := s.tracer.Start(s.Context(), "request")
@@ -146,7 +146,7 @@ func (s *telescope) tree() string {
 	below = func(parent trace.SpanID, indent string) {
 		for _, span := range spans {
 			of := span.Parent.SpanID()
-			if s.names[of] == "" { // it has no parent, or the parent is of another program
+			if s.names[of] == "" { // it has no parent, or the parent is of a different program
 				of = trace.SpanID{}
 			}
 			if of != parent {
@@ -197,7 +197,7 @@ const ownContext = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 func (s *telescope) chained() (b *memory.Bus, told *[]string) {
 	s.Helper()
 	told = &[]string{}
-	note := func(what string) { *told = append(*told, what) } // one message, whose hooks are called one after another
+	note := func(what string) { *told = append(*told, what) } // one message, whose hooks are called in turn
 	hooks := bus.Options{
 		Outgoing: func(_ context.Context, i *saga.Info) { i.AddHeader("traceparent", ownContext) },
 		Around: func(ctx context.Context, _ *event.Transaction, run func(context.Context)) {

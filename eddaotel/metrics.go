@@ -26,7 +26,7 @@ type metrics struct {
 	kinds map[sentKind]metric.MeasurementOption // of messages that were sent; guarded by mu
 }
 
-// sentKind is the group in which a message that is sent is counted.
+// sentKind is the group that a sent message is counted in.
 type sentKind struct{ operation, kind string }
 
 // mostKinds bounds the kinds whose attributes are kept: a program may make up kinds.

@@ -170,7 +170,7 @@ func TestStoryOfABatch(t *testing.T) {
 	}
 }
 
-// A call that ended well, and lost its instance to another transaction, is settled as conflicted. The message is
+// A call that ended well, and lost its instance to a concurrent transaction, is settled as conflicted. The message is
 // handled again.
 func TestStoryOfALostConflict(t *testing.T) {
 	s := newSite(newTelescope(t, eddaotel.Options{}))

@@ -30,12 +30,12 @@ func (t *Tracing) Around(ctx context.Context, tx *event.Transaction, run func(co
 	t.settled(ctx, tx, u.called, ended)
 }
 
-// underway is a transaction that has not ended. It belongs to one goroutine after another.
+// underway is a transaction that has not ended. Goroutines use it in turn.
 type underway struct{ called time.Time } // when the last call ended, or the transaction began
 
 type underwayKey struct{}
 
-// underWay returns the transaction in which a handler runs, or nil.
+// underWay returns the transaction that a handler runs in, or nil.
 func underWay(ctx context.Context) *underway {
 	u, _ := ctx.Value(underwayKey{}).(*underway)
 	return u
