@@ -104,7 +104,7 @@ func TestAlertsAreOnMetricsThatExist(t *testing.T) {
 	checkExpressions(t, "alerts_test.yaml", comment.ReplaceAllString(readFile(t, "grafana/alerts_test.yaml"), ""))
 }
 
-// Each alert has a test in which it fires and one in which it does not, and a heading of its runbook's page.
+// Each alert has a test that makes it fire and one that does not, and a heading of its runbook's page.
 func TestAlertsHaveTestsAndRunbooks(t *testing.T) {
 	t.Parallel()
 	rules, tests := readFile(t, "grafana/alerts.yaml"), readFile(t, "grafana/alerts_test.yaml")
