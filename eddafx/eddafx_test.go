@@ -453,7 +453,7 @@ func TestStopSaysWhatToRaise(t *testing.T) {
 const programVariable = "EDDA_TEST_PROGRAM"
 
 // programs run two runners: one never returns, the other has returned. They write the line hears when they receive
-// signals. ends is the text with which a second signal ends them.
+// signals. ends is their state after a second signal.
 var programs = map[string]struct {
 	hears string
 	run   func()
