@@ -88,7 +88,7 @@ func openTables(schema pg.Schema) tables {
 // Options are the options of a Bus. The zero value of every field is a default.
 type Options struct {
 	Schema string       // "" is "edda"
-	Routes []Routing    // only for kinds that several endpoints of this database consume
+	Routes []Routing    // for kinds that no endpoint, or several, of this database consume
 	Codec  saga.Codec   // of message bodies; nil is JSON
 	Logger *slog.Logger // nil is slog.Default()
 	// Events is called after the commit that makes the event true; it must not block. A panic is logged, and so is a

@@ -21,10 +21,10 @@ type Context struct {
 	slot *limit.Slot
 }
 
-// Deadline is the deadline of the step: StepTimeout after it began.
+// Deadline returns the deadline of the step: StepTimeout after it began.
 func (c *Context) Deadline() (time.Time, bool) { return c.ctx.Deadline() }
 
-// Done is closed when the handler should stop.
+// Done returns a channel that is closed when the handler should stop.
 func (c *Context) Done() <-chan struct{} { return c.ctx.Done() }
 
 // Err returns nil until Done is closed, then the reason.
