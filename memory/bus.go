@@ -151,7 +151,7 @@ func (b *Bus) Discarded() []deadletter.Discarded {
 }
 
 // Retry puts a dead letter back into its queue, with no attempts counted. It returns deadletter.ErrNotFound for an
-// unknown one.
+// unknown number.
 func (b *Bus) Retry(number int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

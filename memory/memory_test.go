@@ -628,7 +628,7 @@ func TestIDOfAFailedStepIsFreeInMemory(t *testing.T) {
 	}
 }
 
-// The message of a cancelled run is not handled. If a run ends too early, its handler sends nothing.
+// The message of a cancelled run is not handled. If a run ends before its handler, that sends nothing.
 func TestRunThatIsOverInMemory(t *testing.T) {
 	t.Parallel()
 	told := &teller{}

@@ -117,7 +117,7 @@ func (s *Scheduler) begun() bool { return slices.Contains(s.bus.schedules, s) }
 // Name returns "scheduler".
 func (s *Scheduler) Name() string { return "scheduler" }
 
-// Run sends due messages until ctx ends, and then returns nil. It returns scheduler.ErrRunning during a Run.
+// Run sends due messages until ctx ends, and then returns nil. It returns scheduler.ErrRunning if called twice.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if !s.running.TryLock() {
 		return fmt.Errorf("run the scheduler: %w", scheduler.ErrRunning)
