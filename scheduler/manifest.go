@@ -74,9 +74,9 @@ type Group struct {
 	Priority int    // 0 to 31: groups of a higher priority are dispatched first
 }
 
-// Exclusion leaves due times out, in the zone of Cron, or in UTC for Every and Once. Each field that is set must
-// match; a due time is left out if any Exclusion matches. It is not a misfire. Exclusions apply to Cron, Every and
-// Once, because a clock decides only those.
+// Exclusion leaves due times out, in the zone of Cron, or in UTC for Every and Once. Each field that is set must match;
+// a due time is left out if any Exclusion matches. That is no misfire. Exclusions apply to Cron, Every and Once,
+// because a clock decides only those.
 type Exclusion struct {
 	Days []time.Weekday // any of these
 	From time.Time      // first date; its time of day and its zone are ignored

@@ -47,7 +47,7 @@ func TestOneOfManyBiddersWins(t *testing.T) {
 	}
 }
 
-// If the renewals of a holder fail, for whatever reason, its term ends before the next one begins in time.
+// If the renewals of a holder fail, for whatever reason, its term ends, and then the next one begins in time.
 //
 // Row X5.
 func TestHungHolderIsFollowedAfterItsEnd(t *testing.T) {

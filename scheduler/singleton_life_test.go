@@ -129,7 +129,7 @@ func TestSingletonEndsWithoutAFunctionThatNeverReturns(t *testing.T) {
 	close(returns)
 }
 
-// Every replica returns the holder without a query. Terms are logged at Info, and repeated events at Debug.
+// Health returns the holder on every replica, without a query. Terms are logged at Info, and repeated events at Debug.
 func TestSingletonTellsHowItStands(t *testing.T) {
 	w := singleOpen(t)
 	terms := make(chan scheduler.Term, 9)
