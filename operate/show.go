@@ -28,14 +28,14 @@ type FoundMessage struct {
 	CrashesAlone int       // of Crashes: processes that handled nothing else
 }
 
-// showQueues is the number of queues that one round trip reads. It locks each queue's table and index.
+// showQueues is the number of queues that one round trip reads. Until its end it locks the table and index of each.
 const showQueues = 100
 
 // Show finds a message in all queues, by its id: an event has a copy in each queue that it was published to.
 // bodyBytes is the length of the body to read; 0 is 4 KiB, at most 64 KiB.
 //
 // Queues have no index of ids, so Show reads them all: about a second for ten million messages. It locks nothing and
-// waits for nothing. It returns ErrNotFound if no queue has the message: it was handled, died, or never existed.
+// waits for nothing. It returns ErrNotFound if no queue has the message: it was handled, is a dead letter or unknown.
 func (m Messages) Show(ctx context.Context, id saga.ID, bodyBytes int) ([]FoundMessage, error) {
 	found, err := m.show(ctx, id, min(cmp.Or(max(bodyBytes, 0), peekBytes), mostPeekBytes))
 	if err == nil && len(found) == 0 {

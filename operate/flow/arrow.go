@@ -14,7 +14,7 @@ func (e Edge) Sender() string {
 	return cmp.Or(e.From, "(outside)")
 }
 
-// Rate returns PerMinute with at most two significant decimals, "" if it is 0.
+// Rate formats PerMinute with two significant digits and at most three decimals; it returns "" for 0.
 func (e Edge) Rate() string {
 	if e.PerMinute == 0 {
 		return ""
