@@ -83,7 +83,7 @@ func explain(err error) error {
 	return pgerr.ExplainPooler(err)
 }
 
-// Status returns all migrations of this program and the schema, oldest first. The schema need not exist.
+// Status returns all migrations of this program and the schema, oldest first. In a missing schema none is applied.
 func Status(ctx context.Context, pool *pgxpool.Pool, o Options) ([]Migration, error) {
 	schema, statements, err := load(o.Schema)
 	if err != nil {
