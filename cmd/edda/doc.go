@@ -1,7 +1,7 @@
 // Command edda manages Edda's schema in a database. It migrates the schema, installs the queues of endpoints, shows
-// queues, saga instances, dead letters and leases, says where a message is and what happened to an instance, sets
-// limits and workers, retries or discards dead letters, and says which sagas are contended. For people who begin it
-// writes a program and runs a demo, and for containers it asks whether a program is healthy.
+// queues, saga instances, dead letters and leases, finds messages and the history of instances, sets limits and
+// workers, retries or discards dead letters, and says which sagas are contended. For beginners it writes a program and
+// runs a demo, and for containers it checks the health of a program.
 //
 // # Promise
 //
