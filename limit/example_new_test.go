@@ -26,5 +26,6 @@ func ExampleNew() {
 	fmt.Println("full:", errors.Is(err, limit.ErrFull))
 	fmt.Println("released:", slot.Release())
 	// Output:
-	// full: true released: <nil>
+	// full: true
+	// released: <nil>
 }

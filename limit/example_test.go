@@ -24,5 +24,6 @@ func ExampleLimiter_Do() {
 	fmt.Println("ended:", err)
 
 	// Output:
-	// this export is alone among three, and has the number 1 ended: <nil>
+	// this export is alone among three, and has the number 1
+	// ended: <nil>
 }
