@@ -68,7 +68,8 @@ func ExampleHandle() {
 	check(err)
 	fmt.Println("order", <-told, "is paid")
 	// Output:
-	// the bank charges 1990 cents order 7 is paid
+	// the bank charges 1990 cents
+	// order 7 is paid
 }
 
 // A handler with a transaction writes rows of the program: they commit with the end of the message, or not at all.
@@ -140,7 +141,9 @@ func ExampleUse() {
 	check(err)
 	<-done
 	// Output:
-	// before card.charge order 7 after it: <nil>
+	// before card.charge
+	// order 7
+	// after it: <nil>
 }
 
 // Messages of one order are handled one after another, in all processes together. Messages of other orders run in

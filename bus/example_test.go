@@ -28,7 +28,8 @@ func ExampleBus_InTx() {
 	fmt.Println(err)
 	fmt.Println("booked:", booked(ctx, b))
 	// Output:
-	// the customer is gone booked: 0
+	// the customer is gone
+	// booked: 0
 }
 
 // A program with a transaction of its own sends in it. Workers find the message at their next poll at the latest.
@@ -75,7 +76,8 @@ func ExampleBus_Watch() {
 		check(err)
 	}
 	// Output:
-	// version 1 of 1990 cents paid
+	// version 1 of 1990 cents
+	// paid
 }
 
 // A partitioned endpoint handles the messages of a key in order, and is balanced over all processes that run it.
