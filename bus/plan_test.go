@@ -29,7 +29,7 @@ func TestStatementsPrepareAndAreUsed(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()
 	var files []string
-	for _, pattern := range []string{"*.go", "../internal/*/*.go", "../outbox/*.go", "../operate/*.go",
+	for _, pattern := range []string{"*.go", "../internal/*/*/*.go", "../outbox/*.go", "../operate/*.go",
 		"../operate/*/*.go", "../history/*/*.go"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {

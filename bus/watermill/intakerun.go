@@ -164,7 +164,7 @@ func nack(messages []*message.Message) {
 
 func (r *intakeRun) arrivals(batch []*message.Message) []bus.IngestMessage {
 	arrivals, asked := make([]bus.IngestMessage, len(batch)), ""
-	r.calls.Each(len(batch), func(h *run.Hand, n int) { arrivals[n] = r.arrival(h, batch[n], &asked) },
+	r.calls.Each(0, len(batch), func(h *run.Hand, n int) { arrivals[n] = r.arrival(h, batch[n], &asked) },
 		func(n int, err error) {
 			arrivals[n] = standard(r.topic, batch[n])
 			arrivals[n].Fault = fmt.Errorf("IntakeOptions.%s: %w", asked, err)

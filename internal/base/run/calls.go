@@ -21,11 +21,9 @@ type Calls struct {
 // Hand is a goroutine that calls functions of the user, one at a time. Enter, Return and Leave are called by that
 // goroutine. The methods of a nil Hand do nothing.
 type Hand struct {
-	of   *Calls
-	left chan struct{} // closed when Do leaves the goroutine; nil: it does not
-
-	// Within is how long a function may run, if that is not Ends.Within. It is set before the first Enter.
-	Within time.Duration
+	of     *Calls
+	left   chan struct{} // closed when Do leaves the goroutine; nil: it does not
+	within time.Duration // how long a function may run; 0 is Ends.Within
 
 	mu   sync.Mutex // guards what follows
 	now  call       // since is zero while no function runs
@@ -53,13 +51,13 @@ var ErrLeft = errors.New("a function of the program has not returned in time, an
 
 // Enter notes that the function of the user called what begins, for the message id or, when that is zero, for none.
 func (c *Calls) Enter(what string, id [16]byte, since time.Time) (over func()) {
-	h := c.hand(nil)
+	h := c.hand(nil, 0)
 	h.Enter(what, id, since)
 	return h.end
 }
 
-func (c *Calls) hand(left chan struct{}) *Hand {
-	h := &Hand{of: c, left: left}
+func (c *Calls) hand(left chan struct{}, within time.Duration) *Hand {
+	h := &Hand{of: c, left: left, within: within}
 	if c != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -95,8 +93,10 @@ func (h *Hand) hasLeft() bool {
 // Hand has not returned in time (see Ends.Within). Then the goroutine still runs, and what f was working on belongs to
 // the caller of Do: when the function returns, Return ends the goroutine, and its deferred functions, which Left tells
 // apart, may touch nothing of it.
-func (c *Calls) Do(f func(h *Hand)) error {
-	h := c.hand(make(chan struct{}))
+func (c *Calls) Do(f func(h *Hand)) error { return c.do(0, f) }
+
+func (c *Calls) do(within time.Duration, f func(h *Hand)) error {
+	h := c.hand(make(chan struct{}), within)
 	done, returned := make(chan struct{}), false
 	go func() {
 		defer close(done)
@@ -117,12 +117,13 @@ func (c *Calls) Do(f func(h *Hand)) error {
 	return nil
 }
 
-// Each calls f for 0 to n-1, one after another, in a goroutine that is not the caller's. When that goroutine ends as Do
-// says, Each calls failed in the caller's goroutine, and f for the rest in a new one.
-func (c *Calls) Each(n int, f func(h *Hand, at int), failed func(at int, err error)) {
+// Each calls f for 0 to n-1, one after another, in a goroutine that is not the caller's. When that goroutine ends as
+// Do says, Each calls failed in the caller's goroutine, and f for the rest in a new one. A function of the user may
+// run for within.
+func (c *Calls) Each(within time.Duration, n int, f func(h *Hand, at int), failed func(at int, err error)) {
 	for next := 0; next < n; next++ {
 		at := next // of this goroutine, which writes it before each call
-		err := c.Do(func(h *Hand) {
+		err := c.do(within, func(h *Hand) {
 			for ; at < n; at++ {
 				f(h, at)
 			}
@@ -171,7 +172,7 @@ func (h *Hand) leave(now time.Time, within, every time.Duration, may bool) (is b
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case h.left == nil, h.gone, h.now.since.IsZero(), now.Sub(h.now.since) <= cmp.Or(h.Within, within):
+	case h.left == nil, h.gone, h.now.since.IsZero(), now.Sub(h.now.since) <= cmp.Or(h.within, within):
 		return false, call{}
 	case h.late.IsZero():
 		h.late = now

@@ -75,7 +75,7 @@ func TestEachGoesOnWhereAGoroutineEnds(t *testing.T) {
 					var called, failed, all []int
 					back, late := make(chan struct{}), 0
 					err := watched(t, t.Output(), func(calls *run.Calls) error {
-						calls.Each(n, func(h *run.Hand, at int) {
+						calls.Each(0, n, func(h *run.Hand, at int) {
 							called = append(called, at)
 							h.Enter("order.place", [16]byte{}, time.Now())
 							switch {

@@ -72,8 +72,8 @@ func NewDecoder(to *Recipient, begun time.Time) *Decoder {
 // also, if it is not nil, is called for the place of each message behind its decoding, and a part of it.
 func (d *Decoder) DecodeClaimed(work context.Context, also func(n int)) {
 	d.prepareRuntime(work)
-	d.To.Options.Calls.Each(len(d.Messages), func(h *run.Hand, n int) {
-		d.Hand, h.Within = h, d.To.Options.Decoding
+	d.To.Options.Calls.Each(d.To.Options.Decoding, len(d.Messages), func(h *run.Hand, n int) {
+		d.Hand = h
 		begun := time.Now()
 		d.read(d.Messages[n], begun)
 		d.readBy(d.Messages[n], begun)
