@@ -717,9 +717,9 @@ func TestRunThatFallsDueBesideAChange(t *testing.T) {
 // Start returns the error of a runner that could not begin.
 func TestStartReturnsWhatFails(t *testing.T) {
 	t.Parallel()
-	b := newBus(t, nil)
+	b, running := newBus(t, nil), make(chan struct{})
 	e, err := memory.NewEndpoint(b, "a", bus.EndpointOptions{}, bus.Handle(
-		func(*bus.Context, note) error { return nil }))
+		func(*bus.Context, note) error { close(running); return nil }))
 	if err == nil {
 		err = e.Check(t.Context())
 	}
@@ -730,13 +730,13 @@ func TestStartReturnsWhatFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(ctx) }()
-	for until := time.Now().Add(pgdev.Patience(10 * time.Second)); err == nil && time.Now().Before(until); {
-		// until the first Run has begun, a second one begins
-		again, stop := context.WithCancel(t.Context())
-		stop()
-		if err = e.Run(again); err == nil {
-			runtime.Gosched()
-		}
+	if _, err := b.Send(ctx, note{}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-running:
+	case <-time.After(pgdev.Patience(10 * time.Second)):
+		t.Fatal("no message was handled")
 	}
 	if _, err := b.Start(t.Context()); !errors.Is(err, bus.ErrRunning) {
 		t.Errorf("Start returned %v, want ErrRunning", err)
