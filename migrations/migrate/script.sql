@@ -1,9 +1,9 @@
--- The parts of the script for a DBA: psql runs it, a failing statement ends it, and nothing of it stays.
+-- The parts of the script for a DBA: psql runs it, and if a statement fails, psql stops and everything is rolled back.
 -- name: begin
 \set ON_ERROR_STOP on
 BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE;
--- If a lock is not free within two seconds ("canceling statement due to lock timeout"), end the transactions that have
--- the table in hand, and run the script again: nothing of it stays.
+-- If a lock is not free within two seconds ("canceling statement due to lock timeout"), end the transactions that
+-- lock the table, and run the script again: a failed run changes nothing.
 
 -- name: if_missing
 SELECT NOT EXISTS (SELECT FROM :schema.migration WHERE version = $1) AS edda_missing \gset
