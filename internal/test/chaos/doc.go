@@ -11,7 +11,8 @@
 //
 // # Layout
 //
-// Package lab has what the scenarios share: workers, ledger, verdict, report. Each scenario is a package beside it:
-// crash, limits (with order), schedule, hostile, permits, remote, viewers. Scenarios that need a broker are in border,
-// a module of its own: nobody who uses Edda has to link a broker.
+// Package lab runs every scenario: it starts the server and the workers, kills and freezes them, keeps the ledger, and
+// prints the verdict. A scenario is a package beside it, with a table of what it sends, breaks and checks: crash,
+// exchange, hostile, limits (with order), permits, remote, schedule, viewers. Scenarios that need a broker are in the
+// module border, so that users of Edda link no broker.
 package main

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/edda-go/edda/internal/test/chaos/crash"
+	"github.com/edda-go/edda/internal/test/chaos/exchange"
 	"github.com/edda-go/edda/internal/test/chaos/hostile"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/internal/test/chaos/limits"
@@ -13,5 +14,5 @@ import (
 
 func main() {
 	lab.Main(crash.Scenario, limits.Limits, limits.Order, schedule.Scenario, hostile.Scenario, permits.Scenario,
-		remote.Scenario, viewers.Scenario)
+		remote.Scenario, viewers.Scenario, exchange.Scenario)
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
-	"time"
 
 	"github.com/edda-go/edda/internal/base/run"
 )
 
 // Options of Workers. The zero value replaces a killed worker at once.
 type Options struct {
-	Away    time.Duration  // how long a place stays empty after a kill
+	MayEnd  bool           // a worker may end by itself, and its place is empty from then on
 	Started func(*Process) // called after a worker was started, concurrently for several places; nil does nothing
 }
 
@@ -31,7 +30,7 @@ func NewWorkers(places int, job func(place, life int) Job, o Options) *Workers {
 }
 
 // Run keeps every place filled until ctx ends, and then waits for the workers to finish what they have in hand. A
-// worker that ends by itself ends them all, with an error.
+// worker that ends by itself ends them all, with an error, unless it may.
 func (w *Workers) Run(ctx context.Context) error {
 	all := run.NewGroup(ctx)
 	for place := range w.now {
@@ -52,10 +51,12 @@ func (w *Workers) keep(ctx context.Context, place int) error {
 		}
 		err = p.Wait(ctx)
 		w.put(place, nil)
+		if w.MayEnd && p.end == nil {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		_ = run.Sleep(ctx, w.Away) // its end is the loop's
 	}
 	return nil
 }
@@ -76,6 +77,16 @@ func (w *Workers) Living() (all []*Process) {
 		}
 	}
 	return all
+}
+
+// At returns the worker at a place, nil when none runs there.
+func (w *Workers) At(place int) *Process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p := w.now[place]; p != nil && !p.hasEnded() {
+		return p
+	}
+	return nil
 }
 
 // Any picks a living worker, nil when there is none.

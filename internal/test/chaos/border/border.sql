@@ -1,6 +1,8 @@
 -- name: create
 -- There: each message that entered the queue, in the order in which they did.
 CREATE TABLE chaos.entered (at bigserial, key text, n bigint);
+-- There: when each message that was told here was committed here.
+CREATE TABLE chaos.committed (key text, n bigint, at timestamptz);
 CREATE FUNCTION chaos.note() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE said json := convert_from(NEW.body, 'UTF8');
 BEGIN
@@ -48,7 +50,16 @@ SELECT 'disorder', key || '/' || n, format('message %s/%s entered behind %s/%s',
 -- name: check_dead
 SELECT 'dead', '', format('%s is dead in %s: %s', kind, endpoint, error) FROM :schema.dead_letter;
 
--- name: known
--- How far a message came there: whether it entered the queue, and whether the inbox knows one of its ids.
-SELECT EXISTS (SELECT FROM chaos.entered WHERE key || '/' || n = $1), EXISTS (SELECT FROM :schema.inbox
-    WHERE id = ANY ($2::uuid[]));
+-- name: committed_here
+SELECT t.key, t.n, pg_xact_commit_timestamp(t.xmin) FROM chaos.told t;
+
+-- name: lags
+-- How many messages came there, how many a second, and how long after their commits here their rows were committed
+-- there.
+WITH lag AS (
+    SELECT c.at AS here, pg_xact_commit_timestamp(e.xmin) AS there
+    FROM chaos.committed c JOIN chaos.entered e USING (key, n)),
+took AS (SELECT l.here, l.there, l.there - l.here AS lag FROM lag l)
+SELECT count(*), (count(*) / extract(epoch FROM max(there) - min(here)))::float8,
+       percentile_disc(0.5) WITHIN GROUP (ORDER BY lag), percentile_disc(0.99) WITHIN GROUP (ORDER BY lag), max(lag)
+FROM took;

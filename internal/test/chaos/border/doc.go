@@ -15,12 +15,17 @@
 // # What it measures
 //
 //   - speed: how many messages a second a relay gives to JetStream, from a backlog: in batches, and over watermill-nats
-//     by Parallel; and by the stream's storage. Then how many an intake takes from a backlog in the stream.
-//   - lag: at 1,000 messages a second, how long after its commit here a message is in the queue of the other database.
-//     A warning follows when that rate was not reached.
+//     by Parallel. Then how many an intake takes from a backlog in the stream.
+//   - lag: at 1,000 messages a second, how long after its commit here a message is committed in the other database. A
+//     warning stands in the line when that rate was not reached.
 //
-// Border and lag go over package jetstream (batches), and then over watermill-nats; -over leaves one out. With -over
+// Border and lag go over package jetstream (batches), and then over watermill-nats; -over names other ways. With -over
 // rabbitmq they go over a RabbitMQ of one node, which has to be installed ("make rabbitmq").
+//
+// # Layout
+//
+// Package brokers has a Way for each client, nodes what brokers have in common as processes, cluster and rabbit the
+// brokers, shop the services of examples/two-databases.
 //
 // # How the checker knows
 //

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -30,52 +31,42 @@ func serve(ctx context.Context, w *lab.Worker) error {
 
 // openShop runs worker processes of both services, strikes whatever there is while orders are placed, lets everything
 // come to rest, and judges. The lab's own Postgres has the ledger alone, and is not struck.
-func openShop(ctx context.Context, s lab.Settings) error {
-	l, err := lab.Open(ctx, s, pgdev.Options{}, sql)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
+func openShop(ctx context.Context, s lab.Settings) (err error) {
 	trade, err := shop.Open(ctx, shop.Options{Nodes: 3, PayWithin: payWithin})
 	if err != nil {
 		return err
 	}
-	defer trade.Close()
+	defer func() { err = errors.Join(err, trade.Close()) }()
 	site := func(place int) *shop.Site { return []*shop.Site{trade.Orders, trade.Payments}[place%2] }
-	workers := l.Crew(ctx, l.Settings.Workers, func(place int) string { return site(place).Server.DSN() },
-		func(place int) any { return site(place).Process })
-	storm := &storm{
-		Lab: l, workers: workers, nodes: trade.Broker, lease: shopLease, stream: contract.Orders,
-		servers: []*pgdev.Server{trade.Orders.Server, trade.Payments.Server},
-	}
 	buyers := &shop.Buyers{Counter: trade.Counter, Random: rand.New(rand.NewPCG(s.Seed, 2)), Rate: flags.orders}
-	err = lab.During(ctx, workers, func(ctx context.Context) error {
-		selling := run.NewGroup(ctx)
-		selling.Go(buyers.Run)
-		selling.Go(func(ctx context.Context) error {
-			defer selling.Stop()
-			return storm.rage(ctx)
-		})
-		if err := selling.Wait(); err != nil {
+	return s.Try(ctx, lab.Trial{
+		DSN:  func(place int) string { return site(place).Server.DSN() },
+		Task: func(place int) any { return site(place).Process },
+		Break: func(ctx context.Context, l *lab.Lab) error {
+			storm := &storm{Lab: l, nodes: trade.Broker, lease: shopLease, stream: contract.Orders,
+				servers: []*pgdev.Server{trade.Orders.Server, trade.Payments.Server}}
+			selling := run.NewGroup(ctx)
+			selling.Go(buyers.Run)
+			selling.Go(func(ctx context.Context) error {
+				defer selling.Stop()
+				return storm.rage(ctx)
+			})
+			err := selling.Wait()
+			if err == nil {
+				l.Fact("drained", trade.Drain(ctx, restWithin))
+			}
 			return err
-		}
-		l.Fact("drained", trade.Drain(ctx, restWithin))
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	v, err := trade.Judge(ctx)
-	if err != nil {
-		return err
-	}
-	l.Fact("orders", v.Orders)
-	l.Fact("paid", v.Paid)
-	l.Fact("declined", v.Declined)
-	l.Fact("turned_away", buyers.Turned.Load())
-	l.Expect(v.Orders > 0, "no order", "no order was placed")
-	for _, f := range v.Faults {
-		l.Violate(f.Rule, "", "%s", f.What)
-	}
-	return l.Conclude(ctx, "", nil, "lost", "double", "wrong")
+		},
+		Judge: func(ctx context.Context, l *lab.Lab) error {
+			v, err := trade.Judge(ctx)
+			l.Fact("orders", v.Orders)
+			l.Fact("paid", v.Paid)
+			l.Fact("declined", v.Declined)
+			l.Fact("turned_away", buyers.Turned.Load())
+			l.Expect(v.Orders > 0, "no order", "no order was placed")
+			for _, f := range v.Faults {
+				l.Violate(f.Rule, "", "%s", f.What)
+			}
+			return err
+		}})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/test/chaos/border/nodes"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/procs"
@@ -15,38 +16,24 @@ import (
 // there, and the only one comes back.
 type storm struct {
 	*lab.Lab
-	workers *procs.Workers
-	nodes   broker
+	nodes   nodes.Nodes
 	servers []*pgdev.Server
 	lease   time.Duration // a worker that is frozen for longer loses what it holds
 	stream  string        // every other node that is struck is the leader of it
 }
 
-// rage strikes every second or three until the time is over. What it strikes comes back.
+// rage strikes every second or three until the time is over: workers more often than not. What it strikes comes back.
 func (s *storm) rage(ctx context.Context) error {
-	for end := time.Now().Add(s.For); time.Now().Before(end); {
-		if err := run.Sleep(ctx, s.Between(time.Second, 3*time.Second)); err != nil {
-			return err
-		}
-		if err := s.strike(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.Crew.Rage(ctx, s.For, time.Second, 3*time.Second,
+		lab.Blow{Share: 5, Strike: s.Crew.KillAny},
+		lab.Blow{Share: 3, Strike: s.freezeWorker},
+		lab.Blow{Share: 2, Strike: s.killNode},
+		lab.Blow{Share: 2, Strike: s.freezeNode},
+		lab.Blow{Share: 2, Strike: s.crash})
 }
 
-// strike kills or freezes something: a worker more often than not, else a node, or a server.
-func (s *storm) strike(ctx context.Context) error {
-	switch n := s.Random.IntN(14); {
-	case n < 5:
-		return s.killWorker(ctx)
-	case n < 8:
-		return s.freezeWorker(ctx)
-	case n < 10:
-		return s.killNode(ctx)
-	case n < 12:
-		return s.freezeNode(ctx)
-	}
+// crash ends a server as a crash of its machine does.
+func (s *storm) crash(ctx context.Context) error {
 	server := s.servers[s.Random.IntN(len(s.servers))]
 	if err := server.Restart(ctx, pgdev.Immediate); err != nil {
 		return fmt.Errorf("crash Postgres: %w", err)
@@ -54,21 +41,12 @@ func (s *storm) strike(ctx context.Context) error {
 	return s.Note(ctx, "crash", "of a Postgres")
 }
 
-func (s *storm) killWorker(ctx context.Context) error {
-	if p := s.workers.Any(s.Random); p != nil {
-		return s.Kill(ctx, p)
-	}
-	return nil
-}
-
 // freezeWorker stops a worker for longer than its lease, and the time in which it has a message in hand. What the
 // worker does when it goes on must change nothing.
 func (s *storm) freezeWorker(ctx context.Context) error {
-	p := s.workers.Any(s.Random)
-	if p == nil {
-		return nil
-	}
-	return s.Freeze(ctx, p, 0, func() error { return s.meanwhile(ctx, s.lease+time.Second, s.lease+3*time.Second) })
+	return s.Crew.FreezeAny(ctx, 0, 0, func(*procs.Process) error {
+		return s.meanwhile(ctx, s.lease+time.Second, s.lease+3*time.Second)
+	})
 }
 
 // killNode kills a node and brings it back after a while.
@@ -120,7 +98,7 @@ func (s *storm) meanwhile(ctx context.Context, least, most time.Duration) error 
 		return err
 	}
 	if s.Random.IntN(2) == 0 {
-		if err := s.killWorker(ctx); err != nil {
+		if err := s.Crew.KillAny(ctx); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/test/chaos/border/brokers"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -20,8 +21,8 @@ const lease = 2 * time.Second
 // worker is a process on one side of the border. Here it tells messages and relays, there it takes them in and handles
 // them.
 type worker struct {
-	Here bool
-	Way  way
+	Here  bool
+	Route brokers.Route
 }
 
 // work is the life of a worker process.
@@ -38,7 +39,7 @@ func work(ctx context.Context, lw *lab.Worker) error {
 	if w.Here {
 		return w.here(ctx, lw, s)
 	}
-	intake, end, err := w.Way.intake(ctx, s, "", straight) // events: they go to every subscriber
+	intake, end, err := s.intake(ctx, w.Route, "") // events: they go to every subscriber
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func work(ctx context.Context, lw *lab.Worker) error {
 
 func (w worker) here(ctx context.Context, lw *lab.Worker, s *side) error {
 	o := bus.RelayOptions{Lease: lease, Poll: 200 * time.Millisecond, Holder: lw.Name, RetryMost: time.Second}
-	relay, end, err := w.Way.relay(ctx, s, o)
+	relay, end, err := s.relay(ctx, w.Route, relayName, 16, o)
 	if err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func tell(telling context.Context, s *side, key string) {
 			if _, err := tx.Exec(telling, sql.Get("tell"), m.Key, m.N); err != nil {
 				return err
 			}
-			_, err := s.bus.PublishTx(telling, tx, m, saga.WithHeader(keyHeader, key))
+			_, err := s.bus.PublishTx(telling, tx, m, saga.WithHeader(brokers.KeyHeader, key))
 			return err
 		})
 		_ = run.Sleep(telling, run.Jitter(10*time.Millisecond)) // its end is the loop's

@@ -29,6 +29,7 @@ var Scenario = lab.Scenario{
 			"crash: walk only here, twenty times: statement:before:n or statement:after:n")
 		f.IntVar(&flags.restarts, "restarts", 10, "crash: restarts of Postgres")
 	},
+	SQL: sql, Rules: []string{"lost", "doubled", "untold", "deadlocks"},
 	Run: crash, Work: work,
 }
 
@@ -126,7 +127,7 @@ func (a *arena) runPhase(ctx context.Context, p phase) error {
 	}
 	a.Fact("handled", handled)
 	a.Fact("in", time.Since(begin))
-	err = a.Conclude(ctx, fmt.Sprintf("%s/%s", a.workload, p.name), sql, "lost", "doubled", "untold", "deadlocks")
+	err = a.Conclude(ctx, fmt.Sprintf("%s/%s", a.workload, p.name))
 	_, _ = fmt.Fprint(a.Out, details)
 	if errors.Is(err, lab.ErrBroken) {
 		_, _ = fmt.Fprintf(a.Out, "  again: -scenario crash -seed %d -workload %s -phase %s\n", a.Seed, a.workload,
@@ -148,7 +149,7 @@ type arena struct {
 }
 
 func openArena(ctx context.Context, s lab.Settings) (*arena, error) {
-	l, err := lab.Open(ctx, s, pgdev.Options{Durable: true}, sql)
+	l, err := lab.Open(ctx, s, pgdev.Options{Durable: true})
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +166,7 @@ func (a *arena) furnish(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for no := range a.Settings.Workers {
+	for no := range a.Workers {
 		proxy, err := faultproxy.Listen(ctx, backend, faultproxy.Options{Seed: a.Seed + uint64(no) + 1})
 		if err != nil {
 			return err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,33 +13,20 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/test/chaos/lab"
+	"github.com/edda-go/edda/internal/test/chaos/lab/labtest"
 	"github.com/edda-go/edda/internal/test/faultproxy"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/jackc/pgx/v5"
-	"go.uber.org/goleak"
 )
 
 // TestMain lets the test binary be the worker processes too.
-func TestMain(m *testing.M) {
-	if lab.IsWorker() {
-		if err := lab.Work(context.Background(), Scenario); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	code := m.Run()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, "goroutines leak:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { labtest.Main(m, Scenario) }
 
 // openTestLab has a server of its own: the checker counts the deadlocks of a whole server.
 func openTestLab(t *testing.T, load workload) *arena {
 	t.Helper()
-	l, err := openArena(t.Context(), lab.Settings{Name: "crash", Seed: 7, Size: lab.Size{Workers: 2}, Out: t.Output()})
+	l, err := openArena(t.Context(),
+		lab.Settings{Scenario: Scenario, Seed: 7, Size: lab.Size{Workers: 2}, Out: t.Output()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +106,7 @@ func TestCheckerSeesALostAndADoubledMessage(t *testing.T) {
 	}
 	var out bytes.Buffer
 	l.Out = &out
-	if err := l.Conclude(t.Context(), "", sql); !errors.Is(err, lab.ErrBroken) {
+	if err := l.Conclude(t.Context(), ""); !errors.Is(err, lab.ErrBroken) {
 		t.Errorf("Conclude returned %v", err)
 	}
 	if !strings.Contains(out.String(), "lost: message "+lost) || strings.Count(out.String(), "handled at jobs") != 2 {

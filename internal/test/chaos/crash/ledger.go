@@ -66,13 +66,8 @@ var checks = []string{
 }
 
 func (a *arena) check(ctx context.Context, q lab.Querier) error {
-	for _, name := range checks {
-		if err := a.Check(ctx, q, sql.Get(name)); err != nil {
-			return err
-		}
-	}
-	if a.holes {
-		return nil
+	if err := a.CheckAll(ctx, q, checks...); err != nil || a.holes {
+		return err
 	}
 	return a.judgeHistory(ctx, q)
 }

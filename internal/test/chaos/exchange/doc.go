@@ -12,8 +12,11 @@
 //     publishes: its answer commits with its ack;
 //   - a stock subscriber of watermill-sql writes through the transaction that also acks.
 //
-// A worker is stopped by SIGSTOP, and if Postgres says that it holds an open transaction, it gets SIGKILL; if not, it
-// goes on and is tried again.
+// A number without a receipt is lost, one with several is doubled, and a receipt of no number is invented. The sums of
+// the saga are compared with those of the numbers (miscounted), and no message may be dead, discarded (given up) or
+// left in a queue (left).
 //
-// Reading order: roles_test.go (the programs), exchange_test.go (what is counted), hands_test.go (who is killed).
+// # Reading order
+//
+// roles.go has the programs, exchange.go kills them and counts.
 package exchange

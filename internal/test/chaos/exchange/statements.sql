@@ -1,31 +1,30 @@
 -- name: create
-CREATE TABLE :schema.example_cursor (next int NOT NULL);
-INSERT INTO :schema.example_cursor VALUES (0);
-CREATE TABLE :schema.example_receipt (number int NOT NULL);
+CREATE TABLE chaos.cursor (next int NOT NULL);
+INSERT INTO chaos.cursor VALUES (0);
+
+-- name: told
+INSERT INTO chaos.told (key, n) SELECT 'number', n FROM generate_series(0, $1::int - 1) n;
 
 -- name: lock_cursor
-SELECT next FROM :schema.example_cursor FOR UPDATE;
+SELECT next FROM chaos.cursor FOR UPDATE;
 
 -- name: move_cursor
-UPDATE :schema.example_cursor SET next = $1;
+UPDATE chaos.cursor SET next = $1;
 
 -- name: receive
--- No constraint: a number that is received twice must show.
-INSERT INTO :schema.example_receipt VALUES ($1);
+INSERT INTO chaos.effect (key, n) VALUES ('number', $1);
 
 -- name: progress
-SELECT count(*) FROM :schema.example_receipt;
+SELECT count(*) FROM chaos.effect;
 
--- name: counts
-SELECT (SELECT next FROM :schema.example_cursor),
-       (SELECT coalesce(sum((state ->> 'Count')::int), 0) FROM :schema.saga),
-       (SELECT coalesce(sum((state ->> 'Sum')::bigint), 0) FROM :schema.saga),
-       (SELECT count(*) FROM :schema.example_receipt),
-       (SELECT count(DISTINCT number) FROM :schema.example_receipt),
-       (SELECT count(*) FROM :schema.dead_letter) + (SELECT count(*) FROM :schema.discarded),
-       (SELECT count(*) FROM :schema.take('tallies', 1000)) + (SELECT count(*) FROM :schema.take('counted', 1000)) +
-           (SELECT count(*) FROM :schema.take('receipts', 1000));
-
--- name: open_transactions
--- A process that has been stopped and is still "idle in transaction" has a batch in its hands.
-SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND state = 'idle in transaction';
+-- name: check_counts
+WITH seen AS (
+    SELECT (SELECT next FROM chaos.cursor) AS published, (SELECT sum(n) FROM chaos.told) AS sum,
+           (SELECT coalesce(sum((state ->> 'Count')::int), 0) FROM :schema.saga) AS counted,
+           (SELECT coalesce(sum((state ->> 'Sum')::bigint), 0) FROM :schema.saga) AS counted_sum,
+           (SELECT count(*) FROM :schema.dead_letter) + (SELECT count(*) FROM :schema.discarded) AS given_up,
+           chaos.backlog() AS queued)
+SELECT 'miscounted', '', format('%s published, and the saga counted %s, with a sum of %s, want %s of %s', published,
+    counted, counted_sum, $1::int, sum) FROM seen WHERE published <> $1 OR counted <> $1 OR counted_sum <> sum
+UNION ALL SELECT 'given up', '', format('%s messages are dead or discarded', given_up) FROM seen WHERE given_up > 0
+UNION ALL SELECT 'left', '', format('%s messages are still queued', queued) FROM seen WHERE queued > 0;

@@ -9,8 +9,6 @@ import (
 
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
-	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/internal/test/procs"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5"
@@ -30,6 +28,7 @@ var Scenario = lab.Scenario{
 		f.IntVar(&flags.rate, "rate", 200, "hostile: good messages a second, over all routes")
 		f.IntVar(&flags.attacks, "attacks", 20, "hostile: hostile messages a second")
 	},
+	SQL: sql, Rules: []string{"left", "vanished", "lost", "doubled", "slow", "gap"},
 	Run: hostile, Work: work,
 }
 
@@ -37,31 +36,25 @@ var flags struct{ rate, attacks int }
 
 const (
 	drainWithin  = 3 * time.Minute // for what is left when the attack is over
-	reportEvery  = 10 * time.Second
-	quietPart    = 5 // one part in so many of the run is quiet, to measure what is normal
+	quietPart    = 5               // one part in so many of the run is quiet, to measure what is normal
 	tickInterval = 50 * time.Millisecond
 	least        = 0.5 // how much of its quiet rate each route must keep
 	longestGap   = 20 * time.Second
 )
 
 func hostile(ctx context.Context, s lab.Settings) error {
-	l, err := lab.Open(ctx, s, pgdev.Options{}, sql)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	if err := install(ctx, l); err != nil {
-		return err
-	}
-	engines := l.Settings.Workers
-	workers := l.Crew(ctx, engines+1, func(int) string { return l.Server.DSN() }, func(place int) any {
-		return worker{Gate: place == engines, Seed: s.Seed, Rate: flags.attacks}
+	r := &race{sent: map[string]int{}}
+	return s.Try(ctx, lab.Trial{
+		Prepare: func(ctx context.Context, l *lab.Lab) error {
+			r.Lab = l
+			return install(ctx, l)
+		},
+		Places: s.Workers + 1,
+		Task: func(place int) any {
+			return worker{Gate: place == s.Workers, Seed: s.Seed, Rate: flags.attacks}
+		},
+		Break: r.run, Judge: r.judge,
 	})
-	r := &race{Lab: l, workers: workers, sent: map[string]int{}}
-	if err := lab.During(ctx, workers, r.run); err != nil {
-		return err
-	}
-	return r.judge(ctx)
 }
 
 // install makes the queues and gives the roles their rights.
@@ -88,7 +81,6 @@ func install(ctx context.Context, l *lab.Lab) error {
 // race is good traffic and attacks, side by side.
 type race struct {
 	*lab.Lab
-	workers *procs.Workers
 
 	sent         map[string]int // by route, so far
 	all          int            // good messages sent
@@ -100,7 +92,7 @@ type period struct{ begin, end time.Time }
 func (p period) rate(n int) float64 { return float64(n) / p.end.Sub(p.begin).Seconds() }
 
 // run sends good messages all the time, and attacks after the quiet part.
-func (r *race) run(ctx context.Context) error {
+func (r *race) run(ctx context.Context, _ *lab.Lab) error {
 	a, err := newAttacker(ctx, r)
 	if err != nil {
 		return err
@@ -111,7 +103,6 @@ func (r *race) run(ctx context.Context) error {
 	}
 	r.quiet = period{time.Now(), time.Now().Add(r.For / quietPart)}
 	r.under = period{r.quiet.end, r.quiet.begin.Add(r.For)}
-	report := r.quiet.begin
 	var owed, owedAttacks float64
 	for last := time.Now(); last.Before(r.under.end); {
 		if err := run.Sleep(ctx, tickInterval); err != nil {
@@ -132,18 +123,10 @@ func (r *race) run(ctx context.Context) error {
 				return err
 			}
 		}
-		if now.After(report) {
-			report = now.Add(reportEvery)
-			if err := r.progress(ctx); err != nil {
-				return err
-			}
-		}
 	}
 	r.Fact("refused", a.refused)
-	for _, p := range r.workers.Living() {
-		if err := p.WriteLine("calm"); err != nil {
-			return err
-		}
+	if err := r.Crew.SayCalm(); err != nil {
+		return err
 	}
 	return r.awaitEmpty(ctx)
 }
@@ -172,19 +155,6 @@ func (r *race) sendGood(ctx context.Context, n int) error {
 	return nil
 }
 
-func (r *race) progress(ctx context.Context) error {
-	var good, attacks, dead, discarded int
-	if err := r.Row(ctx, sql.Get("progress"), nil, &good, &attacks, &dead, &discarded); err != nil {
-		return err
-	}
-	phase := "quiet"
-	if time.Now().After(r.under.begin) {
-		phase = "under attack"
-	}
-	r.Printf("%s: good=%d attacks=%d dead=%d discarded=%d", phase, good, attacks, dead, discarded)
-	return nil
-}
-
 // awaitEmpty waits until nothing waits in any queue. Meanwhile some good messages follow: a relay gives a message up
 // only when others go through behind it. What is left after some minutes is found by the checks.
 func (r *race) awaitEmpty(ctx context.Context) error {
@@ -204,7 +174,7 @@ func (r *race) awaitEmpty(ctx context.Context) error {
 }
 
 // judge counts. The workers have ended.
-func (r *race) judge(ctx context.Context) error {
+func (r *race) judge(ctx context.Context, _ *lab.Lab) error {
 	var attacks, handled, discarded, dead int
 	if err := r.Exec(ctx, sql.Get("note_waiting")); err != nil {
 		return err
@@ -227,15 +197,10 @@ func (r *race) judge(ctx context.Context) error {
 	if err := r.CheckEffects(ctx, r.Pool, relayed); err != nil { // a relay may give a message twice
 		return err
 	}
-	for _, check := range []string{"check_left", "check_vanished"} {
-		if err := r.Check(ctx, r.Pool, sql.Get(check)); err != nil {
-			return err
-		}
-	}
-	if err := r.printLetters(ctx); err != nil {
+	if err := r.CheckAll(ctx, r.Pool, "check_left", "check_vanished"); err != nil {
 		return err
 	}
-	return r.Conclude(ctx, "", sql, "left", "vanished", "lost", "doubled", "slow", "gap")
+	return r.printLetters(ctx)
 }
 
 func (r *race) judgeRoute(ctx context.Context, route string) error {

@@ -77,10 +77,6 @@ SELECT count(*) FILTER (WHERE at >= $2 AND at < $3), count(*) FILTER (WHERE at >
                   SELECT $4::timestamptz) e) g)
 FROM chaos.effect WHERE key = $1;
 
--- name: progress
-SELECT (SELECT count(*) FROM chaos.effect), (SELECT count(*) FROM chaos.attack),
-       (SELECT count(*) FROM :schema.dead_letter), (SELECT count(*) FROM :schema.discarded);
-
 -- name: letters
 SELECT format('%s of %s %s: %s: %s', count(*), l.endpoint, left(l.kind, 40), l.reason, left(l.error, 160))
 FROM :schema.dead_letter l WHERE NOT EXISTS (SELECT FROM chaos.attack a WHERE a.id = l.message_id)

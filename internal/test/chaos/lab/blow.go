@@ -2,9 +2,7 @@ package lab
 
 import (
 	"context"
-	"time"
 
-	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/procs"
 )
 
@@ -36,28 +34,8 @@ func (l *Lab) Blows(kind string) int {
 	return l.notes.blows[kind]
 }
 
-// Kill kills a worker. The ledger has the moment after it: no run of a handler of that worker lasted longer.
+// Kill kills a worker. The ledger gets the moment after it, also when ctx ends: no handler of that worker ran longer.
 func (l *Lab) Kill(ctx context.Context, p *procs.Process) error {
 	p.Kill()
-	return l.Note(ctx, Kill, p.Name)
-}
-
-// Freeze stops a worker for a time, in which meanwhile is called once what the worker had sent before is done. Whatever
-// the worker held then has ended when its lease says so: the worker can extend nothing.
-func (l *Lab) Freeze(ctx context.Context, p *procs.Process, lasting time.Duration, meanwhile func() error) error {
-	p.Freeze()
-	defer p.Thaw()
-	if err := l.Note(ctx, Freeze, p.Name); err != nil {
-		return err
-	}
-	const settled = 200 * time.Millisecond
-	if err := run.Sleep(ctx, settled); err != nil {
-		return err
-	}
-	if meanwhile != nil {
-		if err := meanwhile(); err != nil {
-			return err
-		}
-	}
-	return run.Sleep(ctx, max(0, lasting-settled))
+	return l.Note(context.WithoutCancel(ctx), Kill, p.Name)
 }

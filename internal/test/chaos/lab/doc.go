@@ -11,7 +11,7 @@
 //
 // A Lab is opened, with an empty ledger; then workers run while the scenario breaks things; then the ledger is calm,
 // the workers finish what is left; then the checks look for violations, and Conclude prints one line, and the first
-// violations.
+// violations. A Trial has a function of the scenario for each step.
 //
 // # Failures
 //

@@ -41,14 +41,14 @@ type Lab struct {
 	Server *pgdev.Server
 	Pool   *pgxpool.Pool
 	Bus    *bus.Bus
+	Crew   *Crew      // of a Trial
 	Random *rand.Rand // of the goroutine that breaks things
 	begun  time.Time
 	notes  notes
 }
 
-// Open starts a Postgres with Edda's schema and an empty ledger. sql are the statements of the scenario, of which
-// create is run.
-func Open(ctx context.Context, s Settings, o pgdev.Options, sql pg.Statements) (l *Lab, err error) {
+// Open starts a Postgres with Edda's schema and an empty ledger.
+func Open(ctx context.Context, s Settings, o pgdev.Options) (l *Lab, err error) {
 	l = &Lab{
 		Settings: s,
 		Random:   rand.New(rand.NewPCG(s.Seed, 1)),
@@ -67,7 +67,7 @@ func Open(ctx context.Context, s Settings, o pgdev.Options, sql pg.Statements) (
 	if l.Server, err = pgdev.Start(ctx, o); err != nil {
 		return l, err
 	}
-	if l.Pool, err = Prepare(ctx, l.Server.DSN(), sql); err != nil {
+	if l.Pool, err = Prepare(ctx, l.Server.DSN(), s.Scenario.SQL); err != nil {
 		return l, err
 	}
 	l.Bus, err = bus.New(l.Pool, bus.Options{Logger: slog.New(slog.DiscardHandler)})
@@ -110,41 +110,12 @@ func (l *Lab) Job(name, dsn string, task any) procs.Job {
 	if err != nil {
 		panic(err) // tasks are plain structs
 	}
-	j := procs.Job{Name: name, Variable: variable, Task: &Worker{Scenario: l.Name, Name: name, DSN: dsn, Task: text}}
+	w := &Worker{Scenario: l.Scenario.Name, Name: name, DSN: dsn, Task: text}
+	j := procs.Job{Name: name, Variable: variable, Task: w}
 	if l.Verbose {
 		j.Stderr = os.Stderr
 	}
 	return j
-}
-
-// Crew keeps places filled with workers: a killed one is replaced at once. dsn and task are those of a place, counted
-// from
-// 0. The ledger has the start of each.
-func (l *Lab) Crew(
-	ctx context.Context,
-	places int,
-	dsn func(place int) string,
-	task func(place int) any,
-) *procs.Workers {
-	return procs.NewWorkers(places, func(place, life int) procs.Job {
-		return l.Job(fmt.Sprintf("%s-%d-%d", l.Name, place+1, life), dsn(place), task(place))
-	}, procs.Options{Started: func(p *procs.Process) { _ = l.Exec(ctx, statements.Get("blow"), p.Name, "start") }})
-}
-
-// Workers is Crew for workers that are all alike, in the lab's own database.
-func (l *Lab) Workers(ctx context.Context, task any) *procs.Workers {
-	return l.Crew(ctx, l.Settings.Workers, func(int) string { return l.Server.DSN() }, func(int) any { return task })
-}
-
-// During runs do while workers run, and lets them finish when it returns. A worker that ends by itself ends both.
-func During(ctx context.Context, workers *procs.Workers, do func(ctx context.Context) error) error {
-	all := run.NewGroup(ctx)
-	all.Go(workers.Run)
-	all.Go(func(ctx context.Context) error {
-		defer all.Stop()
-		return do(ctx)
-	})
-	return errors.Join(all.Wait(), ctx.Err())
 }
 
 // Printf prints a line of progress, with the time since the lab was opened.

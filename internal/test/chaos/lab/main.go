@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/test/procs"
 )
 
@@ -24,6 +25,8 @@ type Scenario struct {
 	Full  Size                // what it does without flags
 	Quick Size                // what it does with -quick
 	Flags func(*flag.FlagSet) // flags of its own; nil is none
+	SQL   pg.Statements       // create makes its tables of the ledger, story lists the rows of one id
+	Rules []string            // that Conclude counts even if nothing violates them
 	Run   func(ctx context.Context, s Settings) error
 	Work  func(ctx context.Context, w *Worker) error // the life of a worker process; nil: it starts none
 }
@@ -37,11 +40,11 @@ type Size struct {
 // Settings are what the flags say.
 type Settings struct {
 	Size
-	Name    string // of the scenario
-	Seed    uint64
-	Quick   bool
-	Verbose bool // print what workers write
-	Out     io.Writer
+	Scenario Scenario
+	Seed     uint64
+	Quick    bool
+	Verbose  bool // print what workers write
+	Out      io.Writer
 }
 
 // ErrBroken is the answer of a scenario that found a violation.
@@ -114,10 +117,10 @@ func runOne(ctx context.Context, c Scenario, s Settings) error {
 	if s.Quick {
 		size = c.Quick
 	}
-	s.Name = c.Name
+	s.Scenario = c
 	s.Workers, s.Kills = cmp.Or(s.Workers, size.Workers), cmp.Or(s.Kills, size.Kills)
 	s.Freezes, s.For = cmp.Or(s.Freezes, size.Freezes), cmp.Or(s.For, size.For)
-	_, _ = fmt.Fprintf(s.Out, "%s: seed %d\n", s.Name, s.Seed)
+	_, _ = fmt.Fprintf(s.Out, "%s: seed %d\n", c.Name, s.Seed)
 	return c.Run(ctx, s)
 }
 

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -59,26 +58,37 @@ func (l *Lab) Expect(ok bool, rule, format string, args ...any) {
 	}
 }
 
-// Check runs a statement whose rows are violations: the rule, what it is about, and a sentence.
-func (l *Lab) Check(ctx context.Context, q Querier, sql string, args ...any) error {
-	rows, err := q.Query(ctx, sql, args...)
-	if err == nil {
-		var these []Violation
-		these, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Violation])
-		l.notes.mu.Lock()
-		l.notes.found = append(l.notes.found, these...)
-		l.notes.mu.Unlock()
-	}
-	if err != nil {
-		return fmt.Errorf("check %.30q: %w", sql, err)
+// Check runs a statement of the scenario whose rows are violations: the rule, what it is about, and a sentence.
+func (l *Lab) Check(ctx context.Context, q Querier, name string, args ...any) error {
+	return l.check(ctx, q, name, l.Scenario.SQL.Get(name), args...)
+}
+
+// CheckAll is Check for several statements.
+func (l *Lab) CheckAll(ctx context.Context, q Querier, names ...string) error {
+	for _, name := range names {
+		if err := l.Check(ctx, q, name); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+func (l *Lab) check(ctx context.Context, q Querier, name, sql string, args ...any) error {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	these, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Violation])
+	l.notes.mu.Lock()
+	l.notes.found = append(l.notes.found, these...)
+	l.notes.mu.Unlock()
+	return err
 }
 
 // CheckEffects finds messages in the ledger without an effect, with several, and effects of no message. Keys that may
 // repeat have at least one.
 func (l *Lab) CheckEffects(ctx context.Context, q Querier, mayRepeat ...string) error {
-	return l.Check(ctx, q, statements.Get("check_effects"), append([]string{}, mayRepeat...))
+	return l.check(ctx, q, "check_effects", statements.Get("check_effects"), append([]string{}, mayRepeat...))
 }
 
 // Found returns the violations so far.
@@ -98,10 +108,10 @@ func (l *Lab) Forget() {
 // mostPrinted is how many violations are printed.
 const mostPrinted = 10
 
-// Conclude prints the figures, the blows, and how often each rule was violated, those named here in any case; then the
-// first violations, each with what the statement story knows of it. It returns ErrBroken when there are any.
-func (l *Lab) Conclude(ctx context.Context, title string, sql pg.Statements, rules ...string) error {
-	line := l.Name
+// Conclude prints the figures, the blows, and how often each rule was violated; then the first violations, each with
+// what the ledger has of it. It returns ErrBroken when there are any.
+func (l *Lab) Conclude(ctx context.Context, title string) error {
+	line := l.Scenario.Name
 	if title != "" {
 		line += " " + title
 	}
@@ -118,7 +128,7 @@ func (l *Lab) Conclude(ctx context.Context, title string, sql pg.Statements, rul
 		line += fmt.Sprintf(" %ss=%d", word(kind), l.notes.blows[kind])
 	}
 	l.notes.mu.Unlock()
-	for _, rule := range rules {
+	for _, rule := range l.Scenario.Rules {
 		line += fmt.Sprintf(" %s=%d", word(rule), count[rule])
 		delete(count, rule)
 	}
@@ -136,7 +146,7 @@ func (l *Lab) Conclude(ctx context.Context, title string, sql pg.Statements, rul
 			break
 		}
 		_, _ = fmt.Fprintf(l.Out, "  %s: %s\n", v.Rule, v.What)
-		if err := l.story(ctx, sql["story"], v.ID); err != nil {
+		if err := l.story(ctx, v.ID); err != nil {
 			return err
 		}
 	}
@@ -146,7 +156,8 @@ func (l *Lab) Conclude(ctx context.Context, title string, sql pg.Statements, rul
 func word(s string) string { return strings.ReplaceAll(s, " ", "_") }
 
 // story prints what the ledger knows of one thing.
-func (l *Lab) story(ctx context.Context, sql, id string) error {
+func (l *Lab) story(ctx context.Context, id string) error {
+	sql := l.Scenario.SQL["story"]
 	if sql == "" || id == "" {
 		return nil
 	}

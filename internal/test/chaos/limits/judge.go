@@ -41,8 +41,7 @@ func judgeLimits(ctx context.Context, l *lab.Lab) error {
 	if err != nil {
 		return fmt.Errorf("read the changes: %w", err)
 	}
-	l.Fact("seconds", l.For.Seconds())
-	l.Fact("workers", l.Settings.Workers)
+	l.Fact("workers", l.Workers)
 	l.Fact("runs", len(spans))
 	l.Fact("changes", len(changes))
 	l.Expect(len(spans) > 0, "nothing ran", "no handler ran")
@@ -53,12 +52,7 @@ func judgeLimits(ctx context.Context, l *lab.Lab) error {
 	if err := l.CheckEffects(ctx, l.Pool); err != nil {
 		return err
 	}
-	for _, check := range []string{"check_stale", "check_twice", "check_starved"} {
-		if err := l.Check(ctx, l.Pool, sql.Get(check)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.CheckAll(ctx, l.Pool, "check_stale", "check_twice", "check_starved")
 }
 
 // findAbove finds the runs that began while as many others ran as were allowed.

@@ -21,8 +21,8 @@ func TestVerdictOfLimits(t *testing.T) {
 		    ('job', 1, 0, 2, '2026-01-01 00:00:11.9Z');
 		INSERT INTO chaos.blow VALUES ('w1', 'start', '2026-01-01 00:00:10Z');
 		INSERT INTO chaos.calm VALUES (true, '2026-01-01 00:00:14Z')`
-	labtest.Verdict{Settings: lab.Settings{Name: "limits", Size: lab.Size{Workers: 1, For: time.Second}}, SQL: sql,
-		Good: good, Judge: judgeLimits}.Bites(t,
+	size := lab.Size{Workers: 1, For: time.Second}
+	labtest.Verdict{Scenario: Limits, Size: size, Good: good, Judge: judgeLimits}.Bites(t, append(labtest.OfEffects,
 		labtest.Sabotage{Name: "one handler more than the limit", Rule: "above", SQL: `
 			INSERT INTO chaos.run (worker, key, n, slot, epoch, holds, began, ended) VALUES
 			    ('w2', 'job', 2, 1, 1, true, '2026-01-01 00:00:10.5Z', '2026-01-01 00:00:11.5Z')`},
@@ -33,11 +33,7 @@ func TestVerdictOfLimits(t *testing.T) {
 			SET asked = asked + interval '20 s', done = done + interval '20 s' WHERE slots = 50`},
 		labtest.Sabotage{Name: "a worker that gets nothing", Rule: "starved",
 			SQL: `INSERT INTO chaos.blow VALUES ('w2', 'start', '2026-01-01 00:00:00Z')`},
-		labtest.Sabotage{Name: "an effect is gone", Rule: "lost", SQL: `DELETE FROM chaos.effect WHERE n = 0`},
-		labtest.Sabotage{Name: "an effect is there twice", Rule: "doubled",
-			SQL: `INSERT INTO chaos.effect SELECT * FROM chaos.effect WHERE n = 0`},
-		labtest.Sabotage{Name: "an effect of no message", Rule: "invented", SQL: `DELETE FROM chaos.told WHERE n = 0`},
-		labtest.Sabotage{Name: "no handler runs", Rule: "nothing ran", SQL: `DELETE FROM chaos.run`})
+		labtest.Sabotage{Name: "no handler runs", Rule: "nothing ran", SQL: `DELETE FROM chaos.run`})...)
 }
 
 func TestVerdictOfOrder(t *testing.T) {
@@ -52,7 +48,7 @@ func TestVerdictOfOrder(t *testing.T) {
 		INSERT INTO chaos.blow VALUES ('w2', 'kill', '2026-01-01 00:00:09Z'), ('w3', 'freeze', '2026-01-01 00:00:09Z');
 		INSERT INTO chaos.calm VALUES (true, '2026-01-01 00:01:00Z')`
 	size := lab.Size{Workers: 1, Kills: 1, Freezes: 1}
-	labtest.Verdict{Settings: lab.Settings{Name: "order", Size: size}, SQL: sql, Good: good, Judge: judgeOrder}.Bites(t,
+	labtest.Verdict{Scenario: Order, Size: size, Good: good, Judge: judgeOrder}.Bites(t, append(labtest.OfEffects,
 		labtest.Sabotage{Name: "a message runs after a later one", Rule: "overtakes", SQL: `
 			INSERT INTO chaos.run (worker, key, n, holds, began, ended) VALUES
 			    ('w2', 'key-0', 0, true, '2026-01-01 00:00:13.5Z', '2026-01-01 00:00:14Z')`},
@@ -60,12 +56,9 @@ func TestVerdictOfOrder(t *testing.T) {
 			SQL: `UPDATE chaos.run SET ended = '2026-01-01 00:00:12.5Z' WHERE n = 0`},
 		labtest.Sabotage{Name: "an effect after a later one", Rule: "late",
 			SQL: `UPDATE chaos.effect SET sent = '2026-01-01 00:00:14Z' WHERE n = 0`},
-		labtest.Sabotage{Name: "an effect is gone", Rule: "lost", SQL: `DELETE FROM chaos.effect WHERE n = 0`},
-		labtest.Sabotage{Name: "an effect is there twice", Rule: "doubled",
-			SQL: `INSERT INTO chaos.effect SELECT * FROM chaos.effect WHERE n = 0`},
-		labtest.Sabotage{Name: "an effect of no message", Rule: "invented", SQL: `DELETE FROM chaos.told WHERE n = 0`},
 		labtest.Sabotage{Name: "nothing begins for a time", Rule: "idle", SQL: `UPDATE chaos.run
 			SET began = began + interval '10 s', ended = ended + interval '10 s' WHERE n = 1`},
 		labtest.Sabotage{Name: "no process had its lane", Rule: "no lane", SQL: `UPDATE chaos.run SET holds = false`},
-		labtest.Sabotage{Name: "nobody was killed", Rule: "blows", SQL: `DELETE FROM chaos.blow WHERE kind = 'kill'`})
+		labtest.Sabotage{Name: "nobody was killed", Rule: "blows",
+			SQL: `DELETE FROM chaos.blow WHERE kind = 'kill'`})...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/edda-go/edda/internal/base/run"
@@ -23,7 +24,12 @@ var Limits = lab.Scenario{
 	Name: "limits", About: "a cluster-wide limit that changes, workers that are killed and frozen",
 	Full:  lab.Size{Workers: 3, For: time.Minute},
 	Quick: lab.Size{Workers: 3, For: 16 * time.Second},
-	Run:   limits, Work: work,
+	SQL:   sql, Rules: []string{"above", "stale", "twice", "lost", "doubled", "starved"},
+	Run: func(ctx context.Context, s lab.Settings) error {
+		return s.Try(ctx, lab.Trial{Server: pgdev.Options{Durable: true}, Task: lab.All(task{}),
+			Prepare: sendJobs, Break: breakLimits, Judge: judgeAll})
+	},
+	Work: work,
 }
 
 const (
@@ -33,12 +39,7 @@ const (
 	finish   = 2 * time.Minute
 )
 
-func limits(ctx context.Context, s lab.Settings) error {
-	l, err := lab.Open(ctx, s, pgdev.Options{Durable: true}, sql)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
+func sendJobs(ctx context.Context, l *lab.Lab) error {
 	jobs := make([]job, 1000+50*int(l.For.Seconds())) // more than can be handled before the end
 	for n := range jobs {
 		jobs[n].N = n
@@ -49,57 +50,55 @@ func limits(ctx context.Context, s lab.Settings) error {
 	if err := l.Exec(ctx, sql.Get("told_jobs"), len(jobs)); err != nil {
 		return err
 	}
-	if err := setLimit(ctx, l, 3); err != nil {
-		return err
-	}
-	workers := l.Workers(ctx, task{})
-	err = lab.During(ctx, workers, func(ctx context.Context) error { return breakLimits(ctx, l, workers) })
-	if err != nil {
-		return err
-	}
-	if err := judgeLimits(ctx, l); err != nil {
-		return err
-	}
-	again, err := dieAtDefaults(ctx, l)
-	if err != nil {
-		return err
-	}
-	l.Fact("again", again)
-	l.Expect(again <= defaults, "again", "the messages of a killed worker ran again after %v, and not within %v", again,
-		defaults)
-	return l.Conclude(ctx, "", sql, "above", "stale", "twice", "lost", "doubled", "starved")
+	return setLimit(ctx, l, 3)
 }
 
 // breakLimits changes the limit all the time, strikes every few seconds, and lets the workers finish in peace.
-func breakLimits(ctx context.Context, l *lab.Lab, workers *procs.Workers) error {
-	next := time.Now().Add(3 * time.Second)
-	for end := time.Now().Add(l.For); time.Now().Before(end); {
-		if err := run.Sleep(ctx, l.Between(300*time.Millisecond, 2800*time.Millisecond)); err != nil {
-			return err
-		}
-		if err := setLimit(ctx, l, 1+l.Random.IntN(most)); err != nil {
-			return err
-		}
-		p := workers.Any(l.Random)
-		if time.Now().Before(next) || p == nil {
-			continue
-		}
-		strike := func() error { return l.Kill(ctx, p) }
-		if l.Random.IntN(2) == 0 {
-			strike = func() error {
-				return l.Freeze(ctx, p, lease+l.Between(0, 2*time.Second),
-					func() error { return l.Exec(ctx, sql.Get("slot_expiries"), p.Name) })
-			}
-		}
-		if err := strike(); err != nil {
-			return err
-		}
-		next = time.Now().Add(l.Between(2*time.Second, 5*time.Second))
+func breakLimits(ctx context.Context, l *lab.Lab) error {
+	expiries := func(p *procs.Process) error { return l.Exec(ctx, sql.Get("slot_expiries"), p.Name) }
+	all := run.NewGroup(ctx)
+	all.Go(func(ctx context.Context) error { return changeLimit(ctx, l) })
+	all.Go(func(ctx context.Context) error {
+		defer all.Stop()
+		return l.Crew.Rage(ctx, l.For, 2*time.Second, 5*time.Second,
+			lab.Blow{Share: 1, Strike: l.Crew.KillAny},
+			lab.Blow{Share: 1, Strike: func(ctx context.Context) error {
+				return l.Crew.FreezeAny(ctx, lease, lease+2*time.Second, expiries)
+			}})
+	})
+	if err := all.Wait(); err != nil {
+		return err
 	}
 	if err := setLimit(ctx, l, 50); err != nil {
 		return err
 	}
 	return l.Finish(ctx, finish)
+}
+
+func judgeAll(ctx context.Context, l *lab.Lab) error {
+	if err := judgeLimits(ctx, l); err != nil {
+		return err
+	}
+	again, err := dieAtDefaults(ctx, l)
+	l.Fact("again", again)
+	l.Expect(again <= defaults, "again", "the messages of a killed worker ran again after %v, and not within %v", again,
+		defaults)
+	return err
+}
+
+// changeLimit changes the limit until ctx ends.
+func changeLimit(ctx context.Context, l *lab.Lab) error {
+	dice := rand.New(rand.NewPCG(l.Seed, 2))
+	for {
+		pause := 300*time.Millisecond + time.Duration(dice.Int64N(int64(2500*time.Millisecond)))
+		if err := run.Sleep(ctx, pause); err != nil {
+			return err
+		}
+		// a change that has begun is written down
+		if err := setLimit(context.WithoutCancel(ctx), l, 1+dice.IntN(most)); err != nil {
+			return err
+		}
+	}
 }
 
 // setLimit writes down when it asked for the change and when it was done: between the two either limit may be in force.

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/procs"
@@ -21,7 +20,12 @@ var Order = lab.Scenario{
 		f.IntVar(&keys, "keys", 20, "order: keys")
 		f.IntVar(&messages, "messages", 0, "order: messages of each key; 0 is enough for its kills and freezes")
 	},
-	Run: order, Work: work,
+	SQL: sql, Rules: []string{"overtakes", "together", "late", "lost", "doubled"},
+	Run: func(ctx context.Context, s lab.Settings) error {
+		return s.Try(ctx, lab.Trial{Server: pgdev.Options{Durable: true}, Task: lab.All(task{Ordered: true}),
+			Prepare: sendTurns, Break: breakOrder, Judge: judgeOrder})
+	},
+	Work: work,
 }
 
 var keys, messages int // flags
@@ -31,12 +35,7 @@ const (
 	drainMost = 5 * time.Minute
 )
 
-func order(ctx context.Context, s lab.Settings) error {
-	l, err := lab.Open(ctx, s, pgdev.Options{Durable: true}, sql)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
+func sendTurns(ctx context.Context, l *lab.Lab) error {
 	each := messages
 	if each == 0 {
 		each = 60 + 7*l.Kills + 25*l.Freezes
@@ -50,44 +49,21 @@ func order(ctx context.Context, s lab.Settings) error {
 	if err := fill(ctx, l, turns); err != nil {
 		return err
 	}
-	if err := l.Exec(ctx, sql.Get("told_turns"), keys, each); err != nil {
-		return err
-	}
-	workers := l.Workers(ctx, task{Ordered: true})
-	began := time.Now()
-	err = lab.During(ctx, workers, func(ctx context.Context) error { return breakOrder(ctx, l, workers) })
-	if err != nil {
-		return err
-	}
-	l.Fact("seconds", int(time.Since(began).Seconds()))
 	l.Fact("keys", keys)
 	l.Fact("messages", len(turns))
-	return judgeOrder(ctx, l)
+	return l.Exec(ctx, sql.Get("told_turns"), keys, each)
 }
 
 // breakOrder kills and freezes workers in random order, and lets the rest be handled in peace.
-func breakOrder(ctx context.Context, l *lab.Lab, workers *procs.Workers) error {
-	for kills, freezes := l.Kills, l.Freezes; kills+freezes > 0; {
-		if err := run.Sleep(ctx, l.Between(500*time.Millisecond, 2*time.Second)); err != nil {
-			return err
-		}
-		p := workers.Any(l.Random)
-		if p == nil {
-			continue // it is being replaced
-		}
-		var err error
-		if l.Random.IntN(kills+freezes) < kills {
-			kills--
-			err = l.Kill(ctx, p)
-		} else {
-			freezes--
-			err = l.Freeze(ctx, p, lease+l.Between(200*time.Millisecond, 1700*time.Millisecond), func() error {
-				return l.Exec(ctx, sql.Get("lane_expiries"), p.Name, p.Pid())
-			})
-		}
-		if err != nil {
-			return err
-		}
+func breakOrder(ctx context.Context, l *lab.Lab) error {
+	expiries := func(p *procs.Process) error { return l.Exec(ctx, sql.Get("lane_expiries"), p.Name, p.Pid()) }
+	err := l.Crew.StrikeAll(ctx, 500*time.Millisecond, 2*time.Second,
+		lab.Blow{Share: l.Kills, Strike: l.Crew.KillAny},
+		lab.Blow{Share: l.Freezes, Strike: func(ctx context.Context) error {
+			return l.Crew.FreezeAny(ctx, lease+200*time.Millisecond, lease+1700*time.Millisecond, expiries)
+		}})
+	if err != nil {
+		return err
 	}
 	left, err := l.Left(ctx)
 	if err != nil {
@@ -114,10 +90,5 @@ func judgeOrder(ctx context.Context, l *lab.Lab) error {
 	if err := l.CheckEffects(ctx, l.Pool); err != nil {
 		return err
 	}
-	for _, check := range []string{"check_order", "check_late"} {
-		if err := l.Check(ctx, l.Pool, sql.Get(check)); err != nil {
-			return err
-		}
-	}
-	return l.Conclude(ctx, "", sql, "overtakes", "together", "late", "lost", "doubled")
+	return l.CheckAll(ctx, l.Pool, "check_order", "check_late")
 }

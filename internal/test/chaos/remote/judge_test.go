@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/internal/test/chaos/lab/labtest"
 )
 
@@ -35,9 +34,9 @@ const good = `
 
 func TestVerdict(t *testing.T) {
 	t.Parallel()
-	judge := verdict{way: "test", runs: 4, strikes: true}.judge
-	v := labtest.Verdict{Settings: lab.Settings{Name: "remote"}, SQL: sql, Good: good, Judge: judge}
-	v.Bites(t, slices.Concat(sabotagesOfRuns(), sabotagesOfReports())...)
+	judge := verdict{runs: 4, strikes: true}.judge
+	labtest.Verdict{Scenario: Scenario, Good: good, Judge: judge}.Bites(t,
+		slices.Concat(sabotagesOfRuns(), sabotagesOfReports())...)
 }
 
 const first, second = `n = 1`, `run = (SELECT run FROM chaos.triggered WHERE n = 2)`

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/url"
 	"sync/atomic"
 	"time"
 
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/internal/test/procs"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )
@@ -35,6 +33,9 @@ func (w Way) Scenario() lab.Scenario {
 			f.IntVar(&flags.runs, "runs", 0, "remote: runs that are triggered while -for lasts; 0 is 10,000, or "+
 				"1,000 with -quick")
 		},
+		SQL: sql,
+		Rules: []string{"twice", "forgotten", "wrongkey", "unsaid", "unexplained", "dropped", "strange",
+			"idle"},
 		Run: w.run, Work: w.work,
 	}
 }
@@ -52,12 +53,11 @@ const (
 // trial is one run of the scenario.
 type trial struct {
 	*lab.Lab
-	way     Way
-	runs    int
-	store   *scheduler.Store
-	workers *procs.Workers
-	medium  Medium
-	open    atomic.Int64 // runs that have not ended
+	way    Way
+	runs   int
+	store  *scheduler.Store
+	medium Medium
+	open   atomic.Int64 // runs that have not ended
 }
 
 func (w Way) run(ctx context.Context, s lab.Settings) (err error) {
@@ -68,46 +68,29 @@ func (w Way) run(ctx context.Context, s lab.Settings) (err error) {
 			t.runs = quick
 		}
 	}
-	if t.Lab, err = lab.Open(ctx, s, pgdev.Options{Durable: true}, sql); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.Close()) }()
 	if t.medium, err = w.Open(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.medium.Close()) }()
-	if err := t.Bus.InstallQueue(ctx, endpoint, work{}.Kind()); err != nil {
-		return err
-	}
+	return s.Try(ctx, lab.Trial{Title: "over " + w.Name, Server: pgdev.Options{Durable: true}, Prepare: t.prepare,
+		Places: 2 * places, // two here, and two there
+		DSN:    func(int) string { return t.Server.DSN() + "&pool_max_conns=16" },
+		Task: func(place int) any {
+			return task{Here: place%2 == 0, Place: Place{Address: t.medium.Address, No: place / 2}}
+		},
+		Break: t.rage, Judge: verdict{runs: t.runs, strikes: t.medium.Strike != nil}.judge})
+}
+
+func (t *trial) prepare(ctx context.Context, l *lab.Lab) (err error) {
+	t.Lab = l
 	if t.store, err = scheduler.NewStore(t.Pool, scheduler.StoreOptions{}); err != nil {
 		return err
 	}
-	if err := t.crew(ctx); err != nil {
-		return err
-	}
-	if err := lab.During(ctx, t.workers, t.rage); err != nil {
-		return err
-	}
-	return verdict{way: w.Name, runs: t.runs, strikes: t.medium.Strike != nil}.judge(ctx, t.Lab)
-}
-
-// crew makes the workers: two here, and two there.
-func (t *trial) crew(ctx context.Context) error {
-	at, err := url.Parse(t.Server.DSN())
-	if err != nil {
-		return err
-	}
-	q := at.Query()
-	q.Set("pool_max_conns", "16")
-	at.RawQuery = q.Encode()
-	t.workers = t.Crew(ctx, 2*places, func(int) string { return at.String() }, func(place int) any {
-		return task{Here: place%2 == 0, Place: Place{Address: t.medium.Address, No: place / 2}}
-	})
-	return nil
+	return l.Bus.InstallQueue(ctx, endpoint, work{}.Kind())
 }
 
 // rage triggers all runs, kills workers meanwhile, and waits for the ends of the runs.
-func (t *trial) rage(ctx context.Context) error {
+func (t *trial) rage(ctx context.Context, _ *lab.Lab) error {
 	if err := t.declared(ctx); err != nil {
 		return err
 	}
@@ -159,10 +142,8 @@ func (t *trial) strikeUntil(ctx context.Context) error {
 			}
 			continue
 		}
-		if p := t.workers.Any(t.Random); p != nil {
-			if err := t.Kill(context.WithoutCancel(ctx), p); err != nil {
-				return err
-			}
+		if err := t.Crew.KillAny(ctx); err != nil && ctx.Err() == nil {
+			return err
 		}
 	}
 	return nil

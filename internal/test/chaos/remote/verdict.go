@@ -9,7 +9,6 @@ import (
 
 // verdict judges a run of the scenario.
 type verdict struct {
-	way     string
 	runs    int
 	strikes bool // what both sides share is broken, too
 }
@@ -40,9 +39,5 @@ func (v verdict) judge(ctx context.Context, l *lab.Lab) error {
 		{"failed_attempts", failed}, {"works", works}} {
 		l.Fact(f.name, f.n)
 	}
-	if err := l.Check(ctx, l.Pool, sql.Get("check"), Strike, reasonWithin, inHand, onItsWay); err != nil {
-		return err
-	}
-	return l.Conclude(ctx, "over "+v.way, sql, "twice", "forgotten", "wrongkey", "unsaid", "unexplained", "dropped",
-		"strange", "idle")
+	return l.Check(ctx, l.Pool, "check", Strike, reasonWithin, inHand, onItsWay)
 }

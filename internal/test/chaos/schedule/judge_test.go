@@ -22,15 +22,15 @@ const good = `
 
 func judgeAs(m mode) func(context.Context, *lab.Lab) error {
 	return func(ctx context.Context, l *lab.Lab) error {
-		t := &trial{Lab: l, mode: m}
-		return t.judge(ctx, time.Date(2026, 1, 1, 0, 0, 5, 0, time.UTC))
+		t := &trial{Lab: l, mode: m, horizon: time.Date(2026, 1, 1, 0, 0, 5, 0, time.UTC)}
+		return t.judge(ctx, l)
 	}
 }
 
 func TestVerdict(t *testing.T) {
 	t.Parallel()
 	const third = `due = '2026-01-01 00:00:03Z'`
-	labtest.Verdict{Settings: lab.Settings{Name: "schedule"}, SQL: sql, Good: good, Judge: judgeAs(mode{})}.Bites(t,
+	labtest.Verdict{Scenario: Scenario, Good: good, Judge: judgeAs(mode{})}.Bites(t, append(labtest.OfEffects,
 		labtest.Sabotage{Name: "a due time without a run", Rule: "missing", SQL: `DELETE FROM edda.run WHERE ` + third},
 		labtest.Sabotage{Name: "a manifest without a run", Rule: "missing",
 			SQL: `DELETE FROM edda.run WHERE manifest_id = (SELECT min(id) FROM edda.manifest)`},
@@ -40,26 +40,14 @@ func TestVerdict(t *testing.T) {
 		labtest.Sabotage{Name: "a run that did not succeed", Rule: "open",
 			SQL: `UPDATE edda.run SET state = 'dead' WHERE ` + third},
 		labtest.Sabotage{Name: "a run that was not due", Rule: "strange",
-			SQL: `UPDATE edda.run SET due = due + interval '0.5 s' WHERE ` + third},
-		labtest.Sabotage{Name: "an effect is gone", Rule: "lost",
-			SQL: `DELETE FROM chaos.effect WHERE ctid = (SELECT min(ctid) FROM chaos.effect)`},
-		labtest.Sabotage{Name: "an effect is there twice", Rule: "doubled",
-			SQL: `INSERT INTO chaos.effect SELECT * FROM chaos.effect LIMIT 1`},
-		labtest.Sabotage{Name: "an effect that was not due", Rule: "invented",
-			SQL: `UPDATE chaos.effect SET n = n - 1`})
+			SQL: `UPDATE edda.run SET due = due + interval '0.5 s' WHERE ` + third})...)
 }
 
 // Without guards and indexes there must be doubles: a verdict that finds none has not seen the race.
 func TestVerdictWithoutIndexes(t *testing.T) {
 	t.Parallel()
 	const double = `; INSERT INTO chaos.effect SELECT * FROM chaos.effect LIMIT 1`
-	judge := func(ctx context.Context, l *lab.Lab) error {
-		err := judgeAs(mode{noIndex: true})(ctx, l)
-		l.Forget()
-		l.Expect(err == nil, "blind", "%v", err)
-		return err
-	}
-	labtest.Verdict{Settings: lab.Settings{Name: "schedule"}, SQL: sql, Good: good + double, Judge: judge}.Bites(t,
+	labtest.Verdict{Scenario: Scenario, Good: good + double, Judge: judgeAs(mode{noIndex: true})}.Bites(t,
 		labtest.Sabotage{Name: "no double", Rule: "blind",
 			SQL: `DELETE FROM chaos.effect WHERE (key, n) IN (SELECT key, n FROM chaos.effect GROUP BY 1, 2
 				HAVING count(*) > 1)`})

@@ -2,6 +2,7 @@ package viewers
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 
@@ -24,42 +25,34 @@ func TestVerdict(t *testing.T) {
 		INSERT INTO chaos.letter SELECT 99, gen_random_uuid(), 3`
 	judge := func(ctx context.Context, l *lab.Lab) error {
 		r := &trial{Lab: l}
-		if err := r.Check(ctx, r.Pool, sql.Get("check_undo")); err != nil {
+		if err := r.Check(ctx, r.Pool, "check_undo"); err != nil {
 			return err
 		}
-		return r.judge(ctx)
+		return r.judge(ctx, l)
 	}
-	labtest.Verdict{Settings: lab.Settings{Name: "viewers"}, SQL: sql, Good: good, Judge: judge}.Bites(t,
+	labtest.Verdict{Scenario: Scenario, Good: good, Judge: judge}.Bites(t, append(labtest.OfEffects,
 		labtest.Sabotage{Name: "a letter came back that was handled", Rule: "undone though handled",
 			SQL: `INSERT INTO chaos.effect (key, n) VALUES ('charge', 12);
 				INSERT INTO chaos.told VALUES ('charge', 12)`},
 		labtest.Sabotage{Name: "a letter is gone", Rule: "vanished",
 			SQL: `DELETE FROM edda.dead_letter WHERE id = (SELECT max(id) FROM edda.dead_letter)`},
 		labtest.Sabotage{Name: "a letter came back under another number", Rule: "vanished",
-			SQL: `UPDATE edda.dead_letter SET id = DEFAULT WHERE id = (SELECT max(id) FROM edda.dead_letter)`},
-		labtest.Sabotage{Name: "an order is not paid", Rule: "lost", SQL: `DELETE FROM chaos.effect WHERE n = 7`},
-		labtest.Sabotage{Name: "an order is paid twice", Rule: "doubled",
-			SQL: `INSERT INTO chaos.effect (key, n) VALUES ('charge', 7)`})
+			SQL: `UPDATE edda.dead_letter SET id = DEFAULT WHERE id = (SELECT max(id) FROM edda.dead_letter)`})...)
 }
 
 // What a page says is compared in both directions that matter: too few and too many, old and new.
 func TestDifferencesOfPagesAreFound(t *testing.T) {
 	t.Parallel()
-	truth := seen{
-		queued: map[string]int64{"later": 137, "orders": 0}, dead: map[string]int64{"payments": 3},
-		versions: map[string]int64{"000003": 2}, states: map[string]string{"000003": `{"N":3,"Paid":true}`},
-	}
+	truth := seen{waiting(later): "137", dead(paying): "3", order("000003"): "version 2, order 3, paid true"}
 	if all := truth.differences(truth); len(all) != 0 {
 		t.Errorf("the truth differs from itself in %q", all)
 	}
-	for what, page := range map[string]seen{
-		"later has 137":           {nil, truth.dead, truth.versions, truth.states},
-		"payments has 3":          {truth.queued, map[string]int64{"payments": 4}, truth.versions, truth.states},
-		"000003 is":               {truth.queued, truth.dead, map[string]int64{"000003": 1}, truth.states},
-		`says {"N":3} in version`: {truth.queued, truth.dead, truth.versions, map[string]string{"000003": `{"N":3}`}},
-	} {
-		if all := page.differences(truth); len(all) != 1 || !strings.Contains(all[0], what) {
-			t.Errorf("want one difference with %q, have %q", what, all)
+	for thing, value := range map[string]string{waiting(later): "", dead(paying): "4",
+		order("000003"): "version 1, order 3, paid true"} {
+		page := maps.Clone(truth)
+		page[thing] = value
+		if all := page.differences(truth); len(all) != 1 || !strings.Contains(all[0], thing) {
+			t.Errorf("want one difference in %q, have %q", thing, all)
 		}
 	}
 }

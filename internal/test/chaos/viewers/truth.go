@@ -11,76 +11,46 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// seen is what pages say.
-type seen struct {
-	queued, dead map[string]int64 // by endpoint
-	versions     map[string]int64 // of chosen instances, by key
-	states       map[string]string
-}
+// seen is what pages say: a value of each thing.
+type seen map[string]string
+
+// The things that are compared.
+func waiting(endpoint string) string { return endpoint + " messages" }
+func dead(endpoint string) string    { return endpoint + " dead letters" }
+func order(key string) string        { return "order " + key }
 
 // differences says what two sights do not have in common.
 func (s seen) differences(truth seen) (all []string) {
-	for endpoint, n := range truth.queued {
-		if s.queued[endpoint] != n {
-			all = append(all, fmt.Sprintf("%s has %d messages, and the page says %d", endpoint, n, s.queued[endpoint]))
-		}
-	}
-	for endpoint, n := range truth.dead {
-		if s.dead[endpoint] != n {
-			all = append(all, fmt.Sprintf("%s has %d dead letters, and the page says %d", endpoint, n,
-				s.dead[endpoint]))
-		}
-	}
-	for key, v := range truth.versions {
-		if s.versions[key] != v || s.states[key] != truth.states[key] {
-			all = append(all, fmt.Sprintf("order %s is %s in version %d, and the page says %s in version %d", key,
-				truth.states[key], v, s.states[key], s.versions[key]))
+	for thing, value := range truth {
+		if s[thing] != value {
+			all = append(all, fmt.Sprintf("%s: %s, and the page says %s", thing, value, s[thing]))
 		}
 	}
 	return all
 }
 
 // tables reads the truth.
-func (r *trial) tables(ctx context.Context) (s seen, err error) {
-	if s.queued, err = r.counts(ctx, "queued"); err != nil {
-		return s, err
-	}
-	if s.dead, err = r.counts(ctx, "dead_by_endpoint"); err != nil {
-		return s, err
-	}
-	s.versions, s.states = map[string]int64{}, map[string]string{}
-	for _, key := range r.chosen {
-		var (
-			version int64
-			state   string
-		)
-		if err := r.Row(ctx, sql.Get("instance"), []any{key}, &version, &state); err != nil {
-			return s, fmt.Errorf("read instance %s: %w", key, err)
-		}
-		s.versions[key], s.states[key] = version, state
-	}
-	return s, nil
-}
-
-func (r *trial) counts(ctx context.Context, name string) (map[string]int64, error) {
-	rows, err := r.Pool.Query(ctx, sql.Get(name))
+func (r *trial) tables(ctx context.Context) (seen, error) {
+	rows, err := r.Pool.Query(ctx, sql.Get("truth"), r.chosen)
 	if err != nil {
-		return nil, fmt.Errorf("count %s: %w", name, err)
+		return nil, fmt.Errorf("read the tables: %w", err)
 	}
-	counts := map[string]int64{}
-	var (
-		endpoint string
-		n        int64
-	)
-	_, err = pgx.ForEachRow(rows, []any{&endpoint, &n}, func() error {
-		counts[endpoint] = n
+	truth := seen{}
+	var thing, value string
+	_, err = pgx.ForEachRow(rows, []any{&thing, &value}, func() error {
+		truth[thing] = value
 		return nil
 	})
-	return counts, err
+	for _, key := range r.chosen {
+		if truth[order(key)] == "" && err == nil {
+			return nil, fmt.Errorf("instance %s is gone", key)
+		}
+	}
+	return truth, err
 }
 
 // pages reads what the pages say, as JSON.
-func (r *trial) pages(ctx context.Context) (s seen, err error) {
+func (r *trial) pages(ctx context.Context) (seen, error) {
 	var now struct {
 		Endpoints []struct {
 			Endpoint                              string
@@ -88,39 +58,32 @@ func (r *trial) pages(ctx context.Context) (s seen, err error) {
 		}
 	}
 	if err := r.page(ctx, "/now.json", &now); err != nil {
-		return s, err
+		return nil, err
 	}
-	s = seen{map[string]int64{}, map[string]int64{}, map[string]int64{}, map[string]string{}}
+	s := seen{}
 	for _, e := range now.Endpoints {
-		s.queued[e.Endpoint], s.dead[e.Endpoint] = e.Ready+e.Delayed+e.Claimed+e.Parked, e.Dead
+		s[waiting(e.Endpoint)] = fmt.Sprint(e.Ready + e.Delayed + e.Claimed + e.Parked)
+		s[dead(e.Endpoint)] = fmt.Sprint(e.Dead)
 	}
 	for _, key := range r.chosen {
 		var one struct {
 			Timeline []struct {
 				Version int64
-				State   json.RawMessage
+				State   Order
 			}
 		}
 		if err := r.page(ctx, "/sagas/order/"+key+".json", &one); err != nil {
-			return s, err
+			return nil, err
 		}
+		last := int64(0)
 		for _, v := range one.Timeline {
-			if v.Version > s.versions[key] {
-				s.versions[key], s.states[key] = v.Version, compact(v.State)
+			if v.Version > last {
+				last = v.Version
+				s[order(key)] = fmt.Sprintf("version %d, order %d, paid %t", v.Version, v.State.N, v.State.Paid)
 			}
 		}
 	}
 	return s, nil
-}
-
-// compact is JSON without white space.
-func compact(text json.RawMessage) string {
-	var value Order
-	if json.Unmarshal(text, &value) != nil {
-		return string(text)
-	}
-	out, _ := json.Marshal(value) // a struct of a number and a flag
-	return string(out)
 }
 
 func (r *trial) page(ctx context.Context, path string, into any) error {

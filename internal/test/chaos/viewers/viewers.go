@@ -5,13 +5,11 @@ import (
 	_ "embed"
 	"fmt"
 	"net"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
-	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/internal/test/procs"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
@@ -27,7 +25,8 @@ var Scenario = lab.Scenario{
 	Name: "viewers", About: "workers, the server of the pages and the runner of jobs, while fifty pages are open",
 	Full:  lab.Size{Workers: 2, For: 2 * time.Minute},
 	Quick: lab.Size{Workers: 2, For: 15 * time.Second},
-	Run:   viewers, Work: work,
+	SQL:   sql, Rules: []string{"untrue", "stale", "vanished", "undone though handled", "mute", "lost", "doubled"},
+	Run: viewers, Work: work,
 }
 
 const (
@@ -38,40 +37,34 @@ const (
 	tick            = 50 * time.Millisecond
 )
 
-// trial is one run of the scenario.
+// trial is one run of the scenario. Two of its places are no workers: one serves the pages, and one runs jobs.
 type trial struct {
 	*lab.Lab
-	op      *operate.Operator
-	workers *procs.Workers
-	base    string // the address of the pages
-	open    []*open
-	chosen  []string // keys of living instances
+	op     *operate.Operator
+	base   string // the address of the pages
+	open   []*open
+	chosen []string // keys of living instances
 
 	orders int // that were placed
 }
 
 func viewers(ctx context.Context, s lab.Settings) error {
-	l, err := lab.Open(ctx, s, pgdev.Options{}, sql)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	r := &trial{Lab: l}
-	if err := r.install(ctx); err != nil {
-		return err
-	}
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return err
 	}
-	r.base = "http://" + address
-	r.workers = l.Crew(ctx, s.Workers+2, func(int) string { return l.Server.DSN() }, func(place int) any {
-		return task{Serve: map[bool]string{true: address}[place == s.Workers], Jobs: place == s.Workers+1}
+	r := &trial{base: "http://" + address}
+	return s.Try(ctx, lab.Trial{
+		Prepare: func(ctx context.Context, l *lab.Lab) error {
+			r.Lab = l
+			return r.install(ctx)
+		},
+		Places: s.Workers + 2,
+		Task: func(place int) any {
+			return task{Serve: map[bool]string{true: address}[place == r.server()], Jobs: place == r.runner()}
+		},
+		Break: r.run, Judge: r.judge,
 	})
-	if err := lab.During(ctx, r.workers, r.run); err != nil {
-		return err
-	}
-	return r.judge(ctx)
 }
 
 func freeAddress(ctx context.Context) (string, error) {
@@ -102,7 +95,7 @@ func (r *trial) install(ctx context.Context) (err error) {
 }
 
 // run is all phases. The processes run meanwhile, and are there at the end.
-func (r *trial) run(ctx context.Context) error {
+func (r *trial) run(ctx context.Context, _ *lab.Lab) error {
 	if err := r.choose(ctx); err != nil {
 		return err
 	}
@@ -114,10 +107,8 @@ func (r *trial) run(ctx context.Context) error {
 		looking.Stop()
 		_ = looking.Wait() // a viewer does not fail
 	}()
-	for _, phase := range []func(context.Context) error{r.rage, r.canary, r.undo, r.rest} {
-		if err := phase(ctx); err != nil {
-			return err
-		}
+	if err := inOrder(ctx, r.rage, r.canary, r.undo, r.rest); err != nil {
+		return err
 	}
 	cuts := 0
 	for _, o := range r.open {
@@ -129,12 +120,20 @@ func (r *trial) run(ctx context.Context) error {
 	return nil
 }
 
-// choose places some orders that live on, and opens the pages.
-func (r *trial) choose(ctx context.Context) error {
-	for range 3 * chosenInstances {
-		if err := r.place(ctx); err != nil {
+// inOrder takes steps one after another, until one fails.
+func inOrder(ctx context.Context, steps ...func(context.Context) error) error {
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// choose places some orders that live on, and opens the pages.
+func (r *trial) choose(ctx context.Context) error {
+	if err := r.placeSome(3 * chosenInstances)(ctx); err != nil {
+		return err
 	}
 	for n := range chosenInstances {
 		r.chosen = append(r.chosen, keyOf(3*(n+1))) // they live on when they are paid
@@ -188,7 +187,7 @@ func (r *trial) rage(ctx context.Context) error {
 			return err
 		}
 		if time.Now().After(strike) {
-			if err := r.strike(ctx, r.Random.IntN(r.Settings.Workers+1)); err != nil {
+			if err := r.strike(ctx, r.Random.IntN(r.Workers+1)); err != nil {
 				return err
 			}
 			strike = time.Now().Add(r.Between(time.Second, 4*time.Second))
@@ -201,30 +200,47 @@ func (r *trial) rage(ctx context.Context) error {
 }
 
 // The places of processes that are no workers.
-func (r *trial) server() int { return r.Settings.Workers }
-func (r *trial) runner() int { return r.Settings.Workers + 1 }
+func (r *trial) server() int { return r.Workers }
+func (r *trial) runner() int { return r.Workers + 1 }
 
 // strike kills the process of a place, if it lives.
 func (r *trial) strike(ctx context.Context, place int) error {
-	for _, p := range r.workers.Living() {
-		if strings.HasPrefix(p.Name, fmt.Sprintf("%s-%d-", r.Name, place+1)) {
-			return r.Kill(ctx, p)
-		}
+	if p := r.Crew.At(place); p != nil {
+		return r.Kill(ctx, p)
 	}
 	return nil
 }
 
+// placeSome places the next orders.
+func (r *trial) placeSome(n int) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return inOrder(ctx, slices.Repeat([]func(context.Context) error{r.place}, n)...)
+	}
+}
+
+func (r *trial) exec(name string, args ...any) func(context.Context) error {
+	return func(ctx context.Context) error { return r.Exec(ctx, sql.Get(name), args...) }
+}
+
+func (r *trial) pause(ctx context.Context) error {
+	return r.op.Endpoints().Pause(ctx, paying, "letters are sent, and taken back")
+}
+
+func (r *trial) resume(ctx context.Context) error { return r.op.Endpoints().Resume(ctx, paying) }
+
+// retry makes a job that retries the letters of the payments.
+func (r *trial) retry(ctx context.Context, rate float64, plan ...int) (number int64, err error) {
+	return r.op.DeadLetters().NewJob(ctx, r.Pool, deadletter.Job{
+		Action: deadletter.ActionRetry, Filter: deadletter.Filter{Endpoint: paying}, Rate: rate, Plan: plan,
+	})
+}
+
 // canary mends the fault, and has a job in stages retry all letters, while its process is killed.
 func (r *trial) canary(ctx context.Context) error {
-	if err := r.settled(ctx); err != nil {
+	if err := inOrder(ctx, r.settled, r.exec("set_fault", false)); err != nil {
 		return err
 	}
-	if err := r.Exec(ctx, sql.Get("set_fault"), false); err != nil {
-		return err
-	}
-	number, err := r.op.DeadLetters().NewJob(ctx, r.Pool, deadletter.Job{
-		Action: deadletter.ActionRetry, Filter: deadletter.Filter{Endpoint: paying}, Rate: 20, Plan: []int{1, 2, 5, 20},
-	})
+	number, err := r.retry(ctx, 20, 1, 2, 5, 20)
 	if err != nil {
 		return err
 	}
@@ -263,77 +279,40 @@ func (r *trial) whileKilling(ctx context.Context, what string, ask func() (bool,
 
 // undo has a job retry letters to an endpoint that is paused. Some of them are handled, and the others are taken back.
 func (r *trial) undo(ctx context.Context) error {
-	if err := r.settled(ctx); err != nil {
-		return err
-	}
-	var last int64
-	if err := r.Row(ctx, sql.Get("last_letter"), nil, &last); err != nil {
-		return err
-	}
-	if err := r.Exec(ctx, sql.Get("set_fault"), true); err != nil {
-		return err
-	}
-	for range undoOrders {
-		if err := r.place(ctx); err != nil {
-			return err
-		}
-	}
-	if err := r.settled(ctx); err != nil {
-		return err
-	}
-	if err := r.op.Endpoints().Pause(ctx, paying, "letters are sent, and taken back"); err != nil {
-		return err
-	}
-	if err := r.Exec(ctx, sql.Get("keep_letters"), last); err != nil {
-		return err
-	}
-	if err := r.Exec(ctx, sql.Get("set_fault"), false); err != nil {
-		return err
-	}
-	number, err := r.op.DeadLetters().NewJob(ctx, r.Pool, deadletter.Job{
-		Action: deadletter.ActionRetry, Filter: deadletter.Filter{Endpoint: paying},
-	})
+	err := inOrder(ctx, r.settled, r.exec("mark"), r.exec("set_fault", true), r.placeSome(undoOrders), r.settled,
+		r.pause, r.exec("keep_letters"), r.exec("set_fault", false))
 	if err != nil {
 		return err
 	}
-	err = r.whileKilling(ctx, "the end of the job", func() (bool, error) {
-		j, err := r.op.DeadLetters().Job(ctx, r.Pool, number)
-		return j.State == deadletter.JobDone, err
-	})
+	number, err := r.retry(ctx, 0)
 	if err != nil {
 		return err
 	}
-	return r.takeBack(ctx, number)
+	return inOrder(ctx,
+		func(ctx context.Context) error {
+			return r.whileKilling(ctx, "the end of the job", func() (bool, error) {
+				j, err := r.op.DeadLetters().Job(ctx, r.Pool, number)
+				return j.State == deadletter.JobDone, err
+			})
+		},
+		r.resume,
+		func(ctx context.Context) error {
+			return lab.Await(ctx, restWithin, "the first of the letters", r.some(ctx, "effects"))
+		},
+		r.exec("undo", number), r.pause,
+		func(ctx context.Context) error {
+			return r.whileKilling(ctx, "the end of the undoing", r.some(ctx, "was_undone", number))
+		},
+		r.resume)
 }
 
-// takeBack lets the endpoint run until the first letters were handled, and undoes the job meanwhile.
-func (r *trial) takeBack(ctx context.Context, number int64) error {
-	if err := r.op.Endpoints().Resume(ctx, paying); err != nil {
-		return err
-	}
-	err := lab.Await(ctx, restWithin, "the first of the letters", func() (bool, error) {
-		var n int
-		err := r.Row(ctx, sql.Get("effects"), nil, &n)
+// some asks whether a statement counts anything.
+func (r *trial) some(ctx context.Context, name string, args ...any) func() (bool, error) {
+	return func() (bool, error) {
+		n := 0
+		err := r.Row(ctx, sql.Get(name), args, &n)
 		return n > 0, err
-	})
-	if err == nil {
-		err = r.Exec(ctx, sql.Get("undo"), number)
 	}
-	if err == nil {
-		err = r.op.Endpoints().Pause(ctx, paying, "letters are taken back")
-	}
-	if err != nil {
-		return err
-	}
-	err = r.whileKilling(ctx, "the end of the undoing", func() (bool, error) {
-		var n int
-		err := r.Row(ctx, sql.Get("was_undone"), []any{number}, &n)
-		return n > 0, err
-	})
-	if err != nil {
-		return err
-	}
-	return r.op.Endpoints().Resume(ctx, paying)
 }
 
 // settled waits until nothing but the notes waits.
@@ -357,15 +336,13 @@ func (r *trial) rest(ctx context.Context) error {
 	r.Fact("handled_before", handled)
 	r.Expect(back > 0 && handled > 0, "void", "of the letters %d were taken back and %d handled: nothing is proved",
 		back, handled)
-	if err := r.Check(ctx, r.Pool, sql.Get("check_undo")); err != nil {
+	if err := r.Check(ctx, r.Pool, "check_undo"); err != nil {
 		return err
 	}
 	if err := r.compare(ctx); err != nil {
 		return err
 	}
-	if _, err := r.op.DeadLetters().NewJob(ctx, r.Pool, deadletter.Job{
-		Action: deadletter.ActionRetry, Filter: deadletter.Filter{Endpoint: paying},
-	}); err != nil {
+	if _, err := r.retry(ctx, 0); err != nil {
 		return err
 	}
 	return lab.Await(ctx, restWithin, "the end of the last job", func() (bool, error) {
@@ -379,10 +356,7 @@ func (r *trial) rest(ctx context.Context) error {
 }
 
 // judge counts effects. The processes have ended.
-func (r *trial) judge(ctx context.Context) error {
+func (r *trial) judge(ctx context.Context, _ *lab.Lab) error {
 	r.Fact("orders", r.orders)
-	if err := r.CheckEffects(ctx, r.Pool); err != nil {
-		return err
-	}
-	return r.Conclude(ctx, "", sql, "untrue", "stale", "vanished", "undone though handled", "mute", "lost", "doubled")
+	return r.CheckEffects(ctx, r.Pool)
 }

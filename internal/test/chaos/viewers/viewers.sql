@@ -4,7 +4,8 @@ CREATE TABLE chaos.fault (yes boolean NOT NULL);
 INSERT INTO chaos.fault VALUES (true);
 CREATE TABLE chaos.undo (job bigint NOT NULL);
 CREATE TABLE chaos.undone (job bigint NOT NULL, returned bigint NOT NULL, handled bigint NOT NULL);
--- The letters of the job that is undone, with their numbers.
+-- The last letter before those of the job that is undone, and the latter with their numbers.
+CREATE TABLE chaos.mark (id bigint NOT NULL);
 CREATE TABLE chaos.letter (id bigint NOT NULL, message_id uuid NOT NULL, n bigint NOT NULL);
 
 -- name: faulty
@@ -23,26 +24,28 @@ INSERT INTO chaos.effect (key, n) VALUES ('charge', $1);
 -- How many of the letters of the job have had their effect.
 SELECT count(DISTINCT l.n) FROM chaos.letter l JOIN chaos.effect e ON e.key = 'charge' AND e.n = l.n;
 
+-- name: mark
+-- The letters of the job are those that die from now on.
+INSERT INTO chaos.mark SELECT coalesce(max(d.id), 0) FROM :schema.dead_letter d;
+
 -- name: keep_letters
 -- Without those that die for ever: one that is tried again is another letter.
 INSERT INTO chaos.letter (id, message_id, n)
 SELECT d.id, d.message_id, m.n FROM :schema.dead_letter d
 CROSS JOIN LATERAL (SELECT (convert_from(d.body, 'UTF8')::json ->> 'N')::bigint AS n) m
-WHERE d.kind = 'viewers.charge' AND d.id > $1 AND m.n % 50 <> 2;
+WHERE d.kind = 'viewers.charge' AND d.id > (SELECT max(k.id) FROM chaos.mark k) AND m.n % 50 <> 2;
 
--- name: last_letter
-SELECT coalesce(max(d.id), 0) FROM :schema.dead_letter d;
-
--- name: queued
--- How many messages each endpoint has, whenever they are due.
-SELECT q.endpoint, d.ready + d.delayed FROM :schema.queue_depths(ARRAY(SELECT id FROM :schema.queue), 1000000) d
-JOIN :schema.queue q ON q.id = d.queue;
-
--- name: dead_by_endpoint
-SELECT q.endpoint, (SELECT count(*) FROM :schema.dead_letter d WHERE d.endpoint = q.endpoint) FROM :schema.queue q;
-
--- name: instance
-SELECT s.version, s.state::text FROM :schema.saga s WHERE s.saga = 'order' AND s.key = $1;
+-- name: truth
+-- How many messages each endpoint has, whenever they are due; how many of its letters are dead; and the last state of
+-- some orders.
+SELECT q.endpoint || ' messages', (d.ready + d.delayed)::text
+FROM :schema.queue_depths(ARRAY(SELECT id FROM :schema.queue), 1000000) d JOIN :schema.queue q ON q.id = d.queue
+UNION ALL
+SELECT q.endpoint || ' dead letters', (SELECT count(*) FROM :schema.dead_letter d WHERE d.endpoint = q.endpoint)::text
+FROM :schema.queue q
+UNION ALL
+SELECT 'order ' || s.key, format('version %s, order %s, paid %s', s.version, s.state ->> 'N', s.state ->> 'Paid')
+FROM :schema.saga s WHERE s.saga = 'order' AND s.key = ANY ($1::text[]);
 
 -- name: living
 SELECT count(*) FROM :schema.saga s WHERE s.saga = 'order' AND s.key = ANY ($1::text[]);

@@ -9,6 +9,11 @@
 // one key arrive in their order. A message that comes twice, because an answer was lost, comes twice with one id;
 // dropping the second is the work of the inbox, and JetStream's own window is a saving and not a promise.
 //
+// # Ways
+//
+// A Route names a broker, a topic and one of the ways over it; its Way lays what has to be there, and connects a
+// publisher and a subscriber. The scenarios and the tests of crossings go over it.
+//
 // # Order
 //
 // Each of them has one message in hand for each subscription, or for each partition. So a topic of some throughput is

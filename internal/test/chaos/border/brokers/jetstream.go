@@ -15,11 +15,10 @@ import (
 
 // JetStreamOptions of a publisher. The zero value publishes to the subject that is the topic.
 type JetStreamOptions struct {
-	Parts    int           // subjects <topic>.0 … <topic>.<Parts-1> in place of <topic>
-	Key      Key           // chooses the part; nil is ByMetadata(ConversationKey)
-	NoMsgID  bool          // JetStream is not told the id, and drops no repeat
-	AckWait  time.Duration // for the answer to one message; 0 is 5 seconds. A relay's Drain should be longer
-	Settings []nats.Option // of the connection, after those of ours
+	Parts   int           // subjects <topic>.0 … <topic>.<Parts-1> in place of <topic>
+	Key     Key           // chooses the part; nil is ByMetadata(ConversationKey)
+	NoMsgID bool          // JetStream is not told the id, and drops no repeat
+	AckWait time.Duration // for the answer to one message; 0 is 5 seconds. A relay's Drain should be longer
 }
 
 // NewJetStreamPublisher connects to the servers of url, which may be away yet.
@@ -32,7 +31,7 @@ func NewJetStreamPublisher(url string, o JetStreamOptions, logger watermill.Logg
 	}
 	publisher, err := wmnats.NewPublisher(wmnats.PublisherConfig{
 		URL:         url,
-		NatsOptions: append(connection(), o.Settings...),
+		NatsOptions: connection(),
 		Marshaler:   natsParts{parts: o.Parts, key: o.Key},
 		JetStream: wmnats.JetStreamConfig{
 			// AutoProvision asks for the stream before each Publish, and makes one of a single replica.

@@ -3,8 +3,6 @@ package brokers
 import (
 	"context"
 	"errors"
-	"maps"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,136 +14,116 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// soon is far longer than any of these waits takes.
-const soon = 30 * time.Second
-
-func jetStreamPublisher(t *testing.T, c *cluster.Cluster, o JetStreamOptions) *wmnats.Publisher {
+func jetStreamPublisher(t *testing.T, c *cluster.Cluster, o JetStreamOptions) message.Publisher {
 	t.Helper()
-	publisher, err := NewJetStreamPublisher(c.URL(), o, nil)
+	return opened[*wmnats.Publisher](t)(NewJetStreamPublisher(c.URL(), o, nil))
+}
+
+func jetStreamSubscriber(t *testing.T, c *cluster.Cluster, o ConsumerOf) message.Subscriber {
+	t.Helper()
+	return opened[*wmnats.Subscriber](t)(NewJetStreamSubscriber(c.URL(), o, nil))
+}
+
+// ofShop is the subscriber of a stream's consumer.
+func ofShop(t *testing.T, c *cluster.Cluster, stream string) message.Subscriber {
+	t.Helper()
+	return jetStreamSubscriber(t, c, ConsumerOf{Stream: stream, Name: "shop", AckWait: 2 * time.Second})
+}
+
+// newStream makes a stream of one subject, with a consumer of the application shop, and a publisher to it.
+func newStream(t *testing.T, c *cluster.Cluster) *pipe {
+	t.Helper()
+	p := &pipe{T: t, name: "s_" + watermill.NewShortUUID()}
+	if err := c.CreateStream(t.Context(), p.name, cluster.StreamOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	o := cluster.ConsumerOptions{Subject: p.name, MaxPending: 1, Push: true, AckWait: 2 * time.Second}
+	if err := c.CreateConsumer(t.Context(), p.name, Consumer("shop", p.name), o); err != nil {
+		t.Fatal(err)
+	}
+	p.out = jetStreamPublisher(t, c, JetStreamOptions{})
+	return p
+}
+
+// newJetStream is newStream with a subscription.
+func newJetStream(t *testing.T, c *cluster.Cluster) *pipe {
+	t.Helper()
+	p := newStream(t, c)
+	p.in = subscribe(t, ofShop(t, c, p.name), p.name)
+	return p
+}
+
+func connect(t *testing.T, c *cluster.Cluster) jetstream.JetStream {
+	t.Helper()
+	conn, err := c.Connect()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = publisher.Close() })
-	return publisher
-}
-
-func jetStreamSubscriber(t *testing.T, c *cluster.Cluster, o ConsumerOf) *wmnats.Subscriber {
-	t.Helper()
-	subscriber, err := NewJetStreamSubscriber(c.URL(), o, nil)
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = subscriber.Close() })
-	return subscriber
+	return js
 }
 
-func subscribe(t *testing.T, s message.Subscriber, topic string) <-chan *message.Message {
-	t.Helper()
-	messages, err := s.Subscribe(t.Context(), topic)
-	if err != nil {
-		t.Fatalf("subscribe to %s: %v", topic, err)
-	}
-	return messages
-}
-
-func receive(t *testing.T, messages <-chan *message.Message) *message.Message {
-	t.Helper()
-	select {
-	case m, open := <-messages:
-		if !open {
-			t.Fatal("the channel is closed, want a message")
-		}
-		return m
-	case <-time.After(soon):
-		t.Fatalf("no message in %v", soon)
-	}
-	return nil
-}
-
-func create(t *testing.T, c *cluster.Cluster, stream string, o cluster.StreamOptions) {
-	t.Helper()
-	if err := c.CreateStream(t.Context(), stream, o); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func consumer(t *testing.T, c *cluster.Cluster, stream, name, subject string) {
-	t.Helper()
-	o := cluster.ConsumerOptions{Subject: subject, MaxPending: 1, Push: true, AckWait: 2 * time.Second}
-	if err := c.CreateConsumer(t.Context(), stream, Consumer(name, subject), o); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestAMessageCrossesJetStreamUnchanged(t *testing.T) {
+func TestJetStream(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(t, cluster.Options{})
-	create(t, c, "orders", cluster.StreamOptions{Subjects: []string{"orders.paid"}})
-	consumer(t, c, "orders", "shop", "orders.paid")
-	sent := message.NewMessage(watermill.NewUUID(), []byte("{\"é\": \"\x00\xff\"}"))
-	sent.Metadata = message.Metadata{"edda_kind": "order.paid", ConversationKey: "c1", "Case-Kept": "Grüße",
-		"empty": ""}
-	if err := jetStreamPublisher(t, c, JetStreamOptions{}).Publish("orders.paid", sent); err != nil {
-		t.Fatal(err)
-	}
-	got := receive(t, subscribe(t, jetStreamSubscriber(t, c, ConsumerOf{Stream: "orders", Name: "shop"}),
-		"orders.paid"))
-	got.Ack()
-	if got.UUID != sent.UUID || string(got.Payload) != string(sent.Payload) ||
-		!maps.Equal(got.Metadata, sent.Metadata) {
-		t.Errorf("sent %s %v %q\ngot  %s %v %q", sent.UUID, sent.Metadata, sent.Payload, got.UUID, got.Metadata,
-			got.Payload)
+	for name, f := range map[string]func(*testing.T, *cluster.Cluster){
+		"carries a message unchanged": func(t *testing.T, c *cluster.Cluster) {
+			newJetStream(t, c).carries(message.Metadata{"Case-Kept": "Grüße"})
+		},
+		"keeps the order after a nack": func(t *testing.T, c *cluster.Cluster) {
+			newJetStream(t, c).keepsOrder()
+		},
+		"takes no orders from an author":                      natsObeysNoAuthor,
+		"changes line ends and outer spaces of headers":       natsChangesHeaders,
+		"drops a repeat inside the window":                    natsDropsRepeats,
+		"forgets the place of a consumer that it has made":    natsForgetsOwnConsumer,
+		"gives a foreign message an id":                       natsNamesForeign,
+		"gives a message that nobody answered again":          natsGivesAgain,
+		"shares messages between two subscribers of one name": natsShares,
+	} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); f(t, c) })
 	}
 }
 
 // Headers that begin with Nats- are orders to the server. This one has the message refused, others empty the stream.
-func TestJetStreamTakesNoOrdersFromAnAuthor(t *testing.T) {
-	t.Parallel()
-	c := cluster.New(t, cluster.Options{})
-	create(t, c, "orders", cluster.StreamOptions{})
-	publisher := jetStreamPublisher(t, c, JetStreamOptions{})
+func natsObeysNoAuthor(t *testing.T, c *cluster.Cluster) {
+	p := newStream(t, c)
 	for _, name := range []string{"Nats-Expected-Stream", "nats-expected-stream"} {
 		m := message.NewMessage(watermill.NewUUID(), nil)
 		m.Metadata.Set(name, "another")
-		if err := publisher.Publish("orders", m); err != nil {
+		if err := p.out.Publish(p.name, m); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 // What NATS cannot carry in a header is changed on the way without an error: Edda's own headers have nothing of it.
-func TestJetStreamChangesLineEndsAndOuterSpacesOfHeaders(t *testing.T) {
-	t.Parallel()
-	c := cluster.New(t, cluster.Options{})
-	create(t, c, "orders", cluster.StreamOptions{})
-	consumer(t, c, "orders", "shop", "orders")
+func natsChangesHeaders(t *testing.T, c *cluster.Cluster) {
+	p := newJetStream(t, c)
 	sent := message.NewMessage(watermill.NewUUID(), nil)
 	sent.Metadata.Set("note", " two\r\nlines ")
-	publisher := jetStreamPublisher(t, c, JetStreamOptions{})
-	if err := publisher.Publish("orders", sent); err != nil {
+	if err := p.out.Publish(p.name, sent); err != nil {
 		t.Fatal(err)
 	}
-	got := receive(t, subscribe(t, jetStreamSubscriber(t, c, ConsumerOf{Stream: "orders", Name: "shop"}), "orders"))
-	got.Ack()
-	if note := got.Metadata.Get("note"); note != "two  lines" {
+	if note := p.next().Metadata.Get("note"); note != "two  lines" {
 		t.Errorf("the header arrived as %q", note)
 	}
 	bad := message.NewMessage(watermill.NewUUID(), nil)
 	bad.Metadata.Set("a name", "x")
-	if err := publisher.Publish("orders", bad); !Unfit(err) {
-		t.Errorf("a header's name with a space: %v, want an error that no waiting helps", err)
-	}
+	unfit(t, "a header's name with a space", p.out.Publish(p.name, bad))
 }
 
-func TestARepeatInsideTheWindowIsDroppedByJetStreamAndOtherwiseNot(t *testing.T) {
-	t.Parallel()
-	c := cluster.New(t, cluster.Options{})
-	create(t, c, "orders", cluster.StreamOptions{})
+func natsDropsRepeats(t *testing.T, c *cluster.Cluster) {
+	p := newStream(t, c)
 	m := message.NewMessage(watermill.NewUUID(), []byte("{}"))
 	for _, o := range []JetStreamOptions{{}, {NoMsgID: true}} {
 		publisher := jetStreamPublisher(t, c, o)
 		for range 3 {
-			if err := publisher.Publish("orders", m); err != nil {
+			if err := publisher.Publish(p.name, m); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -153,7 +131,7 @@ func TestARepeatInsideTheWindowIsDroppedByJetStreamAndOtherwiseNot(t *testing.T)
 		if o.NoMsgID {
 			want = 4
 		}
-		if held, _, err := c.Messages(t.Context(), "orders"); err != nil || held != want {
+		if held, _, err := c.Messages(t.Context(), p.name); err != nil || held != want {
 			t.Errorf("NoMsgID %v: the stream holds %d messages, want %d: %v", o.NoMsgID, held, want, err)
 		}
 	}
@@ -162,23 +140,13 @@ func TestARepeatInsideTheWindowIsDroppedByJetStreamAndOtherwiseNot(t *testing.T)
 func TestUnfitKnowsWhatNoWaitingHelps(t *testing.T) {
 	t.Parallel()
 	c := cluster.New(t, cluster.Options{MaxPayload: 4096})
-	create(t, c, "orders", cluster.StreamOptions{})
-	publisher := jetStreamPublisher(t, c, JetStreamOptions{AckWait: time.Second})
+	p := newStream(t, c)
+	p.out = jetStreamPublisher(t, c, JetStreamOptions{AckWait: time.Second})
 	publish := func(topic string, size int) error {
-		return publisher.Publish(topic, message.NewMessage(watermill.NewUUID(), make([]byte, size)))
+		return p.out.Publish(topic, message.NewMessage(watermill.NewUUID(), make([]byte, size)))
 	}
-	if err := publish("orders", 4096); !Unfit(err) { // its headers come on top
-		t.Errorf("beyond max_payload: %v", err)
-	}
-	conn, err := c.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	unfit(t, "beyond max_payload", publish(p.name, 4096)) // its headers come on top
+	js := connect(t, c)
 	for _, config := range []jetstream.StreamConfig{
 		{Name: "small", Subjects: []string{"small"}, MaxMsgSize: 1000},
 		{Name: "full", Subjects: []string{"full"}, MaxBytes: 1000, Discard: jetstream.DiscardNew},
@@ -187,52 +155,33 @@ func TestUnfitKnowsWhatNoWaitingHelps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := publish("small", 2000); !Unfit(err) {
-		t.Errorf("beyond the max_msg_size of the stream: %v", err)
-	}
-	if err := publish("full", 2000); err == nil || Unfit(err) {
-		t.Errorf("a full stream: %v, want an error that passes", err)
-	}
+	unfit(t, "beyond the max_msg_size of the stream", publish("small", 2000))
+	passes(t, "a full stream", publish("full", 2000))
 	if err := publish("nowhere", 10); !errors.Is(err, nats.ErrNoStreamResponse) || Unfit(err) {
 		t.Errorf("a subject of no stream: %v, want an error that passes", err)
 	}
 	if err := c.Kill(0); err != nil {
 		t.Fatal(err)
 	}
-	if err := publish("orders", 10); err == nil || Unfit(err) {
-		t.Errorf("a broker that is away: %v, want an error that passes", err)
-	}
+	passes(t, "a broker that is away", publish(p.name, 10))
 	if err := c.Restart(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(soon); ; {
-		if err := publish("orders", 10); err == nil {
-			break
-		} else if time.Now().After(end) {
-			t.Fatalf("the broker is back and publishing still fails: %v", err)
-		}
-	}
+	p.works()
 }
 
 // A position in the stream has to outlive its reader. A consumer that was made beforehand does; one that Subscribe
 // makes for a durable name is deleted when the subscription ends, and the next reader begins again.
-func TestOnlyAConsumerMadeBeforehandOutlivesItsSubscription(t *testing.T) {
-	t.Parallel()
-	c := cluster.New(t, cluster.Options{})
-	create(t, c, "orders", cluster.StreamOptions{})
-	publisher := jetStreamPublisher(t, c, JetStreamOptions{})
-	for _, text := range []string{"first", "second"} {
-		if err := publisher.Publish("orders", message.NewMessage(watermill.NewUUID(), []byte(text))); err != nil {
-			t.Fatal(err)
-		}
-	}
+func natsForgetsOwnConsumer(t *testing.T, c *cluster.Cluster) {
+	p := newStream(t, c)
+	p.mustPublish("first", "second")
 	read := func(name string) string {
 		subscriber, err := NewJetStreamSubscriber(c.URL(),
-			ConsumerOf{Stream: "orders", Name: name, AckWait: 2 * time.Second}, nil)
+			ConsumerOf{Stream: p.name, Name: name, AckWait: 2 * time.Second}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := receive(t, subscribe(t, subscriber, "orders"))
+		m := receive(t, subscribe(t, subscriber, p.name))
 		m.Ack()
 		text := string(m.Payload)
 		if err := subscriber.Close(); err != nil {
@@ -240,8 +189,7 @@ func TestOnlyAConsumerMadeBeforehandOutlivesItsSubscription(t *testing.T) {
 		}
 		return text
 	}
-	consumer(t, c, "orders", "made", "orders")
-	if first, second := read("made"), read("made"); first != "first" || second != "second" {
+	if first, second := read("shop"), read("shop"); first != "first" || second != "second" {
 		t.Errorf("a consumer made beforehand gave %s, then %s", first, second)
 	}
 	if first, second := read("own"), read("own"); first != "first" || second != "first" {
@@ -250,117 +198,62 @@ func TestOnlyAConsumerMadeBeforehandOutlivesItsSubscription(t *testing.T) {
 }
 
 // Producers that know nothing of Watermill give no UUID header.
-func TestAForeignMessageHasAnID(t *testing.T) {
-	t.Parallel()
-	c := cluster.New(t, cluster.Options{})
-	create(t, c, "orders", cluster.StreamOptions{})
-	consumer(t, c, "orders", "shop", "orders")
-	conn, err := c.Connect()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+func natsNamesForeign(t *testing.T, c *cluster.Cluster) {
+	p, js := newJetStream(t, c), connect(t, c)
 	two := nats.Header{"Twice": {"a", "b"}} // the unmarshaler of watermill-nats refuses it, and it comes again for ever
-	for _, msg := range []*nats.Msg{{Subject: "orders", Header: two},
-		{Subject: "orders", Header: nats.Header{nats.MsgIdHdr: {"theirs"}}}} {
+	for _, msg := range []*nats.Msg{{Subject: p.name, Header: two},
+		{Subject: p.name, Header: nats.Header{nats.MsgIdHdr: {"theirs"}}}} {
 		if _, err := js.PublishMsg(t.Context(), msg); err != nil {
 			t.Fatal(err)
 		}
 	}
-	messages := subscribe(t, jetStreamSubscriber(t, c, ConsumerOf{Stream: "orders", Name: "shop"}), "orders")
-	for _, want := range []string{"orders:1", "theirs"} {
-		m := receive(t, messages)
-		m.Ack()
-		if m.UUID != want {
+	for _, want := range []string{p.name + ":1", "theirs"} {
+		if m := p.next(); m.UUID != want {
 			t.Errorf("the id is %q, want %q", m.UUID, want)
 		}
 	}
 }
 
-// With one message in hand, those behind a nacked one wait for it.
-func TestANackKeepsTheOrder(t *testing.T) {
-	t.Parallel()
-	c := cluster.New(t, cluster.Options{})
-	create(t, c, "orders", cluster.StreamOptions{})
-	consumer(t, c, "orders", "shop", "orders")
-	publisher := jetStreamPublisher(t, c, JetStreamOptions{})
-	for _, text := range []string{"a", "b", "c"} {
-		if err := publisher.Publish("orders", message.NewMessage(watermill.NewUUID(), []byte(text))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	messages := subscribe(t, jetStreamSubscriber(t, c,
-		ConsumerOf{Stream: "orders", Name: "shop", AckWait: 2 * time.Second}), "orders")
-	var story strings.Builder
-	for i := range 6 {
-		m := receive(t, messages)
-		story.Write(m.Payload)
-		if i%2 == 0 {
-			m.Nack()
-		} else {
-			m.Ack()
-		}
-	}
-	if story.String() != "aabbcc" {
-		t.Errorf("every message nacked once: %s, want aabbcc", story.String())
-	}
-}
-
 // nats.go acknowledges for the handler unless it is told not to, and watermill-nats does not tell it.
-func TestAMessageThatNobodyAnsweredComesAgain(t *testing.T) {
-	t.Parallel()
-	c := cluster.New(t, cluster.Options{})
-	create(t, c, "orders", cluster.StreamOptions{})
-	consumer(t, c, "orders", "shop", "orders")
-	m := message.NewMessage(watermill.NewUUID(), nil)
-	if err := jetStreamPublisher(t, c, JetStreamOptions{}).Publish("orders", m); err != nil {
-		t.Fatal(err)
-	}
+func natsGivesAgain(t *testing.T, c *cluster.Cluster) {
+	p := newStream(t, c)
+	p.mustPublish("a")
 	// shorter than the consumer's
-	patience := ConsumerOf{Stream: "orders", Name: "shop", AckWait: 200 * time.Millisecond}
+	patience := ConsumerOf{Stream: p.name, Name: "shop", AckWait: 200 * time.Millisecond}
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	first, err := jetStreamSubscriber(t, c, patience).Subscribe(ctx, "orders")
+	first, err := jetStreamSubscriber(t, c, patience).Subscribe(ctx, p.name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	receive(t, first) // its time passes
+	m := receive(t, first) // its time passes
 	if again := receive(t, first); again.UUID != m.UUID {
 		t.Errorf("message %s came, want %s again", again.UUID, m.UUID)
 	}
 	leave()           // with the message in hand
 	for range first { // until it is closed
 	}
-	last := receive(t, subscribe(t, jetStreamSubscriber(t, c, ConsumerOf{Stream: "orders", Name: "shop"}), "orders"))
-	last.Ack()
-	if last.UUID != m.UUID {
+	p.in = subscribe(t, ofShop(t, c, p.name), p.name)
+	if last := p.next(); last.UUID != m.UUID {
 		t.Errorf("message %s came to the next subscriber, want %s", last.UUID, m.UUID)
 	}
 }
 
 // A second process of an application takes over, and does not take everything a second time. What the first had in hand
 // when it left may come again: its acknowledgement may not have got out.
-func TestTwoSubscribersOfANameShareAndTheSecondGoesOn(t *testing.T) {
-	t.Parallel()
-	c := cluster.New(t, cluster.Options{})
-	create(t, c, "orders", cluster.StreamOptions{})
-	consumer(t, c, "orders", "shop", "orders")
-	publisher := jetStreamPublisher(t, c, JetStreamOptions{})
+func natsShares(t *testing.T, c *cluster.Cluster) {
+	p := newStream(t, c)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	first, err := jetStreamSubscriber(t, c, ConsumerOf{Stream: "orders", Name: "shop"}).Subscribe(ctx, "orders")
+	first, err := ofShop(t, c, p.name).Subscribe(ctx, p.name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := subscribe(t, jetStreamSubscriber(t, c, ConsumerOf{Stream: "orders", Name: "shop"}), "orders")
+	second := subscribe(t, ofShop(t, c, p.name), p.name)
 	times, inHand := map[string]int{}, ""
 	for i := range 20 {
 		m := message.NewMessage(watermill.NewUUID(), nil)
-		if err := publisher.Publish("orders", m); err != nil {
+		if err := p.out.Publish(p.name, m); err != nil {
 			t.Fatal(err)
 		}
 		for times[m.UUID] == 0 {

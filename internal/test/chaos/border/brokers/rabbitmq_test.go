@@ -19,41 +19,26 @@ import (
 
 func rabbitPublisher(t *testing.T, b *rabbit.Broker, o RabbitMQOptions) message.Publisher {
 	t.Helper()
-	publisher, err := NewRabbitMQPublisher(b.URL(), o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = publisher.Close() })
-	return publisher
+	return opened[message.Publisher](t)(NewRabbitMQPublisher(b.URL(), o, nil))
 }
 
 func rabbitSubscriber(t *testing.T, b *rabbit.Broker, o RabbitMQOptions) *wmamqp.Subscriber {
 	t.Helper()
-	subscriber, err := NewRabbitMQSubscriber(b.URL(), o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = subscriber.Close() })
-	return subscriber
+	return opened[*wmamqp.Subscriber](t)(NewRabbitMQSubscriber(b.URL(), o, nil))
 }
 
 // oneQueue is a publisher to a queue of its own, and what it gives.
 type oneQueue struct {
-	*testing.T
-	name       string
-	out        message.Publisher
+	pipe
 	subscriber *wmamqp.Subscriber
-	in         <-chan *message.Message
 	channel    *amqp.Channel // for what Watermill has no words for
 }
 
 func newQueue(t *testing.T, b *rabbit.Broker, o RabbitMQOptions) *oneQueue {
 	t.Helper()
-	q := &oneQueue{T: t, name: "q." + watermill.NewShortUUID()}
-	q.subscriber = rabbitSubscriber(t, b, o)
+	q := &oneQueue{pipe: pipe{T: t, name: "q." + watermill.NewShortUUID(), out: rabbitPublisher(t, b, o)},
+		subscriber: rabbitSubscriber(t, b, o), channel: openChannel(t, b)}
 	q.in = subscribe(t, q.subscriber, q.name)
-	q.out = rabbitPublisher(t, b, o)
-	q.channel = openChannel(t, b)
 	return q
 }
 
@@ -69,27 +54,6 @@ func openChannel(t *testing.T, b *rabbit.Broker) *amqp.Channel {
 		t.Fatal(err)
 	}
 	return channel
-}
-
-func (q *oneQueue) publish(text string) error {
-	return q.out.Publish(q.name, message.NewMessage(watermill.NewUUID(), []byte(text)))
-}
-
-func (q *oneQueue) mustPublish(texts ...string) {
-	q.Helper()
-	for _, text := range texts {
-		if err := q.publish(text); err != nil {
-			q.Fatal(err)
-		}
-	}
-}
-
-// next takes a message and acks it.
-func (q *oneQueue) next() *message.Message {
-	q.Helper()
-	m := receive(q.T, q.in)
-	m.Ack()
-	return m
 }
 
 const maxMessage = 1 << 20
@@ -115,19 +79,8 @@ func TestRabbitMQ(t *testing.T) {
 }
 
 func rabbitCarries(t *testing.T, b *rabbit.Broker) {
-	q := newQueue(t, b, RabbitMQOptions{})
-	sent := message.NewMessage(watermill.NewUUID(), []byte("{\"é\": \"\x00\xff\"}"))
-	sent.Metadata = message.Metadata{"edda_kind": "order.paid", ConversationKey: "c1", "Case-Kept": "Grüße",
-		"empty": "", "note": " two\r\nlines ", "a name": "x"}
-	if err := q.out.Publish(q.name, sent); err != nil {
-		t.Fatal(err)
-	}
-	got := q.next()
-	if got.UUID != sent.UUID || string(got.Payload) != string(sent.Payload) ||
-		!maps.Equal(got.Metadata, sent.Metadata) {
-		t.Errorf("sent %s %v %q\ngot  %s %v %q", sent.UUID, sent.Metadata, sent.Payload, got.UUID, got.Metadata,
-			got.Payload)
-	}
+	sent := newQueue(t, b, RabbitMQOptions{}).carries(message.Metadata{"Case-Kept": "Grüße", "note": " two\r\nlines ",
+		"a name": "x"})
 	p, err := rabbitMarshaler{maxMessage}.Marshal(sent)
 	if err != nil || p.MessageId != sent.UUID || p.DeliveryMode != amqp.Persistent {
 		t.Errorf("the message's properties are id %s, delivery mode %d: %v", p.MessageId, p.DeliveryMode, err)
@@ -189,9 +142,7 @@ func rabbitRefusesUnroutable(t *testing.T, b *rabbit.Broker) {
 	publisher := rabbitPublisher(t, b, o)
 	m := message.NewMessage(watermill.NewUUID(), nil)
 	for range 3 {
-		if err := publisher.Publish(name, m); err == nil || Unfit(err) {
-			t.Errorf("no queue is there: %v, want an error that passes", err)
-		}
+		passes(t, "no queue is there", publisher.Publish(name, m))
 	}
 	messages := subscribe(t, rabbitSubscriber(t, b, o), name)
 	if err := publisher.Publish(name, m); err != nil {
@@ -204,24 +155,7 @@ func rabbitRefusesUnroutable(t *testing.T, b *rabbit.Broker) {
 	}
 }
 
-// With one message in hand, and a delivery limit, those behind a nacked one wait for it.
-func rabbitKeepsOrder(t *testing.T, b *rabbit.Broker) {
-	q := newQueue(t, b, RabbitMQOptions{})
-	q.mustPublish("a", "b", "c")
-	var story strings.Builder
-	for i := range 6 {
-		m := receive(t, q.in)
-		story.Write(m.Payload)
-		if i%2 == 0 {
-			m.Nack()
-		} else {
-			m.Ack()
-		}
-	}
-	if story.String() != "aabbcc" {
-		t.Errorf("every message nacked once: %s, want aabbcc", story.String())
-	}
-}
+func rabbitKeepsOrder(t *testing.T, b *rabbit.Broker) { newQueue(t, b, RabbitMQOptions{}).keepsOrder() }
 
 // RabbitMQ 4 drops a message of a quorum queue that it has given 20 times, unless it is told otherwise.
 func rabbitGivesAgain(t *testing.T, b *rabbit.Broker) {
@@ -284,9 +218,7 @@ func filled(q *oneQueue) <-chan *message.Message {
 	q.Helper()
 	for n := range 100 {
 		if err := q.publish(fmt.Sprint(n)); err != nil {
-			if Unfit(err) {
-				q.Errorf("a full queue: %v, want an error that passes", err)
-			}
+			passes(q.T, "a full queue", err)
 			return q.in
 		}
 	}
@@ -303,9 +235,7 @@ func rabbitUnfit(t *testing.T, b *rabbit.Broker) {
 		wide.Metadata.Set(fmt.Sprint(n), strings.Repeat("x", 8<<10))
 	}
 	for what, m := range map[string]*message.Message{"max_message_size": large, "a name": longName, "a frame": wide} {
-		if err := q.out.Publish(q.name, m); !Unfit(err) {
-			t.Errorf("beyond %s: %v", what, err)
-		}
+		unfit(t, "beyond "+what, q.out.Publish(q.name, m))
 	}
 	edge := message.NewMessage("4", make([]byte, maxMessage))
 	edge.Metadata.Set(strings.Repeat("n", 255), strings.Repeat("x", rabbitHeaders-300))
@@ -316,10 +246,8 @@ func rabbitUnfit(t *testing.T, b *rabbit.Broker) {
 		t.Errorf("%d bytes and %d headers came", len(got.Payload), len(got.Metadata))
 	}
 	// The broker says no as well, and watermill-amqp not why.
-	err := rabbitPublisher(t, b, RabbitMQOptions{}).Publish(q.name, large)
-	if err == nil || Unfit(err) {
-		t.Errorf("beyond max_message_size, which the publisher was not told: %v", err)
-	}
+	passes(t, "beyond max_message_size, which the publisher was not told",
+		rabbitPublisher(t, b, RabbitMQOptions{}).Publish(q.name, large))
 }
 
 // When a consumer is cancelled, watermill-amqp reads empty messages from its closed channel.
@@ -378,9 +306,7 @@ func TestRabbitMQThatIsAwayIsAnErrorThatPasses(t *testing.T) {
 			go func() { failed <- q.publish("b") }()
 			select {
 			case err := <-failed:
-				if err == nil || Unfit(err) {
-					t.Errorf("%s: %v, want an error that passes", why, err)
-				}
+				passes(t, why, err)
 			case <-time.After(10 * time.Second): // with amqp091's own heartbeat it takes 15
 				t.Errorf("%s: Publish does not return", why)
 			}
@@ -388,11 +314,7 @@ func TestRabbitMQThatIsAwayIsAnErrorThatPasses(t *testing.T) {
 	}
 	works := func() {
 		for _, q := range []*oneQueue{waits, beats} {
-			for begin := time.Now(); q.publish("c") != nil; {
-				if time.Since(begin) > soon {
-					t.Fatal("the publisher does not come back")
-				}
-			}
+			q.works()
 			for string(q.next().Payload) != "c" { // what was sent before may come
 			}
 		}
@@ -400,23 +322,20 @@ func TestRabbitMQThatIsAwayIsAnErrorThatPasses(t *testing.T) {
 	if err := b.AwaitKept(t.Context(), waits.name, beats.name); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Freeze(); err != nil {
-		t.Fatal(err)
-	}
+	b.Freeze(0)
 	fails("the broker is frozen")
-	if err := b.Thaw(t.Context()); err != nil {
+	if err := b.Thaw(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	works()
 	inClassicQueue(t, b, "classic")
-	if err := b.Kill(); err != nil {
+	if err := b.Kill(0); err != nil {
 		t.Fatal(err)
 	}
 	fails("the broker is gone")
-	if publisher, err := NewRabbitMQPublisher(b.URL(), patient, nil); err == nil || Unfit(err) {
-		t.Errorf("no broker listens: %v, %v", publisher, err)
-	}
-	if err := b.Restart(t.Context()); err != nil {
+	_, err := NewRabbitMQPublisher(b.URL(), patient, nil)
+	passes(t, "no broker listens", err)
+	if err := b.Restart(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	works()

@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/test/chaos/border/nodes"
 	"github.com/edda-go/edda/internal/test/procs"
 	"github.com/nats-io/nats.go"
 )
@@ -21,7 +19,6 @@ import (
 // Options of a cluster. The zero value is one node, as NATS is by default.
 type Options struct {
 	Nodes      int   // 1 or 3; 0 is 1
-	SyncAlways bool  // fsync before each acknowledgement
 	MaxPayload int32 // of a message with its headers; 0 is the default of NATS, 1 MiB
 }
 
@@ -35,8 +32,7 @@ type Cluster struct {
 	end  error
 }
 
-// Start starts the nodes and returns when a meta leader is elected and every node knows it. Nodes that do not come up
-// in time are left for others, twice: somebody else may have taken a port before its node could.
+// Start starts the nodes and returns when a meta leader is elected and every node knows it.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if !canBeNode {
 		return nil, errors.New("start a cluster: this binary has to call cluster.RunNode first, in main or TestMain")
@@ -47,18 +43,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Nodes != 1 && o.Nodes != 3 {
 		return nil, fmt.Errorf("start a cluster of %d nodes: it has 1 or 3", o.Nodes)
 	}
-	var failed error
-	for range 3 {
-		c, err := attempt(ctx, o)
-		if err == nil {
-			return c, nil
-		}
-		failed = errors.Join(failed, err)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return nil, failed
+	return nodes.Start(ctx, func(ctx context.Context) (*Cluster, error) { return attempt(ctx, o) })
 }
 
 func attempt(ctx context.Context, o Options) (*Cluster, error) {
@@ -95,8 +80,8 @@ func (c *Cluster) start(ctx context.Context, o Options) error {
 // plan gives every node its name, its directory and its ports, which it keeps through all its lives.
 func (c *Cluster) plan(o Options) error {
 	specs := make([]spec, o.Nodes)
-	host := ownHost()
-	ports, err := freePorts(host, 3*o.Nodes)
+	host := nodes.OwnHost()
+	ports, err := nodes.FreePorts(host, 3*o.Nodes)
 	if err != nil {
 		return err
 	}
@@ -104,7 +89,7 @@ func (c *Cluster) plan(o Options) error {
 	for i := range specs {
 		name := fmt.Sprintf("n%d", i+1)
 		specs[i] = spec{
-			Name: name, Dir: filepath.Join(c.dir, name), Host: host, SyncAlways: o.SyncAlways, MaxPayload: o.MaxPayload,
+			Name: name, Dir: filepath.Join(c.dir, name), Host: host, MaxPayload: o.MaxPayload,
 			Client: ports[3*i], Monitor: ports[3*i+1],
 		}
 		if o.Nodes > 1 {
@@ -117,35 +102,6 @@ func (c *Cluster) plan(o Options) error {
 		c.nodes = append(c.nodes, &node{spec: s})
 	}
 	return nil
-}
-
-// ownHost is an address of the loopback that no other cluster has, so that the ports of a node that is down stay free.
-// Where the system knows only 127.0.0.1, it is that one, and two clusters may meet.
-func ownHost() string {
-	host := net.IPv4(127, byte(1+rand.IntN(254)), byte(rand.IntN(256)), byte(1+rand.IntN(254))).String()
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		return "127.0.0.1"
-	}
-	_ = listener.Close() // nothing was said on it
-	return host
-}
-
-// freePorts picks ports below the ranges that systems take for outgoing connections, so that no client sits on one
-// while its node is down.
-func freePorts(host string, n int) ([]int, error) {
-	var ports []int
-	for range 100 * n {
-		listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(15000+rand.IntN(15000))))
-		if err != nil {
-			continue
-		}
-		defer listener.Close() // held until all are found, or two could be one
-		if ports = append(ports, listener.Addr().(*net.TCPAddr).Port); len(ports) == n {
-			return ports, nil
-		}
-	}
-	return nil, fmt.Errorf("find %d free ports", n)
 }
 
 // URL names all nodes, for nats.Connect and for the URL of watermill-nats.
@@ -167,10 +123,10 @@ func (c *Cluster) Connect() (*nats.Conn, error) {
 	return conn, nil
 }
 
-// Nodes is how many nodes there are, killed ones included. They are counted from 0.
+// Nodes is how many nodes there are, killed ones included.
 func (c *Cluster) Nodes() int { return len(c.nodes) }
 
-// Kill sends the node SIGKILL, and returns when the process is gone. It is an error when the node is down already.
+// Kill kills a node, see nodes.Nodes.
 func (c *Cluster) Kill(i int) error {
 	if !c.nodes[i].kill() {
 		return fmt.Errorf("kill node %s: it is down", c.nodes[i].spec.Name)
@@ -178,7 +134,7 @@ func (c *Cluster) Kill(i int) error {
 	return nil
 }
 
-// Restart starts a node that was killed, with the files it left, and returns when it has caught up with its peers.
+// Restart starts a node that was killed, and returns when it has caught up with its peers.
 func (c *Cluster) Restart(ctx context.Context, i int) error {
 	if err := c.nodes[i].start(); err != nil {
 		return err
@@ -186,8 +142,7 @@ func (c *Cluster) Restart(ctx context.Context, i int) error {
 	return c.nodes[i].awaitWell(ctx)
 }
 
-// Freeze sends the node SIGSTOP: its connections stay, and nothing answers on them, as in a network that is cut. It may
-// be killed like that. A node that is down hears nothing.
+// Freeze stops a node. It may be killed like that.
 func (c *Cluster) Freeze(i int) { c.nodes[i].running((*procs.Process).Freeze) }
 
 // Thaw lets a node go on that was frozen, and returns when it has caught up with its peers.
@@ -211,13 +166,5 @@ func (c *Cluster) Stop() error {
 func New(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	c, err := Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
+	return nodes.Of(t, c, err)
 }

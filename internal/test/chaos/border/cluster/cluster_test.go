@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/internal/test/chaos/border/nodes"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -41,7 +42,7 @@ func TestThreeNodesGoOnWithoutAFrozenLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Freeze(frozen)
-	err = await(ctx, func(ctx context.Context) error {
+	err = nodes.Await(ctx, func(ctx context.Context) error {
 		if now, err := c.Leader(ctx, "orders"); err != nil || now == frozen {
 			return fmt.Errorf("node %d leads: %w", now, err)
 		}
@@ -76,7 +77,7 @@ func story(t *testing.T, c *Cluster, replicas int) {
 	}
 	publish := func(name string) {
 		t.Helper()
-		err := await(ctx, func(ctx context.Context) error {
+		err := nodes.Await(ctx, func(ctx context.Context) error {
 			short, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
 			_, err := js.Publish(short, "orders", []byte(name), jetstream.WithMsgID(name))

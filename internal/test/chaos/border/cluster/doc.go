@@ -24,6 +24,6 @@
 //
 // A node that does not come up is reported with the end of its log. A stream of three replicas goes on while one node
 // is away; with two away it stops, and nothing that was acknowledged is lost. JetStream writes to files without fsync
-// at each message (its default is every two minutes; Options.SyncAlways): a killed process loses nothing, a killed
+// at each message (its default is every two minutes): a killed process loses nothing, a killed
 // machine could. With three replicas that takes three machines.
 package cluster

@@ -22,7 +22,6 @@ type spec struct {
 	Name, Dir, Host        string
 	Client, Monitor, Route int // ports; no route: a node alone
 	Routes                 []string
-	SyncAlways             bool
 	MaxPayload             int32
 }
 
@@ -65,8 +64,8 @@ func (s spec) options() (*server.Options, error) {
 	o := &server.Options{
 		ServerName: s.Name, Host: s.Host, Port: s.Client, HTTPHost: s.Host, HTTPPort: s.Monitor,
 		JetStream: true, StoreDir: s.Dir, JetStreamMaxMemory: 4 << 30, JetStreamMaxStore: 16 << 30,
-		SyncAlways: s.SyncAlways, MaxPayload: s.MaxPayload,
-		NoSigs: true, LogFile: s.logFile(), Logtime: true,
+		MaxPayload: s.MaxPayload,
+		NoSigs:     true, LogFile: s.logFile(), Logtime: true,
 	}
 	if s.Route == 0 {
 		return o, nil

@@ -6,18 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/test/chaos/border/nodes"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/procs"
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -59,27 +55,12 @@ var epmd = pgdev.Program{
 	Dirs: []string{"/usr/lib/erlang/erts-*/bin", "/usr/lib64/erlang/erts-*/bin", "/opt/homebrew/lib/erlang/erts-*/bin"},
 }
 
-// Start starts a broker and returns when it answers. One that does not come up in time is left for another, twice:
-// somebody else may have taken a port before it could.
+// Start starts a broker and returns when it answers.
 func Start(ctx context.Context, o Options) (*Broker, error) {
 	if !canBeNode {
 		return nil, errors.New("start a RabbitMQ: this binary has to call rabbit.RunNode first, in main or TestMain")
 	}
-	var failed error
-	for range 3 {
-		b, err := attempt(ctx, o)
-		if err == nil {
-			return b, nil
-		}
-		if failed = errors.Join(failed, err); ctx.Err() != nil || errors.Is(err, errNoServer) {
-			break
-		}
-	}
-	return nil, failed
-}
-
-func attempt(ctx context.Context, o Options) (*Broker, error) {
-	s := spec{}
+	var s spec
 	var err error
 	if s.Server, err = server.Find(ctx, os.Stderr); err != nil {
 		return nil, err
@@ -87,42 +68,37 @@ func attempt(ctx context.Context, o Options) (*Broker, error) {
 	if s.Epmd, err = epmd.Find(ctx, os.Stderr); err != nil {
 		return nil, err
 	}
+	return nodes.Start(ctx, func(ctx context.Context) (*Broker, error) { return attempt(ctx, s, o) })
+}
+
+func attempt(ctx context.Context, s spec, o Options) (*Broker, error) {
+	var err error
 	if s.Dir, err = os.MkdirTemp("", "edda-rabbit-"); err != nil {
 		return nil, fmt.Errorf("make the directory of the broker: %w", err)
 	}
 	b := &Broker{spec: s}
-	if err := errors.Join(b.spec.plan(), b.spec.write(o)); err != nil {
-		return nil, errors.Join(err, b.Stop())
+	err = errors.Join(b.spec.plan(), b.spec.write(o))
+	if err == nil {
+		err = b.Restart(ctx, 0)
 	}
-	if err := b.Restart(ctx); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, b.Stop())
 	}
 	return b, nil
 }
 
-// plan picks an address that no other broker has, and ports below the ranges that systems take for outgoing
-// connections, so that nobody sits on one while the broker is down.
+// plan picks an address that no other broker has, and ports.
 func (s *spec) plan() error {
-	s.Host = net.IPv4(127, byte(1+rand.IntN(254)), byte(rand.IntN(256)), byte(1+rand.IntN(254))).String()
-	if listener, err := net.Listen("tcp", net.JoinHostPort(s.Host, "0")); err == nil {
-		_ = listener.Close() // nothing was said on it
-	} else {
-		s.Host = "127.0.0.1" // the system knows no other
+	s.Host = nodes.OwnHost()
+	client, err := nodes.FreePorts(s.Host, 1)
+	if err != nil {
+		return err
 	}
-	for port, host := range map[*int]string{&s.Client: s.Host, &s.Dist: "127.0.0.1", &s.Names: "127.0.0.1"} {
-		for range 100 {
-			listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(15000+rand.IntN(15000))))
-			if err != nil {
-				continue
-			}
-			defer listener.Close() // held until all are found, or two could be one
-			*port = listener.Addr().(*net.TCPAddr).Port
-			break
-		}
-		if *port == 0 {
-			return errors.New("find a free port")
-		}
+	others, err := nodes.FreePorts("127.0.0.1", 2)
+	if err != nil {
+		return err
 	}
+	s.Client, s.Dist, s.Names = client[0], others[0], others[1]
 	return nil
 }
 
@@ -150,8 +126,14 @@ func (s *spec) write(o Options) error {
 // URL is for amqp091.Dial and for ConnectionConfig.AmqpURI of watermill-amqp.
 func (b *Broker) URL() string { return "amqp://guest:guest@" + b.spec.at() + "/" }
 
-// Kill sends the broker SIGKILL, and returns when the process is gone. It is an error when it is down already.
-func (b *Broker) Kill() error {
+// Nodes is 1.
+func (b *Broker) Nodes() int { return 1 }
+
+// Leader is the only node.
+func (b *Broker) Leader(context.Context, string) (int, error) { return 0, nil }
+
+// Kill kills the broker, see nodes.Nodes.
+func (b *Broker) Kill(int) error {
 	if b.now == nil {
 		return errors.New("kill the broker: it is down")
 	}
@@ -160,8 +142,8 @@ func (b *Broker) Kill() error {
 	return p.Stop(endWithin)
 }
 
-// Restart starts a broker that was killed, with the files it left, and returns when it answers.
-func (b *Broker) Restart(ctx context.Context) error {
+// Restart starts a broker that was killed, and returns when it answers.
+func (b *Broker) Restart(ctx context.Context, _ int) error {
 	if b.now != nil {
 		return errors.New("start the broker: it runs")
 	}
@@ -173,11 +155,11 @@ func (b *Broker) Restart(ctx context.Context) error {
 	return b.awaitReady(ctx)
 }
 
-// Freeze sends the broker SIGSTOP: its connections stay, and nothing answers on them.
-func (b *Broker) Freeze() error { return b.now.WriteLine("freeze") }
+// Freeze stops the broker. Thaw tells of one that has ended.
+func (b *Broker) Freeze(int) { _ = b.now.WriteLine("freeze") }
 
 // Thaw lets the broker go on, and returns when it answers.
-func (b *Broker) Thaw(ctx context.Context) error {
+func (b *Broker) Thaw(ctx context.Context, _ int) error {
 	if err := b.now.WriteLine("thaw"); err != nil {
 		return err
 	}
@@ -197,38 +179,33 @@ func (b *Broker) Connect() (*amqp.Connection, error) {
 func (b *Broker) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		conn, err := b.Connect()
-		if err == nil {
-			return conn.Close()
-		}
+	ctx, ended := context.WithCancelCause(ctx)
+	defer ended(nil)
+	go func(p *procs.Process) {
 		select {
-		case <-tick.C:
-		case <-b.now.Ended():
-			return fmt.Errorf("the broker does not come up: %w; its log ends with\n%s", b.now.End(), b.logTail())
+		case <-p.Ended():
+			ended(p.End())
 		case <-ctx.Done():
-			return fmt.Errorf("the broker does not come up: %w; its log ends with\n%s", err, b.logTail())
 		}
-	}
-}
-
-func (b *Broker) logTail() string {
-	text, err := os.ReadFile(b.spec.logFile())
+	}(b.now)
+	err := nodes.Await(ctx, func(context.Context) error {
+		conn, err := b.Connect()
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
 	if err != nil {
-		return err.Error()
+		return fmt.Errorf("the broker does not come up: %w; its log ends with\n%s", err,
+			nodes.LogTail(b.spec.logFile(), ""))
 	}
-	lines := strings.SplitAfter(string(text), "\n")
-	return strings.Join(lines[max(0, len(lines)-30):], "")
+	return nil
 }
 
 // AwaitKept returns when the queues are in the file of their names. A broker that is killed within a second of the
 // declaration of a quorum queue comes back without a leader for it, and never answers who publishes to it.
 func (b *Broker) AwaitKept(ctx context.Context, queues ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, startWithin)
-	defer cancel()
-	for {
+	return nodes.Await(ctx, func(context.Context) error {
 		files, err := filepath.Glob(filepath.Join(b.spec.Dir, "data", "*", "quorum", "*", "names.dets"))
 		if err != nil {
 			return err
@@ -243,10 +220,8 @@ func (b *Broker) AwaitKept(ctx context.Context, queues ...string) error {
 		if at < 0 {
 			return nil
 		}
-		if err := run.Sleep(ctx, 50*time.Millisecond); err != nil {
-			return fmt.Errorf("wait until queue %s is kept: %w", queues[at], err)
-		}
-	}
+		return fmt.Errorf("queue %s is not kept", queues[at])
+	})
 }
 
 // Ready is how many messages the queue holds that are with no consumer.
@@ -268,7 +243,7 @@ func (b *Broker) Ready(queue string) (int, error) {
 func (b *Broker) Stop() error {
 	b.once.Do(func() {
 		if b.now != nil {
-			b.end = b.Kill()
+			b.end = b.Kill(0)
 		}
 		b.end = errors.Join(b.end, os.RemoveAll(b.spec.Dir))
 	})
@@ -279,13 +254,5 @@ func (b *Broker) Stop() error {
 func New(t testing.TB, o Options) *Broker {
 	t.Helper()
 	b, err := Start(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return b
+	return nodes.Of(t, b, err)
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 
 	"github.com/edda-go/edda/examples/two-databases/payments"
-	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5"
 )
@@ -17,14 +16,7 @@ import (
 //go:embed check.sql
 var checkSQL string
 
-// statements are those of the check.
-func statements() (pg.Statements, error) {
-	schema, err := pg.ParseSchema(pg.DefaultSchema)
-	if err != nil {
-		return nil, err
-	}
-	return pg.Load(checkSQL, schema), nil
-}
+var sql = lab.SQL(checkSQL)
 
 // story is all that both databases know of one order.
 type story struct {
@@ -125,33 +117,39 @@ func (l *Shop) Judge(ctx context.Context) (v Verdict, err error) {
 
 func (l *Shop) stories(ctx context.Context) (map[string]*story, error) {
 	stories := map[string]*story{}
-	of := func(id string) *story {
-		if stories[id] == nil {
-			stories[id] = &story{}
-		}
-		return stories[id]
-	}
-	var id, card, news string
-	var cents int64
-	var declined bool
-	for _, q := range []struct {
-		at   *Site
-		name string
-		into []any
-		then func()
-	}{
-		{l.Orders, "placed", []any{&id, &card, &cents},
-			func() { s := of(id); s.placed, s.card, s.cents = true, card, cents }},
-		{l.Orders, "ends", []any{&id, &news}, func() { s := of(id); s.ends = append(s.ends, news) }},
-		{l.Payments, "payments", []any{&id, &cents, &declined},
-			func() { s := of(id); s.payments = append(s.payments, payment{cents, declined}) }},
-		{l.Payments, "shipments", []any{&id}, func() { of(id).shipments++ }},
-	} {
-		if err := q.at.each(ctx, q.name, q.into, q.then); err != nil {
+	for _, site := range []*Site{l.Orders, l.Payments} {
+		known, err := ask[deed](ctx, site, "known_to_"+site.Process.Service)
+		if err != nil {
 			return nil, err
+		}
+		for _, d := range known {
+			if stories[d.ID] == nil {
+				stories[d.ID] = &story{}
+			}
+			stories[d.ID].learn(d)
 		}
 	}
 	return stories, nil
+}
+
+// deed is a row that tells of an order.
+type deed struct {
+	ID, What, Text string // with placed the card, with ended how the buyer was told
+	Cents          int64
+	Declined       bool
+}
+
+func (s *story) learn(d deed) {
+	switch d.What {
+	case "placed":
+		s.placed, s.card, s.cents = true, d.Text, d.Cents
+	case "ended":
+		s.ends = append(s.ends, d.Text)
+	case "payment":
+		s.payments = append(s.payments, payment{d.Cents, d.Declined})
+	case "shipment":
+		s.shipments++
+	}
 }
 
 // leftOver lists the sagas, dead letters, discarded messages and messages in queues that should not be there.
@@ -160,8 +158,10 @@ func (s *Site) leftOver(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var what string
-	err = s.each(ctx, "left_over", []any{&what}, func() { left = append(left, s.Process.Service+": "+what) })
+	more, err := ask[struct{ What string }](ctx, s, "left_over")
+	for _, m := range more {
+		left = append(left, s.Process.Service+": "+m.What)
+	}
 	return left, err
 }
 
@@ -183,31 +183,11 @@ func (s *Site) queued(ctx context.Context) (left []string, err error) {
 	return left, nil
 }
 
-// each calls then for every row of a statement.
-func (s *Site) each(ctx context.Context, name string, into []any, then func()) error {
-	all, err := statements()
+// ask returns the rows of a statement.
+func ask[T any](ctx context.Context, s *Site, name string) ([]T, error) {
+	rows, err := s.pool.Query(ctx, sql.Get(name))
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("ask %s for %s: %w", s.Process.Service, name, err)
 	}
-	rows, err := s.pool.Query(ctx, all.Get(name))
-	if err == nil {
-		_, err = pgx.ForEachRow(rows, into, func() error { then(); return nil })
-	}
-	if err != nil {
-		return fmt.Errorf("ask %s for %s: %w", s.Process.Service, name, err)
-	}
-	return nil
-}
-
-const listed = 10 // faults that are printed
-
-// Print writes the first faults.
-func (v Verdict) Print(out io.Writer) {
-	for n, f := range v.Faults {
-		if n == listed {
-			_, _ = fmt.Fprintf(out, "  … and %d more\n", len(v.Faults)-listed)
-			break
-		}
-		_, _ = fmt.Fprintf(out, "  %s: %s\n", f.Rule, f.What)
-	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[T])
 }

@@ -1,15 +1,12 @@
--- name: placed
-SELECT order_id, card, cents FROM placed;
+-- name: known_to_orders
+SELECT order_id, 'placed', card, cents, false FROM placed
+UNION ALL
+SELECT order_id, 'ended', news, 0, false FROM page WHERE news <> 'delayed';
 
--- name: ends
--- How the buyer was told that the order ended.
-SELECT order_id, news FROM page WHERE news <> 'delayed';
-
--- name: payments
-SELECT order_id, cents, declined FROM payment;
-
--- name: shipments
-SELECT order_id FROM shipment;
+-- name: known_to_payments
+SELECT order_id, 'payment', '', cents, declined FROM payment
+UNION ALL
+SELECT order_id, 'shipment', '', 0, false FROM shipment;
 
 -- name: left_over
 -- What must not be left in either database when all is at rest. A timeout that was overtaken by its order's end is
@@ -21,10 +18,10 @@ UNION ALL
 SELECT format('%s was discarded by %s: %s', kind, endpoint, reason) FROM :schema.discarded
     WHERE kind <> 'order.payment-overdue';
 
--- name: at_rest_orders
--- How many orders were placed, how many have ended, and how many of these are to be shipped.
-SELECT (SELECT count(*) FROM placed), (SELECT count(*) FROM page WHERE news <> 'delayed'), (SELECT count(*) FROM page
-    WHERE news = 'paid');
+-- name: ended
+-- How many orders were placed and have not ended, and how many are to be shipped.
+SELECT (SELECT count(*) FROM placed) - (SELECT count(*) FROM page WHERE news <> 'delayed'),
+       (SELECT count(*) FROM page WHERE news = 'paid');
 
--- name: at_rest_payments
-SELECT count(*) FROM shipment;
+-- name: shipped
+SELECT 0::bigint, count(*) FROM shipment;
