@@ -1,6 +1,9 @@
 -- name: create
 -- Changes of the limit, with the moments before and after each.
 CREATE TABLE chaos.change (slots int NOT NULL, asked timestamptz NOT NULL, done timestamptz NOT NULL);
+-- Runs of handlers that held their slots, with their true ends.
+CREATE TABLE chaos.span (slot int, epoch bigint, worker text, began timestamptz, ended timestamptz);
+CREATE INDEX ON chaos.span (began);
 
 -- name: told_jobs
 INSERT INTO chaos.told (key, n) SELECT 'job', n FROM generate_series(0, $1::int - 1) n;
@@ -45,17 +48,48 @@ INSERT INTO chaos.expiry (worker, key, expires)
 SELECT $1, l.key, l.until FROM :schema.lane l JOIN :schema.session s ON s.id = l.session
 WHERE s.pid = $2 AND l.owner IS NOT NULL;
 
--- name: spans
+-- name: note_spans
 -- Each run with its true end: what the handler said, or the end of its process, or of its time when the process was
 -- frozen for longer, or the next run in its slot. One that has no end lasts until now.
+INSERT INTO chaos.span
 SELECT r.slot, r.epoch, r.worker, r.began, least(r.ended, clock_timestamp(),
     (SELECT min(b.at) FROM chaos.blow b WHERE b.kind = 'kill' AND b.worker = r.worker AND b.at >= r.began),
     (SELECT min(x.expires) FROM chaos.expiry x WHERE x.slot = r.slot AND x.epoch = r.epoch),
     (SELECT min(n.began) FROM chaos.run n WHERE n.slot = r.slot AND n.epoch > r.epoch))
-FROM chaos.run r WHERE r.key = 'job' AND r.holds ORDER BY r.began;
+FROM chaos.run r WHERE r.key = 'job' AND r.holds;
 
--- name: changes
-SELECT slots, asked, done FROM chaos.change ORDER BY done;
+-- name: check_above
+-- A handler was granted its slot a little before it began. The largest limit counts that may have been in force then:
+-- until a change was asked for, the limit before was in force, from done on the new one, and between them either.
+WITH change AS (SELECT slots, asked, lead(done) OVER (ORDER BY done) AS next FROM chaos.change),
+counted AS (
+    SELECT s.*, 1 + (SELECT count(*) FROM chaos.span o WHERE o.began < s.began AND o.ended > s.began
+               AND o.began > s.began - (SELECT max(ended - began) FROM chaos.span)) AS n,
+           coalesce((SELECT max(c.slots) FROM change c WHERE c.asked < s.began
+               AND (c.next IS NULL OR c.next > s.began - interval '500 ms')), 0) AS allowed
+    FROM chaos.span s)
+SELECT 'above', '', format('slot %s epoch %s of %s began at %s as number %s of %s', slot, epoch, worker, began, n,
+    allowed)
+FROM counted WHERE n > allowed;
+
+-- name: figures_of_slots
+-- The runs, the changes, and the longest time in which fewer handlers ran than were allowed. The last change ends the
+-- breaking. The smaller limit counts while the limit changes.
+WITH moment AS (
+    SELECT began AS at, 1 AS delta FROM chaos.span UNION ALL SELECT ended, -1 FROM chaos.span
+    UNION ALL SELECT done, 0 FROM chaos.change),
+finish AS (SELECT max(asked) AS at FROM chaos.change),
+seen AS (SELECT DISTINCT at, sum(delta) OVER (ORDER BY at) AS running FROM moment WHERE at <= (SELECT at FROM finish)),
+judged AS (
+    SELECT s.at, s.running < least(
+        (SELECT c.slots FROM chaos.change c
+            ORDER BY c.done <= s.at DESC, abs(extract(epoch FROM s.at - c.done)) LIMIT 1),
+        (SELECT min(c.slots) FROM chaos.change c WHERE c.asked < s.at AND c.done > s.at)) AS few
+    FROM seen s),
+turn AS (SELECT *, few IS DISTINCT FROM lag(few) OVER (ORDER BY at) AS turns FROM judged),
+spell AS (SELECT few, at, lead(at) OVER (ORDER BY at) AS until FROM turn WHERE turns)
+SELECT (SELECT count(*) FROM chaos.span), (SELECT count(*) FROM chaos.change),
+       coalesce((SELECT max(coalesce(until, (SELECT at FROM finish)) - at) FROM spell WHERE few), interval '0');
 
 -- name: slow_runs
 SELECT count(*), coalesce(max(began), now()) FROM chaos.run WHERE worker = $1 AND key = 'slow';
