@@ -14,7 +14,7 @@ import (
 )
 
 // runReplies loses the reply of every third COMMIT, or the COMMIT itself, in turn. The feeder's are lost too.
-func runReplies(ctx context.Context, a *arena) (string, error) {
+func runReplies(ctx context.Context, a *arena) error {
 	const every, most = 3, 600 // of one proxy
 	var faults []faultproxy.Fault
 	for n := 1; n <= most; n++ {
@@ -28,16 +28,16 @@ func runReplies(ctx context.Context, a *arena) (string, error) {
 	for _, s := range a.slots {
 		s.proxy.Set(faults...)
 	}
-	return "", a.untilFired(ctx, 150, 10, map[string]string{"drop reply": "replies_lost", "swallow": "commits_lost"})
+	return a.untilFired(ctx, 150, 10, map[string]string{"drop reply": "replies_lost", "swallow": "commits_lost"})
 }
 
 // runCuts breaks connections before and after random statements.
-func runCuts(ctx context.Context, a *arena) (string, error) {
+func runCuts(ctx context.Context, a *arena) error {
 	a.heal()
 	for _, s := range a.slots {
 		s.proxy.Random(0.02, faultproxy.Cut)
 	}
-	return "", a.untilFired(ctx, 300, 40, map[string]string{"cut": "cuts"})
+	return a.untilFired(ctx, 300, 40, map[string]string{"cut": "cuts"})
 }
 
 // untilFired keeps the workers running until every one of the faults has struck so often, or quick times with -quick.
@@ -74,7 +74,7 @@ func (a *arena) untilFired(ctx context.Context, times, quick int, facts map[stri
 }
 
 // runRandom kills workers at random moments; only kills in flight count.
-func runRandom(ctx context.Context, a *arena) (string, error) {
+func runRandom(ctx context.Context, a *arena) error {
 	var kills, looks atomic.Int64
 	all := run.NewGroup(ctx)
 	a.heal()
@@ -99,14 +99,14 @@ func runRandom(ctx context.Context, a *arena) (string, error) {
 	err := all.Wait()
 	a.Fact("kills", kills.Load())
 	a.Fact("looks", looks.Load())
-	return "", err
+	return err
 }
 
 // runRestarts restarts Postgres under load, fast and immediate in turn.
-func runRestarts(ctx context.Context, a *arena) (string, error) {
+func runRestarts(ctx context.Context, a *arena) error {
 	a.heal()
 	if err := a.ensure(); err != nil {
-		return "", err
+		return err
 	}
 	inFlight, restarts := 0, flags.restarts
 	if a.Quick {
@@ -115,7 +115,7 @@ func runRestarts(ctx context.Context, a *arena) (string, error) {
 	for n := range restarts {
 		hit, err := a.restart(ctx, pgdev.Mode(n%2))
 		if err != nil {
-			return "", err
+			return err
 		}
 		if hit {
 			inFlight++
@@ -123,7 +123,7 @@ func runRestarts(ctx context.Context, a *arena) (string, error) {
 	}
 	a.Fact("restarts", restarts)
 	a.Fact("in_flight", inFlight)
-	return "", nil
+	return nil
 }
 
 // restart waits until messages are being handled and a batch is open, and then restarts the server.

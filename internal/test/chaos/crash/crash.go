@@ -25,8 +25,6 @@ var Scenario = lab.Scenario{
 	Flags: func(f *flag.FlagSet) {
 		f.StringVar(&flags.workloads, "workload", "bare,sagas", "crash: which handlers run")
 		f.StringVar(&flags.phases, "phase", strings.Join(phaseNames(), ","), "crash: what is broken")
-		f.StringVar(&flags.point, "point", "",
-			"crash: walk only here, twenty times: statement:before:n or statement:after:n")
 		f.IntVar(&flags.restarts, "restarts", 10, "crash: restarts of Postgres")
 	},
 	SQL: sql, Rules: []string{"lost", "doubled", "untold", "deadlocks"},
@@ -34,14 +32,14 @@ var Scenario = lab.Scenario{
 }
 
 var flags struct {
-	workloads, phases, point string
-	restarts                 int
+	workloads, phases string
+	restarts          int
 }
 
-// phase breaks things in one way while messages flow. run notes its figures, and returns the lines below them.
+// phase breaks things in one way while messages flow, and notes its figures.
 type phase struct {
 	name string
-	run  func(ctx context.Context, a *arena) (details string, err error)
+	run  func(ctx context.Context, a *arena) error
 }
 
 // phases returns them in the order in which they are run.
@@ -109,7 +107,7 @@ func (a *arena) runPhase(ctx context.Context, p phase) error {
 		return err
 	}
 	stopFeed := a.feed(ctx)
-	details, err := p.run(ctx, a)
+	err := p.run(ctx, a)
 	a.feeder.proxy.Set()
 	if err := errors.Join(err, stopFeed(), ctx.Err()); err != nil {
 		return err
@@ -128,7 +126,6 @@ func (a *arena) runPhase(ctx context.Context, p phase) error {
 	a.Fact("handled", handled)
 	a.Fact("in", time.Since(begin))
 	err = a.Conclude(ctx, fmt.Sprintf("%s/%s", a.workload, p.name))
-	_, _ = fmt.Fprint(a.Out, details)
 	if errors.Is(err, lab.ErrBroken) {
 		_, _ = fmt.Fprintf(a.Out, "  again: -scenario crash -seed %d -workload %s -phase %s\n", a.Seed, a.workload,
 			p.name)

@@ -78,7 +78,7 @@ func TestWalkOfAFewPoints(t *testing.T) {
 	if found := l.judged(t); len(found) > 0 {
 		t.Errorf("the promise was broken: %s", story(found))
 	}
-	t.Log(w.report())
+	w.report()
 }
 
 // The checker must see what it is there to see. Here somebody deletes one message behind the engine's back and

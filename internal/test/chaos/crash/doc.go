@@ -2,7 +2,7 @@
 // every message.
 //
 //	go run ./internal/test/chaos -scenario crash                              all phases, about five minutes
-//	go run ./internal/test/chaos -scenario crash -workload sagas -phase walk -point save:after:2
+//	go run ./internal/test/chaos -scenario crash -workload sagas -phase walk
 //
 // # Promise
 //

@@ -137,12 +137,12 @@ func (a *arena) judgeMessages(ctx context.Context, q lab.Querier, h *history.Sto
 
 // runHistory changes what is kept, fills the history to its limit and empties it, while workers are killed. Messages
 // are judged as in every phase; the history itself is not, since parts of it are gone.
-func runHistory(ctx context.Context, a *arena) (string, error) {
+func runHistory(ctx context.Context, a *arena) error {
 	a.heal()
 	a.holes = true
 	operator, err := operate.New(a.Pool, operate.Options{})
 	if err != nil {
-		return "", err
+		return err
 	}
 	changes := 200
 	if a.Quick {
@@ -150,20 +150,20 @@ func runHistory(ctx context.Context, a *arena) (string, error) {
 	}
 	for n := range changes {
 		if err := a.ensure(); err != nil {
-			return "", err
+			return err
 		}
 		if err := a.changeHistory(ctx, operator); err != nil {
-			return "", err
+			return err
 		}
 		if s := a.slots[a.Random.IntN(len(a.slots))]; n%10 == 0 {
 			_, _ = s.kill(ctx, onlyInFlight)
 		}
 		if err := run.Sleep(ctx, a.Between(10*time.Millisecond, 60*time.Millisecond)); err != nil {
-			return "", err
+			return err
 		}
 	}
 	a.Fact("changes", changes)
-	return "", a.resetHistory(ctx, operator)
+	return a.resetHistory(ctx, operator)
 }
 
 func (a *arena) changeHistory(ctx context.Context, o *operate.Operator) error {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,39 +23,17 @@ func (p point) String() string { return fmt.Sprintf("%s:%v:%d", p.statement, p.w
 
 func (p point) every() point { p.n = 0; return p }
 
-func parsePoint(text string) (point, error) {
-	parts := strings.Split(text, ":")
-	if len(parts) != 3 || parts[1] != "before" && parts[1] != "after" {
-		return point{}, fmt.Errorf("-point %s: want statement:before:n or statement:after:n", text)
-	}
-	n, err := strconv.Atoi(parts[2])
-	if err != nil || n < 1 {
-		return point{}, fmt.Errorf("-point %s: %q is no count", text, parts[2])
-	}
-	p := point{statement: parts[0], n: n}
-	if parts[1] == "after" {
-		p.when = faultproxy.After
-	}
-	return p, nil
-}
-
 // runWalk learns the statements of a clean run, and kills at each of them.
-func runWalk(ctx context.Context, a *arena) (details string, err error) {
-	var points []point
-	if flags.point != "" {
-		p, err := parsePoint(flags.point)
-		if err != nil {
-			return "", err
-		}
-		points = slices.Repeat([]point{p}, 20)
-	} else if points, err = a.learn(ctx, 3*time.Second); err != nil {
-		return "", err
+func runWalk(ctx context.Context, a *arena) error {
+	points, err := a.learn(ctx, 3*time.Second)
+	if err != nil {
+		return err
 	}
 	w, err := a.walk(ctx, points)
-	if err != nil {
-		return "", err
+	if err == nil {
+		w.report()
 	}
-	return w.report(), nil
+	return err
 }
 
 // learn runs the workers without faults, and returns the points of what they did: the first, second and fifth passing
@@ -198,9 +174,8 @@ func (w *walk) untouched() (points []point) {
 	return points
 }
 
-// report notes the sums, and returns a line for each statement.
-func (w *walk) report() string {
-	var text strings.Builder
+// report notes the sums, and prints a line for each statement.
+func (w *walk) report() {
 	names, sum := map[string]bool{}, kills{}
 	for at, k := range w.kills {
 		names[at.statement] = true
@@ -208,19 +183,15 @@ func (w *walk) report() string {
 		sum.inFlight += k.inFlight
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		fmt.Fprintf(&text, "    %-24s", name)
-		for _, when := range []faultproxy.When{faultproxy.Before, faultproxy.After} {
-			k := w.kills[point{statement: name, when: when}]
-			fmt.Fprintf(&text, " %6v: kills=%-2d in_flight=%-2d", when, k.all, k.inFlight)
-		}
-		text.WriteString("\n")
+		before, after := w.kills[point{statement: name}], w.kills[point{statement: name, when: faultproxy.After}]
+		w.arena.Printf("%-24s before: kills=%-2d in_flight=%-2d after: kills=%-2d in_flight=%-2d", name, before.all,
+			before.inFlight, after.all, after.inFlight)
 	}
 	for _, p := range w.missed {
-		fmt.Fprintf(&text, "    %-24v not reached\n", p)
+		w.arena.Printf("%-24v not reached", p)
 	}
 	w.arena.Fact("points", sum.all+len(w.missed))
 	w.arena.Fact("kills", sum.all)
 	w.arena.Fact("in_flight", sum.inFlight)
 	w.arena.Fact("missed", len(w.missed))
-	return text.String()
 }
