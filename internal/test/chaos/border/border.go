@@ -99,6 +99,7 @@ func (g *ground) judge(ctx context.Context, _ *lab.Lab) error {
 	if err != nil {
 		return fmt.Errorf("read what was told: %w", err)
 	}
+	defer rows.Close()
 	n, err := g.there.pool.CopyFrom(ctx, pgx.Identifier{"chaos", "told"}, []string{"key", "n"}, rows)
 	if err != nil {
 		return fmt.Errorf("copy what was told: %w", err)

@@ -122,6 +122,7 @@ func (g *ground) report(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer rows.Close()
 	if _, err := g.there.pool.CopyFrom(ctx, pgx.Identifier{"chaos", "committed"}, []string{"key", "n", "at"},
 		rows); err != nil {
 		return fmt.Errorf("copy the moments of the commits: %w", err)

@@ -40,7 +40,7 @@ func openShop(ctx context.Context, s lab.Settings) (err error) {
 	site := func(place int) *shop.Site { return []*shop.Site{trade.Orders, trade.Payments}[place%2] }
 	buyers := &shop.Buyers{Counter: trade.Counter, Random: rand.New(rand.NewPCG(s.Seed, 2)), Rate: flags.orders}
 	return s.Try(ctx, lab.Trial{
-		DSN:  func(place int) string { return site(place).Server.DSN() },
+		DSN:  func(place int) string { return site(place).Process.DSN },
 		Task: func(place int) any { return site(place).Process },
 		Break: func(ctx context.Context, l *lab.Lab) error {
 			storm := &storm{Lab: l, nodes: trade.Broker, lease: shopLease, stream: contract.Orders,

@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/examples/two-databases/orders"
 	"github.com/edda-go/edda/examples/two-databases/payments"
 	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -59,7 +60,7 @@ const coming = 2 * time.Second
 
 // serve runs the service once. It reports whether the service came up.
 func (p Process) serve(ctx context.Context) (came bool, err error) {
-	pool, err := connect(ctx, p.DSN, p.Name)
+	pool, err := lab.OpenPool(ctx, p.DSN, p.Name, "")
 	if err != nil {
 		return true, err
 	}
@@ -96,14 +97,4 @@ func (p Process) open(pool *pgxpool.Pool) (s Service, closing func(), err error)
 		return nil, nil, err
 	}
 	return s, closing, nil
-}
-
-func connect(ctx context.Context, dsn, name string) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(dsn)
-	if err != nil {
-		return nil, fmt.Errorf("read the connection string: %w", err)
-	}
-	config.ConnConfig.RuntimeParams["application_name"] = name
-	config.MaxConns = max(config.MaxConns, 8)
-	return pgxpool.NewWithConfig(ctx, config)
 }

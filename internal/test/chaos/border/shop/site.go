@@ -9,6 +9,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/examples/two-databases/orders"
 	"github.com/edda-go/edda/internal/test/chaos/border/cluster"
+	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -69,7 +70,7 @@ func openSite(ctx context.Context, p Process) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.DSN, p.Name = server.DSN(), p.Service
+	p.DSN, p.Name = server.DSN()+"&pool_max_conns=8", p.Service
 	s := &Site{Server: server, Process: p, closing: func() {}}
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", p.Service, err), s.Close())
@@ -78,7 +79,7 @@ func openSite(ctx context.Context, p Process) (*Site, error) {
 }
 
 func (s *Site) open(ctx context.Context) (err error) {
-	if s.pool, err = connect(ctx, s.Process.DSN, s.Process.Name); err != nil {
+	if s.pool, err = lab.OpenPool(ctx, s.Process.DSN, s.Process.Name, ""); err != nil {
 		return err
 	}
 	s.closing = s.pool.Close
