@@ -96,7 +96,11 @@ rabbitmq: ## two databases and a RabbitMQ between them, killed and frozen, and c
 	cd internal/test/chaos/border && $(GO) test -tags rabbitmq -run RabbitMQ -count=1 -timeout 5m ./brokers ./rabbit
 	cd internal/test/chaos/border && $(GO) run . -scenario border -over rabbitmq -for 10s
 
-bouncer: ## run everything but LISTEN behind a real PgBouncer, with processes that are killed, and count
+# The tests of the bus look at sessions and wait for notifications: those of the other packages run endpoints behind it.
+bouncer: ## run the tests of what is in SQL behind a real PgBouncer, kill processes there, and count
+	EDDA_TEST_BOUNCER=$${EDDA_TEST_BOUNCER:-cache_describe} $(GO) test $(FLAGS) -timeout $(TIMEOUT) \
+		-skip "^($$(grep -o '^Test[A-Za-z0-9]*' internal/test/bouncer/direct.txt | paste -sd '|'))$$" \
+		$(filter-out ./bus ./operate/vitals,$(SQL))
 	$(GO) vet -tags bouncer ./internal/test/bouncer
 	$(GO) test -tags bouncer -count=1 -timeout 5m ./internal/test/bouncer
 

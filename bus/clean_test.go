@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -38,7 +39,7 @@ func TestARingThatASessionHoldsIsTold(t *testing.T) {
 	forgotten := w.begin()
 	w.execTx(forgotten, w.sql(`SELECT FROM edda.inbox_1`))
 	bus.CleanNow(t.Context(), b)
-	want := fmt.Sprintf("process %d", forgotten.Conn().PgConn().PID())
+	want := fmt.Sprintf("process %d", pgtest.Backend(t, forgotten))
 	if text := log.String(); strings.Count(text, "old rows were not deleted") != 1 ||
 		!strings.Contains(text, "table=inbox") || !strings.Contains(text, want) {
 		t.Errorf("the log says %q, want %q in one line of the inbox", text, want)

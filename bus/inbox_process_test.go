@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -50,7 +49,8 @@ func (s workerSpec) receive(ctx context.Context) error {
 		return err
 	}
 	defer pool.Close()
-	b, err := bus.New(pool, bus.Options{Schema: s.Schema, Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.New(pool, bus.Options{Schema: s.Schema, Logger: slog.New(slog.DiscardHandler),
+		Wakeup: pgtest.IfPooled(bus.PollOnly, bus.Notify)})
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (s workerSpec) receive(ctx context.Context) error {
 // deliver gives an id to a separate process, as a broker does, and reports whether it was acked.
 func (w *world) deliver(id string) (acked bool) {
 	w.t.Helper()
-	spec, err := json.Marshal(workerSpec{DSN: pgdev.DSN(w.t), Schema: w.schema, Role: w.role})
+	spec, err := json.Marshal(workerSpec{DSN: pgtest.DSN(w.t), Schema: w.schema, Role: w.role})
 	if err != nil {
 		w.t.Fatal(err)
 	}

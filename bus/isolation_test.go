@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -20,7 +21,7 @@ import (
 // isolated returns a pool like w.pool whose transactions have this level by default.
 func (w *world) isolated(level string, conns int32) *pgxpool.Pool {
 	w.t.Helper()
-	config := w.pool.Config()
+	config := pgtest.Direct(w.t, w.pool).Config()
 	config.MaxConns = conns
 	config.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
 	pool, err := pgxpool.NewWithConfig(w.t.Context(), config)

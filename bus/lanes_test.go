@@ -16,7 +16,7 @@ import (
 // untilBlocked returns when a session waits for a lock of tx.
 func (w *world) untilBlocked(tx pgx.Tx) {
 	w.t.Helper()
-	holder := int32(tx.Conn().PgConn().PID())
+	holder := pgtest.Backend(w.t, tx)
 	w.until("somebody waits for the transaction", func() bool {
 		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))`, holder) > 0
 	})

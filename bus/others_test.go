@@ -18,7 +18,8 @@ import (
 // to w as well.
 func (w *world) process(dsn string, o bus.Options) *bus.Bus {
 	w.t.Helper()
-	pool := w.openPool(dsn)
+	pool := w.openPool(pgdev.PooledDSN(w.t, dsn))
+	o.Wakeup = pgtest.IfPooled(bus.PollOnly, o.Wakeup)
 	o.Schema, o.AutoInstall, o.Logger = w.schema, true, slog.New(slog.DiscardHandler)
 	o.Events = func(e bus.Event) {
 		w.mu.Lock()

@@ -85,7 +85,7 @@ func serve(text string) error {
 	}
 	defer pool.Close()
 	b, err := bus.New(pool, bus.Options{
-		Schema: spec.Schema, Logger: slog.New(
+		Schema: spec.Schema, Wakeup: pgtest.IfPooled(bus.PollOnly, bus.Notify), Logger: slog.New(
 			slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Events: func(e bus.Event) {
 			if e, ok := e.(bus.Conflicted); ok {
@@ -131,7 +131,7 @@ func (s *servers) said() string {
 
 func (s *servers) join(name string) {
 	s.t.Helper()
-	spec, err := json.Marshal(serverSpec{Name: name, DSN: pgdev.DSN(s.t), Schema: s.schema, Role: s.role})
+	spec, err := json.Marshal(serverSpec{Name: name, DSN: pgtest.DSN(s.t), Schema: s.schema, Role: s.role})
 	if err != nil {
 		s.t.Fatal(err)
 	}

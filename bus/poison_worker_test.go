@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -102,7 +101,8 @@ func (s workerSpec) run(ctx context.Context) error {
 	}
 	defer pool.Close()
 	logs := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	b, err := bus.New(pool, bus.Options{Schema: s.Schema, Wakeup: s.Wakeup, Logger: logs})
+	b, err := bus.New(pool, bus.Options{Schema: s.Schema, Logger: logs,
+		Wakeup: pgtest.IfPooled(bus.PollOnly, s.Wakeup)})
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (w *world) supervise(n int, spec workerSpec) *supervised {
 	w.t.Helper()
 	spec.Schema, spec.Role = w.schema, w.role
 	if spec.DSN == "" {
-		spec.DSN = pgdev.DSN(w.t)
+		spec.DSN = pgtest.DSN(w.t)
 	}
 	s := &supervised{w: w, spec: spec, over: make(chan struct{}), alive: map[*exec.Cmd]io.Closer{}}
 	for range n {

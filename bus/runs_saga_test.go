@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )
@@ -219,10 +220,10 @@ func TestCompletionLocksItsRunBeforeStarts(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), w.sql(`SELECT FROM edda.run FOR UPDATE`)); err != nil {
 		t.Fatal(err)
 	}
+	holder := pgtest.Backend(t, tx)
 	w.start("long", bus.EndpointOptions{Concurrency: 1}, bus.Saga(d))
 	w.until("the batch waits for the run", func() bool {
-		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))`,
-			int32(tx.Conn().PgConn().PID())) == 1
+		return w.count(`SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))`, holder) == 1
 	})
 	_, err := tx.Exec(t.Context(), w.sql(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state)
 		VALUES (gen_random_uuid(), 'long', 'kz', 1, 1, '{}')`))

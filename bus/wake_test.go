@@ -133,7 +133,7 @@ func TestSendTxDoesNotNotifyInTheCallersTransaction(t *testing.T) {
 			heard := w.listen()
 			for way, send := range inPgx {
 				tx := w.begin()
-				caller := tx.Conn().PgConn().PID()
+				caller := uint32(pgtest.Backend(t, tx))
 				if err := send(t.Context(), w.bus, tx); err != nil {
 					t.Fatal(err)
 				}

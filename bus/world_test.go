@@ -72,8 +72,11 @@ func newWorldIn(t *testing.T, dsn string, o bus.Options,
 	w.owner = w.openPool(dsn)
 	pgtest.Migrate(t, w.owner, w.schema)
 	w.pool, w.role = w.owner, makeRole(t, w.owner, w.schema)
-	if w.role != "" {
+	switch {
+	case w.role != "": // PgBouncer refuses a role
 		w.pool = w.openPool(dsn)
+	case pgdev.Pooled():
+		w.pool = w.openPool(pgdev.PooledDSN(t, dsn))
 	}
 	o.Schema, o.AutoInstall = w.schema, true
 	if o.Logger == nil {
@@ -102,6 +105,7 @@ func (w *world) operatorOf(pool *pgxpool.Pool) *operate.Operator {
 
 func (w *world) newBus(o bus.Options) *bus.Bus {
 	w.t.Helper()
+	o.Wakeup = pgtest.IfPooled(bus.PollOnly, o.Wakeup)
 	b, err := bus.New(w.pool, o)
 	if err != nil {
 		w.t.Fatal(err)

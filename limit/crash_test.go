@@ -30,7 +30,8 @@ func hold() bool {
 		var pool *pgxpool.Pool
 		if pool, err = pgxpool.NewWithConfig(ctx, config); err == nil {
 			var l *limit.Limiter
-			if l, err = limit.New(pool, limit.Options{Schema: schema, Lease: 3 * time.Second}); err == nil {
+			if l, err = limit.New(pool, limit.Options{Schema: schema, Lease: 3 * time.Second,
+				PollOnly: pgdev.Pooled()}); err == nil {
 				_, err = l.Acquire(ctx, "exports", 1)
 			}
 		}
@@ -47,7 +48,7 @@ func hold() bool {
 func TestSlotOfTheDeadIsFreeAfterItsLease(t *testing.T) {
 	w := open(t)
 	holder := exec.CommandContext(t.Context(), os.Args[0])
-	holder.Env = append(os.Environ(), "DATABASE_URL="+pgdev.DSN(t), holdVariable+"="+w.schema.Name(),
+	holder.Env = append(os.Environ(), "DATABASE_URL="+pgtest.DSN(t), holdVariable+"="+w.schema.Name(),
 		holdVariable+"_ROLE="+w.pool.Config().ConnConfig.RuntimeParams["role"])
 	holder.Stderr = os.Stderr
 	out, err := holder.StdoutPipe()

@@ -34,7 +34,7 @@ func TestNeverMoreThanTheLimit(t *testing.T) {
 		return err
 	}
 	for n := range 3 {
-		l := w.process(func(o *limit.Options) { o.PollOnly = n == 2 })
+		l := w.process(func(o *limit.Options) { o.PollOnly = o.PollOnly || n == 2 })
 		for range 8 {
 			all.Go(func() {
 				for range 5 {

@@ -35,7 +35,8 @@ func (w *world) process(change ...func(o *limit.Options)) *limit.Limiter {
 
 func (w *world) processOn(pool *pgxpool.Pool, change ...func(o *limit.Options)) *limit.Limiter {
 	w.Helper()
-	o := limit.Options{Schema: w.schema.Name(), Lease: time.Minute, Logger: slog.New(slog.DiscardHandler)}
+	o := limit.Options{Schema: w.schema.Name(), Lease: time.Minute, Logger: slog.New(slog.DiscardHandler),
+		PollOnly: pgdev.Pooled()}
 	for _, c := range change {
 		c(&o)
 	}

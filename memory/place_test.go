@@ -105,7 +105,7 @@ type onPostgres struct {
 func openPostgres(t *testing.T, o bus.Options) place {
 	t.Helper()
 	pool, schema := pgtest.Database(t)
-	o.Schema = schema.Name()
+	o.Schema, o.Wakeup = schema.Name(), pgtest.IfPooled(bus.PollOnly, o.Wakeup)
 	p := &onPostgres{schema: o.Schema, t: t}
 	var err, errOwner, errOperate error
 	p.Bus, err = bus.New(pool, o)

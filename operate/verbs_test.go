@@ -37,7 +37,7 @@ func installed(t *testing.T) (*operate.Operator, *pgxpool.Pool, string) {
 // send writes messages into the queue of "tasks", which no process consumes.
 func send(t *testing.T, pool *pgxpool.Pool, schema string, n int) {
 	t.Helper()
-	b, err := bus.New(pool, bus.Options{Schema: schema})
+	b, err := bus.New(pool, bus.Options{Schema: schema, Wakeup: pgtest.IfPooled(bus.PollOnly, bus.Notify)})
 	for i := 0; i < n && err == nil; i++ {
 		_, err = b.Send(t.Context(), work{N: i})
 	}

@@ -446,6 +446,7 @@ func TestReceivedDuringATurnIsSeenByThoseAfterIt(t *testing.T) {
 	if g := <-got; g != "true <nil>" {
 		t.Fatalf("the first: %s", g)
 	}
+	backend := pgtest.Backend(t, second)
 	go ask(second)
 	for blocked := false; !blocked; {
 		select {
@@ -454,7 +455,7 @@ func TestReceivedDuringATurnIsSeenByThoseAfterIt(t *testing.T) {
 		default:
 		}
 		if err := b.pool.QueryRow(t.Context(), "SELECT cardinality(pg_blocking_pids($1)) > 0",
-			int32(second.Conn().PgConn().PID())).Scan(&blocked); err != nil {
+			backend).Scan(&blocked); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -72,7 +72,8 @@ func runRelease() error {
 	}
 	defer pool.Close()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	b, err := bus.New(pool, bus.Options{Schema: r.Schema, Logger: log})
+	b, err := bus.New(pool, bus.Options{Schema: r.Schema, Logger: log,
+		Wakeup: pgtest.IfPooled(bus.PollOnly, bus.Notify)})
 	if err != nil {
 		return err
 	}
@@ -87,8 +88,9 @@ func runRelease() error {
 	if err != nil {
 		return err
 	}
-	s, err := scheduler.New(b, scheduler.Options{Owner: "shop", Logger: log, OrphanGrace: graceOfReleases,
-		Lease: leaseOfReleases, LeaseAcquire: 200 * time.Millisecond, Reconcile: 300 * time.Millisecond,
+	s, err := scheduler.New(b, scheduler.Options{Owner: "shop", Logger: log, PollOnly: pgdev.Pooled(),
+		OrphanGrace: graceOfReleases,
+		Lease:       leaseOfReleases, LeaseAcquire: 200 * time.Millisecond, Reconcile: 300 * time.Millisecond,
 		Evaluate: 100 * time.Millisecond, Dispatch: 100 * time.Millisecond}, r.manifests()...)
 	if err != nil {
 		return err

@@ -34,7 +34,8 @@ const longRuns = 4
 func (w *restartWorld) server(name string) (stop func()) {
 	w.t.Helper()
 	log := slog.New(slog.NewTextHandler(w, nil))
-	b, err := bus.New(w.pool, bus.Options{Schema: w.schema.Name(), Logger: log, AutoInstall: true})
+	b, err := bus.New(w.pool, bus.Options{Schema: w.schema.Name(), Logger: log, AutoInstall: true,
+		Wakeup: pgtest.IfPooled(bus.PollOnly, bus.Notify)})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func (w *restartWorld) server(name string) (stop func()) {
 		})
 	}
 	s, err := scheduler.New(b, scheduler.Options{
-		Owner: "shop", Holder: name, Logger: log, Evaluate: 50 * time.Millisecond,
+		Owner: "shop", Holder: name, Logger: log, PollOnly: pgdev.Pooled(), Evaluate: 50 * time.Millisecond,
 		Dispatch:  50 * time.Millisecond,
 		Reconcile: 50 * time.Millisecond, Lease: 15 * time.Second, LeaseRenew: 5 * time.Second,
 		LeaseAcquire: 100 * time.Millisecond,
@@ -168,11 +169,11 @@ func TestRollingRestartFailsNoRun(t *testing.T) {
 
 func TestSchedulerTellsOfItsLeases(t *testing.T) {
 	w := singleOpen(t)
-	b, err := bus.New(w.pool, bus.Options{Schema: w.schema.Name()})
+	b, err := bus.New(w.pool, bus.Options{Schema: w.schema.Name(), Wakeup: pgtest.IfPooled(bus.PollOnly, bus.Notify)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := scheduler.New(b, scheduler.Options{Reconcile: time.Millisecond,
+	s, err := scheduler.New(b, scheduler.Options{PollOnly: pgdev.Pooled(), Reconcile: time.Millisecond,
 		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

@@ -122,7 +122,7 @@ func (w *singleWorld) replica(pool *pgxpool.Pool, who string, run func(scheduler
 	change ...func(o *scheduler.SingletonOptions)) *scheduler.Singleton {
 	w.t.Helper()
 	o := singleTimes
-	o.Schema, o.Holder = w.schema.Name(), who
+	o.Schema, o.Holder, o.PollOnly = w.schema.Name(), who, o.PollOnly || pgdev.Pooled()
 	o.Logger = slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	for _, c := range change {
 		c(&o)

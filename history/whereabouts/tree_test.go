@@ -340,7 +340,7 @@ func TestReadersMayAsk(t *testing.T) {
 	w.startShop(saga.Pessimistic, never)
 	id := w.send(place{Order: "7"})
 	w.is(id, "handled: orders handled it at TIME, and began order 7.")
-	config := w.pool.Config()
+	config := pgtest.Direct(t, w.pool).Config()
 	pgtest.Become(config, pgtest.Reader(t, w.pool, w.schema))
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {

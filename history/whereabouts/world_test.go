@@ -35,8 +35,10 @@ type world struct {
 func newWorld(t *testing.T, o bus.Options) *world {
 	t.Helper()
 	t.Parallel()
-	w := &world{t: t, pool: pgdev.Pool(t), schema: pgdev.Schema(t)}
-	pgtest.Migrate(t, w.pool, w.schema)
+	w := &world{t: t, schema: pgdev.Schema(t)}
+	pgtest.Migrate(t, pgtest.Pool(t), w.schema)
+	w.pool = pgtest.PoolUnderTest(t)
+	o.Wakeup = pgtest.IfPooled(bus.PollOnly, o.Wakeup)
 	o.Schema, o.AutoInstall, o.Logger = w.schema, true, slog.New(slog.DiscardHandler)
 	var err error
 	if w.bus, err = bus.New(w.pool, o); err != nil {

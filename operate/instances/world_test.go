@@ -72,7 +72,8 @@ func newWorld(t *testing.T, o saga.Options) *world {
 	w.must(err)
 	w.must(owner.Queues().Install(t.Context(), "orders", "order.place", "order.change"))
 	w.must(owner.Queues().Install(t.Context(), "parcels")) // timeouts are searched in all queues
-	w.bus, err = bus.New(pool, bus.Options{Schema: w.schema, Logger: slog.New(slog.DiscardHandler)})
+	w.bus, err = bus.New(pool, bus.Options{Schema: w.schema, Logger: slog.New(slog.DiscardHandler),
+		Wakeup: pgtest.IfPooled(bus.PollOnly, bus.Notify)})
 	w.must(err)
 	w.op, err = instances.New(pool, instances.Options{Schema: w.schema})
 	w.must(err)

@@ -128,7 +128,8 @@ func TestSend(t *testing.T) {
 // An answer that was lost can be sent to the instance that waits for it.
 func TestSendToAnInstance(t *testing.T) {
 	p := newPost(t)
-	b, err := bus.New(p.pool, bus.Options{Schema: p.schema, Logger: slog.New(slog.DiscardHandler)})
+	b, err := bus.New(p.pool, bus.Options{Schema: p.schema, Logger: slog.New(slog.DiscardHandler),
+		Wakeup: pgtest.IfPooled(bus.PollOnly, bus.Notify)})
 	p.must(err)
 	e, err := bus.NewEndpoint(b, "orders", bus.EndpointOptions{Poll: time.Hour}, bus.Saga(saga.Define("order",
 		saga.Options{},

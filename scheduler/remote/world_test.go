@@ -80,7 +80,8 @@ func open(t *testing.T, lostAfter time.Duration) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := bus.New(pool, bus.Options{Schema: schema.Name(), Logger: quiet})
+	b, err := bus.New(pool, bus.Options{Schema: schema.Name(), Logger: quiet,
+		Wakeup: pgtest.IfPooled(bus.PollOnly, bus.Notify)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func open(t *testing.T, lostAfter time.Duration) *world {
 	if err := e.Install(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s, err := scheduler.New(b, scheduler.Options{Owner: "shop", Logger: quiet,
+	s, err := scheduler.New(b, scheduler.Options{Owner: "shop", Logger: quiet, PollOnly: pgdev.Pooled(),
 		Evaluate: 20 * time.Millisecond, Dispatch: 20 * time.Millisecond, Reconcile: 50 * time.Millisecond,
 		LostAfter: lostAfter},
 		scheduler.Manifest{Name: "reports", When: scheduler.OnDemand(), Message: report{"may"}, Retries: 100,

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -14,7 +15,7 @@ import (
 // isolated is a pool whose transactions are of that level unless they say otherwise.
 func (w *loopsWorld) isolated(level string) *pgxpool.Pool {
 	w.t.Helper()
-	config := w.pool.Config()
+	config := pgtest.Direct(w.t, w.pool).Config()
 	config.ConnConfig.RuntimeParams["default_transaction_isolation"] = level
 	return w.poolOf(config)
 }

@@ -38,7 +38,7 @@ func loopsOpen(t *testing.T) *loopsWorld {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
 	w := &loopsWorld{t: t, owner: pool, pool: pool, schema: schema}
-	if pgtest.AsRuntime() {
+	if pgtest.AsRuntime() || pgdev.Pooled() {
 		w.owner = pgtest.Pool(t)
 	}
 	// Without any unique constraint: what is sent twice is seen twice.
@@ -80,7 +80,7 @@ func (w *loopsWorld) scheduler(change ...func(*Options)) *Engine {
 
 func (w *loopsWorld) schedulerOver(pool *pgxpool.Pool, change ...func(*Options)) *Engine {
 	w.t.Helper()
-	o := Options{Logger: slog.New(slog.DiscardHandler)}
+	o := Options{Logger: slog.New(slog.DiscardHandler), PollOnly: pgdev.Pooled()}
 	for _, c := range change {
 		c(&o)
 	}

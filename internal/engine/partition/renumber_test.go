@@ -70,8 +70,9 @@ func (c *crew) run(ctx context.Context) (consumed chan string, ended chan error)
 func (c *crew) awaitBlocked(tx pgx.Tx, n int) {
 	c.Helper()
 	const blocked = `SELECT count(*) FROM pg_stat_activity a WHERE $1::int = ANY (pg_blocking_pids(a.pid))`
+	holder := pgtest.Backend(c, tx)
 	for waiting, end := 0, time.Now().Add(pgdev.Patience(5*time.Second)); waiting < n; {
-		pgtest.Must(c.pool.QueryRow(c.Context(), blocked, int32(tx.Conn().PgConn().PID())).Scan(&waiting))
+		pgtest.Must(c.pool.QueryRow(c.Context(), blocked, holder).Scan(&waiting))
 		if time.Now().After(end) {
 			c.Fatalf("%d sessions wait for the transaction, want %d", waiting, n)
 		}

@@ -5,8 +5,7 @@ package bouncer_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -20,116 +19,110 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// mistaken is what a beginner does: Run of one endpoint through b, with what query adds to the connection string.
-func mistaken(t *testing.T, b *pgdev.Bouncer, query string, wakeup bus.Wakeup) (*bus.Endpoint, string) {
+const (
+	described = "&default_query_exec_mode=cache_describe"
+	asked     = "&default_query_exec_mode=describe_exec"
+)
+
+// with are settings of PgBouncer in addition to those that let a bus listen.
+func with(name, value string) map[string]string {
+	all := maps.Clone(ignoring)
+	all[name] = value
+	return all
+}
+
+// mistaken is an endpoint through b, with query added to the connection string.
+func mistaken(t *testing.T, b *pgdev.Bouncer, query string, wakeup bus.Wakeup) (*bus.Endpoint, *pgxpool.Pool, string) {
 	t.Helper()
-	schema := pgdev.Schema(t)
+	schema, pool := pgdev.Schema(t), openPool(t, b.DSN()+query)
 	if err := migrate.Up(t.Context(), pgdev.Pool(t), migrate.Options{Schema: schema}); err != nil {
 		t.Fatal(err)
 	}
-	made, err := bus.New(openPool(t, b.DSN()+query),
-		bus.Options{Schema: schema, AutoInstall: true, Wakeup: wakeup, Logger: slog.New(slog.DiscardHandler)})
+	e, err := bus.NewEndpoint(newBus(t, pool, schema, wakeup), "tasks", bus.EndpointOptions{}, bus.HandleTx(do))
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := bus.NewEndpoint(made, "tasks", bus.EndpointOptions{},
-		bus.HandleTx(func(*bus.Context, pgx.Tx, task) error { return nil }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e, schema
+	return e, pool, schema
 }
 
 func wantAdvice(t *testing.T, err error, words ...string) {
 	t.Helper()
-	if err == nil {
-		t.Fatal("there is no error")
-	}
 	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
+		if err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("the error does not say %q: %v", word, err)
 		}
 	}
 }
 
-// Each Check must tell, whichever session it is given; ten make sure of that.
-func checkOften(t *testing.T, e *bus.Endpoint) (err error) {
-	t.Helper()
-	for range 10 {
-		if err = e.Check(t.Context()); err == nil {
-			t.Error("Check found nothing wrong")
-		}
+// Check finds a setting that does not work behind the pooler, whichever session it is given; ten times make sure of
+// that. A pooler that leaves each client its session works like none. Since 1.21 PgBouncer knows prepared statements.
+func TestCheckFindsMistakes(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings map[string]string
+		query    string
+		wakeup   bus.Wakeup
+		advice   []string // none: Check finds nothing wrong
+		modern   []string // from 1.21 on
+	}{
+		"defaults": {nil, "", bus.Notify, []string{"PollOnly"}, []string{"PollOnly"}},
+		"prepared statements": {nil, "", bus.PollOnly,
+			[]string{"default_query_exec_mode=cache_describe", "PollOnly"}, nil},
+		"describe_exec": {map[string]string{"server_round_robin": "0"}, asked, bus.PollOnly,
+			[]string{"cache_describe"}, []string{"cache_describe"}},
+		"listening": {with("server_round_robin", "0"), described, bus.Notify, []string{bus.ErrPooler.Error()},
+			[]string{bus.ErrPooler.Error()}},
+		"listening in turn": {ignoring, described, bus.Notify, []string{bus.ErrPooler.Error()},
+			[]string{bus.ErrPooler.Error()}},
+		"sessions": {with("pool_mode", "session"), "", bus.Notify, nil, nil},
+		"nothing":  {nil, described, bus.PollOnly, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := startBouncer(t, pgdev.DSN(t), c.settings)
+			e, _, _ := mistaken(t, b, c.query, c.wakeup)
+			advice := c.advice
+			if b.KnowsStatements() {
+				advice = c.modern
+			}
+			if advice == nil {
+				if err := e.Check(t.Context()); err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			for range 10 {
+				wantAdvice(t, e.Check(t.Context()), advice...)
+			}
+			wantAdvice(t, e.Run(t.Context()), advice[0])
+		})
 	}
-	return err
 }
 
-// The defaults of pgx and of the bus. Since 1.21 PgBouncer knows prepared statements, and then only the wake-up is
-// wrong.
-func TestDefaultsBehindAPooler(t *testing.T) {
-	t.Parallel()
-	b := ownBouncer(t, nil)
-	e, _ := mistaken(t, b, "", bus.Notify)
-	err := checkOften(t, e)
-	wantAdvice(t, err, "PollOnly")
-	t.Log(err)
-	wantAdvice(t, e.Run(t.Context()), "PollOnly")
+// sender is a scheduler.Sender of a pool, which sends nothing.
+type sender struct {
+	scheduler.Sender
+	pool   *pgxpool.Pool
+	schema string
 }
 
-func TestPreparedStatementsBehindAPooler(t *testing.T) {
+func (s sender) Database() (pool *pgxpool.Pool, schema string) { return s.pool, s.schema }
+
+func TestCheckOfASchedulerFindsThePooler(t *testing.T) {
 	t.Parallel()
-	b := ownBouncer(t, nil)
-	e, _ := mistaken(t, b, "", bus.PollOnly)
-	if knowsStatements(b) {
-		if err := e.Check(t.Context()); err != nil {
-			t.Error(err)
-		}
-		return
+	_, pool, schema := mistaken(t, startBouncer(t, pgdev.DSN(t), ignoring), described, bus.Notify)
+	s, err := scheduler.New(sender{pool: pool, schema: schema}, scheduler.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	err := checkOften(t, e)
-	wantAdvice(t, err, "default_query_exec_mode=cache_describe", "PollOnly")
-	t.Log(err)
-	wantAdvice(t, e.Run(t.Context()), "default_query_exec_mode=cache_describe")
-}
-
-// Each query is described in one session and may be executed in another, however new the pooler is.
-func TestDescribeExecBehindAPooler(t *testing.T) {
-	t.Parallel()
-	e, _ := mistaken(t, ownBouncer(t, map[string]string{"server_round_robin": "0"}),
-		"&default_query_exec_mode=describe_exec", bus.PollOnly)
-	wantAdvice(t, checkOften(t, e), "cache_describe")
-}
-
-// A PgBouncer that ignores what it does not know lets the bus listen, and nothing would be heard.
-func TestListeningBehindAPooler(t *testing.T) {
-	t.Parallel()
-	for _, robin := range []string{"0", "1"} {
-		b := ownBouncer(t, map[string]string{"server_round_robin": robin,
-			"ignore_startup_parameters": strings.Join([]string{
-				"idle_in_transaction_session_timeout", "tcp_user_timeout", "tcp_keepalives_idle",
-				"tcp_keepalives_interval",
-				"tcp_keepalives_count"}, ",")})
-		e, schema := mistaken(t, b, "&default_query_exec_mode=cache_describe", bus.Notify)
-		if err := checkOften(t, e); !errors.Is(err, bus.ErrPooler) {
-			t.Errorf("round robin %s: got %v, want bus.ErrPooler", robin, err)
-		}
-		s, err := scheduler.New(nobody{pool: openPool(t, b.DSN()+"&default_query_exec_mode=cache_describe"),
-			schema: schema}, scheduler.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantAdvice(t, s.Check(t.Context()), "PollOnly")
-	}
+	wantAdvice(t, s.Check(t.Context()), "PollOnly")
 }
 
 // A Check holds one session and asks for another. Sixteen at a time, with two sessions, must not wait for each other.
-// Whether two of them come to do so is chance, hence the rounds. So is what each finds: with two sessions, a client may
-// be given the same one again each time that it asks.
+// Whether two of them come to do so is chance, hence the rounds. So is the finding of each: with two sessions, a client
+// may be given the same one again each time that it asks.
 func TestChecksShareTwoSessions(t *testing.T) {
 	t.Parallel()
-	b := ownBouncer(t, map[string]string{"default_pool_size": "2", "ignore_startup_parameters": strings.Join([]string{
-		"idle_in_transaction_session_timeout", "tcp_user_timeout", "tcp_keepalives_idle", "tcp_keepalives_interval",
-		"tcp_keepalives_count"}, ",")})
-	e, _ := mistaken(t, b, "&default_query_exec_mode=cache_describe", bus.Notify)
+	e, _, _ := mistaken(t, startBouncer(t, pgdev.DSN(t), with("default_pool_size", "2")), described, bus.Notify)
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()
 	ended, found := make(chan error, 16), 0
@@ -151,57 +144,34 @@ func TestChecksShareTwoSessions(t *testing.T) {
 	}
 }
 
-// nobody sends what no test fires.
-type nobody struct {
-	scheduler.Sender
-	pool   *pgxpool.Pool
-	schema string
-}
-
-func (n nobody) Database() (pool *pgxpool.Pool, schema string) { return n.pool, n.schema }
-
-// A pooler that leaves each client its session is as good as none.
-func TestPoolerOfSessions(t *testing.T) {
+// A send or a migration has no Check. The error of its first statement that fails has the same text.
+func TestErrorsOfSendersNameTheRemedy(t *testing.T) {
 	t.Parallel()
-	b := ownBouncer(t, map[string]string{"pool_mode": "session", "default_pool_size": "20",
-		"ignore_startup_parameters": strings.Join([]string{
-			"idle_in_transaction_session_timeout", "tcp_user_timeout", "tcp_keepalives_idle", "tcp_keepalives_interval",
-			"tcp_keepalives_count"}, ",")})
-	e, _ := mistaken(t, b, "", bus.Notify)
-	if err := e.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-// What a send or a migration meets first says the same, when it meets it.
-func TestSendersAreToldToo(t *testing.T) {
-	t.Parallel()
-	b := ownBouncer(t, nil)
-	if knowsStatements(b) {
+	b := startBouncer(t, pgdev.DSN(t), nil)
+	if b.KnowsStatements() {
 		return
 	}
-	e, schema := mistaken(t, b, "&default_query_exec_mode=cache_describe", bus.PollOnly)
+	e, _, schema := mistaken(t, b, described, bus.PollOnly)
 	if err := e.Install(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	inEachSession(t, b.DSN(), func(context.Context, pgx.Tx) {}) // now there is more than one
-	pool := openPool(t, b.DSN())
-	made, err := bus.New(pool, bus.Options{Schema: schema, Wakeup: bus.PollOnly})
-	if err != nil {
+	// then there is more than one session
+	if err := b.InEachSession(t.Context(), 4, func(pgx.Tx) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	for range 20 {
-		if _, err = made.Send(t.Context(), task{}, saga.To("tasks")); strings.Contains(fmt.Sprint(err),
-			"SQLSTATE 26000") || strings.Contains(fmt.Sprint(err), "SQLSTATE 42P05") {
-			break
+	pool := openPool(t, b.DSN())
+	sends := newBus(t, pool, schema, bus.PollOnly)
+	for what, do := range map[string]func() error{
+		"send":    func() error { _, err := sends.Send(t.Context(), task{}, saga.To("tasks")); return err },
+		"migrate": func() error { return migrate.Up(t.Context(), pool, migrate.Options{Schema: schema}) },
+	} {
+		var err error
+		for range 20 {
+			if err = do(); err != nil && strings.Contains(err.Error(), "cache_describe") {
+				break
+			}
 		}
+		t.Log(what)
+		wantAdvice(t, err, "default_query_exec_mode=cache_describe")
 	}
-	wantAdvice(t, err, "default_query_exec_mode=cache_describe")
-	t.Log(err)
-	for range 20 {
-		if err = migrate.Up(t.Context(), pool, migrate.Options{Schema: schema}); err != nil {
-			break
-		}
-	}
-	wantAdvice(t, err, "default_query_exec_mode=cache_describe")
 }

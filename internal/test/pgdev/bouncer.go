@@ -1,6 +1,7 @@
 package pgdev
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,9 +19,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// BouncerOptions for StartBouncer. The zero value is four server connections, shared transaction by transaction.
+// BouncerOptions for StartBouncer. The zero value is four sessions, shared transaction by transaction.
 type BouncerOptions struct {
-	Binary   string            // of pgbouncer; "" is the one that is installed, or gets installed
+	Binary   string            // of pgbouncer; "" is $PGBOUNCER, or the one that is installed, or gets installed
 	Settings map[string]string // more settings for pgbouncer.ini; these win over ours
 	Log      io.Writer         // as in Options
 }
@@ -36,16 +37,23 @@ type Bouncer struct {
 	guard *guard     // nil: stopped
 }
 
-// StartBouncer puts a PgBouncer in transaction mode before the database that dsn names, which must not ask for a
-// password that is not in dsn. Its clients are trusted. When there is no PgBouncer to start, the error lists the
-// remedies.
+// spoiled are settings that another program has left in every session: names are not found without their schema,
+// indexes are forbidden, and values look different as text.
+var spoiled = map[string]string{
+	"search_path": "pg_temp", "bytea_output": "escape", "extra_float_digits": "-15", "IntervalStyle": "iso_8601",
+	"xmloption": "document", "enable_indexscan": "off", "jit_optimize_above_cost": "0",
+}
+
+// StartBouncer puts a PgBouncer in transaction mode before the server of the database that dsn names, which must not
+// ask for a password that is not in dsn. Its clients are trusted, and its sessions are spoiled. When there is no
+// PgBouncer to start, the error lists the remedies.
 func StartBouncer(ctx context.Context, dsn string, o BouncerOptions) (*Bouncer, error) {
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
 	if o.Log == nil {
 		o.Log = os.Stderr
 	}
-	binary, err := o.Binary, error(nil)
+	binary, err := cmp.Or(o.Binary, os.Getenv("PGBOUNCER")), error(nil)
 	if binary == "" {
 		binary, err = machinePlaces().pgbouncer(ctx, o.Log)
 	}
@@ -144,8 +152,12 @@ func writeBouncerSettings(h home, port int, server *pgx.ConnConfig, more map[str
 		"log_disconnections":        "0",
 	}
 	maps.Copy(settings, more)
-	var text strings.Builder
-	fmt.Fprintf(&text, "[databases]\n%s = host=%s port=%d\n[pgbouncer]\n", server.Database, server.Host, server.Port)
+	var text, spoil strings.Builder
+	for name, value := range spoiled {
+		fmt.Fprintf(&spoil, "SET %s = %s;", name, value)
+	}
+	fmt.Fprintf(&text, "[databases]\n* = host=%s port=%d connect_query='%s'\n[pgbouncer]\n", server.Host, server.Port,
+		spoil.String())
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		fmt.Fprintf(&text, "%s = %s\n", name, settings[name])
 	}

@@ -20,6 +20,7 @@ import (
 var shared struct {
 	sync.Mutex // guards the fields below
 	server     *Server
+	bouncer    *Bouncer // nil unless BouncerVariable asks for it
 	err        error
 }
 
@@ -36,7 +37,7 @@ func Main(m *testing.M) int {
 	if shared.server == nil {
 		return code
 	}
-	if err := shared.server.Stop(); err != nil {
+	if err := errors.Join(stopBouncer(), shared.server.Stop()); err != nil {
 		fmt.Fprintln(os.Stderr, "pgdev:", err)
 		return max(code, 1)
 	}

@@ -8,13 +8,26 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// Backend returns the server's process of a transaction. Behind a PgBouncer it is another one than that of the
+// connection.
+func Backend(t testing.TB, tx pgx.Tx) (pid int32) {
+	t.Helper()
+	if err := tx.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
 // AwaitBlocked returns when the session of conn waits for a lock that another session holds. It asks the server
 // again and again, and fails the test if the session does not come to wait.
 func AwaitBlocked(t testing.TB, pool *pgxpool.Pool, conn *pgx.Conn) {
 	t.Helper()
 	pid, ctx := conn.PgConn().PID(), pgdev.Deadline(t)
+	name := conn.Config().RuntimeParams["application_name"]
 	for blocked := false; !blocked; {
-		err := pool.QueryRow(ctx, "SELECT cardinality(pg_blocking_pids($1)) > 0", int32(pid)).Scan(&blocked)
+		err := pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE (pid = $1 OR application_name = nullif($2, '')) AND cardinality(pg_blocking_pids(pid)) > 0)`,
+			int32(pid), name).Scan(&blocked)
 		if err != nil {
 			t.Fatalf("wait until session %d is blocked: %v", pid, err)
 		}

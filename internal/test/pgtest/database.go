@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"context"
+	"crypto/rand"
 	"maps"
 	"regexp"
 	"testing"
@@ -16,18 +17,53 @@ import (
 // Pool is a pool of at most ten connections that take *pg.Array, as the engine's own do.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	return poolAs(t, "", nil)
+	return poolAs(t, pgdev.DSN(t), "", nil)
 }
 
-func poolAs(t testing.TB, role string, settings map[string]string) *pgxpool.Pool {
+// PoolUnderTest is Pool for what is tested, see DSN.
+func PoolUnderTest(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(pgdev.DSN(t))
+	return poolAs(t, DSN(t), "", nil)
+}
+
+// Direct is pool, or one that does not pass the PgBouncer if there is one: for a test that looks into a session.
+func Direct(t testing.TB, pool *pgxpool.Pool) *pgxpool.Pool {
+	t.Helper()
+	if pgdev.Pooled() {
+		return Pool(t)
+	}
+	return pool
+}
+
+// IfPooled is pooled if there is a PgBouncer between the code under test and its server, else direct.
+func IfPooled[T any](pooled, direct T) T {
+	if pgdev.Pooled() {
+		return pooled
+	}
+	return direct
+}
+
+// DSN is the connection string of the shared server for what is tested, see pgdev.BouncerVariable.
+func DSN(t testing.TB) string {
+	t.Helper()
+	return pgdev.PooledDSN(t, pgdev.DSN(t))
+}
+
+func poolAs(t testing.TB, dsn, role string, settings map[string]string) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		t.Fatalf("read the connection string: %v", err)
 	}
 	config.MaxConns = 10
 	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		pg.RegisterArrays(conn.TypeMap())
+		return nil
+	}
+	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		if pgdev.Pooled() { // the server's process is not known by its number
+			c.RuntimeParams["application_name"] = rand.Text()
+		}
 		return nil
 	}
 	Become(config, role)
@@ -102,7 +138,8 @@ func Exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (rows int64
 	return rows
 }
 
-// Database is Pool and Migrated. The pool is one of the role that RoleVariable asks for.
+// Database is Pool and Migrated. The pool is one of the role that RoleVariable asks for, behind the PgBouncer that
+// pgdev.BouncerVariable asks for.
 func Database(t testing.TB) (*pgxpool.Pool, pg.Schema) {
 	t.Helper()
 	return database(t, nil)
@@ -116,10 +153,14 @@ func OddDatabase(t testing.TB) (*pgxpool.Pool, pg.Schema) {
 
 func database(t testing.TB, settings map[string]string) (*pgxpool.Pool, pg.Schema) {
 	t.Helper()
-	owner := poolAs(t, "", settings)
+	owner := poolAs(t, pgdev.DSN(t), "", settings)
 	schema := Migrated(t, owner)
-	if role := RoleUnderTest(t, owner, schema.Name()); role != "" {
-		return poolAs(t, role, settings), schema
+	role := RoleUnderTest(t, owner, schema.Name())
+	if role == "" && !pgdev.Pooled() {
+		return owner, schema
 	}
-	return owner, schema
+	if pgdev.Pooled() { // it refuses settings, and its sessions are odd
+		settings = nil
+	}
+	return poolAs(t, DSN(t), role, settings), schema
 }

@@ -28,7 +28,7 @@ type Probes struct {
 // Kept returns the names of the statements with a WHERE whose plans a connection keeps after do.
 func Kept(t *testing.T, pool *pgxpool.Pool, do func(conn *pgxpool.Conn)) (names []string) {
 	t.Helper()
-	conn, err := pool.Acquire(t.Context())
+	conn, err := Direct(t, pool).Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +56,7 @@ func (p Probes) Check(t *testing.T, pool *pgxpool.Pool, schema pg.Schema) {
 		t.Fatal(err)
 	}
 	Exec(t, owner, alone)
+	pool = Direct(t, pool)
 	p.check(t, pool, schema, "empty")
 	if p.Unvacuumed {
 		return

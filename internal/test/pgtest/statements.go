@@ -24,7 +24,7 @@ func Statements(t *testing.T, pool *pgxpool.Pool, schema pg.Schema, file string)
 		t.Fatal(err)
 	}
 	statements := pg.Load(string(text), schema)
-	conn, err := pool.Acquire(t.Context())
+	conn, err := Direct(t, pool).Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

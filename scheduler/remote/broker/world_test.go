@@ -104,7 +104,8 @@ func open(t *testing.T, lostAfter time.Duration) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.bus, err = bus.New(pool, bus.Options{Schema: schema.Name(), Logger: quiet}); err != nil {
+	if w.bus, err = bus.New(pool, bus.Options{Schema: schema.Name(), Logger: quiet,
+		Wakeup: pgtest.IfPooled(bus.PollOnly, bus.Notify)}); err != nil {
 		t.Fatal(err)
 	}
 	w.schedule(quiet, lostAfter, publisher)
@@ -123,7 +124,7 @@ func (w *world) schedule(quiet *slog.Logger, lostAfter time.Duration, publisher 
 	if err != nil {
 		w.Fatal(err)
 	}
-	s, err := scheduler.New(w.bus, scheduler.Options{Owner: "shop", Logger: quiet,
+	s, err := scheduler.New(w.bus, scheduler.Options{Owner: "shop", Logger: quiet, PollOnly: pgdev.Pooled(),
 		Evaluate: 20 * time.Millisecond, Dispatch: 20 * time.Millisecond, Reconcile: 50 * time.Millisecond,
 		LostAfter: lostAfter},
 		scheduler.Manifest{Name: "reports", When: scheduler.OnDemand(), Message: report{"may"}, Retries: 100,
