@@ -8,9 +8,9 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
-	"github.com/edda-go/edda/internal/base/report"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/base/wake"
+	"github.com/edda-go/edda/internal/base/wire"
 	"github.com/edda-go/edda/internal/engine/batch"
 	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/leased"
@@ -28,7 +28,7 @@ type consumer interface {
 
 // consume runs the engine, and the loops that every endpoint needs.
 func (e *Endpoint) consume(ctx context.Context, pool *pg.Pool) error {
-	work, cancel := context.WithCancelCause(report.WithKey(context.WithoutCancel(ctx), e.resolved.schemaID))
+	work, cancel := context.WithCancelCause(wire.WithKey(context.WithoutCancel(ctx), e.resolved.schemaID))
 	defer cancel(nil)
 	e.alarm = wake.NewAlarm(e.options.Poll)
 	engine := e.newConsumer(pool)

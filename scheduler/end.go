@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
-	"github.com/edda-go/edda/internal/base/report"
+	"github.com/edda-go/edda/internal/base/wire"
 	"github.com/edda-go/edda/internal/engine/runs"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -316,7 +316,7 @@ func (r *Reports) End(ctx context.Context, run saga.ID, attempt int, failure err
 		}
 	}
 	doubt := r.believes(ctx, run, attempt) // outside of the transaction, because it may need a second connection
-	if doubt != nil && !errors.Is(doubt, report.ErrNoToken) {
+	if doubt != nil && !errors.Is(doubt, wire.ErrNoToken) {
 		return fmt.Errorf("end run %s, attempt %d: %w", run, attempt, pgerr.Explain(doubt))
 	}
 	err := r.change(ctx, func(tx pgx.Tx) error {
@@ -344,9 +344,9 @@ func (r *Reports) End(ctx context.Context, run saga.ID, attempt int, failure err
 	return nil
 }
 
-// believes returns report.ErrNoToken if a report needs the token of its attempt and does not have it.
+// believes returns wire.ErrNoToken if a report needs the token of its attempt and does not have it.
 func (r *Reports) believes(ctx context.Context, run saga.ID, attempt int) error {
-	if !report.NeedsToken(ctx) {
+	if !wire.NeedsToken(ctx) {
 		return nil
 	}
 	key := r.schemaID.Load()
@@ -357,8 +357,8 @@ func (r *Reports) believes(ctx context.Context, run saga.ID, attempt int) error 
 		}
 		r.schemaID.Store(key)
 	}
-	if !report.Proves(ctx, *key, run, attempt) {
-		return report.ErrNoToken
+	if !wire.Proves(ctx, *key, run, attempt) {
+		return wire.ErrNoToken
 	}
 	return nil
 }

@@ -22,12 +22,12 @@ type part struct{ name, in, packages string }
 // parts are all parts, those first that most programs link.
 var parts = []part{
 	{"bus", ".", "./bus"},
-	{"scheduler", ".", "./scheduler ./scheduler/remote"},
+	{"scheduler", ".", "./scheduler"},
 	{"eddaui", ".", "./eddaui"},
 	{"migrate", ".", "./migrations/migrate"},
 	{"eddaprom", ".", "./eddaprom"},
 	{"eddafx", ".", "./eddafx"},
-	{"watermill", ".", "./bus/watermill/... ./scheduler/remote/broker"},
+	{"watermill", ".", "./bus/watermill/... ./scheduler/remote"},
 	{"eddaotel", "eddaotel", "."},
 	{"jetstream", "bus/watermill/jetstream", "."},
 	{"sagatest, eddatest", ".", "./sagatest ./eddatest"},

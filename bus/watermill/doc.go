@@ -31,7 +31,7 @@
 // Across the border, NewRelay publishes the messages of a queue to any Watermill Publisher, and NewIntake ingests the
 // messages of any Watermill Subscriber, each id once. See docs/guide/outbox.md and docs/guide/inbox.md. A
 // BatchPublisher gets many messages at a time; a Subscriber that marks its messages InOrder may have many in hand; the
-// module bus/watermill/jetstream has both. Package scheduler/remote/broker submits runs of manifests to a Publisher.
+// module bus/watermill/jetstream has both. Package scheduler/remote submits runs of manifests to a Publisher.
 //
 // # Promise
 //

@@ -13,12 +13,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"github.com/edda-go/edda/internal/base/report"
 )
-
-// ErrOver says that an attempt is over: it was cancelled, timed out, or lost and sent again, or there is no such run.
-// What is done for it does not count any more.
-var ErrOver = errors.New("the run is over, or another attempt has it")
 
 // Client reports to a handler of NewHandler. It is safe for concurrent use if its HTTP client is.
 type Client struct {
@@ -46,11 +41,11 @@ func (c *Client) Beat(ctx context.Context, r Run) error {
 // manifest has retries, unless the failure is saga.Permanent. End asks again, with pauses that grow to about half a
 // minute, until the report is taken, or ctx ends. ErrOver says that the attempt was over before.
 func (c *Client) End(ctx context.Context, r Run, failure error) error {
-	body, err := json.Marshal(report.Of(failure))
+	body, err := json.Marshal(reportOf(failure))
 	if err != nil {
 		return fmt.Errorf("end of run %s: %w", r.ID, err)
 	}
-	return report.Insist(ctx, c.Log(), r.ID, r.Attempt,
+	return insist(ctx, c.Log(), r.ID, r.Attempt,
 		func() error { return c.post(ctx, r, "end", body) })
 }
 
@@ -73,7 +68,7 @@ func (c *Client) post(ctx context.Context, r Run, what string, body []byte) erro
 		request.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set(headers.Token, r.Token)
+	request.Header.Set(headers.token, r.Token)
 	client := standardClient
 	if c.HTTP != nil {
 		client = clientOf(c.HTTP)

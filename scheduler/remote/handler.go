@@ -3,18 +3,21 @@ package remote
 import (
 	"context"
 	"errors"
-	"github.com/edda-go/edda/internal/engine/hooks"
 	"log/slog"
 	"net/http"
 
-	"github.com/edda-go/edda/internal/base/report"
+	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/engine/hooks"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )
 
-// HandlerOptions of a handler. Every zero is a default.
+// HandlerOptions of a handler of reports. Every zero is a default.
 type HandlerOptions struct {
-	Logger *slog.Logger // nil is slog.Default(). A report that could not be written is logged at Warn
+	// nil is slog.Default(). A report is logged at Warn if it could not be written, or has not the token of its
+	// attempt. So is a message that is no report, or names no run of this database; one on an attempt that is over is
+	// logged at Debug
+	Logger *slog.Logger
 }
 
 // NewHandler makes a handler of the reports on runs that Submit has submitted. It writes them with reports:
@@ -48,7 +51,7 @@ func (h handler) beat(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h handler) end(w http.ResponseWriter, r *http.Request) {
-	code, failure := readReport(w, r)
+	code, failure := readRequest(w, r)
 	if code != 0 {
 		http.Error(w, "want {\"outcome\": \"succeeded\"}, or \"failed\" or \"dead\" with an \"error\"", code)
 		return
@@ -62,14 +65,14 @@ func (h handler) end(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// readReport returns how the attempt failed, nil if it succeeded. code is the answer to a report that is none, else 0.
-func readReport(w http.ResponseWriter, r *http.Request) (code int, failure error) {
-	var body report.Report
-	err := report.Strict(http.MaxBytesReader(w, r.Body, report.Most), &body)
+// readRequest returns how the attempt failed, nil if it succeeded. code is the answer to a report that is none, else 0.
+func readRequest(w http.ResponseWriter, r *http.Request) (code int, failure error) {
+	var body report
+	err := strict(http.MaxBytesReader(w, r.Body, mostReport), &body)
 	if long := (*http.MaxBytesError)(nil); errors.As(err, &long) {
 		return http.StatusRequestEntityTooLarge, nil
 	}
-	failure, ok := body.Failure()
+	failure, ok := body.failure()
 	if err == nil && ok {
 		return 0, failure
 	}
@@ -79,12 +82,12 @@ func readReport(w http.ResponseWriter, r *http.Request) (code int, failure error
 func (h handler) answer(w http.ResponseWriter, r *http.Request,
 	do func(ctx context.Context, run saga.ID, attempt int) error) {
 	run, err := saga.ParseID(r.PathValue("run"))
-	attempt, ok := report.ParseAttempt(r.PathValue("attempt"))
+	attempt, ok := parseAttempt(r.PathValue("attempt"))
 	if err != nil || !ok {
 		http.Error(w, "want /runs/{run}/{attempt}/…: a UUID and a number from 1", http.StatusBadRequest)
 		return
 	}
-	err = do(report.WithToken(r.Context(), r.Header.Get(headers.Token)), run, attempt)
+	err = do(wire.WithToken(r.Context(), r.Header.Get(headers.token)), run, attempt)
 	switch {
 	case err == nil:
 		w.WriteHeader(http.StatusNoContent)
@@ -92,9 +95,9 @@ func (h handler) answer(w http.ResponseWriter, r *http.Request,
 		http.Error(w, scheduler.ErrNoRun.Error(), http.StatusGone) // a 404 is that of another address
 	case errors.Is(err, scheduler.ErrNotCurrent):
 		http.Error(w, scheduler.ErrNotCurrent.Error(), http.StatusConflict)
-	case errors.Is(err, report.ErrNoToken):
+	case errors.Is(err, wire.ErrNoToken):
 		h.log.Warn("edda: a report without the token of its attempt was refused", "run", run, "attempt", attempt)
-		http.Error(w, report.ErrNoToken.Error(), http.StatusUnprocessableEntity)
+		http.Error(w, wire.ErrNoToken.Error(), http.StatusUnprocessableEntity)
 	default:
 		h.log.Warn("edda: a report on a run was not written", "run", run, "attempt", attempt, "error", err)
 		http.Error(w, "the report was not written: try again", http.StatusServiceUnavailable)

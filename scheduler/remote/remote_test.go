@@ -3,341 +3,126 @@ package remote_test
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/edda-go/edda/scheduler/remote"
 )
 
-// A report counts with the token that the submission of its attempt carried. Without it anybody who has the id of a run
-// could end it, also while a handler here has its message in hand.
-func TestReportNeedsTheTokenOfItsAttempt(t *testing.T) {
-	w := open(t, time.Hour)
-	id := w.trigger()
-	first := w.next()
-	w.untilDone()
-	for name, r := range map[string]remote.Run{
-		"no token":       {ID: id, Attempt: 1},
-		"a wrong token":  {ID: id, Attempt: 1, Token: strings.Repeat("A", len(first.Token))},
-		"half of it":     {ID: id, Attempt: 1, Token: first.Token[:len(first.Token)/2]},
-		"of another run": {ID: w.trigger(), Attempt: 1, Token: first.Token},
-	} {
-		if name == "of another run" {
-			w.next()
-			w.untilDone()
-		}
-		for what, err := range map[string]error{"beat": w.client.Beat(t.Context(), r),
-			"end": w.client.End(t.Context(), r, nil)} {
-			if err == nil || !strings.Contains(err.Error(), "422") {
-				t.Errorf("%s with %s: %v", what, name, err)
-			}
-		}
-		if got := w.state(r.ID); got != scheduler.RunActive {
-			t.Errorf("with %s the run is %s", name, got)
-		}
-	}
-	if err := w.client.End(t.Context(), first.Run, errors.New("again")); err != nil {
-		t.Error(err)
-	}
-	second := w.next()
-	for second.ID != id {
-		second = w.next()
-	}
-	w.untilDone()
-	second.Token = first.Token
-	if err := w.client.End(t.Context(), second.Run, nil); err == nil || w.state(id) != scheduler.RunActive {
-		t.Errorf("with the token of the attempt before it the run is %s, %v", w.state(id), err)
-	}
-}
-
-// A run that another program has taken is active until that says how it ended, however often it says so.
+// A run that the other side has taken is active until that reports how it ended, however often it reports it.
 func TestRunEndsWhenTheOtherSideSaysSo(t *testing.T) {
-	w := open(t, time.Hour)
-	id := w.trigger()
-	s := w.next()
-	if s.ID != id || s.Attempt != 1 || s.key != id.String() || s.body != `{"Month":"may"}` || s.Manifest != "reports" ||
-		s.Due.IsZero() {
-		t.Errorf("%+v", s)
-	}
-	w.untilDone()
-	if got := w.state(id); got != scheduler.RunActive {
-		t.Errorf("the run is %s before its end", got)
-	}
-	if err := w.client.Beat(t.Context(), s.Run); err != nil {
-		t.Error(err)
-	}
-	for range 2 { // the first answer may be lost
-		if err := w.client.End(t.Context(), s.Run, nil); err != nil {
-			t.Error(err)
+	overBoth(t, time.Hour, func(w side) {
+		id := w.trigger()
+		s, info := w.next(), w.runInfo(id)
+		if s.ID != id || s.Attempt != 1 || s.key != id.String() || s.body != `{"Month":"may"}` ||
+			s.Manifest != "reports" || !s.Due.Equal(info.Due) {
+			w.Errorf("%+v, want a submission of %+v", s, info)
 		}
-	}
-	w.untilState(id, scheduler.RunSucceeded)
-	if err := w.client.Beat(t.Context(), s.Run); !errors.Is(err, remote.ErrOver) {
-		t.Errorf("a beat after the end: %v", err)
-	}
-	if err := w.client.End(t.Context(), s.Run, errors.New("no")); !errors.Is(err, remote.ErrOver) {
-		t.Errorf("another end: %v", err)
-	}
-}
-
-// A failure is tried again by the rules of the manifest, under the same key; one that is permanent is not.
-func TestFailureOfTheOtherSideIsTriedAgain(t *testing.T) {
-	w := open(t, time.Hour)
-	id := w.trigger()
-	first := w.next()
-	w.untilBeating(id)
-	if err := w.client.End(t.Context(), first.Run, errors.New("the printer is on fire")); err != nil {
-		t.Error(err)
-	}
-	second := w.next()
-	if second.ID != id || second.Attempt != 2 || second.key != first.key {
-		t.Errorf("%+v after %+v", second, first)
-	}
-	w.untilBeating(id)
-	if err := w.client.End(t.Context(), second.Run, saga.Permanent(errors.New("no such month"))); err != nil {
-		t.Error(err)
-	}
-	w.untilState(id, scheduler.RunDead)
-	if r, err := w.store.RunOf(t.Context(), id); err != nil || !strings.Contains(r.Error, "no such month") {
-		t.Errorf("%+v, %v", r, err)
-	}
-}
-
-// untilDone waits until no message is in the queue.
-func (w *world) untilDone() {
-	w.Helper()
-	w.until("the message is done", func() bool {
-		var left int
-		err := w.pool.QueryRow(w.Context(), w.schema.Render("SELECT count(*) FROM :schema.queue_1")).Scan(&left)
-		return err == nil && left == 0
-	})
-}
-
-// untilBeating waits until the submission is committed: before that the other side's end would wait for it.
-func (w *world) untilBeating(run saga.ID) {
-	w.Helper()
-	w.until("it is submitted", func() bool {
-		var beating bool
-		err := w.pool.QueryRow(w.Context(), w.schema.Render(`SELECT r.beat IS NOT NULL AND NOT EXISTS (SELECT FROM
-			:schema.queue_1) FROM :schema.run r WHERE r.id = $1`), run).Scan(&beating)
-		return err == nil && beating
-	})
-}
-
-// The other side may be done before its answer is committed here, or before it has answered at all.
-func TestEndBeforeTheAnswer(t *testing.T) {
-	w := open(t, time.Hour)
-	w.answer(func(answer http.ResponseWriter, s submission) {
-		if err := w.client.End(w.Context(), s.Run, nil); err != nil {
+		w.untilDone()
+		if got := w.state(id); got != scheduler.RunActive {
+			w.Errorf("the run is %s before its end", got)
+		}
+		if err := w.client.Beat(w.Context(), s.Run); err != nil {
 			w.Error(err)
 		}
-		answer.WriteHeader(http.StatusAccepted)
-	})
-	id := w.trigger()
-	w.next()
-	w.untilState(id, scheduler.RunSucceeded)
-	w.untilDone()
-	if got := w.state(id); got != scheduler.RunSucceeded {
-		t.Errorf("the run is %s", got)
-	}
-}
-
-// The answer to the submission decides.
-func TestAnswerDecides(t *testing.T) {
-	w := open(t, time.Hour)
-	for code, want := range map[int]scheduler.RunState{
-		http.StatusOK: scheduler.RunSucceeded, http.StatusNoContent: scheduler.RunSucceeded,
-		http.StatusUnprocessableEntity: scheduler.RunDead,
-		http.StatusSeeOther:            scheduler.RunDead, // to a page that would answer 200
-	} {
-		w.answer(func(w http.ResponseWriter, _ submission) {
-			w.Header().Set("Location", "/login")
-			w.WriteHeader(code)
-		})
-		id := w.trigger()
-		w.next()
-		w.untilState(id, want)
-	}
-	var tries atomic.Int64
-	w.answer(func(w http.ResponseWriter, _ submission) {
-		switch tries.Add(1) {
-		case 1:
-			w.Header().Set("Retry-After", "0")
-			w.WriteHeader(http.StatusTooManyRequests)
-		case 2:
-			w.WriteHeader(http.StatusBadGateway)
-		case 3:
-			w.WriteHeader(http.StatusConflict)
-		case 4: // no answer
-			conn, _, err := http.NewResponseController(w).Hijack()
-			if err == nil {
-				_ = conn.Close()
+		for range 2 { // the first answer may be lost
+			if err := w.client.End(w.Context(), s.Run, nil); err != nil {
+				w.Error(err)
 			}
 		}
-	})
-	id := w.trigger()
-	for range 5 {
-		if s := w.next(); s.ID != id || s.Attempt != 1 {
-			t.Errorf("%+v", s)
+		w.untilState(id, scheduler.RunSucceeded)
+		if !w.answers {
+			return
 		}
-	}
-	w.untilState(id, scheduler.RunSucceeded)
+		if err := w.client.Beat(w.Context(), s.Run); !errors.Is(err, remote.ErrOver) {
+			w.Errorf("a beat after the end: %v", err)
+		}
+		if err := w.client.End(w.Context(), s.Run, errors.New("no")); !errors.Is(err, remote.ErrOver) {
+			w.Errorf("another end: %v", err)
+		}
+	})
 }
 
-// A run of which nothing is heard is submitted again, and the side that had it before learns that it is over.
+// A failure is tried again by the rules of the manifest, under the same key; one that is permanent is not. The broker
+// drops a message with a UUID that it knows, and still has the second attempt.
+func TestFailureOfTheOtherSideIsTriedAgain(t *testing.T) {
+	overBoth(t, time.Hour, func(w side) {
+		id := w.trigger()
+		first := w.next()
+		w.untilBeating(id)
+		if err := w.client.End(w.Context(), first.Run, errors.New("the printer is on fire")); err != nil {
+			w.Error(err)
+		}
+		second := w.next()
+		if second.ID != id || second.Attempt != 2 || second.key != first.key {
+			w.Errorf("%+v after %+v", second, first)
+		}
+		w.untilBeating(id)
+		if err := w.client.End(w.Context(), second.Run, saga.Permanent(errors.New("no such month"))); err != nil {
+			w.Error(err)
+		}
+		w.untilState(id, scheduler.RunDead)
+		if info := w.runInfo(id); !strings.Contains(info.Error, "no such month") {
+			w.Errorf("%+v", info)
+		}
+	})
+}
+
+// A silent run is submitted again, and a report of the side that had it before changes nothing. Over HTTP that side is
+// told so. The test may be slower than a second, too, and then loses the second attempt.
 func TestSilentRunIsSubmittedAgain(t *testing.T) {
-	w := open(t, time.Second)
-	id := w.trigger()
-	first := w.next()
-	second := w.next()
-	if second.ID != id || second.Attempt != 2 {
-		t.Errorf("%+v after %+v", second, first)
-	}
-	if err := w.client.End(t.Context(), first.Run, nil); !errors.Is(err, remote.ErrOver) {
-		t.Errorf("the end of a lost attempt: %v", err)
-	}
-	if got := w.state(id); got != scheduler.RunActive && got != scheduler.RunWaiting && got != scheduler.RunQueued {
-		t.Errorf("the run is %s", got)
-	}
-}
-
-// Work gives signs of life for as long as it works, and tells how it ended, also if it panicked.
-func TestWorkKeepsTheRun(t *testing.T) {
-	w := open(t, time.Hour)
-	id := w.trigger()
-	s := w.next()
-	w.untilBeating(id)
-	if err := w.client.Work(t.Context(), s.Run, 50*time.Millisecond, func(ctx context.Context) error {
-		for range 3 {
-			pgtest.Exec(t, w.pool, w.schema.Render("UPDATE :schema.run SET beat = now() - interval '40 minutes'"))
-			w.until("there is another sign of life", func() bool {
-				var young bool
-				err := w.pool.QueryRow(ctx, w.schema.Render(
-					"SELECT beat > now() - interval '20 minutes' FROM :schema.run")).Scan(&young)
-				return err == nil && young
+	overBoth(t, time.Second, func(w side) {
+		id := w.trigger()
+		first := w.next()
+		for attempt := 2; w.state(id) != scheduler.RunSucceeded; attempt++ {
+			again := w.next()
+			if again.ID != id || again.Attempt < attempt {
+				w.Fatalf("%+v after %+v", again, first)
+			}
+			if err := w.client.End(w.Context(), first.Run, errors.New("too late")); w.answers != errors.Is(err,
+				remote.ErrOver) || !w.answers && err != nil {
+				w.Errorf("the end of a lost attempt: %v", err)
+			}
+			if err := w.client.End(w.Context(), again.Run, nil); err != nil && !errors.Is(err, remote.ErrOver) {
+				w.Error(err)
+			}
+			w.until("the run has ended, or is sent again", func() bool {
+				info := w.runInfo(id)
+				return info.State == scheduler.RunSucceeded || info.Attempt > again.Attempt
 			})
 		}
-		return ctx.Err()
-	}); err != nil {
-		t.Error(err)
-	}
-	w.untilState(id, scheduler.RunSucceeded)
-	if r, err := w.store.RunOf(t.Context(), id); err != nil || r.Attempt != 1 {
-		t.Errorf("%+v, %v", r, err)
-	}
-
-	w.trigger()
-	s = w.next()
-	oops := func(context.Context) error { panic("oops") }
-	if err := w.client.Work(t.Context(), s.Run, time.Minute, oops); err != nil {
-		t.Error(err)
-	}
-	if again := w.next(); again.ID != s.ID || again.Attempt != 2 {
-		t.Errorf("%+v after a panic of %+v", again, s)
-	}
-}
-
-// Work ends when its run is over.
-func TestWorkForARunThatWasCancelledEnds(t *testing.T) {
-	w := open(t, time.Hour)
-	id := w.trigger()
-	s := w.next()
-	w.untilBeating(id)
-	err := w.client.Work(pgdev.Deadline(t), s.Run, 20*time.Millisecond, func(ctx context.Context) error {
-		if err := w.store.Cancel(t.Context(), id, "not needed"); err != nil {
-			t.Error(err)
-		}
-		<-ctx.Done()
-		return context.Cause(ctx)
 	})
-	if !errors.Is(err, remote.ErrOver) {
-		t.Errorf("%v, want ErrOver", err)
-	}
-	if got := w.state(id); got != scheduler.RunCancelled {
-		t.Errorf("the run is %s", got)
-	}
 }
 
-func TestReportsThatAreNone(t *testing.T) {
-	w := open(t, time.Hour)
-	w.trigger()
-	s := w.next()
-	post := func(path, body string) int {
-		address := strings.TrimSuffix(w.client.URL, "/") + path
-		answer, err := http.Post(address, "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
+// Work gives signs of life for as long as it works, and reports how it ended, also if it panicked.
+func TestWorkKeepsTheRun(t *testing.T) {
+	overBoth(t, time.Hour, func(w side) {
+		id := w.trigger()
+		s := w.next()
+		w.untilBeating(id)
+		if err := w.client.Work(w.Context(), s.Run, 50*time.Millisecond, func(ctx context.Context) error {
+			for range 3 {
+				w.untilBeatsAgain(id)
+			}
+			return ctx.Err()
+		}); err != nil {
+			w.Error(err)
 		}
-		_ = answer.Body.Close()
-		return answer.StatusCode
-	}
-	run := "/runs/" + s.ID.String()
-	for name, c := range map[string]struct {
-		path, body string
-		want       int
-	}{
-		"no JSON":       {run + "/1/end", "done", http.StatusBadRequest},
-		"another field": {run + "/1/end", `{"outcome":"succeeded","at":1}`, http.StatusBadRequest},
-		"another word":  {run + "/1/end", `{"outcome":"won"}`, http.StatusBadRequest},
-		"two values":    {run + "/1/end", `{"outcome":"failed"}{}`, http.StatusBadRequest},
-		"a contradiction": {run + "/1/end", `{"outcome":"succeeded","error":"no"}`,
-			http.StatusBadRequest},
-		"too long":     {run + "/1/end", `{"outcome":"failed","error":"` + strings.Repeat("x", 65<<10) + `"}`, 413},
-		"no id":        {"/runs/seven/1/beat", "", http.StatusBadRequest},
-		"attempt 0":    {run + "/0/beat", "", http.StatusBadRequest},
-		"a huge one":   {run + "/99999999999/beat", "", http.StatusBadRequest},
-		"another one":  {run + "/2/end", `{"outcome":"succeeded"}`, http.StatusConflict},
-		"no such run":  {"/runs/" + saga.ID{7}.String() + "/1/end", `{"outcome":"succeeded"}`, http.StatusGone},
-		"another path": {run + "/1/stop", "", http.StatusNotFound},
-	} {
-		if got := post(c.path, c.body); got != c.want {
-			t.Errorf("%s: answer %d, want %d", name, got, c.want)
+		w.untilState(id, scheduler.RunSucceeded)
+		if info := w.runInfo(id); info.Attempt != 1 {
+			w.Errorf("%+v", info)
 		}
-	}
-	if err := w.client.End(t.Context(), s.Run, errors.New(strings.Repeat("\x00<", 50_000))); err != nil {
-		t.Error(err)
-	}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	wrong := remote.Client{URL: w.client.URL + "elsewhere", Logger: slog.New(ending{cancel})}
-	if err := wrong.End(ctx, s.Run, nil); !errors.Is(err, errTold) || !strings.Contains(err.Error(), "404") {
-		t.Errorf("%v, want the end of the context, and an error about the address", err)
-	}
-}
-
-var errTold = errors.New("told")
-
-// ending is a log whose first line ends a context.
-type ending struct{ end context.CancelCauseFunc }
-
-func (e ending) Enabled(context.Context, slog.Level) bool  { return true }
-func (e ending) Handle(context.Context, slog.Record) error { e.end(errTold); return nil }
-func (e ending) WithAttrs([]slog.Attr) slog.Handler        { return e }
-func (e ending) WithGroup(string) slog.Handler             { return e }
-
-func TestSubmitWantsAnAddress(t *testing.T) {
-	t.Parallel()
-	b, err := bus.New(pgtest.Pool(t), bus.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, address := range []string{"", "worker", "ftp://worker/x", "http://", "http://[::1"} {
-		_, err := bus.NewEndpoint(b, "reports", bus.EndpointOptions{},
-			remote.Submit("report.make", address, remote.SubmitOptions{}))
-		if err == nil || !strings.Contains(err.Error(), "submit report.make") {
-			t.Errorf("%q: %v", address, err)
+		w.trigger()
+		s = w.next()
+		oops := func(context.Context) error { panic("oops") }
+		if err := w.client.Work(w.Context(), s.Run, time.Minute, oops); err != nil {
+			w.Error(err)
 		}
-	}
-	if _, err := remote.RunOf(&http.Request{Header: http.Header{}}); err == nil ||
-		!strings.Contains(err.Error(), "Edda-Run") {
-		t.Errorf("%v", err)
-	}
+		if again := w.next(); again.ID != s.ID || again.Attempt != 2 {
+			w.Errorf("%+v after a panic of %+v", again, s)
+		}
+	})
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/base/report"
+	"github.com/edda-go/edda/internal/base/wire"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -91,7 +91,8 @@ func (s submitter) submit(ctx *bus.Context, m saga.Raw) error {
 		request.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	if info.Fire != nil {
-		write(request.Header, info.Fire, report.Token(ctx, info.Fire))
+		request.Header.Set(headerKey, info.Fire.Run.String())
+		headers.write(request.Header.Set, info.Fire, wire.Token(ctx, info.Fire))
 	} else {
 		request.Header.Set(headerKey, info.ID.String())
 	}

@@ -15,7 +15,7 @@ import (
 const (
 	again = time.Second // after a broker that did not answer
 	// Closing is for the handlers in hand when the program ends. The contexts of their messages have ended then, and
-	// broker.Client.Work takes up to five seconds to report work that is done.
+	// remote.MessageClient.Work takes up to five seconds to report work that is done.
 	closing = 7 * time.Second
 )
 

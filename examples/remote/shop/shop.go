@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/examples/remote/listen"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/scheduler"
-	"github.com/edda-go/edda/scheduler/remote/broker"
+	"github.com/edda-go/edda/scheduler/remote"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -39,7 +39,7 @@ func Run(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger, p message.Pu
 		return err
 	}
 	submits, err := bus.NewEndpoint(b, "invoices", bus.EndpointOptions{Concurrency: 8, Lease: lease, Policy: patience},
-		broker.Submit(contract.MakeInvoice{}.Kind(), p, broker.SubmitOptions{Topic: contract.Invoices}))
+		remote.Publish(contract.MakeInvoice{}.Kind(), p, remote.PublishOptions{Topic: contract.Invoices}))
 	if err != nil {
 		return err
 	}
@@ -83,6 +83,6 @@ type taker struct {
 
 func (t taker) Run(ctx context.Context) error {
 	//nolint:contextcheck // a message has a context of its own
-	handle := broker.NewHandler(t.reports, broker.HandlerOptions{Logger: t.log})
+	handle := remote.NewMessageHandler(t.reports, remote.HandlerOptions{Logger: t.log})
 	return listen.Run(ctx, t.log, contract.Runs, t.subscribe, handle)
 }

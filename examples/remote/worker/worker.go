@@ -17,7 +17,6 @@ import (
 	"github.com/edda-go/edda/examples/remote/listen"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler/remote"
-	"github.com/edda-go/edda/scheduler/remote/broker"
 )
 
 const (
@@ -36,16 +35,16 @@ func Name(key string) string { return key + extension }
 // minutes is better acked at once: then the run is sent again when nothing was heard of it for LostAfter.
 func Run(ctx context.Context, dir string, log *slog.Logger, p message.Publisher,
 	subscribe func() (message.Subscriber, error)) error {
-	client := &broker.Client{Publisher: p, Topic: contract.Runs, Logger: log}
+	client := &remote.MessageClient{Publisher: p, Topic: contract.Runs, Logger: log}
 	//nolint:contextcheck // a message has a context of its own
 	return listen.Run(ctx, log, contract.Invoices, subscribe, func(m *message.Message) error {
-		r, err := broker.RunOf(m)
+		r, err := remote.RunOfMessage(m)
 		if err != nil {
 			log.Error("it is dropped", "message", m.UUID, "error", err)
 			return nil
 		}
 		return client.Work(m.Context(), r, every, func(ctx context.Context) error {
-			return makeInvoice(ctx, dir, m.Metadata.Get(broker.IdempotencyKey), r, m.Payload)
+			return makeInvoice(ctx, dir, m.Metadata.Get(remote.IdempotencyKey), r, m.Payload)
 		})
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/internal/test/chaos/remote"
 	"github.com/edda-go/edda/scheduler"
-	runbroker "github.com/edda-go/edda/scheduler/remote/broker"
+	runs "github.com/edda-go/edda/scheduler/remote"
 )
 
 // remoteScenario is internal/test/chaos/remote over JetStream.
@@ -83,8 +83,8 @@ func submitRuns(kind string, at remote.Place, reports *scheduler.Reports, log *s
 	if err != nil {
 		return nil, nil, err
 	}
-	handle := runbroker.NewHandler(reports, runbroker.HandlerOptions{Logger: log})
-	submit := runbroker.Submit(kind, publisher, runbroker.SubmitOptions{Topic: runTopic})
+	handle := runs.NewMessageHandler(reports, runs.HandlerOptions{Logger: log})
+	submit := runs.Publish(kind, publisher, runs.PublishOptions{Topic: runTopic})
 	return submit, listener{at.Address, reportTopic,
 		func(_ context.Context, m *message.Message) {
 			if handle(m) != nil {
@@ -100,13 +100,13 @@ func doRuns(ctx context.Context, at remote.Place, do remote.Do) error {
 	if err != nil {
 		return err
 	}
-	client := &runbroker.Client{Publisher: publisher, Topic: reportTopic, Logger: slog.New(slog.DiscardHandler)}
+	client := &runs.MessageClient{Publisher: publisher, Topic: reportTopic, Logger: slog.New(slog.DiscardHandler)}
 	return listener{at.Address, runTopic, func(ctx context.Context, m *message.Message) {
-		r, err := runbroker.RunOf(m)
+		r, err := runs.RunOfMessage(m)
 		if err != nil {
 			panic(err) // nothing else is published
 		}
-		s := remote.Submission{Run: r, Key: m.Metadata.Get(runbroker.IdempotencyKey), Body: m.Payload}
+		s := remote.Submission{Run: r, Key: m.Metadata.Get(runs.IdempotencyKey), Body: m.Payload}
 		if m.UUID[len(m.UUID)-1]%acksFirst == 0 {
 			m.Ack()
 		}

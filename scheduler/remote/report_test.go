@@ -1,4 +1,4 @@
-package report_test
+package remote
 
 import (
 	"context"
@@ -10,20 +10,18 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"github.com/edda-go/edda/internal/base/report"
 	"github.com/edda-go/edda/saga"
 )
 
-var names = report.Names{Kind: "header", ID: "run", Attempt: "attempt", Manifest: "manifest", Due: "due",
-	Token: "token"}
+var testNames = names{kind: "header", id: "run", attempt: "attempt", manifest: "manifest", due: "due", token: "token"}
 
 func TestNamesReadWhatTheyWrite(t *testing.T) {
 	t.Parallel()
 	fire := saga.Fire{Run: saga.ID{7}, Attempt: 1<<31 - 1, Manifest: "reports", Due: time.Unix(1e9, 1).UTC()}
 	kept := map[string]string{}
-	names.Write(func(name, value string) { kept[name] = value }, &fire, "secret")
-	got, err := names.Read(func(name string) string { return kept[name] })
-	want := report.Run{ID: fire.Run, Attempt: fire.Attempt, Manifest: fire.Manifest, Due: fire.Due,
+	testNames.write(func(name, value string) { kept[name] = value }, &fire, "secret")
+	got, err := testNames.read(func(name string) string { return kept[name] })
+	want := Run{ID: fire.Run, Attempt: fire.Attempt, Manifest: fire.Manifest, Due: fire.Due,
 		Token: "secret"}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
@@ -40,28 +38,28 @@ func TestNamesRefuseWhatNamesNoRun(t *testing.T) {
 		kept := map[string]string{"run": saga.ID{7}.String(), "attempt": "1", "manifest": "reports",
 			"due": "2026-01-01T00:00:00Z"}
 		kept[name] = wrong
-		got, err := names.Read(func(name string) string { return kept[name] })
+		got, err := testNames.read(func(name string) string { return kept[name] })
 		if err == nil || !strings.Contains(err.Error(), "header "+name+":") {
 			t.Errorf("%s %q: %+v, %v", name, wrong, got, err)
 		}
 	}
 }
 
-func TestFailureIsWhatOfHasWritten(t *testing.T) {
+func TestFailureIsWhatReportOfHasWritten(t *testing.T) {
 	t.Parallel()
-	if failure, ok := report.Of(nil).Failure(); failure != nil || !ok {
+	if failure, ok := reportOf(nil).failure(); failure != nil || !ok {
 		t.Errorf("%v, %t", failure, ok)
 	}
-	failure, ok := report.Of(errors.New("no paper")).Failure()
+	failure, ok := reportOf(errors.New("no paper")).failure()
 	permanent := (*saga.PermanentError)(nil)
 	if !ok || failure.Error() != "no paper" || errors.As(failure, &permanent) {
 		t.Errorf("%v, %t", failure, ok)
 	}
-	if failure, ok := report.Of(saga.Permanent(errors.New("no"))).Failure(); !ok || !errors.As(failure, &permanent) {
+	if failure, ok := reportOf(saga.Permanent(errors.New("no"))).failure(); !ok || !errors.As(failure, &permanent) {
 		t.Errorf("%v, %t", failure, ok)
 	}
-	for _, none := range []report.Report{{}, {Outcome: "won"}, {Outcome: "succeeded", Error: "no"}} {
-		if failure, ok := none.Failure(); ok {
+	for _, none := range []report{{}, {Outcome: "won"}, {Outcome: "succeeded", Error: "no"}} {
+		if failure, ok := none.failure(); ok {
 			t.Errorf("%+v is %v", none, failure)
 		}
 	}
@@ -71,15 +69,15 @@ func TestFailureIsWhatOfHasWritten(t *testing.T) {
 func TestOnlyAStrictReaderRefusesOtherNames(t *testing.T) {
 	t.Parallel()
 	const more = `{"outcome":"failed","error":"no","at":1}`
-	var r report.Report
-	if err := report.Strict(strings.NewReader(more), &r); err == nil {
+	var r report
+	if err := strict(strings.NewReader(more), &r); err == nil {
 		t.Errorf("%+v", r)
 	}
-	if err := report.Lenient(strings.NewReader(more), &r); err != nil || r.Outcome != "failed" {
+	if err := lenient(strings.NewReader(more), &r); err != nil || r.Outcome != "failed" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for _, text := range []string{"", "done", "[1]", `{"outcome":"failed"}{}`, `{"outcome":"failed"}]`} {
-		if report.Strict(strings.NewReader(text), &r) == nil || report.Lenient(strings.NewReader(text), &r) == nil {
+		if strict(strings.NewReader(text), &r) == nil || lenient(strings.NewReader(text), &r) == nil {
 			t.Errorf("%q was read", text)
 		}
 	}
@@ -107,7 +105,7 @@ func TestInsistKeepsTheLastError(t *testing.T) {
 			ctx, end := context.WithCancelCause(t.Context())
 			defer end(nil)
 			calls := 0
-			err := report.Insist(ctx, quiet, saga.ID{7}, 1, func() error {
+			err := insist(ctx, quiet, saga.ID{7}, 1, func() error {
 				n := min(calls, len(c.answers)-1)
 				calls++
 				if c.ended && n == len(c.answers)-1 {

@@ -1,4 +1,4 @@
-package broker
+package remote
 
 import (
 	"cmp"
@@ -6,25 +6,26 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/base/report"
+	"github.com/edda-go/edda/internal/base/wire"
 	"github.com/edda-go/edda/saga"
 )
 
-// SubmitOptions of a Submit. Every zero is a default.
-type SubmitOptions struct {
+// PublishOptions of a Publish. Every zero is a default.
+type PublishOptions struct {
 	Topic string // of the publisher; "" is the kind
 	// Permanent reports whether an error of the publisher means that no attempt can succeed, for example because the
 	// message is too large for the broker. saga.Permanent has the same effect; nil is none.
 	Permanent func(error) bool
 }
 
-// Submit makes a part of an endpoint that publishes the messages of a kind, each in a Publish of its own: the body is
-// the payload, and metadata are the user's headers, the run (RunOf), and the rest of outbox.Envelope, so that an Intake
-// of another database can take them in. The endpoint is leased: Concurrency is how many are on their way at a time.
+// Publish makes a part of an endpoint that publishes the messages of a kind, each in a call of its own: the body is the
+// payload, and metadata are the user's headers, the run (RunOfMessage), and the rest of outbox.Envelope, so that an
+// Intake of another database can take them in. The endpoint is leased: Concurrency is how many are on their way at a
+// time.
 //
-// The run of a message stays open when Publish returns nil, for NewHandler and scheduler.Reports. A message that no
-// manifest emitted is done then. An error of Publish is a failed attempt of the message, after which the policy of the
-// endpoint decides; it is not an attempt of the run.
+// The run of a message stays open when the publisher returns nil, for NewMessageHandler and scheduler.Reports. A
+// message that no manifest emitted is done then. An error of the publisher is a failed attempt of the message, after
+// which the policy of the endpoint decides; it is not an attempt of the run.
 //
 // The UUID is the id of the message, which is another one for each attempt of a run. It is not the id of the run:
 // a broker that drops what has the UUID of an earlier message, as JetStream does within its duplicate window and an
@@ -33,25 +34,25 @@ type SubmitOptions struct {
 // key of the work is metadata: IdempotencyKey.
 //
 // The publisher stays the caller's: it is not closed.
-func Submit(kind string, publisher message.Publisher, o SubmitOptions) bus.Part {
+func Publish(kind string, publisher message.Publisher, o PublishOptions) bus.Part {
 	if publisher == nil {
-		return bus.Fault(fmt.Errorf("submit %.80q: the publisher is nil", kind))
+		return bus.Fault(fmt.Errorf("publish %.80q: the publisher is nil", kind))
 	}
-	s := submitter{publisher: publisher, topic: cmp.Or(o.Topic, kind), permanent: o.Permanent}
+	s := publication{publisher: publisher, topic: cmp.Or(o.Topic, kind), permanent: o.Permanent}
 	return bus.Handle(s.submit, bus.OfKind(kind))
 }
 
-type submitter struct {
+type publication struct {
 	publisher message.Publisher
 	topic     string
 	permanent func(error) bool
 }
 
-func (s submitter) submit(ctx *bus.Context, raw saga.Raw) error {
+func (s publication) submit(ctx *bus.Context, raw saga.Raw) error {
 	info := ctx.Info()
 	token := ""
 	if info.Fire != nil {
-		token = report.Token(ctx, info.Fire)
+		token = wire.Token(ctx, info.Fire)
 	}
 	m := newMessage(&info, raw.Body, token)
 	m.SetContext(ctx)

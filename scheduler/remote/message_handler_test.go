@@ -1,4 +1,4 @@
-package broker_test
+package remote_test
 
 import (
 	"bytes"
@@ -17,20 +17,15 @@ import (
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/edda-go/edda/scheduler/remote"
-	"github.com/edda-go/edda/scheduler/remote/broker"
 )
 
 // What is no report is dropped, and logged; a report that could not be written comes again.
 func TestMessagesThatAreNoReports(t *testing.T) {
-	w := open(t, time.Hour)
+	w := openMessages(t, time.Hour)
 	id := w.trigger()
 	_, r := w.nextRun()
-	taken, err := scheduler.NewReports(w.pool, w.schema.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
 	var log bytes.Buffer
-	handler := broker.NewHandler(taken, broker.HandlerOptions{Logger: slog.New(slog.NewTextHandler(&log,
+	handler := remote.NewMessageHandler(w.reports, remote.HandlerOptions{Logger: slog.New(slog.NewTextHandler(&log,
 		&slog.HandlerOptions{Level: slog.LevelDebug}))})
 	report := func(text string) string { return strings.ReplaceAll(text, "RUN", id.String()) }
 	const (
@@ -90,12 +85,8 @@ func TestMessagesThatAreNoReports(t *testing.T) {
 
 // A report with more than is known counts, and so does one whose error is no good text.
 func TestReportsWithOddWordsCount(t *testing.T) {
-	w := open(t, time.Hour)
-	taken, err := scheduler.NewReports(w.pool, w.schema.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	handler := broker.NewHandler(taken, broker.HandlerOptions{Logger: w.client.Logger})
+	w := openMessages(t, time.Hour)
+	handler := remote.NewMessageHandler(w.reports, remote.HandlerOptions{Logger: w.client.Logger})
 	for _, c := range []struct{ name, rest, want string }{
 		{"another name", `"outcome":"dead","error":"no paper","at":"noon"`, "no paper"},
 		{"another case", `"Outcome":"dead","ERROR":"no ink"`, "no ink"},
@@ -127,13 +118,13 @@ func TestEndGivesUpWhatCannotPass(t *testing.T) {
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t}
+	w := &messages{}
 	w.fail(1<<30, errTooLarge)
 	r := remote.Run{ID: saga.ID{7}, Attempt: 1}
 	quiet := slog.New(slog.DiscardHandler)
 	within, cancel := context.WithTimeout(t.Context(), pgdev.Patience(10*time.Second))
 	defer cancel()
-	for name, client := range map[string]*broker.Client{
+	for name, client := range map[string]*remote.MessageClient{
 		"of gochannel": {Publisher: closed, Topic: reports, Logger: quiet},
 		"of Edda":      {Publisher: saying{watermill.ErrClosed}, Topic: reports, Logger: quiet},
 		"permanent": {Publisher: faulty{w, nil}, Topic: reports, Logger: quiet,
@@ -156,7 +147,7 @@ func (saying) Close() error                                { return nil }
 func TestWhatIsMissingIsSaidAtOnce(t *testing.T) {
 	t.Parallel()
 	r := remote.Run{ID: saga.ID{7}, Attempt: 1}
-	err := (&broker.Client{Topic: reports}).Work(t.Context(), r, time.Minute, func(context.Context) error {
+	err := (&remote.MessageClient{Topic: reports}).Work(t.Context(), r, time.Minute, func(context.Context) error {
 		t.Error("work is called")
 		return nil
 	})
@@ -164,7 +155,7 @@ func TestWhatIsMissingIsSaidAtOnce(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v", err)
 	}
-	if err := (&broker.Client{}).Beat(t.Context(), r); err == nil || !strings.Contains(err.Error(), want) {
+	if err := (&remote.MessageClient{}).Beat(t.Context(), r); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v", err)
 	}
 	defer func() {
@@ -172,28 +163,24 @@ func TestWhatIsMissingIsSaidAtOnce(t *testing.T) {
 			t.Errorf("it said %q", said)
 		}
 	}()
-	broker.NewHandler(nil, broker.HandlerOptions{})
+	remote.NewMessageHandler(nil, remote.HandlerOptions{})
 }
 
 // With the Publisher of Edda, in a handler of an endpoint, signs of life are committed while the work lasts, and the
 // end is, although the handler fails afterwards.
 func TestReportsByEddaDoNotWaitForTheMessage(t *testing.T) {
-	w := open(t, time.Hour)
+	w := openMessages(t, time.Hour)
 	const back = "reports-back"
-	taken, err := scheduler.NewReports(w.pool, w.schema.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
 	publisher, err := watermill.NewPublisher(w.bus, watermill.PublisherOptions{Queue: true,
 		Kind: func(string, *message.Message) string { return back }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.endpoint("back", back, watermill.Consume(back, broker.NewHandler(taken, broker.HandlerOptions{})))
-	client := &broker.Client{Publisher: publisher, Topic: "back", Logger: w.client.Logger}
+	w.endpoint("back", back, watermill.Consume(back, remote.NewMessageHandler(w.reports, remote.HandlerOptions{})))
+	client := &remote.MessageClient{Publisher: publisher, Topic: "back", Logger: w.client.Logger}
 	begun, goOn := make(chan remote.Run, 100), make(chan struct{})
 	w.endpoint("there", submissions, watermill.Consume("report.make", func(m *message.Message) error {
-		r, err := broker.RunOf(m)
+		r, err := remote.RunOfMessage(m)
 		if err != nil {
 			return err
 		}
@@ -208,15 +195,10 @@ func TestReportsByEddaDoNotWaitForTheMessage(t *testing.T) {
 		return errors.Join(err, errors.New("it fails after the report"))
 	}))
 	id := w.trigger()
-	select {
-	case r := <-begun:
-		if r.ID != id {
-			t.Errorf("%+v", r)
-		}
-	case <-time.After(pgdev.Patience(20 * time.Second)):
-		t.Fatal("no work has begun")
+	if r := next(t, begun); r.ID != id {
+		t.Errorf("%+v", r)
 	}
-	w.until("it is submitted", func() bool { return w.beating(id) })
+	w.untilBeating(id)
 	w.untilBeatsAgain(id)
 	close(goOn)
 	w.untilState(id, scheduler.RunSucceeded)

@@ -1,4 +1,4 @@
-package broker
+package remote
 
 import (
 	"cmp"
@@ -14,16 +14,14 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/bus/watermill"
-	"github.com/edda-go/edda/internal/base/report"
 	"github.com/edda-go/edda/saga"
-	"github.com/edda-go/edda/scheduler/remote"
 )
 
-// Client reports to a handler of NewHandler. It is safe for concurrent use if its publisher is.
+// MessageClient reports to a handler of NewMessageHandler. It is safe for concurrent use if its publisher is.
 //
 // A Publisher of Edda does not join the message in hand: each report is committed by itself, as by watermill.Apart. A
 // publisher that ignores the context of a message holds up Beat and End for as long as it takes: give it a timeout.
-type Client struct {
+type MessageClient struct {
 	Publisher message.Publisher
 	Topic     string // of the reports
 	// Permanent reports whether an error of the publisher means that no other try of an End can succeed. saga.Permanent
@@ -34,7 +32,7 @@ type Client struct {
 	Logger *slog.Logger
 }
 
-var _ remote.Logged = (*Client)(nil)
+var _ Logged = (*MessageClient)(nil)
 
 var errNoPublisher = errors.New("the client has no Publisher")
 
@@ -43,15 +41,15 @@ type reported struct {
 	Run     saga.ID `json:"run"`
 	Attempt int     `json:"attempt"`
 	Token   string  `json:"token,omitempty"`
-	report.Report
+	report
 }
 
 const beat = "beat" // the outcome that is none
 
 // Beat is a sign of life: give one at least every third of scheduler.Options.LostAfter. It is published once. It never
-// returns remote.ErrOver: a broker gives no answers.
-func (c *Client) Beat(ctx context.Context, r remote.Run) error {
-	m, err := c.newReport(ctx, r, report.Report{Outcome: beat})
+// returns ErrOver: a broker gives no answers.
+func (c *MessageClient) Beat(ctx context.Context, r Run) error {
+	m, err := c.newReport(ctx, r, report{Outcome: beat})
 	if err == nil {
 		err = c.Publisher.Publish(c.Topic, m)
 	}
@@ -63,12 +61,13 @@ func (c *Client) Beat(ctx context.Context, r remote.Run) error {
 
 // End reports how the attempt ended. A nil failure is success. The run is tried again after another one while its
 // manifest has retries, unless the failure is saga.Permanent. End publishes again, with pauses that grow to about half
-// a minute, until the broker has the report, the publisher's error is permanent (see Client.Permanent), or ctx ends.
-func (c *Client) End(ctx context.Context, r remote.Run, failure error) error {
-	m, err := c.newReport(ctx, r, report.Of(failure))
+// a minute, until the broker has the report, the publisher's error is permanent (see MessageClient.Permanent), or ctx
+// ends.
+func (c *MessageClient) End(ctx context.Context, r Run, failure error) error {
+	m, err := c.newReport(ctx, r, reportOf(failure))
 	if err == nil {
 		once := func() error { return c.final(c.Publisher.Publish(c.Topic, m)) }
-		err = report.Insist(ctx, c.Log(), r.ID, r.Attempt, once)
+		err = insist(ctx, c.Log(), r.ID, r.Attempt, once)
 	}
 	if err != nil {
 		return fmt.Errorf("end of run %s: %w", r.ID, err)
@@ -77,7 +76,7 @@ func (c *Client) End(ctx context.Context, r remote.Run, failure error) error {
 }
 
 // final marks an error that another try cannot cure.
-func (c *Client) final(err error) error {
+func (c *MessageClient) final(err error) error {
 	permanent := (*saga.PermanentError)(nil)
 	if err != nil && (errors.As(err, &permanent) || isClosed(err) || c.Permanent != nil && c.Permanent(err)) {
 		return backoff.Permanent(err)
@@ -104,24 +103,25 @@ func isClosed(err error) bool {
 }
 
 // Work gives a sign of life, calls work, gives other signs every so often meanwhile, and then reports how work ended:
-// see remote.Work. The context of work ends with ctx alone. A Client without a Publisher is an error before that.
-func (c *Client) Work(ctx context.Context, r remote.Run, every time.Duration,
+// see the function Work. The context of work ends with ctx alone. A MessageClient without a Publisher is an error
+// before that.
+func (c *MessageClient) Work(ctx context.Context, r Run, every time.Duration,
 	work func(ctx context.Context) error) error {
 	if c.Publisher == nil {
 		return fmt.Errorf("work for run %s: %w", r.ID, errNoPublisher)
 	}
-	return remote.Work(ctx, c, r, every, work)
+	return Work(ctx, c, r, every, work)
 }
 
 // Log returns the logger of the client.
-func (c *Client) Log() *slog.Logger { return cmp.Or(c.Logger, slog.Default()) }
+func (c *MessageClient) Log() *slog.Logger { return cmp.Or(c.Logger, slog.Default()) }
 
 // newReport makes the message of a report, for a Publish that joins no message in hand.
-func (c *Client) newReport(ctx context.Context, r remote.Run, said report.Report) (*message.Message, error) {
+func (c *MessageClient) newReport(ctx context.Context, r Run, said report) (*message.Message, error) {
 	if c.Publisher == nil {
 		return nil, errNoPublisher
 	}
-	payload, err := json.Marshal(reported{Run: r.ID, Attempt: r.Attempt, Token: r.Token, Report: said})
+	payload, err := json.Marshal(reported{Run: r.ID, Attempt: r.Attempt, Token: r.Token, report: said})
 	if err != nil {
 		return nil, err
 	}
