@@ -231,7 +231,8 @@ func TestCountersTellWhatALeasedEndpointDid(t *testing.T) {
 		unnest(minute_steps, minute_retries, minute_dead) u(h, r, d)`)
 }
 
-// The table is for advice. A transaction that locks it must not delay an endpoint, or the endpoint's end.
+// Pages read the table, and no endpoint needs it. A transaction that locks it must not delay an endpoint, or the
+// endpoint's end.
 func TestCountersNeverHoldUpAnEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.listener()

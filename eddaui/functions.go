@@ -39,8 +39,8 @@ func (l *look) functions(trace string) template.FuncMap {
 		"spark":    spark, "minutes": minutes, "drawing": mapDrawing,
 		"named":  func(name string) bool { return saga.CheckName(name) == nil },
 		"begins": page.Begins, "vitalname": page.VitalName,
-		"critical": page.Critical,
-		"list":     func(all ...any) []any { return all },
+		"critical": page.Critical, "waited": page.Waited,
+		"list": func(all ...any) []any { return all },
 	}
 }
 

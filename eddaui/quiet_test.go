@@ -175,3 +175,33 @@ func TestPaceOfAnEndpoint(t *testing.T) {
 		t.Error("the sagas do not say how many have started")
 	}
 }
+
+// The page of an endpoint shows of each saga what it failed for, how long its handlers and its messages take, and how
+// batches wait for its instances.
+func TestCountersOfAnEndpoint(t *testing.T) {
+	t.Parallel()
+	pool, schema := newSchema(t)
+	changeMuch(t, pool, schema)
+	hot := counters.Saga{Saga: "order", Store: "optimistic"}
+	for n, value := range map[counters.Number]int64{
+		counters.Steps: 100, counters.Retries: 3, counters.Dead: 2, counters.Conflicts: 41,
+		counters.Waits: 80, counters.WaitTimeouts: 17,
+		counters.Handler: int64(time.Second), counters.Critical: int64(300 * time.Second),
+		counters.Batch: int64(10 * time.Second), counters.Wait: int64(6 * time.Second),
+		counters.Turn: int64(time.Second),
+	} {
+		hot.Sums[n] = value
+	}
+	count(t, pool, schema, "orders", hot, counters.Saga{Sums: counters.Sums{counters.Steps: 10}})
+	s := serve(t, pool, schema, eddaui.Options{})
+	_, table, _ := strings.Cut(s.get("/endpoints/orders"), `aria-label="Counters"`)
+	var cells []string
+	for _, cell := range regexp.MustCompile(`(?s)<t[dh] ?[^>]*>(.*?)</t[dh]>`).FindAllStringSubmatch(table, 27) {
+		cells = append(cells, regexp.MustCompile(`<[^>]*>`).ReplaceAllString(cell[1], ""))
+	}
+	want := "Handler|Handled|Retried|Dead|Conflicts|Handler, mean|Due to commit, mean|Waiting for instances|" +
+		"Waits in vain|plain handlers|10|–|–|–|0 s|0 s|–|–|order|100|3|2|41|10 ms|3.0 s|70 %|17 of 80"
+	if got := strings.Join(cells, "|"); got != want {
+		t.Errorf("the page has\n%s\nwant\n%s", got, want)
+	}
+}

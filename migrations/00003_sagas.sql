@@ -18,7 +18,7 @@ CREATE TABLE :schema.saga (
     autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 50000
 );
 
--- What the sagas of each endpoint did, hour by hour: for tools that advise, and for nothing that must be exact. Each
+-- What the sagas of each endpoint did, hour by hour: for people who look, and for nothing that must be exact. Each
 -- process adds to it every ten seconds or so; what it had not added when it crashed is lost. A row whose saga is ''
 -- is for the handlers of the endpoint that are no saga. The hour comes first in the key, because it is what is read
 -- and what is deleted by. Durations are in microseconds, and added up.

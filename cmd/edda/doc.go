@@ -17,6 +17,6 @@
 //	3    the named thing does not exist
 //	130  interrupted
 //
-// Reading order: main.go, root.go, then one file for each group of commands; print.go writes the views of packages view
-// and advice, failure.go writes errors.
+// Reading order: main.go, root.go, then one file for each group of commands; print.go writes the views of package view,
+// and failure.go writes errors.
 package main

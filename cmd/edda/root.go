@@ -63,7 +63,7 @@ func (t *tool) root() *cobra.Command {
 	root.AddCommand(migrating{t}.commands(), queues{t}.commands(), endpoints{t}.commands(), limits{t}.commands(),
 		leases{t}.commands(), sagas{t}.commands(), letters{t}.commands(), border{t}.outboxCommands(),
 		border{t}.inboxCommands(), histories{t}.commands(), manifests{t}.commands(), groups{t}.commands(),
-		runs{t}.commands(), histories{t}.findCommand(), t.sendCommand(), t.adviseCommand(), t.vitalsCommand(),
+		runs{t}.commands(), histories{t}.findCommand(), t.sendCommand(), t.vitalsCommand(),
 		histories{t}.mapCommand(), t.auditCommand(), t.uiCommand(), t.devCommand(), beginnings{t}.demoCommand(),
 		beginnings{t}.newCommand(), probes{t}.command(), t.versionCommand())
 	return root

@@ -63,7 +63,7 @@ GROUP BY endpoint, saga
 ORDER BY endpoint, saga;
 
 -- name: read_hours
--- The same by the hour, without what is for advice alone. The present hour and the one before have their minutes.
+-- The same by the hour, without the other numbers. The present hour and the one before have their minutes.
 SELECT c.hour, c.endpoint, c.saga, c.steps, c.starts, c.first, now(),
     CASE WHEN c.hour > now() - interval '2 hours' THEN ARRAY(
         SELECT coalesce(c.minute_steps[n], 0) FROM generate_series(0, 59) n ORDER BY n) END,

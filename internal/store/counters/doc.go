@@ -3,7 +3,7 @@
 // # Promise
 //
 // Store.Add adds the numbers of one endpoint to the present hour, Store.Read adds them up over a period, and
-// Store.Prune deletes old hours. The numbers are for advice, and nothing depends on them.
+// Store.Prune deletes old hours. Pages show the numbers, and nothing else depends on them.
 //
 // # Failures
 //

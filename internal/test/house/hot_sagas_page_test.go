@@ -8,8 +8,9 @@ import (
 
 var scatterLine = regexp.MustCompile(`(?m)^\| (flat|sequential) \| optimistic \| ([^|]+) \|`)
 
-// The page says what the requirements ask it to say: how each store works, what a distant database costs, how long the
-// sequential design takes, and where to read on. The conformance page has the same numbers.
+// The page says what the requirements ask it to say: how each store works, the four kinds of remedies, when a saga
+// needs an endpoint of its own, what a distant database costs, how long the sequential design takes, and where to read
+// on. The conformance page has the same numbers. The columns that the page names are on the page of an endpoint.
 func TestHotSagasPageSaysWhatItIsAskedFor(t *testing.T) {
 	t.Parallel()
 	page := read(t, "docs/guide/hot-sagas.md")
@@ -28,6 +29,16 @@ func TestHotSagasPageSaysWhatItIsAskedFor(t *testing.T) {
 		"rather lose a step than have a lock")
 	wants("docs/guide/hot-sagas.md", page, "**Keep the database close.**",
 		"https://lostechies.com/jimmybogard/2014/02/27/reducing-nservicebus-saga-load/")
+	wants("docs/guide/hot-sagas.md", page, "take the pessimistic store", "**Fewer workers.**",
+		"**An endpoint of its own.**", "**Divide the saga.**", "give it an endpoint of its own")
+	endpoint := read(t, "eddaui/html/endpoint.html")
+	_, seeing, _ := strings.Cut(page, "\n## Seeing it\n")
+	seeing, _, _ = strings.Cut(seeing, "\n## ")
+	for _, column := range []string{"Conflicts", "Handled", "Handler", "Due to commit", "Waiting for instances",
+		"Waits in vain"} {
+		wants("docs/guide/hot-sagas.md, seeing it", seeing, "*"+column+"*")
+		wants("the page of an endpoint", endpoint, ">"+column)
+	}
 	answers, _ := readAnswers(read(t, conformancePage))
 	measured := scatterLine.FindAllStringSubmatch(page, -1)
 	if len(measured) != 2 {

@@ -159,6 +159,14 @@ func Handler(c operate.SagaCounters) time.Duration { return mean(c.Times.Handler
 // Critical is the time from when a message was due to its commit, on average.
 func Critical(c operate.SagaCounters) time.Duration { return mean(c.Times.Critical, c.Messages.Steps) }
 
+// Waited is the share of the batches' time in which they waited for instances that others held, in words.
+func Waited(c operate.SagaCounters) string {
+	if c.Times.Batch <= 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f %%", 100*float64(c.Waiting.Wait+c.Waiting.Turn)/float64(c.Times.Batch))
+}
+
 func mean(sum time.Duration, n int64) time.Duration {
 	if n == 0 {
 		return 0

@@ -5,59 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/ui/advice"
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/spf13/cobra"
 )
-
-const adviseHelp = `Show which sagas are contended and what would help, judged by the counters of the endpoints and the
-state of the queues.
-
-Endpoints add their counters to the table saga_counter every ten seconds or so, and when they have
-drained; they are kept by the hour for fourteen days. Each sentence names the number that it is
-based on and its threshold. Sagas with fewer than %d messages in the period are not judged.
-
-Before that it names what keeps Postgres from removing handled messages, such as a transaction that
-has been open for 20 seconds, if a queue has %d of them: the log of a process warns of the same.
-
-Nothing is locked. The exit code is 0 whatever the advice is.`
-
-func (t *tool) adviseCommand() *cobra.Command {
-	var period time.Duration
-	c := &cobra.Command{
-		Use: "advise", Short: "Show which sagas are contended and what would help",
-		Long: fmt.Sprintf(adviseHelp, advice.EnoughMessages, operate.PinDeadRows),
-		Example: `  edda advise
-  edda advise --period 2h
-  edda advise --json | jq '.sagas[] | select(.contended)'`,
-		Args: arguments(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			if period < 0 {
-				return usage(c, fmt.Errorf("--period %v: want 0 (a day) or more", period))
-			}
-			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
-				counters, err := op.Sagas().Counters(ctx, period)
-				if err != nil {
-					return view.View{}, err
-				}
-				queues, err := op.Queues().List(ctx)
-				if err != nil {
-					return view.View{}, err
-				}
-				pin, suffers, err := op.Queues().Pin(ctx)
-				if !suffers || !pin.Old() {
-					pin = operate.Pin{}
-				}
-				return advice.View(counters, queues, pin, t.schemaName()), err
-			})
-		},
-	}
-	c.Flags().DurationVar(&period, "period", operate.CounterPeriod, "look at this much of the past, and up to an hour "+
-		"more; at most fourteen days are kept")
-	return c
-}
 
 const vitalsHelp = `Show what in the database hurts Edda's queues, or will soon, in sentences: the worst first.
 
