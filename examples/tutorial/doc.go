@@ -1,2 +1,3 @@
-// Package tutorial has the programs of the tutorial, docs/tutorial, one for each part. Its tests run them as processes.
+// Package tutorial follows the pages of docs/tutorial: its tests type what a reader types, and run the programs as
+// processes. Folder shop has the program of the last page.
 package tutorial

@@ -14,15 +14,19 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(eddatest.Main(m)) }
 
-// build compiles the program of a part.
-func build(t *testing.T, part string) string {
+// build compiles a program of a folder, with flags of the go command.
+func build(t *testing.T, folder string, flags ...string) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), filepath.Base(part))
-	made := exec.Command("go", "build", "-o", program, "./"+part)
-	if printed, err := made.CombinedOutput(); err != nil {
-		t.Fatalf("go build ./%s: %v\n%s", part, err, printed)
-	}
+	program := filepath.Join(t.TempDir(), filepath.Base(folder))
+	goCommand(t, append([]string{"build", "-o", program}, append(flags, "./"+folder)...)...)
 	return program
+}
+
+func goCommand(t *testing.T, arguments ...string) {
+	t.Helper()
+	if printed, err := exec.Command("go", arguments...).CombinedOutput(); err != nil {
+		t.Fatalf("go %q: %v\n%s", arguments, err, printed)
+	}
 }
 
 // process is a program that runs.

@@ -16,7 +16,7 @@ import (
 func TestProductionRunsWithARoleThatCreatesNothing(t *testing.T) {
 	t.Parallel()
 	owner, runtime, reader, as := roles(t)
-	program := build(t, "part6")
+	program := build(t, "shop")
 	runs := func(role string, arguments ...string) *process {
 		return start(t, program, []string{"DATABASE_URL=" + as(role), "SHOP_RUNTIME=" + runtime,
 			"SHOP_READER=" + reader, "SHOP_PASSWORD=fjalar", "SHOP_LISTEN=127.0.0.1:0",
@@ -71,8 +71,8 @@ func TestAdministratorMakesTheRoles(t *testing.T) {
 			}
 		}
 	})
-	start(t, build(t, "part6/roles"), []string{"DATABASE_URL=" + admin.Config().ConnString()}).ends()
-	start(t, build(t, "part6"), []string{"DATABASE_URL=" + as("shop_owner", "galar"), "SHOP_RUNTIME=shop_runtime"},
+	start(t, build(t, "shop/roles"), []string{"DATABASE_URL=" + admin.Config().ConnString()}).ends()
+	start(t, build(t, "shop"), []string{"DATABASE_URL=" + as("shop_owner", "galar"), "SHOP_RUNTIME=shop_runtime"},
 		"setup").ends()
 	runtime := open(t, as("shop_runtime", "fjalar"))
 	defer runtime.Close() // before its database goes

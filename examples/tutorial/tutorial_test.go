@@ -21,14 +21,14 @@ func development(dsn string, more ...string) []string {
 
 func TestFirstPartsAsTheReaderRunsThem(t *testing.T) {
 	t.Parallel()
-	for part, lines := range map[string][]string{
-		"part1": {"order 7: placed, 1990 cents", "order 8: placed, 1990 cents"},
-		"part2": {"takes 1990 cents", "again, nothing is taken", "order 7: 1990 cents are paid", "order 8: 1990"},
-		"part3": {"order 7: 1990 cents are paid", "order 7: shipped", "order 8: shipped"},
+	for part, lines := range [][]string{
+		{"order 7: placed, 1990 cents", "order 8: placed, 1990 cents"},
+		{"takes 1990 cents", "again, nothing is taken", "order 7: 1990 cents are paid", "order 8: 1990"},
+		{"order 7: 1990 cents are paid", "order 7: shipped", "order 8: shipped"},
 	} {
-		t.Run(part, func(t *testing.T) {
+		t.Run(parts[part], func(t *testing.T) {
 			t.Parallel()
-			p := start(t, build(t, part), development(eddatest.DSN(t)), "7", "8")
+			p := start(t, buildPart(t, part+1), development(eddatest.DSN(t)), "7", "8")
 			p.says(lines...)
 			p.stops(syscall.SIGTERM)
 		})
@@ -38,7 +38,7 @@ func TestFirstPartsAsTheReaderRunsThem(t *testing.T) {
 // Part 4: with a revoked key there are dead letters, and with the right one their retry ships the orders.
 func TestDeadLettersAreRetriedAfterTheRepair(t *testing.T) {
 	t.Parallel()
-	dsn, program := eddatest.DSN(t), build(t, "part4")
+	dsn, program := eddatest.DSN(t), buildPart(t, 4)
 	broken := start(t, program, development(dsn, "BANK_KEY=2025"), "7", "8")
 	broken.says("edda: message dead-lettered", "edda: message dead-lettered")
 	broken.stops(os.Interrupt)
@@ -65,7 +65,7 @@ func TestDeadLettersAreRetriedAfterTheRepair(t *testing.T) {
 func TestTwoVersionsAtOnce(t *testing.T) {
 	t.Parallel()
 	dsn := eddatest.DSN(t)
-	old, now := build(t, "part4"), build(t, "part5")
+	old, now := buildPart(t, 4), buildPart(t, 5)
 	first := start(t, old, development(dsn), "1", "2", "3")
 	first.says("order 1: 1990 cents are paid")
 	second := start(t, now, development(dsn), "4", "5", "6")
@@ -102,7 +102,7 @@ var shippedOrder = regexp.MustCompile(`order (\d+): shipped`)
 // Part 5: what a program of part 4 has left, states and messages, the new program ends.
 func TestNewVersionTakesOverWhatTheOldOneLeft(t *testing.T) {
 	t.Parallel()
-	dsn, old, now := eddatest.DSN(t), build(t, "part4"), build(t, "part5")
+	dsn, old, now := eddatest.DSN(t), buildPart(t, 4), buildPart(t, 5)
 	first := start(t, old, development(dsn))
 	first.says("endpoint started", "endpoint started")
 	pool := open(t, dsn)

@@ -214,7 +214,7 @@ func TestVariablesAreThoseOfTheProgram(t *testing.T) {
 	t.Parallel()
 	var program strings.Builder
 	for _, file := range []string{"setup.go", "main.go", "serve.go", "pages.go"} {
-		program.WriteString(read(t, "../../tutorial/part6/"+file))
+		program.WriteString(read(t, "../../tutorial/shop/"+file))
 	}
 	given := map[string]bool{}
 	for _, in := range templates(t) {

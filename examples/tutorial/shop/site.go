@@ -1,5 +1,3 @@
-// page site
-
 package main
 
 import (
@@ -69,5 +67,3 @@ func placing(b *bus.Bus) http.HandlerFunc {
 		w.WriteHeader(http.StatusAccepted)
 	}
 }
-
-// end

@@ -1,5 +1,3 @@
-// page pages
-
 package main
 
 import (
@@ -56,5 +54,3 @@ func (*login) who(r *http.Request) (eddaui.Actor, error) {
 
 // Close ends the streams of open pages.
 func (l *login) Close() { l.pages.Close() }
-
-// end

@@ -1,5 +1,3 @@
-// page setup
-
 package main
 
 import (
@@ -56,5 +54,3 @@ func install(ctx context.Context, pool *pgxpool.Pool, roles migrate.Roles) error
 	_, err = pool.Exec(ctx, script)
 	return err
 }
-
-// end

@@ -1,5 +1,3 @@
-// page serve
-
 package main
 
 import (
@@ -54,5 +52,3 @@ func serve(ctx context.Context, pool *pgxpool.Pool) error {
 	internal.Handle("/edda/", http.StripPrefix("/edda", ui))
 	return host.Run(ctx)
 }
-
-// end

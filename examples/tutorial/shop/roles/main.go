@@ -1,5 +1,3 @@
-// page roles
-
 package main
 
 import (
@@ -39,5 +37,3 @@ func run(ctx context.Context) error {
 	}
 	return nil
 }
-
-// end

@@ -1,18 +1,15 @@
 package main
 
 import (
-	"cmp"
 	"errors"
-	"os"
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 )
 
-// page shop
 // shop returns the endpoints of the shop.
 func shop(b *bus.Bus) ([]edda.Runner, error) {
-	p := payments{bank: &bank{key: cmp.Or(os.Getenv("BANK_KEY"), thisYear), taken: map[string]int{}}}
+	p := payments{bank: newBank()}
 	orders, err1 := bus.NewEndpoint(b, "orders", bus.EndpointOptions{}, bus.Saga(Orders))
 	pays, err2 := bus.NewEndpoint(b, "payments", bus.EndpointOptions{}, bus.Handle(p.charge),
 		bus.Handle(p.refund), bus.Accept(chargeFromV1))
@@ -21,5 +18,3 @@ func shop(b *bus.Bus) ([]edda.Runner, error) {
 	}
 	return []edda.Runner{orders, pays}, nil
 }
-
-// end

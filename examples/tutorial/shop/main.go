@@ -1,5 +1,3 @@
-// page main
-
 package main
 
 import (
@@ -44,5 +42,3 @@ func run(ctx context.Context, command string) error {
 	}
 	return fmt.Errorf("shop %s: want shop, or shop setup", command)
 }
-
-// end

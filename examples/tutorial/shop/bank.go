@@ -1,10 +1,10 @@
-// page bank
-
 package main
 
 import (
+	"cmp"
 	"errors"
 	"log"
+	"os"
 	"sync"
 )
 
@@ -23,8 +23,12 @@ var (
 // thisYear is the key that the bank accepts.
 const thisYear = "2026"
 
+func newBank() *bank {
+	return &bank{key: cmp.Or(os.Getenv("BANK_KEY"), thisYear), taken: map[string]int{}}
+}
+
 // charge takes money once for each request. The first answer for each request is lost on its way.
-func (b *bank) charge(request string, cents int) error {
+func (b *bank) charge(request string, cents int, currency string) error {
 	if b.key != thisYear {
 		return errRevoked
 	}
@@ -34,9 +38,7 @@ func (b *bank) charge(request string, cents int) error {
 		log.Printf("bank: %s again, nothing is taken", request)
 		return nil
 	}
-	log.Printf("bank: %s takes %d cents", request, cents)
+	log.Printf("bank: %s takes %d cents in %s", request, cents, currency)
 	b.taken[request] = cents
 	return errBroken
 }
-
-// end

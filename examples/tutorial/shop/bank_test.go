@@ -6,7 +6,7 @@ import (
 )
 
 func TestBankTakesMoneyOnceForAKey(t *testing.T) {
-	b := &bank{key: thisYear, taken: map[string]int{}}
+	b := newBank()
 	if err := b.charge("a", 1990, euro); !errors.Is(err, errBroken) {
 		t.Errorf("the first answer is %v, want %v", err, errBroken)
 	}

@@ -1,5 +1,5 @@
-// Command part6 is the last part of the tutorial, docs/tutorial/6-production.md: the shop with roles, probes,
-// metrics and pages behind a login.
+// Command shop is the program that a reader of the tutorial, docs/tutorial, has at its end: a shop with roles, probes,
+// metrics and pages behind a login. TestReaderHasTheShop compares it with the pages.
 //
 //	roles         # as an administrator of the server, once
 //	shop setup    # as the owner of the schema, at each deploy
