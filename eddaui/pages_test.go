@@ -60,13 +60,17 @@ func goldenShop(t *testing.T, s *site, shop *world.Shop) {
 		goldenSoon(t, "shop/"+name, func() string { return noNumbers(mainOf(s.get(path))) })
 	}
 	for name, path := range map[string]string{
-		"instances": "/sagas/order", "instance": "/sagas/order/2026-0012", "lives": "/sagas/order/2026-0003",
-		"stuck": "/sagas/order/2026-0010", "endpoint": "/endpoints/payments", "retrying": "/endpoints/erp",
+		"instances": "/sagas/order", "instance": "/sagas/order/2026-0012", "lives": "/sagas/order/2026-0003#lives",
+		"stuck": "/sagas/order/2026-0010#waits", "endpoint": "/endpoints/payments",
+		"retrying":     "/endpoints/erp#messages",
 		"conversation": "/conversations/" + shop.Labels.String(), "message": "/messages/" + shop.First.String(),
 		"missing": "/dead/9999",
-		"compare": "/sagas/order/2026-0012?from=1&to=3",
+		"compare": "/sagas/order/2026-0012?from=1&to=3#compare",
 	} {
-		goldenSoon(t, "shop/"+name, func() string { return noNumbers(mainOf(s.do(http.MethodGet, path).body)) })
+		address, _, _ := strings.Cut(path, "#")
+		goldenSoon(t, "shop/"+name, func() string {
+			return noNumbers(partOf(t, path, s.do(http.MethodGet, address).body))
+		})
 	}
 	group := regexp.MustCompile(`dead/groups/([0-9a-f]{12})">[^<]*mailbox`).FindStringSubmatch(s.get("/dead"))
 	if group == nil {
@@ -89,7 +93,7 @@ var later = regexp.MustCompile(`(?s)<h2>In the last 24 hours</h2>.*?</table></di
 
 // noNumbers takes away the numbers of letters, which depend on who died first, and what comes by and by.
 func noNumbers(body string) string {
-	body = number.ReplaceAllString(later.ReplaceAllString(body, "$1"), "${1}N")
+	body = number.ReplaceAllString(later.ReplaceAllString(steady(body), "$1"), "${1}N")
 	return linked.ReplaceAllString(body, "${1}N")
 }
 

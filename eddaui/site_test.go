@@ -2,9 +2,11 @@ package eddaui_test
 
 import (
 	"context"
+	"fmt"
 	"html"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -226,6 +228,51 @@ func mainOf(body string) string {
 		return body
 	}
 	return body[from : to+len("</main>")]
+}
+
+// partOf is the element with the id, or the class, that a path has behind its #. Without one it is all of the page
+// between header and footer.
+func partOf(t *testing.T, path, body string) string {
+	t.Helper()
+	_, name, _ := strings.Cut(path, "#")
+	if name == "" {
+		return mainOf(body)
+	}
+	tag := regexp.MustCompile(`<(\w+)[^>]* (?:id|class)="` + regexp.QuoteMeta(name) + `"`)
+	begin := tag.FindStringSubmatchIndex(body)
+	if begin == nil {
+		t.Fatalf("%s has no part %s:\n%s", path, name, mainOf(body))
+	}
+	tags := regexp.MustCompile(`</?` + body[begin[2]:begin[3]] + `\b`)
+	open := 0
+	for _, at := range tags.FindAllStringIndex(body[begin[0]:], -1) {
+		if open++; body[begin[0]+at[0]+1] == '/' {
+			open -= 2
+		}
+		if open == 0 {
+			return body[begin[0]:begin[0]+at[1]] + ">"
+		}
+	}
+	t.Fatalf("%s does not end its part %s", path, name)
+	return ""
+}
+
+var row = regexp.MustCompile(`(?s)<tr id="(\w+)-[^"]*">.*?</tr>\n`)
+
+// firstRows leaves two rows of each list, and says how many there are.
+func firstRows(body string) string {
+	rows := map[string]int{}
+	body = row.ReplaceAllStringFunc(body, func(text string) string {
+		kind := row.FindStringSubmatch(text)[1]
+		if rows[kind]++; rows[kind] > 2 {
+			return ""
+		}
+		return text
+	})
+	for _, kind := range slices.Sorted(maps.Keys(rows)) {
+		body += fmt.Sprintf("\n%d rows %s-", rows[kind], kind)
+	}
+	return body
 }
 
 // golden compares a page with the file of that name.

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +31,16 @@ func pages(s *shop) map[string]string {
 		"found":   "find?q=" + strings.TrimPrefix(s.tree, "conversations/"),
 		"find":    "find?q=nothing+of+this+name", "missing": "dead/9999", "manifest": "manifests/night%2Fsettle",
 	}
+}
+
+// pictures are taken of pages whose look a change of the style sheet, of a drawing or of the script may break without
+// another HTML: the lists, the timeline, the tree, the map, the lines and bars, folded forms, a notice. On the phone
+// columns go and lines break; in the dark the colours are others, and nothing else.
+var pictures = map[string][]string{
+	"light-1280": {"now", "sagas", "instance", "letter", "endpoint", "conversation", "schedules", "manifest", "limits",
+		"database", "map", "missing"},
+	"light-390": {"now", "instance", "endpoint", "conversation", "database", "map"},
+	"dark-1280": {"now", "instance", "database", "map"},
 }
 
 func TestVisitors(t *testing.T) {
@@ -75,7 +86,9 @@ func everyPage(t *testing.T, s *shop, l look, script string) {
 		for _, barrier := range v.barriers(script) {
 			t.Errorf("%s has a barrier: %s", name, barrier)
 		}
-		v.picture(name, l.name)
+		if slices.Contains(pictures[l.name], name) {
+			v.picture(name, l.name)
+		}
 	}
 }
 

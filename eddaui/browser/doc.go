@@ -1,7 +1,7 @@
 // Package browser has a real Chromium look at the pages of eddaui over the worlds of edda demo: with JavaScript and
-// without, on a desk and on a phone, light and dark. axe-core looks for barriers on each page and in each form, each
-// page has to look as a picture of it, and a live update must take away neither the focus nor what somebody has typed.
-// What an operator does with the pages are checks with a name each; and texts that are meant to do harm do none.
+// without, on a desk and on a phone, light and dark. axe-core looks for barriers on each page and in each form. A page
+// of each kind has to look as a picture of it, and a live update must take away neither the focus nor typed text. What
+// an operator does with the pages are checks with a name each; and texts that are meant to do harm do none.
 //
 //	cd eddaui/browser && go test .        # or "make web", which installs chromium where apt-get may
 //	go test . -run pages -update          # takes the pictures anew, that of the README among them
