@@ -117,8 +117,8 @@ job that is interrupted, or killed, goes on with --resume, and retries no letter
 
 With --canary the job goes in stages of 1, 5, 25, 125, 625 and then 3,125 letters. After each it waits until its
 messages were handled, or have failed again, or 30 seconds have passed; when more than a tenth have failed again it
-stops itself, and says of what. A message that waits for its next attempt has failed. "edda dead undo" takes back what
-no worker has taken yet.`,
+stops itself, and prints the reason. A message that waits for its next attempt has failed. "edda dead undo" takes back
+what no worker has taken yet.`,
 		Example: `  edda dead retry 17 18 19
   edda dead retry --group 373371abe806 --rate 10 --yes
   edda dead retry --group 373371abe806 --canary --yes

@@ -39,7 +39,7 @@ func (t endpoints) list() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "Show every endpoint that is installed, and what is set for it",
 		Long: `Show every endpoint that is installed, whether it is paused, and how many workers each of its processes
-has where that was set: "program" is the number of each program. BY says whether an endpoint or a relay consumes it,
+has where that was set: "program" is the number of each program. BY shows whether an endpoint or a relay consumes it,
 which has no workers, carries it to a broker. HISTORY is what "edda history set" has set; "program" is what each program
 says. The list does not say which endpoints run.`,
 		Example: `  edda endpoint list

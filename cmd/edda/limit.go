@@ -35,7 +35,7 @@ func (t limits) list() *cobra.Command {
 		Use: "list", Short: "Show every limit: how much of it is used, and what waits",
 		Long: `Show every limit. HELD is what runs at this moment; DRAINING is the part of it that runs on after the
 limit was lowered; WAITING is the processes of a leased endpoint, or the callers of a program's own limit, that wait
-for their turn, and WAITED for how long the first of them has. DECLARED is the number of the program, and SET BY says
+for their turn, and WAITED for how long the first of them has. DECLARED is the number of the program, and SET BY shows
 whether that number is in force or an operator's. Nothing is locked.`,
 		Example: `  edda limit list
   edda limit list --json | jq '.limits[] | select(.waited_seconds > 60)'`,

@@ -269,7 +269,7 @@ func (t manifests) change(c *cobra.Command, name string,
 func (t manifests) backfill() *cobra.Command {
 	from, until, p := "", "", scheduler.Period{}
 	c := &cobra.Command{
-		Use: "backfill MANIFEST --from TIME --until TIME", Short: "Queue runs for due times of the past that have none",
+		Use: "backfill MANIFEST --from TIME --until TIME", Short: "Queue the missing runs for due times of the past",
 		Long: `Queue a run for each due time in a period of the past that has none. A due time has one run, however
 often this is asked for, as long as the record of it is kept. The runs do not wait for each other: a group with a cap
 bounds how many are active. When there are more due times than --max, the output says where to go on.`,

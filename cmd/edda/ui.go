@@ -63,7 +63,7 @@ them in the header. One that does not answer says so on its pages, and the other
 		"(default "+uihost.Standard+", or a free port if that is taken)")
 	c.Flags().StringVar(&o.Auth, "auth", "", "basic:FILE, or header:NAME; without it only this machine is served")
 	c.Flags().StringSliceVar(&o.Hosts, "host", nil, "name of a host for which the proxy of header:NAME passes on "+
-		"requests; localhost and addresses need none")
+		"requests; localhost and addresses need no entry")
 	c.Flags().BoolVar(&o.ReadOnly, "read-only", false, "nobody may change anything")
 	return c
 }

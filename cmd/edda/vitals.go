@@ -11,21 +11,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const vitalsHelp = `Show what in the database hurts Edda's queues, or will soon, in sentences: the worst first.
+const vitalsHelp = `Show the conditions of the database that hurt Edda's queues, or will soon: the worst first.
 
 It reads who holds the oldest snapshot, dead rows and vacuum of the tables, connections, the
 write-ahead log, replication slots, the age of transaction ids, and settings that matter. Of each it
-prints the number, and where it begins to warn or to be bad. What it tells to do it never does.
+prints the number, and where it begins to warn or to be bad. It prints remedies, and applies no remedy.
 
 It looks twice, --over apart, to see how much write-ahead log is written. It locks nothing that a
-worker waits for, and gives up after three seconds at a lock. A role with pg_read_all_stats sees more.
+worker waits for, and gives up after three seconds at a lock. A role with pg_read_all_stats reads more.
 
 The exit code is 0 whatever it finds.`
 
 func (t *tool) vitalsCommand() *cobra.Command {
 	var over time.Duration
 	c := &cobra.Command{
-		Use: "vitals", Short: "Show what in the database hurts the queues, or will soon", Long: vitalsHelp,
+		Use: "vitals", Short: "Show the conditions of the database that hurt the queues", Long: vitalsHelp,
 		Example: `  edda vitals
   edda vitals --over 10s
   edda vitals --json | jq '.vitals[] | select(.level != "ok") | .sentence'`,
