@@ -7,13 +7,13 @@ import (
 	"github.com/edda-go/edda/internal/engine/hooks"
 )
 
-// Emit emits the fates of the messages, and then more events. It is called after the commit.
+// Emit emits the fates of the messages, followed by more. It is called after the commit.
 func Emit(of *delivery.Effects, to *hooks.Receivers, more ...event.Event) {
 	e, handled := ends{of}, to.WantHandled()
 	all := make([]event.Event, 0, len(more)+8)
 	emit := func(one event.Event) { all = append(all, one) }
 	for _, a := range e.In.Retried {
-		if a.Of.Fate != delivery.FateLeft { // a step that was lost to a conflict has not happened
+		if a.Of.Fate != delivery.FateLeft { // a step that lost to a conflict has no effect
 			emit(event.Retried{Endpoint: e.In.To.Name, Info: wire.ShownInfo(a.Info), Err: a.Err})
 		}
 	}
@@ -31,7 +31,7 @@ func Emit(of *delivery.Effects, to *hooks.Receivers, more ...event.Event) {
 	to.Emit(append(all, more...)...)
 }
 
-// endOf returns the event about the fate of a message, nil if it stays in the queue as it is.
+// endOf returns the event about the fate of a message, or nil if it stays in the queue as it is.
 func (e ends) endOf(m *delivery.Message) event.Event {
 	endpoint, info := e.In.To.Name, wire.ShownInfo(m.Delivery.Info)
 	switch m.Fate {

@@ -9,23 +9,23 @@ import (
 	"github.com/edda-go/edda/internal/engine/delivery"
 )
 
-// ends are the fates of the messages of a transaction that has committed. What is logged, at which level and with which
-// keys is listed in docs/reference/log.md: people write alerts on it.
+// ends are the fates of the messages of a transaction that has committed. docs/reference/log.md lists the lines with
+// their levels and keys: people write alerts on them.
 type ends struct{ *delivery.Effects }
 
-// Log logs what an operator may have to act on: messages that will not be tried again, or not now. It is called after
-// the commit.
+// Log logs fates that may need an operator: messages that will not be tried again, or not now. It is called after the
+// commit.
 func Log(ctx context.Context, of *delivery.Effects) {
 	e := ends{of}
 	for _, a := range e.In.Retried {
-		if a.Of.Fate != delivery.FateLeft { // what was lost to a conflict has not happened
+		if a.Of.Fate != delivery.FateLeft { // a step that lost to a conflict has no effect
 			e.logRetry(ctx, a, 0)
 		}
 	}
 	for _, m := range e.In.Messages {
 		switch m.Fate {
 		case delivery.FateDead:
-			if m.Delivery.Info.Attempt != m.Attempt { // as the letter has it: a message that was not run had no attempt
+			if m.Delivery.Info.Attempt != m.Attempt { // as in the dead letter: a message that did not run had none
 				m.Delivery.Info.Attempt = m.Attempt
 			}
 			if m.Firing.Run != nil {
@@ -45,8 +45,8 @@ func Log(ctx context.Context, of *delivery.Effects) {
 	}
 }
 
-// logRetry tells of an attempt after which another follows. The first failure of a message is news; the others repeat
-// it, and waiting for an instance or for another program is none.
+// logRetry logs an attempt that will be followed by a retry. The first failure of a message is logged at a higher
+// level than its repetitions; waiting for an instance or for a newer program is no failure.
 func (e ends) logRetry(ctx context.Context, a delivery.FailedAttempt, delay time.Duration) {
 	level := slog.LevelDebug
 	if a.Info.Attempt == 1 && a.Of.Attempt > 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Settled returns the fates of the messages of a transaction; err is why it was rolled back.
+// Settled returns the fates of the messages of a transaction; err is why it was rolled back, or nil.
 func Settled(d *delivery.Decoder, err error) []event.Settled {
 	all := make([]event.Settled, 0, len(d.Retried)+len(d.Messages))
 	add := func(m *delivery.Message, info saga.Info, fate event.Fate, cause error) {
@@ -26,7 +26,7 @@ func Settled(d *delivery.Decoder, err error) []event.Settled {
 	return all
 }
 
-// FateOf is the fate of m as events have it.
+// FateOf returns the fate of m in the terms of events.
 func FateOf(m *delivery.Message) event.Fate {
 	if m.Conflicted {
 		return event.FateConflicted

@@ -12,24 +12,23 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// blame is what a batch has against its messages when something goes wrong that no handler has returned.
+// blame decides which message, if any, is to blame when a batch fails with an error that no handler has returned.
 type blame struct {
 	engine *Engine
 	in     *delivery.Decoder
 	shared *sharedTx
 
-	trouble  bool // a smaller batch may go better
-	poisoned bool // trouble has failed one of its messages
+	trouble  bool // a smaller batch may succeed
+	poisoned bool // such an error has failed one of its messages
 }
 
 func (b *blame) reset() { b.trouble, b.poisoned = false, false }
 
-// assign decides what the next batches do differently after this one was lost: they are smaller, until a message that
-// always loses its batch is alone in it. A connection that was lost before anything was taken says nothing about
-// batches.
+// assign changes the next batches after this one was lost: they are smaller, until a message that always loses its
+// batch is alone in it. A connection that was lost before a message was taken changes nothing.
 func (b *blame) assign(err error) {
 	class := pgerr.ClassOf(err)
-	// another process subscribed, or a queue was dropped: our routes are old
+	// a different process subscribed, or a queue was dropped: this process's routes are out of date
 	if class == pgerr.GuardFailed || class == pgerr.Unprepared {
 		b.engine.To.Routes.Forget()
 	}
@@ -42,9 +41,9 @@ func (b *blame) assign(err error) {
 	}
 }
 
-// assignOne holds an error against a message that was alone in its batch. Where the server refused what the batch
-// wrote, that message is guilty. An error that a database in trouble gives as well counts, and makes a failure of the
-// message when it has come back often enough.
+// assignOne holds an error against a message that was alone in its batch. If the server refused what the batch wrote,
+// that message is guilty. An error that a database in trouble also gives is counted, and becomes a failure of the
+// message after several in a row.
 func (b *blame) assignOne(m *delivery.Message, class pgerr.Class, err error) {
 	switch {
 	case m.Judged:
@@ -57,9 +56,8 @@ func (b *blame) assignOne(m *delivery.Message, class pgerr.Class, err error) {
 	}
 }
 
-// lostIn holds the end of the transaction against m, in whose step it came. A handler that took longer than its context
-// allowed has failed, whether a query of its own ended with that context or the server ended a transaction that stood
-// still.
+// lostIn holds the end of the transaction against m, whose step was running. A handler that took longer than its
+// context allowed has failed, whether its query ended with that context or the server ended the idle transaction.
 func (b *blame) lostIn(step context.Context, m *delivery.Message, err error) error {
 	m.Charged = true
 	if errors.Is(step.Err(), context.DeadlineExceeded) {
@@ -70,13 +68,13 @@ func (b *blame) lostIn(step context.Context, m *delivery.Message, err error) err
 	return fmt.Errorf("handle %s: the transaction was lost: %w", m.Kind, err)
 }
 
-// judge: a lock that was not free, a deadlock, a serialization failure, a full disk are not the message's fault,
-// as long as that does not go on for ever.
+// judge returns the outcome of a failed step, or nil if the message is to be taken again: a lock that was not free, a
+// deadlock, a serialization failure or a full disk is not the message's fault, unless it happens too often in a row.
 func (b *blame) judge(m *delivery.Message, tx *stepTx, out saga.Outcome) *saga.Outcome {
 	switch pgerr.ClassOf(tx.failed) {
 	case pgerr.Busy:
 		if len(b.in.Messages) == 1 {
-			return &out // it was alone, under the lock_timeout of its own session
+			return &out // the message was alone, under the lock_timeout of its own session
 		}
 	case pgerr.Race, pgerr.Exhausted:
 	default:
@@ -89,7 +87,7 @@ func (b *blame) judge(m *delivery.Message, tx *stepTx, out saga.Outcome) *saga.O
 	return nil
 }
 
-// charge counts trouble against m, and reports whether the free ones are used up.
+// charge counts an error against m, and reports whether m has used up the number that is free.
 func (b *blame) charge(m *delivery.Message, err error) (spent bool) {
 	if b.engine.To.Memory.Charge(m.ID) <= recall.FreeTroubles {
 		return false

@@ -11,20 +11,21 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Counts adds up what the batches of an endpoint, or the finishes of a leased one, did since that was last written to
-// the database. A batch adds all it has at once, from what it has in hand anyway. Safe for concurrent use.
+// Counts adds up the results of an endpoint's batches, or of a leased endpoint's finishes, since they were last
+// written to the database. A batch adds all its results at once, from data that it already has in memory. Safe for
+// concurrent use.
 type Counts struct {
 	mu    sync.Mutex
-	sagas map[*saga.Definition]*counters.Sums // nil is for handlers that are no saga
+	sagas map[*saga.Definition]*counters.Sums // the key nil is for handlers that belong to no saga
 	since time.Time
 }
 
-// NewCounts returns counts of nothing.
+// NewCounts returns empty counts.
 func NewCounts() *Counts {
 	return &Counts{sagas: map[*saga.Definition]*counters.Sums{}, since: time.Now()}
 }
 
-// of finds the numbers of a saga. The caller holds mu.
+// of returns the numbers of a saga, and creates them if needed. The caller holds mu.
 func (c *Counts) of(d *saga.Definition) *counters.Sums {
 	s := c.sagas[d]
 	if s == nil {
@@ -34,7 +35,7 @@ func (c *Counts) of(d *saga.Definition) *counters.Sums {
 	return s
 }
 
-// Collect returns what was counted since the last time, and how long ago that was, and begins anew.
+// Collect returns the counts since the last call, and the time since then, and starts new ones.
 func (c *Counts) Collect() (counted []counters.Saga, since time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +54,7 @@ func (c *Counts) Collect() (counted []counters.Saga, since time.Duration) {
 	return counted, since
 }
 
-// StoreName is how the counters name a store.
+// StoreName returns the name of a store in the counters.
 func StoreName(s saga.Store) string {
 	if s == saga.Optimistic {
 		return "optimistic"
@@ -61,15 +62,15 @@ func StoreName(s saga.Store) string {
 	return "pessimistic"
 }
 
-// holderWait is how a batch waited for an instance that another transaction had.
+// holderWait describes how a batch waited for an instance that another transaction held.
 type holderWait struct {
 	def    *saga.Definition // nil: it did not wait
 	took   time.Duration
-	failed bool // it did not get it
+	failed bool // it did not get the instance
 }
 
-// add adds a batch that has ended to the endpoint's numbers. Of one that was rolled back only the waiting counts: its
-// messages will be counted by the batch that decides about them.
+// add adds a batch that has ended to the endpoint's numbers. For a batch that was rolled back it adds only the
+// waiting: the next batch that decides about its messages counts them.
 func (c *Counts) add(b *batch, err error) {
 	if len(b.in.Messages) == 0 {
 		return
@@ -95,7 +96,7 @@ func (c *Counts) add(b *batch, err error) {
 	}
 }
 
-// AddFinished adds what a finish of a leased endpoint has decided.
+// AddFinished adds the decisions of a finish of a leased endpoint.
 func (c *Counts) AddFinished(done *delivery.Effects) {
 	if len(done.In.Messages) == 0 {
 		return
@@ -103,12 +104,12 @@ func (c *Counts) AddFinished(done *delivery.Effects) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.countMessages(done.In)
-	for _, m := range done.In.Messages { // what ran before the transaction
+	for _, m := range done.In.Messages { // handlers that ran before the transaction
 		c.of(m.SagaOf())[counters.Batch] += int64(m.Step.Took)
 	}
 }
 
-// countMessages: the caller holds mu.
+// countMessages requires that the caller holds mu.
 func (c *Counts) countMessages(in *delivery.Decoder) {
 	now, share := in.Clock(), int64(time.Since(in.Begun))/int64(len(in.Messages))
 	var last *saga.Definition
@@ -143,7 +144,7 @@ func (c *Counts) countMessages(in *delivery.Decoder) {
 		}
 	}
 	for _, a := range in.Retried {
-		if a.Of.Fate != delivery.FateLeft { // what was lost to a conflict has not happened
+		if a.Of.Fate != delivery.FateLeft { // a message that lost to a conflict was not handled
 			c.of(a.Of.SagaOf())[counters.Retries]++
 		}
 	}
@@ -159,7 +160,7 @@ func countLeft(s *counters.Sums, m *delivery.Message) {
 	}
 }
 
-// countInstances: the caller holds mu.
+// countInstances requires that the caller holds mu.
 func (c *Counts) countInstances(b *batch) {
 	var few [4]*counters.Sums
 	seen := few[:0]
@@ -175,7 +176,7 @@ func (c *Counts) countInstances(b *batch) {
 		s[counters.Instances]++
 		w := &b.saver.writes[i.Write]
 		start := w.Op == persistence.Start || w.Op == persistence.StartAndComplete
-		won := i.Won || b.effects.Save != nil // a save that goes with the second trip is sure
+		won := i.Won || b.effects.Save != nil // a save that goes with the second trip cannot lose
 		switch {
 		case !won:
 			s[counters.Lost]++

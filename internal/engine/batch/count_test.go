@@ -6,7 +6,7 @@ import (
 	"github.com/edda-go/edda/internal/store/counters"
 )
 
-// Each count is collected once, because the caller adds it to a row of the database.
+// Collect returns each count only once, because the caller adds it to a row of the database.
 func TestCountsAreCollectedOnce(t *testing.T) {
 	t.Parallel()
 	c := NewCounts()

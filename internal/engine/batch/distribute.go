@@ -13,7 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// targets is where a distributor moves messages to. It belongs to the one worker of its endpoint.
+// targets are the queues of the partitions, the targets of a distributor's moves. They belong to the one worker of
+// the endpoint.
 type targets struct {
 	names []string // of the partitions' endpoints
 	of    func(key string, partitions int) int
@@ -26,10 +27,10 @@ func NewTargets(names []string, of func(key string, partitions int) int) Strateg
 	return &targets{names: names, of: of, moves: map[route]string{}}
 }
 
-// route is from a queue to another one.
+// route names the source and the target of a move.
 type route struct{ from, to *queue.Queue }
 
-// move returns the statement of a route.
+// move returns the statement that moves messages along a route.
 func (t *targets) move(r route) string {
 	sql, ok := t.moves[r]
 	if !ok {
@@ -49,9 +50,9 @@ func (t *targets) decide(ctx context.Context, b *batch) error {
 
 func (t *targets) handles() bool { return false }
 
-// distribute decides the partition of every message whose kind and body are understood. The others met their fate in
-// decode, as in any endpoint: what cannot be read is dead here, and an unknown kind waits here, so that it is moved by
-// its key in the end.
+// distribute chooses the partition of every message whose kind and body are understood. Decoding has decided the
+// others, as in any endpoint: a message that cannot be read becomes a dead letter, and an unknown kind waits in this
+// queue, so that it is still moved by its key once the kind is known.
 func (t *targets) distribute(ctx context.Context, b *batch) error {
 	var byID []*delivery.Message
 	now := time.Now()
@@ -77,7 +78,7 @@ func (t *targets) distribute(ctx context.Context, b *batch) error {
 	return t.distributeByInstance(ctx, b, byID)
 }
 
-// keyFor is the key of a message, or "" when it names an instance.
+// keyFor returns the key of a message, or "" if the message names an instance.
 func (t *targets) keyFor(b *batch, m *delivery.Message) string {
 	switch {
 	case m.Undecided():
@@ -92,9 +93,9 @@ func (t *targets) moveTo(m *delivery.Message, key string) {
 	m.Fate, m.Partition = delivery.FateMoved, t.of(key, len(t.names))
 }
 
-// distributeByInstance moves answers and timeouts to where the key of their instance is. They arrive here when the
-// instance was started before the endpoint had partitions, or had another number of them. An instance that is gone has
-// no order to keep.
+// distributeByInstance moves answers and timeouts to the partition of their instance's key. They arrive here if the
+// instance was started before the endpoint had partitions, or had a different number of them. For an instance that
+// has ended there is no order to keep.
 func (t *targets) distributeByInstance(ctx context.Context, b *batch, messages []*delivery.Message) error {
 	if len(messages) == 0 {
 		return nil
@@ -119,7 +120,7 @@ func (t *targets) distributeByInstance(ctx context.Context, b *batch, messages [
 
 var errNoPartition = errors.New("the queue of a partition is not installed")
 
-// queue queues the moves, one statement for each partition.
+// queue queues the statements that move messages, one for each partition.
 func (t *targets) queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) error {
 	tids := make([]*pg.Array, len(t.names))
 	for _, m := range b.in.Messages {

@@ -22,7 +22,7 @@ import (
 //go:embed batch.sql
 var batchStatements string
 
-// Needs is what the engine is given.
+// Needs are the dependencies of an engine.
 type Needs struct {
 	To       *delivery.Recipient
 	Options  Options
@@ -35,47 +35,49 @@ type Needs struct {
 	Outage   *pg.Outage
 	Counts   *Counts
 	Strategy Strategy
-	Fence    func(*pgx.Batch) // guards each transaction; nil in an endpoint without partitions
-	Planner  [6]string        // settings of the planner in a session of the users'
+	Fence    func(*pgx.Batch) // guards each transaction; nil if the endpoint has no partitions
+	Planner  [6]string        // settings of the planner in a session of the user's pool
 	PollOnly bool             // no process listens, and a pooler may share sessions
 	Settings *settings.Follower
-	Workers  func(settings.Settings) int // how many there are to be, 0 while the endpoint is paused
+	Workers  func(settings.Settings) int // the number of workers to run, 0 while the endpoint is paused
 	Emit     func(...event.Event)
-	// Finished does what follows the commit of a batch. It reports whether the batch had failures and no success.
+	// Finished does the work that follows the commit of a batch. It reports whether the batch had failures and no
+	// success.
 	Finished func(context.Context, *delivery.Effects) (failing bool)
 }
 
-// Options are those of the endpoint.
+// Options are the options of the endpoint.
 type Options struct {
 	BatchMax, BatchBytes, MaxConflicts, MaxCrashes int
 	Poll, Drain                                    time.Duration
 
-	Hang func(*pgx.Conn) // hangs up a connection of Pool that a handler may still use
+	Hang func(*pgx.Conn) // closes the socket of a connection of Pool that a handler may still use
 }
 
-// Engine is what the workers of one Run share.
+// Engine is the state that the workers of one Run share.
 type Engine struct {
 	Needs
 	sql  pg.Statements
 	pump *pump
 }
 
-// New returns an engine that does not run yet.
+// New returns an engine that is not yet running.
 func New(n Needs, schema pg.Schema) *Engine {
 	return &Engine{Needs: n, sql: pg.Load(batchStatements, schema), pump: newPump(n.Alarm, n.Options.BatchMax)}
 }
 
-// Wake lets one idle worker take. It reports whether one was idle.
+// Wake wakes one idle worker to take. It reports whether a worker was idle.
 func (e *Engine) Wake() bool { return e.pump.Wake() }
 
-// WakeAt wakes a worker at a time.
+// WakeAt wakes a worker at the given time.
 func (e *Engine) WakeAt(t time.Time) { e.pump.WakeAt(t) }
 
-// Halt keeps batches from beginning that have not begun, until the settings have been read.
+// Halt stops workers from beginning further batches until the settings have been read.
 func (e *Engine) Halt() { e.pump.halt(true) }
 
-// Run takes and handles messages until ctx ends, and returns when the batches in hand are over. They may go on until
-// work ends, which cancel ends: when no batch is left, or with run.ErrDrain when they have not ended in time.
+// Run takes and handles messages until ctx ends, and returns when the batches in hand are over. They may continue
+// until work ends. cancel ends work: when no batch is left, or with run.ErrDrain if the batches have not ended in
+// time.
 func (e *Engine) Run(ctx, work context.Context, cancel context.CancelCauseFunc) error {
 	workers, drain := run.NewGroup(ctx), run.NewGroup(work)
 	group := &workerGroup{settings: e.Settings, workers: e.Workers, group: workers, pump: e.pump,

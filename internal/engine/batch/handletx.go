@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	MostTx           = 60    // savepoints of one transaction; from 64 on Postgres spills them
-	batchLockTimeout = "5ms" // far below deadlock_timeout: a batch must not wait holding its neighbours' rows
+	MostTx           = 60    // savepoints of one transaction; from 64 on Postgres writes subtransactions to disk
+	batchLockTimeout = "5ms" // far below deadlock_timeout: a batch that waits holds its neighbours' rows
 )
 
-// errEndedTx: the handler said "commit" or "rollback" in SQL. The locks of every message of the batch are gone.
+// errEndedTx means that the handler ran COMMIT or ROLLBACK. The locks of every message of the batch are lost.
 var errEndedTx = errors.New("the handler ended the batch's transaction with SQL of its own")
 
-// handleTx runs a plain handler on the batch's transaction. A failed one is rolled back to where it began; its
-// neighbours are untouched. A nil outcome leaves the message in the queue. The error is the batch's: its
-// transaction is gone.
+// handleTx runs a plain handler on the batch's transaction. If the handler fails, its changes are rolled back, and
+// the changes of other messages stay. A nil outcome leaves the message in the queue. An error is the batch's: its
+// transaction is lost.
 func (s *stepper) handleTx(ctx context.Context, m *delivery.Message) (*saga.Outcome, error) {
 	if s.shared.savepoint >= MostTx {
 		s.in.Late = true
@@ -39,7 +39,7 @@ func (s *stepper) handleTx(ctx context.Context, m *delivery.Message) (*saga.Outc
 	s.in.Hand.Return()
 	tx.leave()
 	switch {
-	case tx.unready != nil && ctx.Err() == nil: // what a step before it has set may be the reason
+	case tx.unready != nil && ctx.Err() == nil: // settings of an earlier step may be the reason
 		return nil, fmt.Errorf("open the savepoint of %s: %w", m.Kind, tx.unready)
 	case s.in.Conn.IsClosed() || tx.lost != nil:
 		return nil, s.blame.lostIn(ctx, m, errors.Join(err, tx.lost))
@@ -65,7 +65,7 @@ func (s *stepper) handleTx(ctx context.Context, m *delivery.Message) (*saga.Outc
 	return s.blame.judge(m, tx, out), nil
 }
 
-// IsHandlers reports whether tx is the transaction of a handler, or one that a handler began in it.
+// IsHandlers reports whether tx is the transaction of a handler, or was begun by a handler in it.
 func IsHandlers(tx any) bool {
 	switch tx.(type) {
 	case *stepTx, *nestedTx:
@@ -74,14 +74,14 @@ func IsHandlers(tx any) bool {
 	return false
 }
 
-// stepTx is the transaction as a handler sees it. The first statement of a step opens its savepoint.
+// stepTx is the transaction that a handler receives. The first statement of a step opens its savepoint.
 type stepTx struct {
 	shared  *sharedTx
 	open    bool // the savepoint of this step exists
 	closed  bool
-	unready error  // the savepoint could not be opened
-	failed  error  // the last statement that failed
-	lost    error  // the connection broke during a statement
+	unready error  // the error of opening the savepoint
+	failed  error  // the error of the last statement that failed
+	lost    error  // the error of a statement that lost the connection
 	end     func() // ends the last query or batch, which the handler may have left open
 }
 
@@ -92,8 +92,9 @@ var (
 	errNotYourStatements = errors.New("the connection's prepared statements belong to the batch: deallocate by name")
 )
 
-// enter opens the savepoint of the step, once. The one of the step before is released first, so that they
-// do not nest, and what that step has set is taken back. What would end the transaction is refused.
+// enter opens the savepoint of the step, once. First it releases the savepoint of the previous step, so that
+// savepoints do not nest, and resets settings that the previous step has changed. It refuses statements that would
+// end the transaction.
 func (t *stepTx) enter(ctx context.Context, statements ...string) error {
 	switch {
 	case t.closed:
@@ -121,7 +122,7 @@ func (t *stepTx) enter(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// leave closes the transaction to the handler. Rows that were left open would keep the connection busy for ever.
+// leave closes the transaction to the handler. Rows that the handler left open would keep the connection busy.
 func (t *stepTx) leave() {
 	t.closed = true
 	if t.end != nil {
@@ -129,7 +130,7 @@ func (t *stepTx) leave() {
 	}
 }
 
-// note remembers what went wrong, whatever the handler makes of it.
+// note remembers an error, even if the handler ignores it.
 func (t *stepTx) note(err error) error {
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		t.failed = err
@@ -140,7 +141,7 @@ func (t *stepTx) note(err error) error {
 	return err
 }
 
-// undo takes back everything the step wrote.
+// undo rolls back everything that the step wrote.
 func (t *stepTx) undo(ctx context.Context) error {
 	if !t.open {
 		return nil

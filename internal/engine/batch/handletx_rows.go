@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// notedRows tells the step about an error that a query meets after it began.
+// notedRows notes an error that a query meets after it began.
 type notedRows struct {
 	pgx.Rows
 	tx *stepTx
@@ -27,7 +27,7 @@ func (r notedRows) Next() bool {
 	return more
 }
 
-// oneRow reads the first row of a query, as pgx's own Row does.
+// oneRow reads the first row of a query, like pgx's own Row.
 type oneRow struct{ rows pgx.Rows }
 
 func (r oneRow) Scan(dest ...any) error {
@@ -48,7 +48,7 @@ func (r oneRow) Scan(dest ...any) error {
 	return r.rows.Err()
 }
 
-// notedBatch tells the step about the error of a batch.
+// notedBatch notes the error of a batch of statements.
 type notedBatch struct {
 	pgx.BatchResults
 	tx *stepTx
@@ -83,7 +83,7 @@ func queued(batch *pgx.Batch) []string {
 	return statements
 }
 
-// failedRows is what a transaction gives that cannot be used.
+// failedRows are the rows of a transaction that cannot be used.
 type failedRows struct {
 	pgx.Rows
 	err error
@@ -94,14 +94,14 @@ func (r failedRows) Err() error        { return r.err }
 func (r failedRows) Next() bool        { return false }
 func (r failedRows) Scan(...any) error { return r.err }
 
-// nestedTx is a savepoint that the handler opened itself, with Begin.
+// nestedTx is a savepoint that the handler opened with Begin.
 type nestedTx struct {
 	*stepTx
 	name   string
 	closed bool
 }
 
-// nested opens the handler's own savepoint inside the step's.
+// nested opens a savepoint of the handler inside the step's.
 func (s *sharedTx) nested(ctx context.Context, t *stepTx) (pgx.Tx, error) {
 	s.savepoint++
 	name := fmt.Sprintf("edda_user_%d", s.savepoint)

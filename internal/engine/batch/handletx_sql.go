@@ -2,10 +2,10 @@ package batch
 
 import "strings"
 
-// endsTransaction reports whether a statement of a text begins or ends a transaction, which is not a handler's to do.
+// endsTransaction reports whether a statement in sql begins or ends a transaction. Handlers may do neither.
 func endsTransaction(sql string) bool { return anyStatement(sql, endsOne) }
 
-// alteration is what a text may do to the settings of its transaction or session.
+// alteration is the effect that a text may have on the settings of its transaction or session.
 type alteration uint8
 
 const (
@@ -14,7 +14,8 @@ const (
 	altersSession
 )
 
-// altersSettings reports what a text may change. What set_config changes is an argument, which may be a parameter.
+// altersSettings reports which settings a text may change. The name that set_config changes is an argument, which may
+// be a parameter.
 func altersSettings(sql string) (most alteration) {
 	if strings.Contains(sql, "set_config") {
 		return altersSession
@@ -33,7 +34,7 @@ func altersSettings(sql string) (most alteration) {
 	return most
 }
 
-// endsStatements reports whether a statement of a text deallocates all prepared statements of the connection.
+// endsStatements reports whether a statement in sql deallocates all prepared statements of the connection.
 func endsStatements(sql string) bool {
 	return anyStatement(sql, func(sql string) bool {
 		first, rest := nextWord(sql)
@@ -48,8 +49,8 @@ func endsStatements(sql string) bool {
 	})
 }
 
-// anyStatement reports whether is holds for one of the statements of a text. What follows a CREATE is not looked at,
-// for the body of a function may have statements of its own.
+// anyStatement reports whether is holds for a statement of the text. It does not look at the text after a CREATE,
+// because the body of a function may contain statements.
 func anyStatement(sql string, is func(sql string) bool) bool {
 	for {
 		if is(sql) {
@@ -67,7 +68,7 @@ func anyStatement(sql string, is func(sql string) bool) bool {
 	}
 }
 
-// afterStatement cuts the first statement from a text, with its semicolon.
+// afterStatement returns sql without its first statement and that statement's semicolon.
 func afterStatement(sql string) string {
 	for i := 0; i < len(sql); i++ {
 		switch rest := sql[i:]; {
@@ -90,7 +91,7 @@ func afterStatement(sql string) string {
 	return ""
 }
 
-// quoted is where a quoted text ends that begins at the start of sql. A doubled quote ends one and begins another.
+// quoted returns where the quoted text at the start of sql ends. A doubled quote ends one text and begins the next.
 func quoted(sql string, quote byte, escapes bool) (last int) {
 	for i := 1; i < len(sql); i++ {
 		switch {
@@ -103,7 +104,7 @@ func quoted(sql string, quote byte, escapes bool) (last int) {
 	return len(sql)
 }
 
-// through is the place of the last byte of end in sql, from a place on.
+// through returns the place of the last byte of end in sql, searching from the given place.
 func through(sql, end string, from int) (last int) {
 	at := strings.Index(sql[from:], end)
 	if at < 0 {
@@ -112,7 +113,7 @@ func through(sql, end string, from int) (last int) {
 	return from + at + len(end) - 1
 }
 
-// dollarTag is the $tag$ that sql begins with, "" when that is a parameter.
+// dollarTag returns the $tag$ at the start of sql, or "" if that is a parameter.
 func dollarTag(sql string) string {
 	end := strings.IndexFunc(sql[1:], func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r < 0x80
@@ -140,7 +141,7 @@ func endsOne(sql string) bool {
 	return false
 }
 
-// nextWord cuts the first word from a text of SQL, in small letters, passing over space and comments.
+// nextWord cuts the first word, in lower case, from a text of SQL, and skips space and comments before it.
 func nextWord(sql string) (word, rest string) {
 	for {
 		sql = strings.TrimLeft(sql, " \t\r\n\f\v")

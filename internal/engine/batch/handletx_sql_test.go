@@ -2,7 +2,7 @@ package batch
 
 import "testing"
 
-// A COMMIT inside of quotes or a comment ends no transaction, and an apostrophe in a comment hides no COMMIT.
+// A COMMIT inside quotes or a comment ends no transaction, and an apostrophe in a comment hides no COMMIT.
 func TestStatementsThatEndATransactionAreFound(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{

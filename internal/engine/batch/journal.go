@@ -15,22 +15,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// journalTimeout bounds the entry of a batch, which waits for other processes that charge the same deaths.
+// journalTimeout bounds the entry of a batch, which waits for other processes that count the same deaths.
 const journalTimeout = 5 * time.Second
 
-// suspect is a message with which processes died.
+// suspect is a message that was in hand when processes died.
 type suspect struct {
 	queue.Position
 	trouble.Deaths
 }
 
-// enter says that this process has the batch in hand. Most messages never were in other hands, which their rows
-// show; for the rest it looks for batches of processes that died, and returns the suspects.
+// enter records that this process has the batch in hand. Most messages were never taken before, as their rows show;
+// for the others enter looks for batches of processes that died, and returns the suspects.
 //
-// The entry must be committed before anything runs. A batch must not wait for a second connection to do that while it
-// keeps its own: behind a pooler the batches of all processes may have all sessions, and would wait for one more for
-// ever. So the transaction that took the messages ends with the entry, and a new one takes them again. Both go to the
-// server together, so that other workers seldom come between; what they have taken then is theirs.
+// The entry must be committed before a handler runs. A batch must not wait for a second connection for that while it
+// keeps its own: behind a pooler the batches of all processes may have all sessions, and would wait for one more
+// forever. So the transaction that took the messages commits the entry and ends, and a new one takes them again. Both
+// go to the server in one trip, so other workers seldom take messages in between; if they do, they keep them.
 func (j *journal) enter(ctx context.Context, alone bool) (found []suspect, err error) {
 	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
 	defer cancel()
@@ -59,7 +59,7 @@ func (j *journal) enter(ctx context.Context, alone bool) (found []suspect, err e
 	return found, j.takeAgain(ctx, pipeline)
 }
 
-// takeAgain sends the pipeline, and behind it a take of the same messages. The batch keeps those of them that it gets.
+// takeAgain sends the pipeline, followed by a take of the same messages. The batch keeps the messages that it gets.
 func (j *journal) takeAgain(ctx context.Context, pipeline *pgx.Batch) error {
 	before := j.in.Messages
 	entered := make(map[queue.Position]bool, len(before))
@@ -81,14 +81,15 @@ func (j *journal) takeAgain(ctx context.Context, pipeline *pgx.Batch) error {
 	return nil
 }
 
-// oldBatch is a batch of another process that had some of our messages in hand, and the server process that ran it.
+// oldBatch is a batch of a different process that had some of our messages in hand, and the server process that ran
+// it.
 type oldBatch struct {
 	ID, Session saga.ID
 	Backend     int
 }
 
-// deadBatches are the batches with some of these messages whose processes died. Rarely, the process of a batch that is
-// found is alive: it lost its connection, and could not say that its batch was over.
+// deadBatches returns the batches with some of these messages whose processes died. In rare cases the process of a
+// batch that is found is alive: it lost its connection, and could not record the end of its batch.
 func (j *journal) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.ID, err error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -111,8 +112,8 @@ func (j *journal) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.
 	return died, err
 }
 
-// whoDied asks again when a session seems to be alive whose messages came back: the connections of a dead process end
-// one after another.
+// whoDied checks again if the session of a batch whose messages came back seems to be alive: the connections of a
+// dead process end one after another.
 func (j *journal) whoDied(ctx context.Context, found []oldBatch) (dead map[saga.ID]bool, err error) {
 	owners := make([]presence.Owner, len(found))
 	for n, old := range found {
@@ -142,7 +143,7 @@ func readSuspects(found *[]suspect) func(pgx.Rows) error {
 	}
 }
 
-// queueLeave says in the batch's own transaction that it is over, and clears a suspect.
+// queueLeave queues, for the batch's own transaction, the record that the batch is over, and clears a suspect.
 func (j *journal) queueLeave(pipeline *pgx.Batch) {
 	if j.entered.IsZero() {
 		return
@@ -153,8 +154,9 @@ func (j *journal) queueLeave(pipeline *pgx.Batch) {
 	}
 }
 
-// leave says that a batch which was rolled back is over. When it cannot, the next renewal of the session does,
-// and others see that this process lives. No transaction is open, so it may wait for a session of a pooler.
+// leave records that a batch which was rolled back is over. If that fails, the next renewal of the session does it,
+// and until then others find that this process is alive. No transaction is open, so it may wait for a session of a
+// pooler.
 func (j *journal) leave(ctx context.Context) {
 	if j.entered.IsZero() {
 		return
@@ -177,7 +179,7 @@ func (j *journal) leave(ctx context.Context) {
 	}
 }
 
-// leaveLater is leave without the connection.
+// leaveLater records the end of the batch without the connection, with the next renewal.
 func (j *journal) leaveLater() {
 	if !j.entered.IsZero() {
 		j.engine.Session.LeaveLater(j.entered)
@@ -185,7 +187,7 @@ func (j *journal) leaveLater() {
 	}
 }
 
-// journalKeys is for connections that do not know our own arrays.
+// journalKeys returns keys in types for connections that do not have our own array types.
 func journalKeys(messages []*delivery.Message) (due []time.Time, id [][16]byte) {
 	due, id = make([]time.Time, len(messages)), make([][16]byte, len(messages))
 	for i, m := range messages {

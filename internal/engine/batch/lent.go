@@ -11,13 +11,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The connection of a batch is lent to its HandleTx handlers, and each may change it for those that come after: with
-// SET LOCAL until the batch ends, with SET until the connection does. What a handler was seen to set is taken back
-// before the next one runs a statement, and before the batch is written. What it did unseen is found out by its
-// effects: an error of a connection that was lent blames the messages, as others do, and never stops the endpoint. The
-// connection is closed.
+// The connection of a batch is lent to its HandleTx handlers. Each may change settings for the handlers after it:
+// with SET LOCAL until the batch ends, with SET until the connection does. Changes that the engine recognises in a
+// statement are reset before the next handler runs a statement, and before the batch is written. Other changes show
+// by their effects: an error of a connection that was lent is held against the messages, like other errors, and never
+// stops the endpoint. The connection is closed.
 
-// lentSettings is what is taken back. Whose rights the session has comes first.
+// lentSettings are the settings that are reset. The settings of role and rights come first.
 var lentSettings = []string{
 	"session_authorization", "role", "search_path", "row_security", "session_replication_role",
 	"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "transaction_timeout",
@@ -25,7 +25,7 @@ var lentSettings = []string{
 	"client_encoding", "standard_conforming_strings", "bytea_output", "DateStyle", "IntervalStyle", "TimeZone",
 }
 
-// lending is what is known of a connection that handlers have had.
+// lending holds the settings of a connection before it was lent to handlers.
 type lending struct{ names, values []string }
 
 const lendingKey = "edda"
@@ -40,15 +40,15 @@ type sharedTx struct {
 	engine *Engine
 	conn   *pgx.Conn
 
-	userReady bool       // it is as a user's handler expects it
-	hurried   bool       // its lock_timeout is that of handlers that share it
-	savepoint int        // how many it has had; 0 while no handler has run a statement in it
-	stepOpen  bool       // that of the last step is there
-	altered   alteration // of settings, by a handler, that is not taken back yet
+	userReady bool       // it has the settings that a user's handler expects
+	hurried   bool       // its lock_timeout is short, because handlers share it
+	savepoint int        // number of savepoints so far; 0 while no handler has run a statement in it
+	stepOpen  bool       // the savepoint of the last step exists
+	altered   alteration // settings that a handler has changed and that are not yet reset
 }
 
-// openToUser gives a handler the planner settings of its session, and its statements a short lock_timeout while
-// other messages share the transaction.
+// openToUser gives a handler the planner settings of its session, and its statements a short lock_timeout while other
+// messages share the transaction.
 func (s *sharedTx) openToUser(ctx context.Context, several, waited bool) error {
 	if s.userReady {
 		return nil
@@ -68,10 +68,10 @@ func (s *sharedTx) openToUser(ctx context.Context, several, waited bool) error {
 	return nil
 }
 
-// queueLending reads the settings of a connection before it is lent for the first time, and marks it. Behind a pooler
-// each transaction may have another session of the server, so they are read for each.
+// queueLending reads the settings of a connection before it is lent for the first time, and marks the connection.
+// Behind a pooler each transaction may have a different session of the server, so the settings are read for each.
 func (s *sharedTx) queueLending(pipeline *pgx.Batch, waited bool) {
-	// one that waited for an instance has set its lock_timeout
+	// a batch that waited for an instance has set its lock_timeout
 	if waited || lendingOf(s.conn) != nil && !s.engine.PollOnly {
 		return
 	}
@@ -81,8 +81,8 @@ func (s *sharedTx) queueLending(pipeline *pgx.Batch, waited bool) {
 	pipeline.Queue(s.engine.sql.Get("lent_settings"), lentSettings).QueryRow(read)
 }
 
-// takeBack ends what the step before left: its savepoint, and with it that it made the transaction read-only, and the
-// settings that it may have changed.
+// takeBack releases the savepoint of the step before, which ends a read-only mode that the step may have set, and
+// resets the settings that it may have changed.
 func (s *sharedTx) takeBack(pipeline *pgx.Batch) {
 	if s.stepOpen {
 		s.stepOpen = false
@@ -91,9 +91,8 @@ func (s *sharedTx) takeBack(pipeline *pgx.Batch) {
 	s.takeSettingsBack(pipeline)
 }
 
-// takeBackNow is takeBack in a trip of its own, where there are settings to take back: statements of ours that the
-// connection does not know yet are prepared before any of them runs, and the role that a handler has set may not do
-// that.
+// takeBackNow is takeBack in a trip of its own, if there are settings to reset: pgx prepares new statements before
+// any statement of a pipeline runs, and the role that a handler has set may not be allowed to.
 func (s *sharedTx) takeBackNow(ctx context.Context, queue func(*pgx.Batch)) error {
 	if s.altered == altersNothing {
 		return nil
@@ -108,7 +107,7 @@ func (s *sharedTx) takeBackNow(ctx context.Context, queue func(*pgx.Batch)) erro
 	return nil
 }
 
-// takeBackSettings is takeBackNow without the savepoint: the step goes on.
+// takeBackSettings is takeBackNow without the savepoint: the step continues.
 func (s *sharedTx) takeBackSettings(ctx context.Context) error {
 	return s.takeBackNow(ctx, s.takeSettingsBack)
 }
@@ -129,16 +128,15 @@ func (s *sharedTx) takeSettingsBack(pipeline *pgx.Batch) {
 	}
 }
 
-// tampered reports whether an error shows that a handler has changed more than rows, in a transaction in which one has
-// run.
+// tampered reports whether an error shows that a handler has changed more than rows, in a transaction where a handler
+// has run.
 func tampered(class pgerr.Class) bool {
 	return class == pgerr.Denied || class == pgerr.Mispooled || class == pgerr.ReadOnly
 }
 
 var errLent = errors.New("on a connection that handlers have had, which is closed")
 
-// refuseLent closes a connection that handlers have had, where an error shows that it is not what it was, or may not
-// be.
+// refuseLent closes a connection that handlers have used, if an error shows that its state has changed, or may have.
 func (b *batch) refuseLent(ctx context.Context, err error) error {
 	if lendingOf(b.in.Conn) == nil {
 		return err
@@ -156,7 +154,7 @@ func (b *batch) refuseLent(ctx context.Context, err error) error {
 	return fmt.Errorf("%w (%w)", err, errLent)
 }
 
-// ownPlanner takes the settings back from the handlers.
+// ownPlanner resets the planner settings after handlers.
 func (s *sharedTx) ownPlanner(pipeline *pgx.Batch) {
 	if s.userReady {
 		s.userReady = false

@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// loader finds the instances that the messages of a batch are for. Its memory serves the next batch.
+// loader finds the instances that the messages of a batch are for. The next batch reuses its memory.
 type loader struct {
 	engine    *Engine
 	in        *delivery.Decoder
@@ -31,7 +31,7 @@ type loader struct {
 	byID  bool // a message names its instance by id
 
 	turned holderWait // for a worker of this process
-	waited holderWait // for another process
+	waited holderWait // for a different process
 }
 
 func (l *loader) reset() {
@@ -44,8 +44,8 @@ func (l *loader) reset() {
 	}
 }
 
-// load finds the instances of the batch, one load for each however many messages it has. Those in the hands
-// of another worker of this process are not even asked for.
+// load finds the instances of the batch, with one load for each however many messages it has. It does not ask the
+// database for instances that a different worker of this process has.
 func (l *loader) load(ctx context.Context) error {
 	for _, m := range l.in.Messages {
 		if m.Fate != delivery.FateLeft || m.Call == nil && (m.Consumer == nil || !m.Undecided()) {
@@ -92,18 +92,19 @@ func (l *loader) load(ctx context.Context) error {
 
 const standardLockAfter = 2
 
-// lockAfter is after how many lost saves an instance is loaded with its lock; negative is never.
+// lockAfter returns the number of lost saves after which an instance is loaded with its lock; a negative number means
+// never.
 func lockAfter(d *saga.Definition) int { return cmp.Or(d.Options().LockAfter, standardLockAfter) }
 
-// locks reports whether the instance of a message is loaded with its lock: when its saga says so, or when one of the
-// sagas does that the message may be for.
+// locks reports whether the instance of a message is loaded with its lock: if its saga wants that, or any of the
+// sagas that the message may be for.
 func locks(m *delivery.Message) bool {
 	pessimistic := func(c *handlers.Consumer) bool { return c.Definition.Options().Store == saga.Pessimistic }
 	return pessimistic(m.Consumer) || m.Undecided() && slices.ContainsFunc(m.Consumer.Others, pessimistic)
 }
 
-// assign gives a message to the saga that has the instance which it names. An instance of a saga that does not handle
-// the message is none of its own.
+// assign gives a message to the saga that owns the instance which the message names. If that saga does not handle the
+// message, the message has no instance here.
 func (l *loader) assign(m *delivery.Message, i *delivery.Instance) {
 	if i.Status == delivery.BusyHere || i.Status == delivery.BusyThere || i.Status == delivery.Unknown {
 		return // the owner was not looked up
@@ -118,7 +119,7 @@ func (l *loader) assign(m *delivery.Message, i *delivery.Instance) {
 	}
 }
 
-// ask loads instances and sorts out what came back.
+// ask loads instances and sorts the results.
 func (l *loader) ask(ctx context.Context, asked []*delivery.Instance) error {
 	if len(asked) == 0 {
 		return nil
@@ -139,8 +140,8 @@ func (l *loader) ask(ctx context.Context, asked []*delivery.Instance) error {
 	return nil
 }
 
-// classify turns what was found into an instance of the batch. A key and an id that name the same instance
-// become one before the first step.
+// classify makes an instance of the batch from the loaded row. A key and an id that name the same instance become one
+// before the first step.
 func (l *loader) classify(i *delivery.Instance, f persistence.Found) {
 	switch f.Status {
 	case persistence.Absent:
@@ -158,8 +159,8 @@ func (l *loader) classify(i *delivery.Instance, f persistence.Found) {
 	}
 }
 
-// unify gives an instance both of its names. In a batch where every message names its instance by key there
-// is nothing to find under the other one.
+// unify registers an instance under both of its names, key and id. In a batch where every message names its instance
+// by key it has nothing to do.
 func (l *loader) unify(i *delivery.Instance, f persistence.Found) {
 	if !l.byID {
 		l.open(i, f)
@@ -171,7 +172,7 @@ func (l *loader) unify(i *delivery.Instance, f persistence.Found) {
 		switch {
 		case other == nil:
 			l.find[h] = i
-		case other != i && other.Session != nil: // its twin was settled first
+		case other != i && other.Session != nil: // the other name was settled first
 			l.replace(i, other)
 			return
 		}
@@ -183,7 +184,7 @@ func (l *loader) unify(i *delivery.Instance, f persistence.Found) {
 	l.open(i, f)
 }
 
-// replace makes the messages of i those of its twin.
+// replace moves the messages of i to the instance with the same id or key.
 func (l *loader) replace(i, twin *delivery.Instance) {
 	for _, m := range l.in.Messages {
 		if m.Instance == i {
@@ -201,7 +202,7 @@ func (l *loader) open(i *delivery.Instance, f persistence.Found) {
 		i.Status, i.Fault = delivery.Faulty, saga.Permanent(f.Faulty)
 		return
 	}
-	l.in.Enter(i.First, time.Now()) // its saga's Upcast, or its state, may end the goroutine, or not return
+	l.in.Enter(i.First, time.Now()) // the saga's Upcast, or its state, may end the goroutine, or not return
 	session, err := i.Def.Open(f.Instance)
 	l.in.Hand.Return()
 	switch {
@@ -229,9 +230,9 @@ func (l *loader) begin(i *delivery.Instance, m *delivery.Message) bool {
 
 const mostHolderWait = 50 * time.Millisecond
 
-// awaitWorker: when the whole batch is for instances that another worker of this process has, its messages are ready to
-// step as soon as that one has committed. So one worker waits with them in hand, and on a hot instance the two take
-// turns: one takes and decodes while the other steps and commits. It holds no instance meanwhile.
+// awaitWorker waits if the whole batch is for instances that a different worker of this process has: its messages are
+// ready to step as soon as that worker has committed. One worker waits so. On a hot instance the two take turns: one
+// takes and decodes while the other steps and commits. The waiting worker holds no instance.
 func (l *loader) awaitWorker(ctx context.Context) {
 	var first *delivery.Instance
 	for _, m := range l.in.Messages {
@@ -265,9 +266,9 @@ func (l *loader) awaitWorker(ctx context.Context) {
 	}
 }
 
-// waitForHolder: when the whole batch is for instances that other processes hold, one worker of this process waits
-// for one of them, instead of all of them taking and letting go for as long as that lasts. It holds no instance, so it
-// cannot be part of a deadlock.
+// waitForHolder waits if the whole batch is for instances that other processes hold: one worker of this process waits
+// for one of them; otherwise all workers would take and release the messages again and again. It holds no instance,
+// so it cannot be part of a deadlock.
 func (l *loader) waitForHolder(ctx context.Context) error {
 	var first *delivery.Instance
 	for _, m := range l.in.Messages {
@@ -297,14 +298,14 @@ func (l *loader) waitForHolder(ctx context.Context) error {
 	l.waited = holderWait{def: first.Def, took: time.Since(begun), failed: err != nil}
 	switch {
 	case pgerr.ClassOf(err) == pgerr.Busy:
-		return nil // the timeout has failed the transaction, but no message has its instance: nothing is written
+		return nil // the timeout has failed the transaction, but no message has its instance: there is nothing to write
 	case err != nil:
 		return err
 	}
 	return l.askAgain(ctx, first)
 }
 
-// askAgain loads the one instance that was waited for, now with its lock held by us.
+// askAgain loads the one instance that the batch waited for, whose lock it now holds.
 func (l *loader) askAgain(ctx context.Context, i *delivery.Instance) error {
 	ref := persistence.Ref{Saga: i.Asked.Saga, Key: i.Asked.Key, ID: i.Asked.ID, Lock: true}
 	found, err := l.engine.Sagas.Load(ctx, l.in.Conn, []persistence.Ref{ref})

@@ -9,9 +9,10 @@ import (
 )
 
 // A batch of a limited endpoint has a permit: a slot of the limit that it holds by a row lock in its own transaction.
-// Nothing is written for it, nothing is left behind by a crash, and an endpoint without a limit does not ask.
+// The permit writes no row, so a crash leaves nothing behind, and an endpoint without a limit does not need one.
 
-// queuePermit asks for the permit in the trip of the take, and returns the take that needs it.
+// queuePermit queues the statement that acquires the permit in the trip of the take, and returns the take that needs
+// it.
 func (t *taker) queuePermit(pipeline *pgx.Batch) (take string) {
 	if !t.engine.Limit.Set.Load() {
 		return t.engine.To.Queue.SQL("take")
@@ -20,14 +21,14 @@ func (t *taker) queuePermit(pipeline *pgx.Batch) (take string) {
 	return t.engine.To.Queue.SQL("take_permitted")
 }
 
-// refused reports whether the take had no permit.
+// refused reports whether the take got no permit.
 func (r report) refused() bool { return r.permit != nil && !*r.permit }
 
 const seekEvery = 50 * time.Millisecond
 
-// awaitPermit makes a worker that has found no permit wait for a short time. A change of the limit ends the wait. One
-// worker of a process waits so, and tries again; awaitPermit reports whether this is the one. The others are idle, and
-// are woken when that one has found more than it can take.
+// awaitPermit waits a short time after a take without a permit. A change of the limit ends the wait. One worker of a
+// process waits and tries again; awaitPermit reports whether this is the one. The others are idle, and are woken when
+// that worker has found more than it can take.
 func (w *worker) awaitPermit(ctx context.Context) (again bool) {
 	if !w.engine.pump.seek() {
 		return false
@@ -37,7 +38,7 @@ func (w *worker) awaitPermit(ctx context.Context) (again bool) {
 	return true
 }
 
-// seek makes the caller the worker that waits for a permit, unless there is one.
+// seek makes the caller the worker that waits for a permit, unless a worker already does.
 func (p *pump) seek() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,7 +47,7 @@ func (p *pump) seek() bool {
 	return first
 }
 
-// sought lets another worker wait for a permit.
+// sought ends the caller's wait, so that the next worker may wait for a permit.
 func (p *pump) sought() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

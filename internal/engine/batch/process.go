@@ -18,9 +18,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// batch is one transaction of a worker: it takes messages, and ends them with everything that follows from them. It
-// belongs to the worker's goroutine, which uses its memory again for the next one. Each part has one job, and the parts
-// share the decoder, which has the messages and the connection.
+// batch is one transaction of a worker: it takes messages, and ends them with all their effects. It belongs to the
+// worker's goroutine, which reuses its memory for the next batch. Each part has one job, and the parts share the
+// decoder, which has the messages and the connection.
 type batch struct {
 	engine  *Engine
 	in      delivery.Decoder
@@ -36,7 +36,7 @@ type batch struct {
 	failing bool // it committed failures and no success
 }
 
-// newBatch makes a worker's batch, whose parts know each other.
+// newBatch makes a worker's batch and connects its parts.
 func newBatch(e *Engine) *batch {
 	b := &batch{}
 	in := &b.in
@@ -54,7 +54,7 @@ func newBatch(e *Engine) *batch {
 	return b
 }
 
-// begin makes the batch ready for a transaction on conn. Nothing of the one before may be used any more.
+// begin prepares the batch for a transaction on conn. Data of the previous batch must not be used any more.
 func (b *batch) begin(conn *pgx.Conn, slow bool) {
 	b.in.Reset(conn)
 	b.taker.reset()
@@ -68,9 +68,9 @@ func (b *batch) begin(conn *pgx.Conn, slow bool) {
 	b.failing = false
 }
 
-// process is one batch, from the take to what follows the commit. Every message it took has, when it
-// returns without an error, met its fate in one committed transaction; after an error the transaction is gone
-// and every message is where it was.
+// process runs one batch, from the take to the work after the commit. If it returns without an error, one committed
+// transaction has decided every message it took; after an error the transaction is rolled back, and every message is
+// where it was.
 func (b *batch) process(ctx context.Context, o order) (report, error) {
 	defer b.engine.To.Memory.Release(&b.loader.holds)
 	err := b.run(ctx, o)
@@ -90,8 +90,7 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 	return b.report(err), err
 }
 
-// around is process, with the hook of the user's around it.
-// away says that the hook may still read what the batch has in memory.
+// around calls process inside the user's hook. away reports that the hook may still read the batch's memory.
 func (b *batch) around(ctx context.Context, o order) (r report, away bool, err error) {
 	hook := b.engine.To.Hooks.Around
 	if hook == nil {
@@ -107,15 +106,15 @@ func (b *batch) around(ctx context.Context, o order) (r report, away bool, err e
 	return r, away, err
 }
 
-// exited is the end of a batch in which a function of the user ended the goroutine. The message in hand has failed, and
-// is judged when it is taken again.
+// exited ends a batch after a function of the user ended the goroutine. The message in hand has failed, and is judged
+// when it is taken again.
 func (b *batch) exited(ctx context.Context) report {
 	b.abandon(ctx)
 	return b.lost(handlers.ErrExited)
 }
 
-// left is the end of a batch in which a function of the user does not return. The goroutine that called it may still
-// use the connection, so only the socket is closed, and Postgres ends the transaction.
+// left ends a batch whose goroutine is in a function of the user that does not return. The goroutine may still use
+// the connection, so left closes only the socket, and Postgres ends the transaction.
 func (b *batch) left() report {
 	b.journal.leaveLater()
 	b.engine.To.Memory.Release(&b.loader.holds)
@@ -125,7 +124,7 @@ func (b *batch) left() report {
 	return b.lost(saga.Permanent(fmt.Errorf("decoding it, or the state of its instance: %w", run.ErrLeft)))
 }
 
-// lost notes that a batch was lost to err of the message in hand.
+// lost notes that the batch was lost to err of the message in hand.
 func (b *batch) lost(err error) report {
 	b.blame.trouble = true
 	if b.in.InHand != nil {
@@ -156,15 +155,15 @@ func (b *batch) run(ctx context.Context, o order) error {
 	return b.commit(ctx)
 }
 
-// Strategy is what an endpoint does with the decoded messages of a batch. It is chosen when the endpoint is built.
+// Strategy says how an endpoint treats the decoded messages of a batch. It is chosen when the endpoint is built.
 type Strategy interface {
-	decide(ctx context.Context, b *batch) error                     // the fate of each message
-	queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) error // what only this strategy writes
-	// handlers run, so that a message may kill its process
+	decide(ctx context.Context, b *batch) error                     // decides the fate of each message
+	queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) error // writes of this strategy
+	// handles reports whether handlers run, so that a message may kill its process.
 	handles() bool
 }
 
-// Handling has each message handled.
+// Handling calls the handler of each message.
 type Handling struct{}
 
 func (Handling) decide(ctx context.Context, b *batch) error {
@@ -186,13 +185,13 @@ func (b *batch) checkRuns(ctx context.Context) error {
 func (Handling) queue(*batch, *pgx.Batch, *queue.Routes) error { return nil }
 func (Handling) handles() bool                                 { return true }
 
-// commit writes what was decided, and ends the transaction.
+// commit writes the decisions, and ends the transaction.
 func (b *batch) commit(ctx context.Context) error {
 	if b.nothingToWrite() {
 		b.abandon(ctx)
 		return nil
 	}
-	// From here on a shutdown does not interrupt: the outcome of a COMMIT that was cancelled is unknown.
+	// From here on a shutdown does not interrupt: the outcome of a cancelled COMMIT is unknown.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), trouble.CommitTimeout)
 	defer cancel()
 	if err := b.shared.takeBackNow(ctx, b.shared.takeBack); err != nil {
@@ -217,7 +216,7 @@ func (b *batch) nothingToWrite() bool {
 	return true
 }
 
-// abandon ends the transaction without effect.
+// abandon rolls the transaction back.
 func (b *batch) abandon(ctx context.Context) {
 	defer b.journal.leave(ctx)
 	trouble.Rollback(ctx, b.in.Conn, b.engine.To.Log, b.engine.To.Name)

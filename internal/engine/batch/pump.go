@@ -10,9 +10,9 @@ import (
 	"github.com/edda-go/edda/internal/store/queue"
 )
 
-// pump decides when the workers of an endpoint take, where in the queue, and how much. Workers are all
-// alike: an idle one waits for a wake-up, takes until a take comes back empty, and is idle again. A full
-// take wakes one more. Safe for concurrent use.
+// pump decides when the workers of an endpoint take, where in the queue, and how much. All workers are alike: an idle
+// one waits for a wake-up, takes until a take comes back empty, and is idle again. A full take wakes one more. Safe
+// for concurrent use.
 type pump struct {
 	*wake.Alarm
 	batchMax int
@@ -20,17 +20,17 @@ type pump struct {
 	mu       sync.Mutex
 	busy     int            // workers that are not idle
 	limit    int            // messages of the next take
-	ceiling  float64        // trouble lowers it, success raises it again: 1 … batchMax
+	ceiling  float64        // errors lower it, success raises it again: 1 … batchMax
 	cursor   queue.Position // where the last full take of this process ended
 	cursorAt time.Time
 	headAt   time.Time // when a take last began at the head
 
 	ended      chan struct{} // closed and replaced whenever a batch ends
 	halted     bool          // the endpoint is paused: no batch begins
-	taking     int           // batches that have begun and not taken yet
-	quiet      chan struct{} // closed when there is none of them; nil while no worker waits
-	noHelpTill time.Time     // no helper is called before, since the last one found nothing it could do
-	backingOff bool          // a helper that found nothing looks further behind: one is enough
+	taking     int           // batches that have begun and not yet taken
+	quiet      chan struct{} // closed when taking is 0; nil while no worker waits
+	noHelpTill time.Time     // no helper is called before this time, since the last one found nothing to do
+	backingOff bool          // a helper that found nothing waits to look further behind: one is enough
 
 	seeking bool // a worker waits for a permit: one is enough
 }
@@ -52,8 +52,8 @@ func newPump(a *wake.Alarm, batchMax int) *pump {
 	}
 }
 
-// Wake lets one idle worker take. It never blocks. It reports whether one was idle. While the workers that are not idle
-// have all the instances there are messages for, an idle one is only woken when that may have changed.
+// Wake wakes one idle worker to take. It never blocks. It reports whether a worker was idle. While the busy workers
+// have all instances that there are messages for, Wake wakes an idle one only when that may have changed.
 func (p *pump) Wake() (idle bool) {
 	p.mu.Lock()
 	wait := p.busy > 0 && time.Now().Before(p.noHelpTill)
@@ -66,16 +66,16 @@ func (p *pump) Wake() (idle bool) {
 	return p.Alarm.Wake()
 }
 
-// order is what a worker is to take.
+// order says what a worker is to take.
 type order struct {
 	limit  int
 	after  queue.Position
-	helper bool // another worker of this process was at work when it began
-	alone  bool // for one suspect, see quarantine.go
+	helper bool // a different worker of this process was busy when it began
+	alone  bool // take one suspect, see quarantine.go
 }
 
-// halt keeps every batch from beginning that has not begun, or ends that. When the channel that it returns is closed,
-// or nil, those that had begun have taken what they will.
+// halt stops further batches from beginning, or allows them again. The channel that it returns is closed when every
+// batch that had begun has done its take; it is nil if no take is in flight.
 func (p *pump) halt(halted bool) (quiet <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,8 +86,8 @@ func (p *pump) halt(halted bool) (quiet <-chan struct{}) {
 	return p.quiet
 }
 
-// begin is called before a take; without a limit in its order there is to be none. behind is where a helper goes on
-// that left what it saw to others.
+// begin is called before a take; an order without a limit means that there is to be no take. behind is the position
+// after which a helper takes, if it left the messages before it to other workers.
 func (p *pump) begin(behind queue.Position) order {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,21 +101,21 @@ func (p *pump) begin(behind queue.Position) order {
 	case behind != queue.Position{}:
 		o.after = behind
 	case o.helper && time.Since(p.cursorAt) < cursorFor && time.Since(p.headAt) < cursorFor:
-		o.after = p.cursor // the head is in the hands of our own workers: do not walk it again
+		o.after = p.cursor // our own workers have the head: do not walk it again
 	default:
-		// what was left there, or was committed late, is found even if there is always another one at work
+		// finds messages that were left there, or were committed late, even if a worker is always busy
 		p.headAt = time.Now()
 	}
 	return o
 }
 
-// taken is called after a take, with nothing when that failed. A full one moves the cursor and asks for help.
+// taken is called after a take, with got 0 if the take failed. A full take moves the cursor and calls a helper.
 func (p *pump) taken(o order, got int, last queue.Position) {
 	p.mu.Lock()
 	p.endTaking()
 	if o.alone {
 		p.mu.Unlock()
-		return // the take of a single message says nothing about the queue
+		return // the take of a single message shows nothing about the queue
 	}
 	full := got >= o.limit
 	if full {
@@ -131,7 +131,7 @@ func (p *pump) taken(o order, got int, last queue.Position) {
 	}
 }
 
-// refused is called in place of taken if the take had no permit: that says nothing about the queue.
+// refused is called in place of taken if the take got no permit: that shows nothing about the queue.
 func (p *pump) refused() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,14 +145,14 @@ func (p *pump) endTaking() {
 	}
 }
 
-// report is how a batch ended.
+// report describes how a batch ended.
 type report struct {
 	Report
 	late    bool // the time budget ended before the batch did
 	failed  bool // rolled back by an error that a smaller batch may avoid
 	failing bool // it committed failures and no success
 	permit  *bool
-	outrun  bool // others took its messages before it could run them
+	outrun  bool // other workers took its messages before it could run them
 }
 
 // finish is called after a batch.
@@ -164,7 +164,7 @@ func (p *pump) finish(r report) {
 	p.ended = make(chan struct{})
 	switch {
 	case r.failed:
-		if r.Taken > 0 { // else the take itself has failed, and a smaller one may go better
+		if r.Taken > 0 { // otherwise the take itself has failed, and a smaller one may succeed
 			p.ceiling = min(p.ceiling, float64(r.Taken))
 		}
 		p.ceiling = max(1, p.ceiling*shrinkOnBad)
@@ -176,11 +176,11 @@ func (p *pump) finish(r report) {
 	}
 }
 
-// useless tells of a take that was, for the most part, for instances that other workers had.
+// useless reports that a take was, for the most part, for instances that other workers had.
 func (r report) useless() bool { return r.Busy > 0 && 2*r.Busy >= r.Taken }
 
-// noHelpFor stops calling helpers for a while. It reports whether the caller is the one to look further behind, until
-// it calls backedOff.
+// noHelpFor stops calls of helpers for a while. It reports whether the caller is the worker that is to look further
+// behind, until it calls backedOff.
 func (p *pump) noHelpFor(d time.Duration) (backOff bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,8 +196,8 @@ func (p *pump) backedOff() {
 	p.backingOff = false
 }
 
-// untilEnded waits until ready holds, looking whenever a batch of this process ends, and at the time that ready says.
-// It reports whether it did in time.
+// untilEnded waits until ready holds. It calls ready whenever a batch of this process ends, and at the time that
+// ready returns. It reports whether ready held in time.
 func (p *pump) untilEnded(
 	ctx context.Context, most time.Duration, ready func() (ready bool, again time.Duration),
 ) bool {
@@ -224,7 +224,7 @@ func (p *pump) untilEnded(
 	}
 }
 
-// park makes a worker that could do nothing wait: until another one's batch has ended, or a little while.
+// park makes a worker that could do nothing wait until a batch of a different worker has ended, or a short time.
 func (p *pump) park(ctx context.Context) {
 	p.mu.Lock()
 	ended, others := p.ended, p.busy

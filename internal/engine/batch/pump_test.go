@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// bubble runs test with a pump whose tick runs beside it, on a clock of its own.
+// bubble runs test with a pump and the pump's ticker, on a virtual clock.
 func bubble(t *testing.T, poll time.Duration, batchMax int, test func(ctx context.Context, p *pump)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -28,7 +28,7 @@ func bubble(t *testing.T, poll time.Duration, batchMax int, test func(ctx contex
 	})
 }
 
-// waited is how long an idle worker waits until it is woken.
+// waited returns how long an idle worker waits until it is woken.
 func waited(ctx context.Context, p *pump) time.Duration {
 	begin := time.Now()
 	p.Await(ctx)
@@ -53,14 +53,14 @@ func TestAWorkerWakesWhenTheNextMessageIsDue(t *testing.T) {
 		p.Await(ctx)
 		synctest.Wait()
 		p.WakeAt(time.Now().Add(3 * time.Second))
-		p.WakeAt(time.Now().Add(5 * time.Second)) // a later one does not move the earlier
+		p.WakeAt(time.Now().Add(5 * time.Second)) // a later time does not replace an earlier one
 		if d := waited(ctx, p); d != 3*time.Second {
 			t.Errorf("woken after %v, want 3s", d)
 		}
 	})
 }
 
-// A wake-up that meets only busy workers is not lost: the next to be idle finds it.
+// A wake-up that meets only busy workers is not lost: the next worker that becomes idle finds it.
 func TestAWakeUpIsKeptForABusyWorker(t *testing.T) {
 	bubble(t, time.Hour, 500, func(ctx context.Context, p *pump) {
 		p.Await(ctx)
@@ -175,8 +175,8 @@ func TestTheCursorServesOnlyWhileOthersWork(t *testing.T) {
 	})
 }
 
-// Of two workers one was always at work when the other began. So long as every take was full, each went on behind the
-// last one, and what had been left at the head, or was committed there late, waited until the queue was empty.
+// Of two workers one was always busy when the other began. As long as every take was full, each took behind the last
+// one, and messages that were left at the head, or were committed there late, waited until the queue was empty.
 func TestTheHeadIsLookedAtWhileOthersAlwaysWork(t *testing.T) {
 	bubble(t, time.Second, 500, func(ctx context.Context, p *pump) {
 		end := queue.Position{Due: time.Now(), ID: saga.ID{1}}
@@ -184,7 +184,7 @@ func TestTheHeadIsLookedAtWhileOthersAlwaysWork(t *testing.T) {
 		p.taken(first, first.limit, end)
 		heads, behind := 0, 0
 		for begun := time.Now(); time.Since(begun) < time.Second; _ = run.Sleep(ctx, 10*time.Millisecond) {
-			o := p.begin(queue.Position{}) // the one before it has not ended
+			o := p.begin(queue.Position{}) // the batch before it has not ended
 			p.taken(o, o.limit, end)
 			p.finish(report{})
 			if o.after == end {
@@ -218,7 +218,7 @@ func TestAParkedWorkerGoesOnWhenABatchEnds(t *testing.T) {
 	})
 }
 
-// Whoever says that an endpoint is paused has waited for takes that were on their way.
+// A caller that reports an endpoint as paused has waited for the takes in flight.
 func TestAHaltedPumpBeginsNothingAndTellsWhenItIsQuiet(t *testing.T) {
 	bubble(t, time.Second, 500, func(_ context.Context, p *pump) {
 		if quiet := p.halt(true); quiet != nil {
@@ -233,7 +233,7 @@ func TestAHaltedPumpBeginsNothingAndTellsWhenItIsQuiet(t *testing.T) {
 		first.alone = true
 		quiet := p.halt(true)
 		p.taken(first, 1, queue.Position{})
-		p.refused() // the third had no permit
+		p.refused() // the third got no permit
 		select {
 		case <-quiet:
 			t.Error("quiet while another is taking")
@@ -248,7 +248,7 @@ func TestAHaltedPumpBeginsNothingAndTellsWhenItIsQuiet(t *testing.T) {
 	})
 }
 
-// A worker that waits looks again when ready says so, and not only when a batch ends.
+// A worker that waits checks again at the time that ready returns, and not only when a batch ends.
 func TestWorkerThatWaitsLooksAgainInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,22 +11,22 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Quarantine. A message whose handler kills the process comes back with its batch, and kills the next one. Nothing is
-// written about messages in hand as long as all goes well. After a death the batches of the queues that the dead
-// process ran are in quarantine for ten minutes: before a batch in quarantine runs anything, its messages are entered
-// into a ledger, which is committed, and the batch's transaction strikes them out. What stands there although we have
-// the message in hand was in a batch whose process died. That is one of many, so it is a suspect, and no more: it is
-// handled alone, with nothing else in hand in the whole process, and only what dies so is guilty. The others go on in
-// full batches.
+// Quarantine. A message whose handler kills the process comes back with its batch, and kills the next process. As
+// long as no process dies, nothing is written about messages in hand. After a death the queues that the dead process
+// ran are in quarantine for ten minutes: before a batch in quarantine calls a handler, its messages are entered into
+// a journal and committed, and the batch's own transaction removes the entries. If a message that we have in hand has
+// an entry, it was in a batch whose process died. It is one message of many, so it is only a suspect: it is handled
+// alone, with nothing else in hand in the whole process, and is guilty only if the process dies then. The other
+// messages continue in full batches.
 const (
-	quarantineFirst = 8   // messages of a batch in quarantine: few suspects when its steps are slow
-	quarantineMost  = 250 // and when they are fast
-	askAgain        = 3   // times, whether a session is dead whose messages came back: its connections end one by one
+	quarantineFirst = 8   // messages of a batch in quarantine: few suspects if its steps are slow
+	quarantineMost  = 250 // and if they are fast
+	askAgain        = 3   // checks whether a session is dead whose messages came back: its connections end one by one
 	askGap          = 10 * time.Millisecond
 )
 
-// small changes an order: a suspect that an earlier batch found is taken alone, and batches in quarantine are small at
-// first.
+// small changes an order: a suspect that an earlier batch found is taken alone, and the first batches in quarantine
+// are small.
 func (w *worker) small(o order) order {
 	switch {
 	case !w.engine.Session.InQuarantine(w.engine.To.Queue.ID):
@@ -57,13 +57,13 @@ type journal struct {
 	in       *delivery.Decoder
 	taker    *taker
 	entered  saga.ID          // the row of the batch
-	suspects []queue.Position // that were taken out of it
+	suspects []queue.Position // that were removed from the batch
 }
 
 func (j *journal) reset() { j.entered, j.suspects = saga.ID{}, nil }
 
-// quarantine enters the batch into the journal if its queue is in quarantine, and sorts out the suspects. A batch that
-// cannot be entered is not run.
+// quarantine enters the batch into the journal if its queue is in quarantine, and sorts out the suspects. A batch
+// that cannot be entered does not run.
 func (j *journal) quarantine(ctx context.Context, o order) error {
 	if !j.engine.Strategy.handles() {
 		return nil // no handler runs in it
@@ -74,7 +74,7 @@ func (j *journal) quarantine(ctx context.Context, o order) error {
 	if !j.engine.Session.InQuarantine(j.engine.To.Queue.ID) {
 		return nil
 	}
-	if len(j.in.Messages) > quarantineMost { // the death became known after the take
+	if len(j.in.Messages) > quarantineMost { // the death was noticed after the take
 		j.in.Messages, j.in.Cut = j.in.Messages[:quarantineMost], true
 	}
 	found, err := j.enter(ctx, o.alone)
@@ -91,8 +91,8 @@ func (j *journal) quarantine(ctx context.Context, o order) error {
 	return nil
 }
 
-// setAside takes the suspects out of a batch of many: they are left, and the worker comes back for each. The batch
-// stands in the journal with them, which adds nothing to what counts against them.
+// setAside removes the suspects from a batch of many: they stay in the queue, and the worker takes each alone later.
+// The journal keeps them with the batch, which adds nothing to the deaths that count against them.
 func (j *journal) setAside(found []suspect) {
 	if j.engine.Fence != nil {
 		j.stopBefore(found)
@@ -106,8 +106,8 @@ func (j *journal) setAside(found []suspect) {
 	})
 }
 
-// stopBefore is setAside in a partition, whose messages are handled in their order: the batch ends before the first
-// suspect, and when that is the first message, the worker comes back for it.
+// stopBefore is setAside for a partition, whose messages are handled in their order: the batch ends before the first
+// suspect. If that is the first message, the worker takes it alone later.
 func (j *journal) stopBefore(found []suspect) {
 	first := slices.IndexFunc(j.in.Messages, func(m *delivery.Message) bool {
 		return slices.ContainsFunc(found, func(f suspect) bool { return f.ID == m.ID && f.Due.Equal(m.Due) })
@@ -121,7 +121,7 @@ func (j *journal) stopBefore(found []suspect) {
 	}
 }
 
-// face is for a suspect that is alone. One that is guilty does not run.
+// face decides about a suspect that is alone. A guilty one does not run.
 func (j *journal) face(f suspect) {
 	m := j.in.Messages[0]
 	m.Crash.Suspected = true
@@ -132,5 +132,6 @@ func (j *journal) face(f suspect) {
 	}
 }
 
-// fewestCrashes make a message a dead letter: the first death, one in company, and one with nothing else in hand.
+// FewestCrashes is the number of deaths that makes a message a dead letter: the first one, one in company, and one
+// with nothing else in hand.
 const FewestCrashes = 3

@@ -2,18 +2,18 @@ package batch
 
 import "github.com/edda-go/edda/internal/engine/delivery"
 
-// Report is how a transaction ended.
+// Report counts how the messages of a transaction ended.
 type Report struct {
-	Taken    int   // messages
-	Handled  int   // of them, that met their fate
-	Consumed int   // of these, that were handled
-	Done     int   // of these, that were handled or are not wanted
-	Busy     int   // that were left, since others have their instances
+	Taken    int   // messages that were taken
+	Handled  int   // messages of Taken that were decided
+	Consumed int   // messages of Handled that a handler handled
+	Done     int   // messages of Handled that were handled or are not wanted
+	Busy     int   // messages that were left because other workers have their instances
 	Failures int   // attempts that failed, except conflicts
-	Failure  error // the last of them
+	Failure  error // the error of the last of them
 }
 
-// ReportOf returns how the transaction of e ended; err is why it was rolled back.
+// ReportOf returns the report on the transaction of e; err is why it was rolled back, or nil.
 func ReportOf(e *delivery.Effects, err error) Report {
 	r := Report{Taken: len(e.In.Messages), Failures: e.In.Failures, Failure: e.In.Failure}
 	for _, m := range e.In.Messages {

@@ -22,7 +22,7 @@ type saver struct {
 	shared  *sharedTx
 	effects *delivery.Effects
 	history *historian.Historian
-	writes  []persistence.Write // its memory serves the next batch
+	writes  []persistence.Write // the next batch reuses its memory
 }
 
 func (s *saver) reset() {
@@ -30,13 +30,13 @@ func (s *saver) reset() {
 	s.writes = s.writes[:0]
 }
 
-// saveInstances saves the instances and finds out which of them won, before anything is written that depends on it. It
-// is the first of the two trips of a write: an instance that another process changed takes its messages out of the
-// batch here, where that is still possible. When every instance was locked at load no other transaction can have
-// changed one; the save then goes with the second trip.
+// saveInstances saves the instances and finds out which of them won, before anything is written that depends on it.
+// It is the first of the two trips of a write: here the messages of an instance that a different process changed can
+// still leave the batch. If every instance was locked at load, no other transaction can have changed one, and the
+// save goes with the second trip.
 //
-// Only the first two statements may wait, for starts of the same key and for ids that callers gave, each in
-// one order for all. From the first update on nothing waits: that is why two batches cannot deadlock.
+// Only the first two statements may wait, for starts of the same key and for ids that callers gave, each in one order
+// for all batches. From the first update on nothing waits: that is why two batches cannot deadlock.
 func (s *saver) saveInstances(ctx context.Context) error {
 	save := s.engine.Sagas.NewSave(s.collectWrites())
 	ids, senders := s.effects.GivenIDs()
@@ -61,8 +61,8 @@ func (s *saver) saveInstances(ctx context.Context) error {
 	return s.effects.SortOutIDs(ids, senders, claim)
 }
 
-// collectWrites lists what is to be saved. An instance that did not change is checked all the same: its
-// messages were decided on what it was.
+// collectWrites lists the instances to save. An instance that did not change is checked all the same: its messages
+// were decided on its state.
 func (s *saver) collectWrites() []persistence.Write {
 	s.history.NoteInstances(changeOf)
 	writes := s.writes[:0]
@@ -72,7 +72,7 @@ func (s *saver) collectWrites() []persistence.Write {
 		}
 		in, err := i.Session.Instance()
 		if err != nil {
-			continue // a start that failed: there is nothing that anybody could have changed
+			continue // a start that failed: no other transaction could have changed it
 		}
 		i.Write = len(writes)
 		if !in.Originator.Run.IsZero() && i.Ended {
@@ -99,7 +99,7 @@ func opOf(i *delivery.Instance) persistence.Op {
 	return persistence.Check
 }
 
-// changeOf is what the write of an instance does to it, for the history.
+// changeOf returns how the write of an instance changes it, for the history.
 func changeOf(i *delivery.Instance) history.ChangeKind {
 	switch op := opOf(i); {
 	case op == persistence.StartAndComplete, op == persistence.Start && i.Ended:
@@ -107,7 +107,7 @@ func changeOf(i *delivery.Instance) history.ChangeKind {
 	case op == persistence.Start:
 		return history.Began
 	case op == persistence.Complete && !i.Ended:
-		return history.Unchanged // it ended before, and is forgotten now
+		return history.Unchanged // it ended earlier, and its row is removed now
 	case op == persistence.Complete, op == persistence.Update && i.Ended:
 		return history.Ended
 	case op == persistence.Update:
@@ -116,8 +116,9 @@ func changeOf(i *delivery.Instance) history.ChangeKind {
 	return history.Unchanged
 }
 
-// sortOutConflicts leaves the messages of instances that lost. One that has lost twice is written back with its
-// losses, so that they count for all processes; one that has lost too often enters the policy like any failure.
+// sortOutConflicts leaves the messages of instances that lost. A message that has lost twice is written back with its
+// number of losses, so that they count in all processes; if it has lost too often, the policy decides, as for any
+// failure.
 func (s *saver) sortOutConflicts(save *persistence.Save) {
 	for _, i := range s.loader.instances {
 		if i.Write < 0 {
@@ -132,7 +133,7 @@ func (s *saver) sortOutConflicts(save *persistence.Save) {
 			continue
 		}
 		m.Conflicted = true
-		m.Attempt, m.FirstFailed = m.Taken.Attempt, m.Taken.FirstFailed // what it decided on was not so
+		m.Attempt, m.FirstFailed = m.Taken.Attempt, m.Taken.FirstFailed // it decided on an old state
 		m.Leave()
 		losses := s.engine.To.Memory.LoseMessage(m.ID)
 		if losses < recall.WriteAfter {

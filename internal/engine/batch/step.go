@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// stepper hands the messages of a batch to their handlers.
+// stepper calls the handlers of the messages of a batch.
 type stepper struct {
 	engine *Engine
 	in     *delivery.Decoder
@@ -19,8 +19,8 @@ type stepper struct {
 	shared *sharedTx
 	blame  *blame
 
-	begun    bool            // all is decoded
-	slow     bool            // one message at a time: none is tried twice in this batch
+	begun    bool            // all messages are decoded
+	slow     bool            // one message at a time: no message is tried twice in this batch
 	ctx      context.Context // of the steps that run now, see stepContext
 	end      context.CancelFunc
 	since    time.Time
@@ -29,8 +29,8 @@ type stepper struct {
 
 func (s *stepper) reset(slow bool) { s.slow, s.begun = slow, false }
 
-// step handles each message in order, in memory. A message that failed and is to be tried at once comes again
-// at the end, if the batch's time allows. The error is the batch's: the connection is gone.
+// step handles each message in order, in memory. A message that failed and is to be retried at once comes again at
+// the end, if the batch's time allows. An error is the batch's: the connection is lost.
 func (s *stepper) step(ctx context.Context) error {
 	defer s.endStepContext()
 	s.begun = true
@@ -46,7 +46,7 @@ func (s *stepper) step(ctx context.Context) error {
 		}
 		now := time.Now()
 		if s.in.Late = s.in.Late || now.After(deadline); s.in.Late {
-			return nil // what is not decided yet is left; what failed is already written down as a retry
+			return nil // undecided messages are left; failed ones are already written down as retries
 		}
 		fresh := m.Instance != nil && !m.Instance.Stepped
 		if err := s.handle(ctx, m, now); err != nil {
@@ -65,11 +65,11 @@ func (s *stepper) step(ctx context.Context) error {
 	return nil
 }
 
-// mostWritten is how many bytes the steps of a batch send and change before it is written, about.
+// mostWritten is about how many bytes the steps of a batch may send and change before it is written.
 const mostWritten = 16 << 20
 
-// written is how many bytes m adds to the write of its batch: what it sends, and the state of its instance when it
-// is the first of that.
+// written returns how many bytes m adds to the write of its batch: the messages it sends, and the state of its
+// instance if m is the first message of that instance.
 func written(m *delivery.Message, fresh bool) (bytes int) {
 	for n := range m.Step.Out {
 		bytes += len(m.Step.Out[n].Body)
@@ -82,7 +82,7 @@ func written(m *delivery.Message, fresh bool) (bytes int) {
 	return bytes
 }
 
-// ready reports whether m is to be handled now, and decides the fate of those that need no handler.
+// ready reports whether m is to be handled now, and decides the fate of messages that need no handler.
 func (s *stepper) ready(m *delivery.Message) bool {
 	if m.Consumer == nil || m.Fate != delivery.FateLeft && !m.RetryNow() {
 		return false
@@ -110,7 +110,7 @@ func (s *stepper) ready(m *delivery.Message) bool {
 	return !i.Session.Completed()
 }
 
-// handle runs one handler, which begins now. The error is the batch's.
+// handle runs one handler, which begins now. An error is the batch's.
 func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Time) error {
 	s.in.Enter(m, begun)
 	defer s.in.Hand.Leave()
@@ -127,7 +127,7 @@ func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Ti
 	case m.Consumer.Tx != nil:
 		decided, err := s.handleTx(within, m)
 		if err == nil && decided == nil && retried {
-			m.PutBack(0, m.Err) // the attempts that it made in this batch are not forgotten
+			m.PutBack(0, m.Err) // the attempts that it made in this batch are counted
 		}
 		if err != nil || decided == nil {
 			return err
@@ -154,21 +154,21 @@ func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Ti
 		}
 		i.Ended = i.Ended || out.Completed
 	}
-	if out.Err != nil && ctx.Err() != nil { // the drain has cancelled it: this says nothing about the message
+	if out.Err != nil && ctx.Err() != nil { // the drain has cancelled it: this shows nothing about the message
 		return fmt.Errorf("handle %s: %w", m.Kind, context.Cause(ctx))
 	}
 	m.Step.Took = time.Since(begun)
 	if out.Err != nil && errors.Is(within.Err(), context.DeadlineExceeded) {
-		// The server may have ended our transaction meanwhile. Then nothing of this batch is written, and the
-		// failure is counted when the message is taken again.
+		// The server may have ended our transaction. Then nothing of this batch is written, and the failure is
+		// counted when the message is taken again.
 		s.engine.To.Memory.FailNext(m.ID, out.Err)
 	}
 	s.in.Decide(m, out)
 	return nil
 }
 
-// stepContext is a context with StepTimeout to go, less at most a tenth: the steps of a batch share one for as
-// long as that holds, since most of them are over in microseconds.
+// stepContext returns a context that ends after StepTimeout, or up to a tenth earlier: steps of a batch share one
+// context as long as that holds, since most of them end within microseconds.
 func (s *stepper) stepContext(ctx context.Context, now time.Time) context.Context {
 	if s.ctx == nil || now.Sub(s.since) > s.engine.To.Options.StepTimeout/10 {
 		s.endStepContext()

@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// handleRaw runs the raw handler. A nil outcome leaves m, and what is behind it, in the queue.
+// handleRaw runs the raw handler. A nil outcome leaves m, and the messages behind it, in the queue.
 func (s *stepper) handleRaw(ctx context.Context, m *delivery.Message) *saga.Outcome {
 	own := m.Delivery
 	own.Body = s.copyOf(own.Body)
@@ -25,7 +25,7 @@ func (s *stepper) handleRaw(ctx context.Context, m *delivery.Message) *saga.Outc
 
 const mostLent = 64 << 10 // a larger body gets memory of its own
 
-// copyOf is a copy of a body for one call of a raw handler, which may write into it.
+// copyOf returns a copy of a body for one call of a raw handler, which may write into it.
 func (s *stepper) copyOf(body []byte) []byte {
 	if len(body) > mostLent {
 		return bytes.Clone(body)

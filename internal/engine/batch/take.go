@@ -13,19 +13,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// taker takes messages. Its memory serves the next batch.
+// taker takes messages. The next batch reuses its memory.
 type taker struct {
 	engine *Engine
 	in     *delivery.Decoder
 	slabs  [][]delivery.Message // of slabSize each
 	used   int                  // messages handed out
-	permit *bool                // whether the transaction holds a slot of the endpoint's limit; nil when it has none
+	permit *bool                // whether the transaction holds a slot of the endpoint's limit; nil without a limit
 
 	bytes     int            // of the rows that the take has locked
-	large     queue.Large    // among them
+	large     queue.Large    // the large rows among them
 	foundLast queue.Position // the last row that the take has locked
-	touched   bool           // one of its messages was in hand before
-	outrun    bool           // others took its messages while it was entered into the journal
+	touched   bool           // a process had one of its messages in hand before
+	outrun    bool           // other workers took its messages while it was entered into the journal
 }
 
 const slabSize = 64
@@ -37,7 +37,7 @@ func (t *taker) reset() {
 	*t = taker{engine: t.engine, in: t.in, slabs: t.slabs}
 }
 
-// newMessage hands out the next message, empty.
+// newMessage returns the next unused message, empty.
 func (t *taker) newMessage() *delivery.Message {
 	if t.used == len(t.slabs)*slabSize {
 		t.slabs = append(t.slabs, make([]delivery.Message, slabSize))
@@ -65,7 +65,7 @@ func (t *taker) take(ctx context.Context, o order) error {
 	return nil
 }
 
-// sendTake sends a pipeline with a take, and reads what the take has left behind.
+// sendTake sends a pipeline with a take, then reads the large rows.
 func (t *taker) sendTake(ctx context.Context, pipeline *pgx.Batch) error {
 	if err := t.in.Conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (t *taker) sendTake(ctx context.Context, pipeline *pgx.Batch) error {
 	return t.takeLarge(ctx)
 }
 
-// takeLarge reads the headers and bodies that a take has left behind.
+// takeLarge reads the headers and bodies that a take has not read because of their size.
 func (t *taker) takeLarge(ctx context.Context) error {
 	if len(t.large) == 0 {
 		return nil
@@ -112,7 +112,7 @@ func (t *taker) queueTake(pipeline *pgx.Batch, o order) {
 	t.in.Begun = time.Now()
 }
 
-// collect reads the rows of a take. Those from the first on for which there was no memory are left for a later batch.
+// collect reads the rows of a take. It leaves rows that did not fit into the memory for a later batch.
 func (t *taker) collect(rows pgx.Rows) error {
 	reader := queue.Reader{Arena: &t.in.Arena}
 	for rows.Next() {

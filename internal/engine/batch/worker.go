@@ -19,7 +19,7 @@ import (
 type worker struct {
 	engine *Engine
 	retry  trouble.Patience
-	last   *batch // the last one: its memory serves the next
+	last   *batch // the last one: the next batch reuses its memory
 	hand   *run.Hand
 
 	conn    *pgxpool.Conn // nil between batches
@@ -27,12 +27,12 @@ type worker struct {
 	release func()        // leaves the session's gate; nil while no batch runs
 
 	idling   time.Duration  // how long it waited after the last such take
-	behind   queue.Position // where to go on, after a take that was all for instances of other workers
-	poisoned bool           // its last batch was lost, and has failed a message for trouble
-	tries    bool           // it is the one who tries while the endpoint is slow
+	behind   queue.Position // where to take next, after a take that was only for instances of other workers
+	poisoned bool           // its last batch was lost, and an error of the database has failed a message
+	tries    bool           // it is the worker that tries while the endpoint is slow
 	failed   bool           // its last batch had failures and no success
 
-	suspects []queue.Position // that batches in quarantine found, each to be taken alone
+	suspects []queue.Position // suspects that batches in quarantine found, each to be taken alone
 	portion  int              // messages of the next batch in quarantine
 }
 
@@ -40,8 +40,8 @@ func newWorker(e *Engine) *worker {
 	return &worker{engine: e, portion: quarantineFirst, retry: trouble.NewPatience(), last: newBatch(e)}
 }
 
-// work takes until taking ends; a batch that has begun may go on until work does. A function of the user may end the
-// goroutine, or not return: then a new goroutine takes its place, in the second case with a new worker.
+// work takes until taking ends; a batch that has begun may continue until work ends. A function of the user may end
+// the goroutine, or not return: then a new goroutine takes its place, in the second case with a new worker.
 func (e *Engine) work(taking, work context.Context) error {
 	w, failed := newWorker(e), error(nil)
 	for {
@@ -58,9 +58,9 @@ func (e *Engine) work(taking, work context.Context) error {
 	}
 }
 
-// run is takeAll in a goroutine of its own. ended is how the goroutine has ended, if takeAll has not returned. Then
-// exited or replaced gives up what the worker holds. takeAll does not do that in deferred functions: a goroutine that
-// was left runs them whenever its function returns.
+// run calls takeAll in a goroutine of its own. ended says how the goroutine has ended, if takeAll has not returned.
+// Then exited or replaced releases the resources of the worker. Deferred functions of takeAll do not do that, because
+// an abandoned goroutine runs them whenever its function returns.
 func (w *worker) run(taking, work context.Context, failed error) (err, ended error) {
 	ended = w.engine.To.Options.Calls.Do(func(h *run.Hand) {
 		w.hand = h
@@ -69,8 +69,8 @@ func (w *worker) run(taking, work context.Context, failed error) (err, ended err
 	return err, ended
 }
 
-// replaced returns the successor of a worker that is in a function of the user which does not return, and gives up what
-// that worker holds. Its goroutine touches nothing of it any more.
+// replaced returns the successor of a worker whose goroutine is in a function of the user that does not return, and
+// releases that worker's resources. The old goroutine does not use them any more.
 func (w *worker) replaced(taking context.Context) *worker {
 	w.engine.Options.Hang(w.conn.Hijack())
 	w.ended(w.last.left())
@@ -82,7 +82,7 @@ func (w *worker) replaced(taking context.Context) *worker {
 	return next
 }
 
-// exited gives up what the worker holds after a function of the user has ended its goroutine.
+// exited releases the resources of the worker after a function of the user has ended its goroutine.
 func (w *worker) exited(taking, work context.Context) {
 	if w.release != nil {
 		w.ended(w.last.exited(work))
@@ -96,13 +96,13 @@ func (w *worker) exited(taking, work context.Context) {
 	}
 }
 
-// free gives the connection back.
+// free releases the connection to the pool.
 func (w *worker) free() {
 	w.conn.Release()
 	w.conn = nil
 }
 
-// takeAll is what a goroutine of the worker does. failed is how the one before has ended, if there was one.
+// takeAll is the loop of a worker's goroutine. failed is the error of the goroutine before it, if there was one.
 func (w *worker) takeAll(taking, work context.Context, failed error) error {
 	if failed != nil {
 		if goesOn, err := w.ranTo(taking, work, failed); !goesOn {
@@ -124,8 +124,8 @@ func (w *worker) takeAll(taking, work context.Context, failed error) error {
 	return nil
 }
 
-// ranTo notes how a batch has ended, and waits if it was lost to err. It reports whether the worker continues; if not,
-// the error is the worker's.
+// ranTo notes how a batch has ended, and waits if it was lost to err. It reports whether the worker continues; if
+// not, the error is the worker's.
 func (w *worker) ranTo(taking, work context.Context, err error) (goesOn bool, _ error) {
 	pause := w.retry.After(err)
 	switch {
@@ -133,7 +133,7 @@ func (w *worker) ranTo(taking, work context.Context, err error) (goesOn bool, _ 
 		w.engine.Outage.Over()
 		return true, nil
 	case work.Err() != nil:
-		return false, nil // cancelled by the drain, which says so itself
+		return false, nil // cancelled by the drain, which reports it
 	case Fatal(err):
 		return false, err
 	case errors.Is(err, delivery.ErrRehearsed):
@@ -141,7 +141,7 @@ func (w *worker) ranTo(taking, work context.Context, err error) (goesOn bool, _ 
 	}
 	w.engine.To.Calm.Warn("edda: a batch was rolled back", "endpoint", w.engine.To.Name, "error", err)
 	if w.poisoned {
-		return true, nil // at once: an outage that ends just now must not look like the message's doing
+		return true, nil // at once: an outage that ends just now must not look like the message's fault
 	}
 	return run.Sleep(taking, pause) == nil, nil
 }
@@ -172,7 +172,7 @@ func (w *worker) pass(taking, work context.Context) (more bool, err error) {
 	return more, err
 }
 
-// connected is pass, with a connection.
+// connected is pass after a connection was acquired.
 func (w *worker) connected(taking, work context.Context) (more bool, err error) {
 	release := w.engine.Session.Enter(len(w.suspects) > 0)
 	o := w.engine.pump.begin(w.behind)
@@ -204,7 +204,7 @@ func (w *worker) connected(taking, work context.Context) (more bool, err error) 
 	case r.outrun, len(w.suspects) > 0 && (r.Handled > 0 || !o.alone):
 		return true, nil
 	case r.Taken == 0 && o.after != queue.Position{}:
-		return true, nil // there was nothing behind our own workers; look at the head
+		return true, nil // there was nothing behind our own workers; take at the head
 	case r.Taken == 0:
 		w.engine.To.WakeForNext(work, w.conn.Conn(), w.engine.Alarm, b.in.Now)
 		return false, nil
@@ -231,18 +231,18 @@ func (w *worker) ended(r report) {
 	w.poisoned = w.last.blame.poisoned
 }
 
-// backOffHelper makes a helper wait whose take was for instances of other workers, longer each time: the others come to
-// those messages themselves, and walking over them costs. Then it goes on behind them, where there may be messages of
-// other instances. One of a process does that; it reports whether this worker is the one.
+// backOffHelper makes a helper wait if its take was for instances of other workers, longer each time: the others
+// handle those messages themselves, and walking over them costs. Then the helper takes behind them, where there may
+// be messages of other instances. One worker of a process does that; backOffHelper reports whether this is the one.
 func (w *worker) backOffHelper(ctx context.Context) bool {
 	w.idling = min(max(2*w.idling, helpFirst), helpMost)
 	if !w.engine.pump.noHelpFor(w.idling) {
 		return false
 	}
 	defer w.engine.pump.backedOff()
-	_ = run.Sleep(ctx, run.Jitter(w.idling)) // the loop sees the end of ctx itself
+	_ = run.Sleep(ctx, run.Jitter(w.idling)) // the loop notices the end of ctx itself
 	return true
 }
 
-// Fatal reports whether err needs a human: the endpoint stops and says so.
+// Fatal reports whether err needs a human: the endpoint stops and returns it.
 func Fatal(err error) bool { return !errors.Is(err, errLent) && pgerr.Incurable(err) }

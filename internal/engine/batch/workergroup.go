@@ -7,7 +7,7 @@ import (
 	"github.com/edda-go/edda/internal/store/settings"
 )
 
-// workerGroup keeps as many workers at work as its settings say: none while the endpoint is paused. It belongs to the
+// workerGroup keeps as many workers running as the settings say: 0 while the endpoint is paused. It belongs to the
 // goroutine that runs it.
 type workerGroup struct {
 	settings *settings.Follower
@@ -16,10 +16,10 @@ type workerGroup struct {
 	work     func(taking context.Context) error // one worker, until taking ends and its batch is over
 	pump     *pump
 
-	leave []context.CancelFunc // of the workers, in the order in which they came
+	leave []context.CancelFunc // cancels of the workers, in the order of their starts
 }
 
-// run hires and sends home until ctx ends. Those who work then see the end of ctx themselves.
+// run starts and stops workers until ctx ends. The remaining workers then notice the end of ctx themselves.
 func (c *workerGroup) run(ctx context.Context) error {
 	for {
 		changed := c.settings.Changed()
@@ -42,7 +42,7 @@ func (c *workerGroup) run(ctx context.Context) error {
 	}
 }
 
-// resize begins with those who came last. A worker that is sent home finishes the batch in its hands.
+// resize stops the workers that started last. A worker that is stopped finishes the batch in hand.
 func (c *workerGroup) resize(ctx context.Context, n int) {
 	for len(c.leave) > n {
 		last := len(c.leave) - 1
@@ -54,7 +54,7 @@ func (c *workerGroup) resize(ctx context.Context, n int) {
 		c.leave = append(c.leave, leave)
 		c.group.Go(func(context.Context) error {
 			defer leave()
-			defer c.pump.Wake() // what it leaves is for another
+			defer c.pump.Wake() // a different worker takes the messages that it leaves
 			return c.work(taking)
 		})
 	}

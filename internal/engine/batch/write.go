@@ -7,9 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// write is the second trip: everything that follows from which instances won, in one pipeline with the COMMIT.
+// write is the second trip: it writes everything that depends on which instances won, in one pipeline with the
+// COMMIT.
 func (b *batch) write(ctx context.Context) error {
-	// one list for all that is sent and for its check, even when it is forgotten meanwhile
+	// one list of routes for all sends and for their check, even if the cache is cleared in between
 	known, err := b.engine.To.Routes.Get(ctx, b.in.Conn)
 	if err != nil {
 		return err
@@ -38,6 +39,6 @@ func (b *batch) write(ctx context.Context) error {
 	return nil
 }
 
-// ownLockTimeout takes back what handlers that share a transaction have: nothing of ours is waited for from here on,
-// but Postgres locks a table for the moment in which it grows, and on a busy disk that is no reason to lose a batch.
+// ownLockTimeout resets the lock_timeout of handlers that share a transaction: our own statements wait for no lock
+// from here on, but Postgres locks a table while it grows, and on a busy disk that is no reason to lose a batch.
 const ownLockTimeout = "set local lock_timeout to default"

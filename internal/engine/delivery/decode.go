@@ -15,25 +15,25 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Decoder makes messages ready for their handlers, or decides the fate of those that cannot be understood.
+// Decoder prepares messages for their handlers, or decides the fate of messages that cannot be understood.
 type Decoder struct {
 	Tally
-	Conn        *pgx.Conn // of the transaction; nil where handlers run outside of one
-	Transaction string    // that transaction, when handlers may end it
+	Conn        *pgx.Conn // of the transaction; nil if handlers run outside of a transaction
+	Transaction string    // id of that transaction, if handlers may end it
 	Arena       queue.Arena
 
 	Messages  []*Message
-	Found     int                         // rows that the statement has found, also those for which there was no memory
-	Runtime   saga.Runtime                // what steps run with
-	Reclaim   func(context.Context) error // takes a handler's settings back before the routes are read; may be nil
-	Hand      *run.Hand                   // calls the functions of the user; nil while a claim is in other hands
-	InHand    *Message                    // that a function of the user is called for
-	Cut       bool                        // the last messages were left before any step began
-	Fired     bool                        // messages have runs, see messageruns.go
-	Rehearses bool                        // a failure is written and taken back, see ErrRehearsed
+	Found     int                         // rows that the statement has found, including rows left for lack of memory
+	Runtime   saga.Runtime                // the environment of steps
+	Reclaim   func(context.Context) error // resets a handler's settings before the routes are read; may be nil
+	Hand      *run.Hand                   // calls the functions of the user; nil if each claim has its own
+	InHand    *Message                    // the message of the function of the user that is running
+	Cut       bool                        // the last messages were left before the first step began
+	Fired     bool                        // a message has a run, see messageruns.go
+	Rehearses bool                        // a failure is written and rolled back, see ErrRehearsed
 }
 
-// Reset makes d ready for another transaction. Its memory serves again.
+// Reset prepares d for the next transaction, and reuses its memory.
 func (d *Decoder) Reset(conn *pgx.Conn) {
 	clear(d.Messages)
 	d.Arena.Reset()
@@ -42,10 +42,10 @@ func (d *Decoder) Reset(conn *pgx.Conn) {
 	}
 }
 
-// Decode makes every message ready for its handler, or decides its fate: what cannot be understood is dead on its first
-// attempt, what this program does not know yet waits for one that does. Users' functions run in it while the
-// transaction stands still, so it has the time of a batch: what is not decoded by then is left. Claims have no
-// transaction: see DecodeClaimed.
+// Decode prepares every message for its handler, or decides its fate: a message that cannot be understood is dead on
+// its first attempt, a message that this program does not support yet waits for one that does. Users' functions run
+// in it while the transaction is idle, so it has the time of a batch: messages that are not decoded by then are left.
+// Claims have no transaction: see DecodeClaimed.
 func (d *Decoder) Decode(ctx context.Context) {
 	d.prepareRuntime(ctx)
 	defer d.Hand.Leave()
@@ -61,15 +61,15 @@ func (d *Decoder) Decode(ctx context.Context) {
 	}
 }
 
-// NewDecoder returns a decoder for messages outside of a transaction. begun is when the statement was sent that reads
-// them.
+// NewDecoder returns a decoder for messages outside of a transaction. begun is when the statement that reads them was
+// sent.
 func NewDecoder(to *Recipient, begun time.Time) *Decoder {
 	return &Decoder{Tally: Tally{To: to, DBTime: DBTime{Begun: begun}}}
 }
 
-// DecodeClaimed is Decode for a leased endpoint. All of a claim is decoded, and the loop that claims does not end with
-// a function of the user's that ends its goroutine, or does not wait for one that does not return.
-// also, if it is not nil, is called for the place of each message behind its decoding, and a part of it.
+// DecodeClaimed is Decode for a leased endpoint. All messages of a claim are decoded; the claimer's loop survives a
+// function of the user that ends its goroutine, and does not wait for one that does not return. also, if it is not
+// nil, is called with the index of each message after its decoding, as a part of it.
 func (d *Decoder) DecodeClaimed(work context.Context, also func(n int)) {
 	d.prepareRuntime(work)
 	d.To.Options.Calls.Each(d.To.Options.Decoding, len(d.Messages), func(h *run.Hand, n int) {
@@ -83,7 +83,7 @@ func (d *Decoder) DecodeClaimed(work context.Context, also func(n int)) {
 	}, func(n int, err error) {
 		m := d.Messages[n]
 		if d.Fail(m, saga.Permanent(fmt.Errorf("decoding it: %w", err))); errors.Is(err, run.ErrLeft) {
-			d.To.Memory.FailNext(m.ID, m.Err) // should this not be written, it is not decoded once more
+			d.To.Memory.FailNext(m.ID, m.Err) // if this is not written, the message is not decoded once more
 		}
 	})
 	d.Hand = nil
@@ -95,7 +95,7 @@ func (d *Decoder) Enter(m *Message, begun time.Time) {
 	d.Hand.Enter(m.Kind, m.ID, begun)
 }
 
-// KeyOf calls the user's function for the key of m. It makes a failure of m if that has an error, or takes too long.
+// KeyOf calls the user's function for the key of m. If that returns an error or takes too long, m fails.
 func (d *Decoder) KeyOf(m *Message) (key string) {
 	hand, begun := d.Hand, time.Now()
 	d.Enter(m, begun)
@@ -107,8 +107,8 @@ func (d *Decoder) KeyOf(m *Message) (key string) {
 	return key
 }
 
-// readBy makes a failure of a message that took too long to decode, and returns the time. The server may have ended the
-// transaction meanwhile; so the failure is also remembered for when the message is taken again, and then it is not
+// readBy makes a message fail that took too long to decode, and returns the time. The server may have ended the
+// transaction in the meantime; so the failure is also remembered for the next take, and then the message is not
 // decoded.
 func (d *Decoder) readBy(m *Message, begun time.Time) time.Time {
 	now := time.Now()
@@ -122,10 +122,10 @@ func (d *Decoder) readBy(m *Message, begun time.Time) time.Time {
 	return now
 }
 
-// read reads the header of a message, and what follows from it.
+// read reads the header of a message, and sets the fields that follow from it.
 func (d *Decoder) read(m *Message, begun time.Time) {
 	d.Enter(m, begun)
-	// a sender has written that, or the clock went back: what waits for a time would wait for ever
+	// a sender has written that, or the clock went back: a message that waits for a time would wait forever
 	if m.FirstFailed.After(d.Now) {
 		m.FirstFailed = d.Now
 	}
@@ -161,7 +161,7 @@ func (d *Decoder) prepare(m *Message) {
 		return
 	}
 	c := d.To.Handlers.Consumers[m.Kind]
-	for c != nil && c.Accept != nil { // an endpoint with a circle is refused
+	for c != nil && c.Accept != nil { // an endpoint with a circular chain of Accepts is refused
 		body, err := d.convert(c, m.Delivery.Body)
 		if err != nil {
 			d.Fail(m, saga.Permanent(err))
@@ -182,7 +182,7 @@ func (d *Decoder) prepare(m *Message) {
 		return
 	}
 	if m.Undecided() {
-		return // until its instance says whose it is, see assign
+		return // until its instance shows the saga, see assign
 	}
 	d.PrepareCall(m)
 }
@@ -201,26 +201,27 @@ func (d *Decoder) PrepareCall(m *Message) {
 	m.Call = call
 }
 
-// convert runs the function of an Accept, which is a user's and may panic.
+// convert calls the function of an Accept, which is a user's and may panic.
 func (d *Decoder) convert(c *handlers.Consumer, old []byte) (body []byte, err error) {
 	defer d.Hand.Return()
 	defer handlers.Recovered(&err)
 	return c.Accept(old, d.To.Codec)
 }
 
-// Undecided reports whether a message is for one of several sagas, by the instance that it names.
+// Undecided reports whether a message may be for one of several sagas, depending on the instance that it names.
 func (m *Message) Undecided() bool {
 	info := &m.Delivery.Info
 	return m.Call == nil && m.Consumer.Others != nil && info.Intent != saga.Event && !info.Instance.IsZero()
 }
 
-// RuntimeOf returns what a step of m runs with. There is one for the whole batch, since steps run one after another.
+// RuntimeOf returns the environment of a step of m. There is one for the whole batch, since steps run one after the
+// other.
 func (d *Decoder) RuntimeOf(m *Message) *saga.Runtime {
 	d.Runtime.In = m.Delivery
 	return &d.Runtime
 }
 
-// prepareRuntime sets what is the same for all steps of the batch.
+// prepareRuntime sets the fields that all steps of the batch share.
 func (d *Decoder) prepareRuntime(ctx context.Context) {
 	d.Runtime = saga.Runtime{
 		Now: d.Now, Clock: d.Clock, NewID: d.To.NewID, Codec: d.To.Codec, Endpoint: d.To.Name,
@@ -228,7 +229,7 @@ func (d *Decoder) prepareRuntime(ctx context.Context) {
 	}
 }
 
-// Route makes sure, while the step can still be undone, that everything it sends has somewhere to go.
+// Route checks, while the step can still be undone, that there is a queue for every message it sends.
 func (d *Decoder) Route(ctx context.Context, out []saga.Outgoing) error {
 	for n := range out {
 		if err := d.admit(ctx, &out[n]); err != nil {
@@ -238,7 +239,7 @@ func (d *Decoder) Route(ctx context.Context, out []saga.Outgoing) error {
 	return nil
 }
 
-// admit looks for the queue of one message, and once more in the newest routes.
+// admit looks for the queue of one message, and if it finds no queue, again in the newest routes.
 func (d *Decoder) admit(ctx context.Context, out *saga.Outgoing) error {
 	if out.Info.Intent == saga.Timer || out.Info.Intent == saga.Event && out.To == "" && !out.MustRoute {
 		return nil
@@ -257,7 +258,7 @@ func (d *Decoder) admit(ctx context.Context, out *saga.Outgoing) error {
 	return d.routed(out)
 }
 
-// routed returns why a message has nowhere to go, or nil.
+// routed returns an error if there is no queue for a message, or nil.
 func (d *Decoder) routed(out *saga.Outgoing) error {
 	if out.Info.Intent == saga.Event && out.To == "" {
 		if known := d.To.Routes.Current(); known == nil || len(known.Kinds[out.Info.Kind]) == 0 {
@@ -269,7 +270,7 @@ func (d *Decoder) routed(out *saga.Outgoing) error {
 	return err
 }
 
-// NoSubscriber is the error of an event that must have a route and has none. known may be nil.
+// NoSubscriber is the error of an event that must have a route and has no subscriber. known may be nil.
 func NoSubscriber(kind string, known *queue.Routes) error {
 	hint := ""
 	if known != nil {
@@ -279,7 +280,8 @@ func NoSubscriber(kind string, known *queue.Routes) error {
 		hint)
 }
 
-// reader is where a step may read the routes: handlers of a leased endpoint have no connection.
+// reader returns the connection for reading the routes in a step: handlers of a leased endpoint have no connection of
+// their own.
 func (d *Decoder) reader() pg.Queryer {
 	if d.Conn == nil {
 		return d.To.Pool
@@ -287,7 +289,7 @@ func (d *Decoder) reader() pg.Queryer {
 	return d.Conn
 }
 
-// destination is the queue of a message that goes to exactly one.
+// destination returns the queue of a message that goes to exactly one.
 func (d *Decoder) destination(out *saga.Outgoing) (*queue.Queue, error) {
 	if out.Info.Intent == saga.Timer && out.To == "" {
 		return d.To.Queue, nil

@@ -18,24 +18,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Effects are what one transaction writes about messages that met their fate: sends, retries, dead letters, discards,
-// removals and ends of runs. After the COMMIT they wake others, log and emit events.
+// Effects are the writes of one transaction about its decided messages: sends, retries, dead letters, discards,
+// removals and ends of runs. After the COMMIT they wake workers, log and emit events.
 type Effects struct {
-	In   *Decoder // what they follow from
+	In   *Decoder // the messages whose effects these are
 	only [1]*queue.Queue
 
-	forget []saga.ID         // ids that were claimed for messages which are not sent after all
-	wakes  []wakeAfter       // whom to wake after the COMMIT
-	Save   *persistence.Save // of instances, that goes with this write
-	Ending []*Instance       // that complete, and began with a run
+	forget []saga.ID         // claimed ids of messages that are not sent after all
+	wakes  []wakeAfter       // the queues to wake after the COMMIT
+	Save   *persistence.Save // the save of instances that goes with this write
+	Ending []*Instance       // instances that complete, and began with a run
 	Ended  bool              // the messages are deleted already: a leased endpoint claimed them
 	Keep   func(*pgx.Batch)  // queues the history
-	Also   func(*pgx.Batch)  // queues what else belongs to the transaction, before the COMMIT
+	Also   func(*pgx.Batch)  // queues further statements of the transaction, before the COMMIT
 	Paused bool              // the endpoint was paused: no other transaction held the row
 }
 
-// Commit queues the effects behind what pipeline has, and ends the transaction: the deletion of exactly the messages
-// that it answers for, and the COMMIT. An error of any statement keeps the COMMIT from happening.
+// Commit queues the effects after the statements in pipeline, and ends the transaction: it deletes exactly the
+// messages that were decided, and commits. If any statement fails, the COMMIT does not run.
 func (e *Effects) Commit(ctx context.Context, pipeline *pgx.Batch, known *queue.Routes) error {
 	events, err := e.queueSends(pipeline, known)
 	if err != nil {
@@ -68,12 +68,12 @@ func (e *Effects) Commit(ctx context.Context, pipeline *pgx.Batch, known *queue.
 	return nil
 }
 
-// ErrRehearsed ends a transaction that wrote the failure of a message and took it back. Trouble has failed the
-// message, but an outage that ended since then looks the same. The database takes failures now: what the next step
-// meets is the message's own doing.
+// ErrRehearsed ends a transaction that wrote the failure of a message on trial and rolled back. Errors of the
+// database have failed the message, but an outage that has ended since would look the same. Now the database accepts
+// writes: if the next step meets an error, the message is the cause.
 var ErrRehearsed = errors.New("the failure of the message was written on trial, and rolled back")
 
-// ClaimIDs claims the ids that handlers gave to what they send, and takes duplicates out of it.
+// ClaimIDs claims the ids that handlers gave to their sends, and removes duplicate sends.
 func (e *Effects) ClaimIDs(ctx context.Context) error {
 	ids, senders := e.GivenIDs()
 	if len(ids) == 0 {
@@ -101,11 +101,11 @@ func (e *Effects) GivenIDs() (ids []dedup.Given, senders []*Message) {
 	return ids, senders
 }
 
-// SortOutIDs takes duplicates out of what is sent. An id that was used for another content is the handler's fault; its
+// SortOutIDs removes duplicates from the sends. If an id was used for other content, the handler is at fault; its
 // effects are already part of this transaction, so the batch starts over and the step then fails.
 //
-// When several messages of the batch give one id, the first that has not lost its instance sends it. An id that is
-// sent by none is given back.
+// If several messages of the batch give one id, the first that has not lost its instance sends it. An id that no
+// message sends is released.
 func (e *Effects) SortOutIDs(ids []dedup.Given, senders []*Message, claim *dedup.Claim) error {
 	claimed := map[saga.ID]bool{} // by this batch, and not sent yet
 	for n, m := range senders {
@@ -134,7 +134,7 @@ func (e *Effects) SortOutIDs(ids []dedup.Given, senders []*Message, claim *dedup
 	return nil
 }
 
-// queueSends queues what the steps sent, one statement for each queue, and reports whether events are among it.
+// queueSends queues the sends of the steps, one statement for each queue, and reports whether they include events.
 func (e *Effects) queueSends(pipeline *pgx.Batch, known *queue.Routes) (events bool, err error) {
 	gone := e.cancelledTimeouts()
 	targets := map[*queue.Queue]*queue.Inserts{}
@@ -144,7 +144,7 @@ func (e *Effects) queueSends(pipeline *pgx.Batch, known *queue.Routes) (events b
 		for n := range m.Step.Out {
 			out := &m.Step.Out[n]
 			if out.Info.Intent == saga.Timer && gone[out.Info.ID] {
-				continue // asked for and cancelled in one batch
+				continue // scheduled and cancelled in one batch
 			}
 			event := out.Info.Intent == saga.Event && out.To == ""
 			events = events || event
@@ -170,7 +170,7 @@ func (e *Effects) queueSends(pipeline *pgx.Batch, known *queue.Routes) (events b
 	return events, nil
 }
 
-// QueuesFor finds where a message goes. The slice is valid until the next call.
+// QueuesFor returns the queues for a message. The slice is valid until the next call.
 func (e *Effects) QueuesFor(known *queue.Routes, out *saga.Outgoing, event bool) ([]*queue.Queue, error) {
 	switch {
 	case event:
@@ -184,7 +184,8 @@ func (e *Effects) QueuesFor(known *queue.Routes, out *saga.Outgoing, event bool)
 	return e.only[:], err // an error: the routes changed since the step, and the batch starts over
 }
 
-// cancelledTimeouts are the ids of timeouts that steps of this batch cancelled, moved or completed away.
+// cancelledTimeouts returns the ids of timeouts that steps of this batch cancelled or moved, or whose saga they
+// completed.
 func (e *Effects) cancelledTimeouts() map[saga.ID]bool {
 	var gone map[saga.ID]bool
 	for _, m := range e.In.Messages {
@@ -243,7 +244,7 @@ func (e *Effects) Records() (letters []deadletter.Letter, discarded []deadletter
 	return letters, discarded
 }
 
-// queueRemoval queues the deletion of the messages, and, after it, that of cancelled timeouts.
+// queueRemoval queues the deletion of the messages, and then the deletion of cancelled timeouts.
 func (e *Effects) queueRemoval(pipeline *pgx.Batch) {
 	if e.Ended {
 		return
@@ -266,7 +267,7 @@ func (e *Effects) queueRemoval(pipeline *pgx.Batch) {
 	}
 }
 
-// queueEnd ends the transaction. A rehearsal does all that a COMMIT does but the COMMIT.
+// queueEnd ends the transaction. A rehearsal runs all checks of a COMMIT without committing.
 func (e *Effects) queueEnd(pipeline *pgx.Batch) {
 	if !e.In.Rehearses {
 		pipeline.Queue("commit")
@@ -276,7 +277,7 @@ func (e *Effects) queueEnd(pipeline *pgx.Batch) {
 	pipeline.Queue("rollback")
 }
 
-// NoteWake remembers whom to wake after the commit.
+// NoteWake records a queue to wake after the commit.
 func (e *Effects) NoteWake(q *queue.Queue, due time.Time) {
 	at := slices.IndexFunc(e.wakes, func(w wakeAfter) bool { return w.queue == q })
 	if at < 0 {
@@ -288,14 +289,14 @@ func (e *Effects) NoteWake(q *queue.Queue, due time.Time) {
 	}
 }
 
-// Wake wakes those who have messages now.
+// Wake wakes the workers that have messages now.
 func (e *Effects) Wake(ctx context.Context) {
 	for _, w := range e.wakes {
 		e.In.To.Notifier.Wake(ctx, w.queue.ID, e.localTime(w.due))
 	}
 }
 
-// localTime turns a time of the database's clock into one of this process's.
+// localTime converts a time of the database's clock to this process's clock.
 func (e *Effects) localTime(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -303,13 +304,13 @@ func (e *Effects) localTime(t time.Time) time.Time {
 	return e.In.Begun.Add(t.Sub(e.In.Now))
 }
 
-// wakeAfter is a queue that got messages, and when the first of them is due; zero is now.
+// wakeAfter is a queue that got messages, and when the first of them is due; zero means now.
 type wakeAfter struct {
 	queue *queue.Queue
 	due   time.Time
 }
 
-// queuePause queues the pause. It stands in the transaction that puts the message back.
+// queuePause queues the pause, in the transaction that puts the message back.
 func (e *Effects) queuePause(pipeline *pgx.Batch) {
 	e.In.To.Settings.QueuePause(pipeline, e.In.To.Name, deadletter.Storable(e.In.Pausing.Reason),
 		func(paused bool) { e.Paused = paused })

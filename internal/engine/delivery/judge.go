@@ -14,24 +14,26 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// What users may look for in the error of a message.
+// Errors that users may look for in the error of a message.
 var (
 	ErrConflict    = errors.New("other transactions changed the saga instance first, too often")
 	ErrUnknownKind = errors.New("no program that consumes this queue knows its kind")
 	ErrProcessDied = errors.New("the process died while it handled the message")
 )
 
-// pauseWait is how long a message whose policy paused the endpoint is kept from workers that have not heard of it.
+// pauseWait is how long a message whose policy paused the endpoint is kept from workers that have not yet read the
+// pause.
 const pauseWait = time.Second
 
-// DBTime reads the database's clock between two of its answers.
+// DBTime estimates the database's clock between two times that it returned.
 type DBTime struct {
-	// this process's clock, just before the transaction began; zero if time stands still while a message is handled
+	// this process's clock, just before the transaction began; zero if time must not advance while a message is
+	// handled
 	Begun time.Time
-	Now   time.Time // the database's clock when it had begun
+	Now   time.Time // the database's clock after the begin
 }
 
-// Clock is an upper bound of the database's clock: what counts from it is never early.
+// Clock returns an upper bound of the database's clock: a time computed from it is never early.
 func (t *DBTime) Clock() time.Time {
 	if t.Begun.IsZero() {
 		return t.Now
@@ -39,20 +41,20 @@ func (t *DBTime) Clock() time.Time {
 	return t.Now.Add(time.Since(t.Begun))
 }
 
-// Tally decides what becomes of a message whose attempt ended, and counts the failures. The policy goes in; a fate
-// comes out.
+// Tally decides the fate of a message whose attempt ended, and counts the failures: it calls the policy, and sets the
+// fate.
 type Tally struct {
 	To *Recipient
 	DBTime
 
 	Failures int             // failed attempts, except conflicts
-	Retried  []FailedAttempt // each repeated in this transaction
+	Retried  []FailedAttempt // each was repeated in this transaction
 	Failure  error           // the last of them
-	Pausing  *Message        // whose policy pauses the endpoint
+	Pausing  *Message        // the message whose policy pauses the endpoint
 	Late     bool            // no more steps begin
 }
 
-// failureOf is what a policy is told about m.
+// failureOf returns the arguments of a policy about m.
 func (t *Tally) failureOf(m *Message, err error) recoverability.Failure {
 	failure := recoverability.Failure{
 		Info: m.Delivery.Info, Err: err, Endpoint: t.To.Name, First: m.FirstFailed, Conflicts: m.Conflict,
@@ -64,7 +66,7 @@ func (t *Tally) failureOf(m *Message, err error) recoverability.Failure {
 	return failure
 }
 
-// Lose decides about a message that has lost more saves than its budget. Whatever a policy for conflicts decides costs
+// Lose decides about a message that has lost more saves than its budget. The decision of a policy for conflicts costs
 // no attempt.
 func (t *Tally) Lose(m *Message) {
 	if t.To.Options.ConflictPolicy != nil && m.FirstFailed.IsZero() {
@@ -79,14 +81,15 @@ func (t *Tally) Lose(m *Message) {
 	t.carryOut(m, ErrConflict, j)
 }
 
-// pauseAfter has the endpoint paused by the write of this batch, which starts no more steps.
+// pauseAfter makes the write of this batch pause the endpoint; the batch starts no more steps.
 func (t *Tally) pauseAfter(m *Message, reason string, err error) {
 	m.PutBack(pauseWait, err)
 	m.Reason = reason
 	t.Pausing, t.Late = m, true
 }
 
-// Pauses reports whether this batch pauses its endpoint: not when the message that asked for it was lost to a conflict.
+// Pauses reports whether this batch pauses its endpoint: not if the message whose policy pauses it lost to a
+// conflict.
 func (t *Tally) Pauses() bool { return t.Pausing != nil && t.Pausing.Fate == FateAgain }
 
 // Decide turns an outcome into a fate.
@@ -98,18 +101,18 @@ func (t *Tally) Decide(m *Message, out saga.Outcome) {
 		m.Err = nil
 		m.Drop(out.Discard)
 	default:
-		m.Err = nil // of an attempt before it in this batch
+		m.Err = nil // of an earlier attempt in this batch
 		m.Fate, m.Step.Out, m.Step.Gone = FateDone, out.Out, out.Cancelled
 		m.Firing.open = out.RunOpen
 	}
 }
 
-// Fail asks the policy about a failed attempt.
+// Fail calls the policy for a failed attempt.
 func (t *Tally) Fail(m *Message, err error) {
 	if m.FirstFailed.IsZero() {
 		m.FirstFailed = t.Clock()
 	}
-	if now := m.Attempt + 1; m.Delivery.Info.Attempt != now { // a function that was left may read it at this moment
+	if now := m.Attempt + 1; m.Delivery.Info.Attempt != now { // an abandoned function may be reading it at this moment
 		m.Delivery.Info.Attempt = now
 	}
 	err = t.examined(err)
@@ -126,7 +129,7 @@ func (t *Tally) Fail(m *Message, err error) {
 type Judges struct {
 	hooks.Guest
 	mu     sync.Mutex
-	places map[string]bool // in the log: where a handler has panicked; guarded by mu
+	places map[string]bool // places in the code where a handler has panicked, for the log; guarded by mu
 }
 
 // NewJudges returns the Judges of an endpoint.
@@ -134,7 +137,7 @@ func NewJudges() *Judges {
 	return &Judges{Guest: hooks.Guest{Most: mostJudgesAway}, places: map[string]bool{}}
 }
 
-// mostPlaces is of how many places panics are logged with their stack.
+// mostPlaces is the number of places whose panics are logged with their stack.
 const mostPlaces = 1000
 
 // logPanic logs a panic with its stack, the first from each place.
@@ -157,21 +160,21 @@ func (t *Tally) logPanic(m *Message, err error) {
 	}
 }
 
-// mostJudgesAway is how many policies may be at work after their time before messages are given up unjudged.
+// mostJudgesAway is how many policies may run past their time before messages are given up without a verdict.
 const mostJudgesAway = 16
 
-// examined is saga.Examined, whatever the methods of the error do.
+// examined is saga.Examined, protected against the methods of the error.
 func (t *Tally) examined(err error) error {
 	return t.To.Options.Judges.Examined(t.To.Options.patience(), err)
 }
 
-// judged is a verdict on an error, with the answers of the error's own methods, which are the user's code.
+// judged is a verdict on an error, with the results of the error's own methods, which are the user's code.
 type judged struct {
 	recoverability.Verdict
 	permanent, conflict, hopeless bool
 }
 
-// judge asks a policy, which gives the message up if it does not answer.
+// judge calls a policy, and gives the message up if the policy does not return.
 func (t *Tally) judge(
 	resolve func(recoverability.Policy, recoverability.Failure) recoverability.Verdict, p recoverability.Policy,
 	f recoverability.Failure,
@@ -221,7 +224,7 @@ func (j *judged) deathReason() string {
 	return "given up by the policy"
 }
 
-// isHopeless reports whether another attempt would be as useless as the one that failed with err.
+// isHopeless reports whether a further attempt would fail like the one that failed with err.
 func isHopeless(err error) bool {
 	var permanent *saga.PermanentError
 	return errors.As(err, &permanent) || errors.Is(err, ErrUnknownKind) || errors.Is(err, ErrProcessDied)

@@ -14,7 +14,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// fate is what becomes of a taken message when its batch commits.
+// fate says what happens to a taken message when its batch commits.
 type fate uint8
 
 const (
@@ -23,15 +23,15 @@ const (
 	FateAgain               // written back, to be due later
 	FateDead                // moved to the dead letters
 	FateDropped             // consumed without effect, with a reason
-	FateMoved               // in another queue, as it was
+	FateMoved               // moved to a different queue, as it was
 )
 
 // Message is one taken row on its way through a batch.
 type Message struct {
 	queue.Row
-	TID pg.TID // where the row lies, while it is locked
+	TID pg.TID // place of the row, while it is locked
 
-	Taken struct { // as the row has it, for when the batch's view turns out wrong
+	Taken struct { // the values in the row, in case the batch's decision is dropped
 		Attempt     int
 		FirstFailed time.Time
 	}
@@ -39,52 +39,52 @@ type Message struct {
 	Delivery saga.Delivery
 	Consumer *handlers.Consumer
 	Call     *saga.Call
-	Instance *Instance // nil for a plain handler, and when there is none
+	Instance *Instance // nil for a plain handler, and if no instance exists
 
 	Fate   fate
-	Delay  time.Duration // with again
+	Delay  time.Duration // with FateAgain
 	Err    error         // the last failure
-	Reason string        // with dead and dropped
+	Reason string        // with FateDead and FateDropped
 	Step   stepped
 
 	unread     bool // it could not be decoded, or not in time: it is not tried again in this batch
 	Conflicted bool // its instance lost the save
 	InLane     bool // its lane waits for its retry
-	Judged     bool // it is not run: it fails for what it did to a batch that rolled back
+	Judged     bool // it is not run: it fails because of a batch that rolled back
 	Charged    bool // this batch was lost while its handler ran, which is counted already
-	Partition  int  // with moved
+	Partition  int  // with FateMoved
 
 	Crash  crash
 	Firing firing
 }
 
-// stepped is what the step of a message did. It sends nothing unless the message is done.
+// stepped is the result of the step of a message. Its messages are sent only if the fate is FateDone.
 type stepped struct {
 	Out  []saga.Outgoing
 	Gone []saga.Cancelled
 	Took time.Duration
 }
 
-// crash is what is known of processes that died with a message.
+// crash records processes that died with a message in hand.
 type crash struct {
-	Touched   bool  // its row was in hand before
+	Touched   bool  // a process had its row in hand before
 	Suspected bool  // processes died with it
-	Guilty    error // and too many of them: it is not run
+	Guilty    error // too many of them: it is not run
 }
 
-// firing is what a message has to do with the run of a manifest, see messageruns.go.
+// firing connects a message with the run of a manifest, see messageruns.go.
 type firing struct {
 	Emitted   bool       // a manifest emitted it
 	Run       *saga.Fire // its run, which this transaction holds
-	cancelled bool       // with dropped: by Operator.Cancel
-	open      bool       // with done: the run stays open
-	hopeless  bool       // with dead: another attempt would be as useless
+	cancelled bool       // with FateDropped: by Operator.Cancel
+	open      bool       // with FateDone: the run stays open
+	hopeless  bool       // with FateDead: a further attempt would fail in the same way
 }
 
-// undo takes back what the step of m did.
+// undo removes the results of the step of m.
 func (m *Message) undo() { m.Step.Out, m.Step.Gone = nil, nil }
 
-// Leave makes m stay in the queue, with nothing of it.
+// Leave leaves m in the queue, without effects.
 func (m *Message) Leave() {
 	m.Fate = FateLeft
 	m.undo()
@@ -102,7 +102,7 @@ func (m *Message) Drop(reason string) {
 	m.undo()
 }
 
-// Die makes m a dead letter. The error is no user's.
+// Die makes m a dead letter. The error is not a user's.
 func (m *Message) Die(reason string, err error) { m.die(reason, err, isHopeless(err)) }
 
 func (m *Message) die(reason string, err error, hopeless bool) {
@@ -115,19 +115,19 @@ func (m *Message) RetryNow() bool {
 	return m.Fate == FateAgain && m.Delay == 0 && m.Consumer != nil && !m.unread
 }
 
-// FailedAttempt is one that left no trace in its message, because another followed in the same batch.
+// FailedAttempt is an attempt without a trace in its message, because a retry followed in the same batch.
 type FailedAttempt struct {
 	Of   *Message
 	Info saga.Info
 	Err  error
-	Took time.Duration // of the handler
+	Took time.Duration // duration of the handler
 }
 
-// Instance is one saga instance of a batch, with the messages that are for it.
+// Instance is one saga instance of a batch.
 type Instance struct {
 	Def     *saga.Definition
-	Asked   recall.Handle // how the first message named it
-	First   *Message      // of the batch
+	Asked   recall.Handle // its name in the first message
+	First   *Message      // the first message of the batch
 	Status  instanceStatus
 	Session *saga.Session
 	Fault   error // why its messages fail, or wait for a newer program
@@ -136,11 +136,11 @@ type Instance struct {
 	Row     persistence.Row
 
 	Lock    bool               // it is loaded with its lock
-	Stepped bool               // a message was decided on it
+	Stepped bool               // a step has used it
 	Ended   bool               // it has completed
 	Before  []byte             // its state as it was loaded
-	Change  history.ChangeKind // what its save does, 0 if the history does not tell of it
-	Write   int                // its place in the save, -1: none
+	Change  history.ChangeKind // the change that its save makes, 0 if the history does not record it
+	Write   int                // its index in the save, or -1
 	Won     bool
 }
 
@@ -148,15 +148,15 @@ type instanceStatus uint8
 
 const (
 	Unknown   instanceStatus = iota
-	Absent                   // there is none, or it is of another saga
-	BusyHere                 // in the hands of another worker of this process
-	BusyThere                // in the hands of another transaction
+	Absent                   // no row, or a row of another saga
+	BusyHere                 // a different worker of this process has it
+	BusyThere                // a different transaction has it
 	Ours
 	Faulty // its state cannot be read
 	Newer  // its state is from a newer program
 )
 
-// Name is how the instance is called in events and records.
+// Name returns the name of the instance in events and records.
 func (i *Instance) Name() (sagaName, key string) {
 	if i == nil {
 		return "", ""
@@ -169,7 +169,7 @@ func (i *Instance) Name() (sagaName, key string) {
 	return i.Def.Name(), i.Asked.Key
 }
 
-// SagaOf is the saga of m; nil when it has none, or is not known.
+// SagaOf returns the saga of m; nil if it has no saga, or the saga is not yet determined.
 func (m *Message) SagaOf() *saga.Definition {
 	if m.Consumer == nil {
 		return nil
@@ -177,7 +177,7 @@ func (m *Message) SagaOf() *saga.Definition {
 	return m.Consumer.Definition
 }
 
-// Since is from when the critical time of m counts: when it was sent, or due.
+// Since returns the start of the critical time of m: when it was sent, or due.
 func (m *Message) Since() time.Time {
 	if m.Sent.After(m.Due) {
 		return m.Sent

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// CheckRuns holds the runs of the batch's messages until its end, and decides the fate of messages whose runs are not
-// current. What moves on to a partition is checked there.
+// CheckRuns locks the runs of the batch's messages until its end, and decides the fate of messages whose runs are not
+// current. The runs of messages that move to a partition are checked there.
 func (e *Effects) CheckRuns(ctx context.Context) error {
 	if !e.In.Fired {
 		return nil
@@ -29,9 +29,9 @@ func (e *Effects) CheckRuns(ctx context.Context) error {
 	return nil
 }
 
-// QueueRunCheck queues the check of those messages that have a run. finish is to be called when the pipeline was sent.
-// lost reports whether another process has taken the message since: then it decides what became of the run. nil means
-// no.
+// QueueRunCheck queues the check of messages that have a run. The caller must call finish after the pipeline was
+// sent. lost reports whether a different process has taken the message since: then that process decides about the
+// run. If lost is nil, no message was lost.
 func QueueRunCheck(r *runs.Store, pipeline *pgx.Batch, messages []*Message, lost func(*Message) bool) (finish func()) {
 	var fired []*Message
 	var a runs.Attempts
@@ -64,7 +64,7 @@ func QueueRunCheck(r *runs.Store, pipeline *pgx.Batch, messages []*Message, lost
 	}
 }
 
-// FinishRun makes what became of m's run its fate, unless the run is current.
+// FinishRun sets m's fate according to the state of its run, unless the run is current.
 func (m *Message) FinishRun(answer int32) {
 	m.Firing.Run = nil
 	switch answer {
@@ -78,8 +78,8 @@ func (m *Message) FinishRun(answer int32) {
 	}
 }
 
-// QueueRunLocks locks the runs that the completions of this batch will end. It stands before the starts, which may wait
-// for another batch: this batch must not wait for a batch that waits for it.
+// QueueRunLocks locks the runs that the completions of this batch will end. It comes before the starts, which may
+// wait for another batch: this batch must not wait for a batch that waits for it.
 func (e *Effects) QueueRunLocks(pipeline *pgx.Batch) {
 	var a runs.Attempts
 	for _, i := range e.Ending {
@@ -92,7 +92,7 @@ func (e *Effects) QueueRunLocks(pipeline *pgx.Batch) {
 	}
 }
 
-// firing is what started the instance, nil when that was no manifest.
+// firing returns the firing that started the instance, or nil if no manifest did.
 func (i *Instance) firing() *saga.Fire {
 	if i == nil || i.Session == nil {
 		return nil
@@ -104,8 +104,9 @@ func (i *Instance) firing() *saga.Fire {
 	return &saga.Fire{Run: in.Originator.Run, Attempt: in.Originator.RunAttempt}
 }
 
-// queueRunEnds reports the runs that end in this transaction, and gives a sign of life for those that go on elsewhere:
-// the next one is due from there. It waits for their manifests, so nothing that waits stands behind it.
+// queueRunEnds queues the reports of runs that end in this transaction, and a heartbeat for runs that continue
+// elsewhere: the next heartbeat is due from there. It waits for their manifests, so no statement that waits comes
+// after it.
 func (e *Effects) queueRunEnds(pipeline *pgx.Batch) {
 	if !e.In.Fired && len(e.Ending) == 0 {
 		return
@@ -129,7 +130,7 @@ func (e *Effects) queueRunEnds(pipeline *pgx.Batch) {
 	for _, i := range e.Ending {
 		f := i.firing()
 		switch {
-		case f == nil || !i.Won && e.Save == nil: // a save that goes with the second trip is sure
+		case f == nil || !i.Won && e.Save == nil: // a save that goes with the second trip cannot lose
 		case i.Version == 0: // started by a message of this batch
 			ends.AddHeld(f, runs.Succeeded, "")
 		default:
@@ -139,8 +140,8 @@ func (e *Effects) queueRunEnds(pipeline *pgx.Batch) {
 	e.In.To.Runs.QueueEnd(pipeline, ends)
 }
 
-// RunEnds calls end for each run that ends with the fate of m: the message's own, and that of its instance, if m has
-// completed it.
+// RunEnds calls end for each run that ends with the fate of m: the message's own, and the run of its instance, if m
+// has completed it.
 func (m *Message) RunEnds(end func(f *saga.Fire, outcome, text string)) {
 	if m.Firing.Run != nil {
 		if outcome, text := m.runEnd(); outcome != "" {
@@ -154,8 +155,9 @@ func (m *Message) RunEnds(end func(f *saga.Fire, outcome, text string)) {
 	}
 }
 
-// runEnd returns how the fate of m ends its run, and the error. The outcome is "" if the run stays open: the message is
-// written back or left, its handler has left the run, or it has started an instance, with which the run ends.
+// runEnd returns the outcome of m's run and its error. The outcome is "" if the run stays open: the message is
+// written back or left, its handler has left the run, or it has started an instance, and the run ends when the
+// instance does.
 func (m *Message) runEnd() (outcome, text string) {
 	switch m.Fate {
 	case FateDone:
@@ -178,10 +180,10 @@ func (m *Message) runEnd() (outcome, text string) {
 	return "", ""
 }
 
-// Hopeless tells of a message that was given up whether another attempt would be as useless.
+// Hopeless reports, for a message that was given up, whether a further attempt would fail in the same way.
 func (m *Message) Hopeless() bool { return m.Firing.hopeless }
 
-// CallOff is drop for a message that Operator.Cancel has ended.
+// CallOff is Drop for a message that Operator.Cancel has ended.
 func (m *Message) CallOff(reason string) {
 	m.Drop(reason)
 	m.Firing.cancelled = true

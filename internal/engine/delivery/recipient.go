@@ -26,7 +26,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Recipient is what is known of the endpoint that consumes a message, for as long as one Run.
+// Recipient has the properties and dependencies of the endpoint that consumes a message, for one Run.
 type Recipient struct {
 	Name     string
 	Queue    *queue.Queue
@@ -39,35 +39,35 @@ type Recipient struct {
 	Codec    saga.Codec
 	NewID    func() saga.ID
 	Log      *slog.Logger
-	Calm     *slog.Logger // for warnings of what is tried again: it hides most of them while the database is away
+	Calm     *slog.Logger // for warnings about work that is retried: drops most of them while the database is away
 	Routes   *queue.Router
 	Sent     *dedup.Store
 	Letters  *deadletter.Store
 	Settings *settings.Store
 	History  history.Keeper
-	Keeps    func() history.Options // what of the history is kept now
+	Keeps    func() history.Options // which parts of the history are kept now
 	Runs     *runs.Store
 	Notifier *wake.Notifier
 	Hooks    hooks.Hooks
 }
 
-// Options are those of EndpointOptions that concern one message.
+// Options are the EndpointOptions that concern one message.
 type Options struct {
-	BatchTime          time.Duration // how long a batch is decoded
+	BatchTime          time.Duration // time limit of decoding a batch
 	StepTimeout        time.Duration
-	Decoding           time.Duration // how long one message may take to be decoded, with its key and its Accepts
+	Decoding           time.Duration // time limit of decoding one message, with its key and its Accepts
 	UnknownKindTimeout time.Duration
 	Policy             recoverability.Policy
 	ConflictPolicy     recoverability.Policy
-	Judges             *Judges    // call both, and the methods of errors
-	Calls              *run.Calls // notes the functions of the user that run for single messages; may be nil
+	Judges             *Judges    // calls both, and the methods of errors
+	Calls              *run.Calls // records the functions of the user that run for single messages; may be nil
 }
 
-// patience is how long a policy, or a method of an error, may take.
+// patience returns how long a policy, or a method of an error, may take.
 func (o *Options) patience() time.Duration { return cmp.Or(o.Decoding, hooks.Patience) }
 
-// WakeForNext sets the timer of a for the first message that was not due yet at the time since: the begin, by the
-// database's clock, of the transaction that has found no message.
+// WakeForNext sets the timer of a for the first message that was not yet due at since. since is when the transaction
+// that has found no message began, by the database's clock.
 func (r *Recipient) WakeForNext(ctx context.Context, conn *pgx.Conn, a *wake.Alarm, since time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, trouble.AnswerTimeout)
 	defer cancel()

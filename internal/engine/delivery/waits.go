@@ -16,12 +16,12 @@ const (
 
 const newerProgram = "newer program" // the reason of such a dead letter
 
-// unknownRemedy is what to do about a kind that an endpoint does not know.
+// unknownRemedy says how to handle messages of a kind that an endpoint does not support.
 const unknownRemedy = "run a program whose endpoint handles this kind; a message that has waited until then becomes " +
 	"a dead letter"
 
-// unknownPause grows with the time that a message has waited, a quarter of it: each look at a message writes its row
-// anew, and what has been unknown for minutes may wait for one more.
+// unknownPause is a quarter of the time that a message has waited: each try writes its row anew, and a message whose
+// kind has been unknown for minutes may wait one more.
 func (d *Decoder) unknownPause(m *Message) time.Duration {
 	if m.FirstFailed.IsZero() {
 		return unknownWait
@@ -29,9 +29,9 @@ func (d *Decoder) unknownPause(m *Message) time.Duration {
 	return max(unknownWait, min(d.Now.Sub(m.FirstFailed)/4, newerWait))
 }
 
-// unknownKind: in a rolling deploy the new kind arrives before the new program is everywhere. It waits, which costs no
-// attempt, and only when it has been unknown for a long time is it a dead letter. A kind that somebody has forgotten
-// looks the same, so the log says it of the first message of each kind.
+// unknownKind makes m wait: in a rolling deploy the new kind arrives before the new program runs everywhere. Waiting
+// costs no attempt, and only after a long time the message becomes a dead letter. A handler that was forgotten looks
+// the same, so the first message of each kind is logged.
 func (d *Decoder) unknownKind(m *Message) {
 	err := fmt.Errorf("%s: %w; this endpoint consumes %v", wire.Shown(m.Kind), ErrUnknownKind, d.To.Handlers.Kinds())
 	if d.waitedLong(m) {
@@ -56,8 +56,8 @@ func (d *Decoder) waitedLong(m *Message) bool {
 	return d.Now.Sub(m.FirstFailed) >= d.To.Options.UnknownKindTimeout
 }
 
-// newerHeader leaves m to a program that reads its header, for as long as an unknown kind may wait: anybody who may
-// write to the queue can say that a newer program did.
+// newerHeader leaves m to a program that can read its header, but no longer than an unknown kind may wait: any sender
+// that may write to the queue can claim a newer header.
 func (d *Decoder) newerHeader(m *Message, err error) {
 	if d.waitedLong(m) {
 		m.Die(newerProgram, err)
@@ -67,17 +67,18 @@ func (d *Decoder) newerHeader(m *Message, err error) {
 	m.Delay = min(m.Delay, d.To.Options.UnknownKindTimeout)
 }
 
-// newerPause is how long m is left to a newer program: a quarter of the time since it was sent, between a second and a
-// minute, and up to a quarter of that less at random.
+// newerPause returns how long m is left to a newer program: a quarter of the time since it was sent, between a second
+// and a minute, less up to a quarter of that at random.
 //
-// While an old and a new program run beside each other, either may take a message each time that it is due. A fresh one
-// meets the new program within seconds so. The waits of before, a minute each, kept one for minutes if the old program
-// was first again and again; it often was, because both programs wake for the same due, and the random part ends that.
-// A look writes the row anew and costs no attempt, so what matters is how many there are: some twenty-five in the first
-// four minutes of a message, and then one in 45 s to a minute. So a million messages that wait cannot keep the database
-// busy, and what waited long for another reason, such as a timeout, begins with long waits. The age needs no room in
-// the row: first_failed is for messages that may wait for so long only, and these wait without end. Where the age is
-// not known, because a sender's clock was ahead, the wait is the longest.
+// While an old and a new program run beside each other, either may take a message each time that it is due. So a
+// fresh message meets the new program within seconds. With constant waits of a minute, a message stayed for minutes
+// if the old program took it first again and again, as often happened, because both programs wake for the same due
+// time; the random part prevents that. Each take writes the row anew and costs no attempt, so their number matters:
+// about twenty-five in the first four minutes of a message, and then one in 45 s to a minute. So a million messages
+// that wait cannot keep the database busy, and a message that waited long for a different reason, such as a timeout,
+// begins with long waits. The age needs no room in the row: first_failed is only for messages that may wait for a
+// limited time, and these wait without end. If the age is not known, because a sender's clock was ahead, the wait is
+// the longest.
 func (d *Decoder) newerPause(m *Message) time.Duration {
 	pause := newerWait
 	if age := d.Now.Sub(m.Sent); age >= 0 {
@@ -86,7 +87,7 @@ func (d *Decoder) newerPause(m *Message) time.Duration {
 	return pause - rand.N(pause/4)
 }
 
-// AwaitNewerProgram leaves m to a program that knows what wrote it, and says so once in a while.
+// AwaitNewerProgram leaves m to a program that supports its version, and logs that from time to time.
 func (d *Decoder) AwaitNewerProgram(m *Message, err error) {
 	m.PutBack(d.newerPause(m), err)
 	if d.To.Memory.NewerSeen(newerWait) {

@@ -7,7 +7,7 @@ import (
 	"github.com/edda-go/edda/internal/store/queue"
 )
 
-// pauses are many waits of a message of this age for a newer program.
+// pauses returns the shortest and the longest of many waits of a message of this age for a newer program.
 func pauses(age time.Duration) (least, most time.Duration) {
 	now := time.Now()
 	d := &Decoder{Tally: Tally{DBTime: DBTime{Now: now}}}
@@ -20,7 +20,7 @@ func pauses(age time.Duration) (least, most time.Duration) {
 	return least, most
 }
 
-// A fresh message meets the newer program within seconds; one that has waited for long is looked at once a minute.
+// A fresh message meets the newer program within seconds; a message that has waited long is taken once a minute.
 // Waits differ, so that the same program is not the first again and again.
 func TestWaitForANewerProgramGrows(t *testing.T) {
 	t.Parallel()
@@ -35,7 +35,7 @@ func TestWaitForANewerProgramGrows(t *testing.T) {
 	}
 }
 
-// A look writes the row anew. A million of messages that wait must not keep the database busy.
+// Each take writes the row anew. A million waiting messages must not keep the database busy.
 func TestFewLooksAtAMessageThatWaitsForANewerProgram(t *testing.T) {
 	t.Parallel()
 	looks := map[time.Duration]int{}

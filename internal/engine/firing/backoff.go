@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// backoff remembers manifests that this server passes over for a while, because it could not evaluate them. It is not
-// stored: a newer server may understand what an older one does not. Their due times are kept, and they do not block the
-// head of those that are due. Safe for concurrent use.
+// backoff records manifests that this server skips for a while, because it could not evaluate them. It is not stored:
+// a newer server may understand a manifest that an older one does not. The due times are kept, and the manifests do
+// not block the head of the due ones. Safe for concurrent use.
 type backoff struct {
 	mu    sync.Mutex
 	until map[int64]time.Time // by manifest

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// The connection breaks before and after every statement of evaluate and dispatch, one at a time. Whatever was on its
-// way is done wholly or not at all, and another server ends it: each firing has one run, and each run one message.
+// The connection breaks before and after every statement of evaluate and dispatch, one at a time. The work in hand is
+// done wholly or not at all, and a second server finishes it: each firing has one run, and each run one message.
 //
 // Row X2.
 func TestEveryStatementMayBeTheLast(t *testing.T) {
@@ -43,7 +43,7 @@ func TestEveryStatementMayBeTheLast(t *testing.T) {
 		faultproxy.Fault{Statement: "commit", Do: faultproxy.DropReply})
 	for _, fault := range faults {
 		reset()
-		s.core.ringing.forget() // so that each time somebody is called
+		s.core.ringing.forget() // so that each cycle notifies
 		p.proxy.Set(fault)
 		p.work(t, s)
 		fired := p.proxy.Fired()
@@ -96,7 +96,7 @@ func (w *loopsWorld) behindProxy() *proxied {
 	return &proxied{proxy: proxy, pool: pool}
 }
 
-// work is what a server does that may die of it at any statement.
+// work is the work of a server, which may die at any statement of it.
 func (p *proxied) work(t *testing.T, s *Engine) {
 	list, err := s.core.leases.List(t.Context(), s.core.pool, LeaseName)
 	if err == nil && len(list) == 1 {
@@ -109,7 +109,7 @@ func (p *proxied) work(t *testing.T, s *Engine) {
 	}
 }
 
-// expired is a run whose time is over.
+// expired inserts a run whose time is over.
 func (w *loopsWorld) expired() {
 	w.exec(`WITH m AS (INSERT INTO :schema.manifest (name, definition, kind, body) VALUES ('late',
 		'{"rule":{"kind":"on_demand"}}', 'ping', '{}') RETURNING id)
@@ -121,7 +121,7 @@ func (w *loopsWorld) expired() {
 		"FROM :schema.run")
 }
 
-// halfway holds at any moment: nothing is there in part.
+// halfway checks that no work is written in part. This must hold at every moment.
 func (w *loopsWorld) halfway(story string) {
 	w.t.Helper()
 	w.onceEach()
@@ -156,7 +156,7 @@ func (w *loopsWorld) whole(story string) {
 	}
 }
 
-// The session of whoever is inside a cycle is ended: nothing of it is there, and the lock is free at once.
+// The session of a server inside a cycle is ended: nothing of the cycle is written, and the lock is free at once.
 func TestServerThatDiesInACycleLeavesNothing(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(5)
@@ -169,7 +169,7 @@ func TestServerThatDiesInACycleLeavesNothing(t *testing.T) {
 		t.Errorf("%d runs of a cycle that died", n)
 	}
 	c := w.cycle(other)
-	for c.elsewhere && t.Context().Err() == nil { // the server of Postgres that was ended is still on its way out
+	for c.elsewhere && t.Context().Err() == nil { // the server process that was ended is still exiting
 		c = w.cycle(other)
 	}
 	if c.queued != 5 {
@@ -200,7 +200,7 @@ func TestServerThatDiesInADispatchLeavesNothing(t *testing.T) {
 	w.onceEach()
 }
 
-// kill ends the sessions of this schema that are in a transaction, whose last statement is one of the names.
+// kill ends the sessions of this schema that are in a transaction, and whose last statement has one of these names.
 func (w *loopsWorld) kill(names string) {
 	w.t.Helper()
 	n := w.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity

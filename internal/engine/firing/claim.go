@@ -31,19 +31,19 @@ type claim struct {
 	attempt, refused int
 }
 
-// Transactor is a Sender with transactions of its own: see scheduler.Transactor. An Engine dispatches in them, at READ
-// COMMITTED, because strict caps count what others have committed.
+// Transactor is a Sender with its own transactions: see scheduler.Transactor. An Engine dispatches in them, at READ
+// COMMITTED, because strict caps count the runs that others have committed.
 type Transactor interface {
 	Transact(ctx context.Context, level sql.IsolationLevel, fn func(tx pgx.Tx) error) error
 }
 
-// AllSender is a Sender that sends many messages faster than one by one: all of them, or the transaction cannot be used
-// any more. *bus.Bus is one.
+// AllSender is a Sender that sends many messages faster than one by one: all of them, or the transaction cannot be
+// used any more. *bus.Bus implements it.
 type AllSender interface {
 	SendAllTx(ctx context.Context, tx pgx.Tx, all []saga.Posting) ([]saga.Sent, error)
 }
 
-// deliver does not end with ctx: it finishes what it is sending, unless the Sender hangs for dispatchMost.
+// deliver does not end with ctx: it completes the sends in hand, unless the Sender hangs for dispatchMost.
 func (d *dispatch) deliver(ctx context.Context) error {
 	whole, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispatchMost)
 	defer cancel()
@@ -64,7 +64,8 @@ func (d *dispatch) deliver(ctx context.Context) error {
 	return err
 }
 
-// fill returns how many manifests are due again at once, because their runs are dispatched.
+// fill claims and sends the runs. It returns how many manifests are due again at once, because their runs are
+// dispatched.
 func (d *dispatch) fill(ctx context.Context, ended <-chan struct{}, tx pgx.Tx) (freed int, err error) {
 	wanted, err := d.admitted(ctx, tx)
 	if err != nil {
@@ -85,7 +86,7 @@ func (d *dispatch) fill(ctx context.Context, ended <-chan struct{}, tx pgx.Tx) (
 	return d.mark(ctx, tx)
 }
 
-// admitted leaves out what a strict cap has no room for: it is counted while no other server can count it.
+// admitted leaves out runs beyond a strict cap. The cap is counted while no other server can count it.
 func (d *dispatch) admitted(ctx context.Context, tx pgx.Tx) ([]candidate, error) {
 	b := &pgx.Batch{}
 	d.queueOpen(b, dispatchLimits)
@@ -115,7 +116,7 @@ func (d *dispatch) admitted(ctx context.Context, tx pgx.Tx) ([]candidate, error)
 	return d.within(locked, room), nil
 }
 
-// within keeps what has room. A group without a number in room has lost its cap since it was looked at.
+// within keeps the runs that fit into the room. A group without a number in room has lost its cap since it was read.
 func (d *dispatch) within(locked map[int32]bool, room map[int32]int) (kept []candidate) {
 	for _, c := range d.wanted {
 		left, capped := room[c.group]
@@ -130,7 +131,7 @@ func (d *dispatch) within(locked map[int32]bool, room map[int32]int) (kept []can
 	return kept
 }
 
-// claim locks those runs that are still queued and that no other transaction has locked.
+// claim locks the runs in wanted that are still queued and that no other transaction has locked.
 func (d *dispatch) claim(ctx context.Context, tx pgx.Tx, wanted []candidate) ([]claim, error) {
 	ids, groups := make([]saga.ID, len(wanted)), make([]int32, len(wanted))
 	for i, c := range wanted {
@@ -158,7 +159,7 @@ func (d *dispatch) claim(ctx context.Context, tx pgx.Tx, wanted []candidate) ([]
 	return claims, err
 }
 
-// sendAll sends until there is no time left; at least one, for what has been waited for long enough.
+// sendAll sends until the time is over, and at least one message, for the run that has waited longest.
 func (d *dispatch) sendAll(ctx context.Context, ended <-chan struct{}, tx pgx.Tx, claims []claim) error {
 	began := time.Now()
 	for i, c := range claims {
@@ -178,7 +179,7 @@ func (d *dispatch) sendAll(ctx context.Context, ended <-chan struct{}, tx pgx.Tx
 	return nil
 }
 
-// sendTogether sends all of them, or none. Which of them was refused is found out by sending each alone.
+// sendTogether sends all messages, or no message. Sending each alone then shows which one was refused.
 func (d *dispatch) sendTogether(ctx context.Context, sender AllSender, tx pgx.Tx, claims []claim) error {
 	all := make([]saga.Posting, len(claims))
 	for i, c := range claims {
@@ -220,7 +221,7 @@ func (d *dispatch) postpone(claims []claim) {
 	}
 }
 
-// fire is what the message says of its firing. The due time is told in the zone of the manifest.
+// fire returns the firing that the message carries. The due time is in the time zone of the manifest.
 func (c claim) fire() saga.Fire {
 	return saga.Fire{Manifest: c.manifest, Run: c.id, Attempt: c.attempt + 1, Due: c.due.In(plan.ZoneOf(c.definition))}
 }

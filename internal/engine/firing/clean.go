@@ -12,8 +12,8 @@ const (
 	cleanMost = 100  // statements in a row
 )
 
-// cleaner deletes runs that ended long ago, with their attempts. Every server runs one; none waits for another, and
-// deleting what is gone is no error. Dead runs are kept until an operator acts.
+// cleaner deletes runs that ended long ago, with their attempts. Every server runs one; they do not wait for each
+// other, and deleting a run that is gone is no error. Dead runs are kept until an operator acts.
 type cleaner struct{ *core }
 
 // run cleans up at intervals until ctx ends.

@@ -19,7 +19,7 @@ import (
 //go:embed statements.sql
 var statements string
 
-// core is what the loops share.
+// core holds the parts that the loops share.
 type core struct {
 	pool    *pg.Pool
 	schema  pg.Schema
@@ -28,10 +28,10 @@ type core struct {
 	options Options
 	log     *slog.Logger
 	outage  *pg.Outage
-	calm    *slog.Logger // for warnings about what is tried again: it hides most of them while the database is away
+	calm    *slog.Logger // for warnings about work that is retried: drops most of them while the database is away
 
-	due     run.Nudge // something may be due
-	ready   run.Nudge // something may be ready for dispatch
+	due     run.Nudge // a manifest may be due
+	ready   run.Nudge // a run may be ready for dispatch
 	ringing quiet
 }
 
@@ -48,7 +48,7 @@ func newCore(pool *pgxpool.Pool, schema pg.Schema, o Options) (c *core, err erro
 	return c, nil
 }
 
-// Passing reports whether an error of the database may be gone at the next try, and says nothing about what was tried.
+// Passing reports whether an error of the database may be gone at the next try, and does not depend on the data.
 func Passing(err error) bool {
 	switch pgerr.ClassOf(err) {
 	case pgerr.Race, pgerr.Busy, pgerr.Cancelled, pgerr.IdleKilled, pgerr.Lost, pgerr.ReadOnly, pgerr.Exhausted:
@@ -57,24 +57,24 @@ func Passing(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// limits end a transaction whose server hangs.
+// limits end a transaction whose process hangs.
 type limits struct{ statement, lock, idle string }
 
 var (
 	cycleLimits    = limits{statement: "10s", lock: "2s", idle: "10s"}
-	dispatchLimits = limits{statement: "30s", lock: "2s", idle: "60s"} // a Sender may take its time
+	dispatchLimits = limits{statement: "30s", lock: "2s", idle: "60s"} // a Sender may be slow
 )
 
-// answerWithin bounds a transaction of the loops in this process too. The server's limits end it far sooner, unless the
-// server is gone without a word: then a connection is left on which nothing comes any more, and no error either.
+// answerWithin bounds a transaction of the loops in this process, too. The server's limits end it much earlier,
+// unless the server's machine is lost: then the connection delivers neither data nor an error.
 const answerWithin = 40 * time.Second
 
-// queueOpen queues what each transaction of the loops begins with.
+// queueOpen queues the first statement of each transaction of the loops.
 func (c *core) queueOpen(b *pgx.Batch, l limits) {
 	b.Queue(c.sql.Get("open"), l.statement, l.lock, l.idle)
 }
 
-// inTx runs do in a transaction with cycleLimits. With a term it commits only while that is the lease's last.
+// inTx runs do in a transaction with cycleLimits. With a term, it commits only while the term is the lease's latest.
 func (c *core) inTx(ctx context.Context, t lease.Term, do func(tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -91,14 +91,14 @@ func (c *core) inTx(ctx context.Context, t lease.Term, do func(tx pgx.Tx) error)
 	})
 }
 
-// ask sends statements of a transaction of their own, and reads the answers.
+// ask sends statements in a transaction of their own, and reads the results.
 func (c *core) ask(ctx context.Context, b *pgx.Batch) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	return c.pool.SendBatch(ctx, b).Close()
 }
 
-// reap ends runs whose time is over, as timed out.
+// reap ends runs that took too long, as timed out.
 func (c *core) reap(ctx context.Context, tx pgx.Tx) (ended int, all []ending, err error) {
 	if ended, all, err = scanEndings(tx.QueryRow(ctx, c.sql.Get("reap"), cycleReaps)); err != nil {
 		return 0, nil, fmt.Errorf("end runs that took too long: %w", err)
@@ -106,8 +106,8 @@ func (c *core) reap(ctx context.Context, tx pgx.Tx) (ended int, all []ending, er
 	return ended, all, nil
 }
 
-// untilNext asks how long it is until the next moment of a kind. An error does not matter: the poll finds that moment
-// too.
+// untilNext returns how long it is until the next time that sql finds. An error does not matter: the poll finds that
+// time, too.
 func (c *core) untilNext(ctx context.Context, sql string, args ...any) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()

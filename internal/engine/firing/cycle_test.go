@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// witness writes down the statements of a pool by their names, in their order. Safe for concurrent use.
+// witness records the statements of a pool by their names, in their order. Safe for concurrent use.
 type witness struct {
 	mu    sync.Mutex
 	names []string
@@ -34,14 +34,14 @@ func (n *witness) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBat
 
 func (n *witness) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// note takes the name in the first line of a statement, or its first word when it has none.
+// note records the name in the first line of a statement, or its first word if there is no name.
 func (n *witness) note(sql string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.names = append(n.names, strings.Fields(strings.TrimPrefix(sql, "-- name: "))[0])
 }
 
-// story is what was executed since the last call.
+// story returns the statements executed since the last call.
 func (n *witness) story() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -49,7 +49,7 @@ func (n *witness) story() string {
 	return strings.Join(n.names, " ")
 }
 
-// witnessed is a pool of its own whose statements are written down.
+// witnessed returns a pool of its own whose statements are recorded.
 func (w *loopsWorld) witnessed() (*pgxpool.Pool, *witness) {
 	w.t.Helper()
 	seen, config := &witness{}, w.pool.Config()
@@ -62,7 +62,7 @@ func (w *loopsWorld) witnessed() (*pgxpool.Pool, *witness) {
 	return pool, seen
 }
 
-// A cycle is one transaction, in one order: load, reap, queue, commit. Only then are the dispatchers called.
+// A cycle is one transaction, in one order: load, reap, queue, commit. The dispatchers are notified only after that.
 func TestOrderOfACycle(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(2)
@@ -80,7 +80,7 @@ func TestOrderOfACycle(t *testing.T) {
 	}
 }
 
-// A server that finds another one in a cycle rolls back before it returns, and keeps no connection.
+// If a different server is in a cycle, a server rolls back before it returns, and keeps no connection.
 func TestLoserOfACycleRollsBack(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(1)
@@ -123,7 +123,7 @@ func TestCycleOnlyWritesIntent(t *testing.T) {
 	}
 }
 
-// The lock belongs to the transaction. A session that goes back to its pool never has it, whether its cycle committed
+// The lock belongs to the transaction. A session that returns to its pool never holds it, whether its cycle committed
 // or failed.
 func TestLockOfACycleEndsWithIt(t *testing.T) {
 	const held = `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND mode = 'ExclusiveLock'
@@ -161,7 +161,7 @@ func TestLockOfACycleEndsWithIt(t *testing.T) {
 	}
 }
 
-// A manifest becomes due after a cycle has loaded the due manifests, and before the cycle asks for the next due time.
+// A manifest becomes due after a cycle has loaded the due manifests, and before the cycle reads the next due time.
 func TestManifestThatBecomesDueAfterTheLoadIsNotOverlooked(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(1)

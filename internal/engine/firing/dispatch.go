@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	mostTogether = 50               // runs that one transaction dispatches
-	sendFor      = time.Second      // after which it sends no more, and commits
-	dispatchMost = 90 * time.Second // that a transaction takes, in which the Sender hangs
+	mostTogether = 50               // runs in one transaction
+	sendFor      = time.Second      // then a transaction sends no more, and commits
+	dispatchMost = 90 * time.Second // bounds a transaction whose Sender hangs
 	promoteRuns  = 1000
 )
 
@@ -25,7 +25,7 @@ type dispatcher struct {
 	pace   pace
 }
 
-// pace is how long a run waits whose message could not be sent: first, doubling, most.
+// pace says how long a run waits if its message could not be sent: first, doubling, most.
 type pace struct{ first, most time.Duration }
 
 // run sends the messages of queued runs until ctx ends.
@@ -49,7 +49,8 @@ func (d *dispatcher) run(ctx context.Context) error {
 	return nil
 }
 
-// pass promotes what is ready, picks a batch, and dispatches it. It reports whether another pass may find more at once.
+// pass promotes runs that are ready, picks a batch, and dispatches it. It reports whether the next pass may find more
+// at once.
 func (d *dispatcher) pass(ctx context.Context) (again bool, err error) {
 	if err := d.promote(ctx); err != nil {
 		return false, fmt.Errorf("queue the runs that have become ready: %w", err)
@@ -69,7 +70,7 @@ func (d *dispatcher) promote(ctx context.Context) error {
 	return d.ask(ctx, b)
 }
 
-// dispatchAll dispatches a batch, by MaxConcurrentDispatch transactions at a time. It returns how many messages
+// dispatchAll dispatches a batch in up to MaxConcurrentDispatch transactions at a time. It returns how many messages
 // were sent.
 func (d *dispatcher) dispatchAll(ctx context.Context, picked []candidate) (sent int, err error) {
 	basket, total := newBasket(picked, d.options.MaxConcurrentDispatch), atomic.Int64{}
@@ -94,8 +95,8 @@ func (d *dispatcher) dispatchAll(ctx context.Context, picked []candidate) (sent 
 	return int(total.Load()), err
 }
 
-// dispatchSome dispatches some runs in one transaction. When one of them cannot be sent, each goes alone, and that one
-// is refused. One that waits in vain for a lock keeps no others from going either, and is tried again by the next pass.
+// dispatchSome dispatches some runs in one transaction. If a run cannot be sent, each is dispatched alone, and that
+// run is refused. A run that waits in vain for a lock does not stop the others either; the next pass tries it again.
 func (d *dispatcher) dispatchSome(ctx context.Context, some []candidate, b *basket) (sent int, err error) {
 	t := &dispatch{dispatcher: d, wanted: some}
 	err = t.deliver(ctx)

@@ -20,7 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// countingSends is a tableSender.before that counts.
+// countingSends is a tableSender.before that counts the sends.
 func countingSends(n *int, then func(n int) error) func(context.Context, saga.Message, saga.Fire) error {
 	var mu sync.Mutex
 	return func(context.Context, saga.Message, saga.Fire) error {
@@ -31,7 +31,7 @@ func countingSends(n *int, then func(n int) error) func(context.Context, saga.Me
 	}
 }
 
-// Two servers hold one list of entries. Each entry is dispatched once, in any split.
+// Two servers have the same list of entries. Each entry is dispatched once, however the entries are split.
 func TestTwoServersWithOneListDispatchEachOnce(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 3, 0)
@@ -55,7 +55,7 @@ func TestTwoServersWithOneListDispatchEachOnce(t *testing.T) {
 	}
 }
 
-// An entry that another server holds is skipped without waiting, and without an error.
+// An entry that a different server holds is skipped without waiting, and without an error.
 func TestEntryInOtherHandsIsSkipped(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 2, 0)
@@ -88,7 +88,8 @@ func TestEntryInOtherHandsIsSkipped(t *testing.T) {
 	w.onceEach()
 }
 
-// One that cannot be sent waits and is dead in the end; it holds its manifest. The others of its transaction go.
+// A run that cannot be sent waits and is dead in the end; it holds its manifest. The others of its transaction are
+// sent.
 func TestWhatCannotBeSentGoesAloneAndDies(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(5)
@@ -122,8 +123,8 @@ func TestWhatCannotBeSentGoesAloneAndDies(t *testing.T) {
 	w.onceEach()
 }
 
-// A Sender that breaks the transaction: the others are sent again, each once.
-// A dispatch sets the count of refusals to 0: the Sender may refuse each attempt equally often.
+// A Sender breaks the transaction: the others are sent again, each once. A dispatch sets the count of refusals to 0:
+// the Sender may refuse each attempt equally often.
 func TestRefusalsAreCountedInARow(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(1)
@@ -172,8 +173,8 @@ func TestBrokenTransactionIsNobodyElsesTrouble(t *testing.T) {
 	w.onceEach()
 }
 
-// Of a paused group nothing is dispatched. Of a paused manifest what is queued goes: somebody triggered it, or it was
-// due before.
+// No run of a paused group is dispatched. Queued runs of a paused manifest are: they were triggered by hand, or due
+// before.
 func TestPausedGroupIsNotDispatched(t *testing.T) {
 	w := loopsOpen(t)
 	group := w.group("g", 0, false, 0)
@@ -197,7 +198,7 @@ func TestPausedGroupIsNotDispatched(t *testing.T) {
 	w.onceEach()
 }
 
-// A group that is paused between the look and the claim dispatches nothing.
+// A group that is paused between pick and claim dispatches nothing.
 func TestGroupThatIsPausedAfterTheLookIsNotDispatched(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("grouped", 2, w.group("g", 0, false, 0))
@@ -215,8 +216,8 @@ func TestGroupThatIsPausedAfterTheLookIsNotDispatched(t *testing.T) {
 	w.onceEach()
 }
 
-// One group has a hundred thousand runs, and another three. The small one is in the first pass, and the order is as
-// documented.
+// One group has a hundred thousand runs, and another has three. The small one is in the first pass, and the order is
+// as documented.
 func TestNoGroupStarves(t *testing.T) {
 	w := loopsOpen(t)
 	large, small := w.group("large", 0, false, 5), w.group("small", 0, false, 0)
@@ -263,8 +264,8 @@ func TestOrderOfDispatch(t *testing.T) {
 	}
 }
 
-// Eight servers and a soft cap: each counts by itself, so it may be exceeded by a batch for each of the others, and not
-// by more.
+// Eight servers and a soft cap: each counts on its own, so the cap may be exceeded by a batch for each of the others,
+// and not by more.
 func TestSoftCapIsExceededByABatchForEachOtherServer(t *testing.T) {
 	w := loopsOpen(t)
 	const servers, most = 4, 10
@@ -272,7 +273,7 @@ func TestSoftCapIsExceededByABatchForEachOtherServer(t *testing.T) {
 	w.sender.before = nil
 	var counted sync.WaitGroup
 	counted.Add(servers)
-	w.atOnce(servers, func(int) error { // all have counted before any of them dispatches
+	w.atOnce(servers, func(int) error { // all have counted before the first of them dispatches
 		s := w.scheduler()
 		picked, err := s.dispatcher.pick(t.Context())
 		counted.Done()
@@ -310,12 +311,13 @@ func TestGlobalCapCountsEveryRun(t *testing.T) {
 	}
 }
 
-// Eight dispatchers, a strict cap of three, and runs that end meanwhile: never more than three are active.
+// Eight dispatchers, a strict cap of three, and runs that end at the same time: never more than three are active.
 func TestStrictCapIsNeverExceeded(t *testing.T) {
 	w := loopsOpen(t)
 	const servers, most, runs = 8, 3, 60
 	w.queued("q", runs, w.group("g", most, true, 0))
-	// Whoever makes a run active counts those that are: in the order of commits, since the group's row is locked.
+	// The trigger counts the active runs whenever a run becomes active: in the order of commits, since the group's
+	// row is locked.
 	w.exec(`CREATE TABLE :schema.seen (active int); GRANT ALL ON :schema.seen TO PUBLIC;
 		CREATE FUNCTION :schema.look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			INSERT INTO :schema.seen SELECT count(*) FROM :schema.run WHERE state = 'active'; RETURN NULL; END $$;
@@ -350,8 +352,7 @@ func TestStrictCapIsNeverExceeded(t *testing.T) {
 	w.onceEach()
 }
 
-// Fifty entries and a Sender that takes its time: ten are sent at the same time where ten may be, and one where one
-// may.
+// Fifty entries and a slow Sender: ten are sent at the same time if ten are allowed, and one if one is allowed.
 //
 // Row X17.
 func TestSlowSenderIsUsedTenAtATime(t *testing.T) {
@@ -371,7 +372,7 @@ func TestSlowSenderIsUsedTenAtATime(t *testing.T) {
 			}
 			select {
 			case <-together:
-				runtime.Gosched() // so that one too many would be seen
+				runtime.Gosched() // so that the test would notice one too many
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
@@ -390,7 +391,7 @@ func TestSlowSenderIsUsedTenAtATime(t *testing.T) {
 	}
 }
 
-// What there is no time for is left to others, unlocked.
+// A dispatch that runs out of time leaves its remaining runs to others, unlocked.
 func TestSlowSenderDoesNotHoldWhatItHasNoTimeFor(t *testing.T) {
 	t.Parallel()
 	p := &dispatch{wanted: []candidate{{id: NewRunID()}, {id: NewRunID()}, {id: NewRunID()}}}
@@ -406,13 +407,13 @@ func TestSlowSenderDoesNotHoldWhatItHasNoTimeFor(t *testing.T) {
 	}
 }
 
-// The dispatcher finds out by its methods what its Sender can do: here the compiler sees that a bus can.
+// The dispatcher finds out by its methods what its Sender can do: this checks at compile time that a bus has them.
 var (
 	_ Transactor = (*bus.Bus)(nil)
 	_ AllSender  = (*bus.Bus)(nil)
 )
 
-// watchedBus notes the level of each transaction that a bus is asked for.
+// watchedBus records the isolation level of each transaction that a bus is asked for.
 type watchedBus struct {
 	*bus.Bus
 	levels []string
@@ -433,7 +434,7 @@ type ping struct{}
 
 func (ping) Kind() string { return "ping" }
 
-// A transaction of the bus wakes the handlers of what was sent right after its commit.
+// A transaction of the bus wakes the handlers of the sent messages right after its commit.
 func TestDispatchRunsInATransactionOfTheBus(t *testing.T) {
 	w := loopsOpen(t)
 	owners, err := bus.New(w.owner, bus.Options{Schema: w.schema.Name()})
@@ -476,7 +477,8 @@ func TestDispatchRunsInATransactionOfTheBus(t *testing.T) {
 	}
 }
 
-// Somebody keeps rows locked that the end of a late run and the dispatch of another want. Everybody else goes on.
+// A transaction keeps rows locked that the end of a late run and the dispatch of another need. All other runs
+// continue.
 func TestLockedRowsStopNobodyElse(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(3)
@@ -505,8 +507,7 @@ func TestLockedRowsStopNobodyElse(t *testing.T) {
 	w.onceEach()
 }
 
-// One manifest that somebody has locked kept all runs from being timed out, and who had it locked might wait for one of
-// theirs.
+// One locked manifest kept all runs from being timed out, and the holder of that lock might wait for one of theirs.
 func TestLockedFollowerKeepsNoOtherRunFromItsEnd(t *testing.T) {
 	w := loopsOpen(t)
 	w.expired()
@@ -528,7 +529,7 @@ func TestLockedFollowerKeepsNoOtherRunFromItsEnd(t *testing.T) {
 	}
 }
 
-// What keeps runs from being timed out keeps no manifest from firing.
+// A lock that keeps runs from being timed out keeps no manifest from firing.
 func TestRunsThatCannotBeEndedStopNoManifest(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(3)
@@ -545,7 +546,7 @@ func TestRunsThatCannotBeEndedStopNoManifest(t *testing.T) {
 	if !book.has("runs that took too long were not ended") || !book.has("no run ends here") {
 		t.Error("nothing is said of it at Warn")
 	}
-	// A reconciliation says which of its steps failed, and takes the later ones.
+	// A reconciliation reports which of its steps failed, and runs the later ones.
 	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, live, orphaned_at)
 		VALUES ('orphan', '{}', 'ping', '', false, now() - interval '31 days')`)
 	if err := s.sweeper.sweep(t.Context(), w.term(s, "a")); err == nil ||
@@ -581,7 +582,8 @@ func (w *loopsWorld) locked(name string) (release func()) {
 	return release
 }
 
-// While one server dispatches runs of a strict group, another one that looked at the same time dispatches none of it.
+// While one server dispatches runs of a strict group, a second one that picked at the same time dispatches no run of
+// the group.
 func TestStrictGroupIsCountedByOneServerAtATime(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 5, w.group("g", 2, true, 0))
@@ -590,7 +592,7 @@ func TestStrictGroupIsCountedByOneServerAtATime(t *testing.T) {
 	if err != nil || len(picked) != 2 {
 		t.Fatalf("picked %d, %v", len(picked), err)
 	}
-	// a picks others
+	// server a picks other runs
 	w.exec("UPDATE :schema.run SET priority = 9 WHERE id <> ALL ($1)", []saga.ID{picked[0].id, picked[1].id})
 	var begun atomic.Bool
 	w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Fire) error {

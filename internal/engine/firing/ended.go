@@ -10,15 +10,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ending is a run, or an attempt of it, that ended as nobody asked for.
+// ending is a run, or an attempt, that timed out or was lost.
 type ending struct {
 	manifest string
 	run      saga.ID
 	attempt  int32
-	dead     bool // nothing sends the run again
+	dead     bool // it is not sent again
 }
 
-// scanEndings reads the answer of the statements reap and lost.
+// scanEndings reads the result of the statements reap and lost.
 func scanEndings(row pgx.Row) (ended int, all []ending, err error) {
 	var names []string
 	var runs []saga.ID
@@ -33,7 +33,7 @@ func scanEndings(row pgx.Row) (ended int, all []ending, err error) {
 
 const mostTold = 20 // lines about one cycle or sweep
 
-// tell logs endings once they are committed. The last of too many lines has the number of the others.
+// tell logs endings after their commit. If there are too many, the last line has the number of the others.
 func (c *core) tell(text string, all []ending) {
 	for n, e := range all[:min(len(all), mostTold)] {
 		args := []any{"manifest", e.manifest, "run", e.run, "attempt", e.attempt, "dead", e.dead}
@@ -44,8 +44,8 @@ func (c *core) tell(text string, all []ending) {
 	}
 }
 
-// toldEvery is how often a manifest is logged whose due times pass without a run: each of its runs may take longer than
-// its interval.
+// toldEvery is how often a manifest is logged whose due times pass without a run: each of its runs may take longer
+// than its interval.
 const toldEvery = 10 * time.Minute
 
 // tellMissed logs due times that passed without a run.
@@ -71,17 +71,17 @@ func (e *evaluator) tellMissed(all []decision) {
 	}
 }
 
-// Trouble is something that happened to schedules and that nobody asked for.
+// Trouble is a kind of unexpected event, with the schedules that it happened to.
 type Trouble struct {
 	Kind      string   // dead, timed_out, lost, skipped or orphan
 	Manifests []string // the first three
-	Of        int      // manifests
+	Of        int      // number of manifests
 	Times     int64
 	Since     time.Time
 }
 
-// Troubles returns a Trouble for each kind that there is: dead runs, and what happened within the last day. Counts of
-// each kind end at 1,000 runs or manifests.
+// Troubles returns a Trouble for each kind that exists: dead runs, and events within the last day. Counts of each
+// kind end at 1,000 runs or manifests.
 func Troubles(ctx context.Context, db pg.Queryer, schema pg.Schema) ([]Trouble, error) {
 	rows, err := db.Query(ctx, pg.Load(statements, schema).Get("troubles"))
 	if err != nil {

@@ -25,7 +25,7 @@ type Sender interface {
 	SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error)
 }
 
-// Engine runs the loops. It is safe for concurrent use; Run runs once at a time.
+// Engine runs the loops. It is safe for concurrent use, but only one Run may be active.
 type Engine struct {
 	core       *core
 	evaluator  *evaluator
@@ -53,13 +53,14 @@ func New(pool *pgxpool.Pool, schema pg.Schema, sender Sender, o Options) (*Engin
 	return e, err
 }
 
-// Calm is the Engine's logger for warnings about what is tried again: it hides most of them while the database is away.
+// Calm returns the Engine's logger for warnings about work that is tried again: it drops most of them while the
+// database is away.
 func (e *Engine) Calm() *slog.Logger { return e.core.calm }
 
-// Health says how this process stands to the lease of the scheduler.
+// Health returns the state of this process with respect to the scheduler's lease.
 func (e *Engine) Health() lease.Health { return e.keeper.Health() }
 
-// Swept is the last reconciliation of this process; the zero Swept is none.
+// Swept returns the last reconciliation of this process, or the zero Swept before the first.
 func (e *Engine) Swept() Swept {
 	if last := e.sweeper.swept.Load(); last != nil {
 		return *last
@@ -67,8 +68,8 @@ func (e *Engine) Swept() Swept {
 	return Swept{}
 }
 
-// Check reports what would keep Run from working: the tables are missing, this role may not use them, or the pool has
-// fewer connections than MaxConcurrentDispatch and one more.
+// Check returns an error if Run could not work: the tables are missing, this role may not use them, or the pool has
+// fewer connections than MaxConcurrentDispatch plus one.
 func (e *Engine) Check(ctx context.Context) error {
 	c := e.core
 	if most, want := int(c.pool.Config().MaxConns), c.options.MaxConcurrentDispatch+1; most < want {
@@ -105,8 +106,8 @@ func (e *Engine) Check(ctx context.Context) error {
 var errPooler = errors.New("check scheduler: a pooler in transaction mode is in front of Postgres, where LISTEN does " +
 	"not work: set scheduler.Options.PollOnly")
 
-// Run runs the loops until ctx ends, and then returns nil, after the last transaction. A database that is away is
-// waited for. Run returns an error when it cannot go on: a right is missing, or the schema is not migrated.
+// Run runs the loops until ctx ends, and then returns nil, after the last transaction. While the database is away,
+// Run waits. It returns an error if it cannot continue: a right is missing, or the schema is not migrated.
 func (e *Engine) Run(ctx context.Context) error {
 	group := run.NewGroup(ctx)
 	group.Go(e.dispatcher.run)
@@ -127,8 +128,8 @@ func (e *Engine) Lead(ctx context.Context, t lease.Term) error {
 	return group.Wait()
 }
 
-// Once evaluates and dispatches once, without asking for the lease. It reports whether another call may find more. It
-// is for tests that decide when time passes.
+// Once evaluates and dispatches once, without the lease. It reports whether a further call may find more. It is for
+// tests that control the time.
 func (e *Engine) Once(ctx context.Context) (more bool, err error) {
 	c, err := e.evaluator.cycle(ctx, lease.Term{})
 	if err != nil {
@@ -138,5 +139,5 @@ func (e *Engine) Once(ctx context.Context) (more bool, err error) {
 	return c.loaded+c.reaped+c.queued > 0 || again, err
 }
 
-// NewRunID makes a UUIDv7, so that ids are in the order of time.
+// NewRunID returns a UUIDv7, so that ids are in the order of time.
 func NewRunID() saga.ID { return saga.ID(uuid.Must(uuid.NewV7())) }

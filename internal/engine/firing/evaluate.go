@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	cycleManifests = 1000                  // that one cycle loads
+	cycleManifests = 1000                  // manifests that one cycle loads
 	cycleReaps     = 1000                  // runs that one cycle ends
-	lockedPause    = 20 * time.Millisecond // before a cycle that looks at manifests again that were locked
+	lockedPause    = 20 * time.Millisecond // before the next cycle, if manifests were locked
 	coalesce       = 20 * time.Millisecond // after a cycle that queued something: close due times share the next cycle
 )
 
-// cycle is what one evaluation found and did.
+// cycle is the result of one evaluation.
 type cycle struct {
 	begun     time.Time // by the database's clock, before the load
-	elsewhere bool      // another server is evaluating
+	elsewhere bool      // a different server is evaluating
 	loaded    int
 	reaped    int
-	decided   int // manifests that there was something to write about
-	held      int // of those, the ones that no other transaction had locked or changed
+	decided   int // manifests with a change to write
+	held      int // manifests in decided that no other transaction had locked or changed
 	queued    int // runs
 
-	late   []ending   // that were reaped
-	missed []decision // about manifests whose due times passed without a run
+	late   []ending   // runs that were reaped
+	missed []decision // decisions about manifests whose due times passed without a run
 }
 
 var errElsewhere = errors.New("another server is evaluating")
@@ -41,19 +41,19 @@ type evaluator struct {
 	*core
 	lockKey int64
 	backoff backoff
-	told    map[int64]time.Time // when a manifest was logged whose due times passed; the loop's own
-	loaded  func()              // a test sets it, to act between the load of a cycle and its decision
+	told    map[int64]time.Time // when a manifest was last logged whose due times passed; used by the loop only
+	loaded  func()              // set by a test, to act between the load of a cycle and its decision
 }
 
-// lockKey is the key of the advisory lock of a cycle. All programs of a database share such keys, so it is made from a
-// text that says what it is for. It never changes.
+// lockKey returns the key of the advisory lock of a cycle. All programs of a database share such keys, so it is
+// derived from a text with its purpose. It never changes.
 func lockKey(schema pg.Schema) int64 {
 	h := fnv.New64a()
 	h.Write([]byte("edda evaluate " + schema.Name()))
 	return int64(h.Sum64()) //nolint:gosec // the bits are the key
 }
 
-// run runs cycles until ctx ends, or another server has the lease.
+// run runs cycles until ctx ends, or a different server has the lease.
 func (e *evaluator) run(ctx context.Context, t lease.Term) error {
 	for ctx.Err() == nil {
 		wait := run.Jitter(e.options.Evaluate)
@@ -74,7 +74,8 @@ func (e *evaluator) run(ctx context.Context, t lease.Term) error {
 	return nil
 }
 
-// cycle is one evaluation. All of it commits, or nothing. It does no I/O but SQL, and no manifest waits for another.
+// cycle runs one evaluation. All of it commits, or nothing. It does no I/O but SQL, and no manifest waits for
+// another.
 func (e *evaluator) cycle(ctx context.Context, t lease.Term) (c cycle, err error) {
 	err = e.inTx(ctx, t, func(tx pgx.Tx) error {
 		alone := false
@@ -103,7 +104,7 @@ func (e *evaluator) cycle(ctx context.Context, t lease.Term) (c cycle, err error
 	return c, nil
 }
 
-// steps are the fixed order of a cycle: load, reap, decide, queue.
+// steps runs the steps of a cycle in their fixed order: load, reap, decide, queue.
 func (e *evaluator) steps(ctx context.Context, tx pgx.Tx, c *cycle) error {
 	loaded, now, err := e.load(ctx, tx)
 	if err != nil {
@@ -144,8 +145,8 @@ func (e *evaluator) load(ctx context.Context, tx pgx.Tx) (loaded []firing, now t
 	return loaded, now, err
 }
 
-// reapOrSkip is reap, whose failure does not keep manifests from firing: a follower of one of them may be locked for
-// long.
+// reapOrSkip is reap, but a failure does not keep manifests from firing: a follower of one of the runs may be locked
+// for long.
 func (e *evaluator) reapOrSkip(ctx context.Context, tx pgx.Tx, c *cycle) error {
 	err := pgx.BeginFunc(ctx, tx, func(point pgx.Tx) (err error) {
 		c.reaped, c.late, err = e.reap(ctx, point)
@@ -159,7 +160,7 @@ func (e *evaluator) reapOrSkip(ctx context.Context, tx pgx.Tx, c *cycle) error {
 	return nil
 }
 
-// untilDue is how long the next cycle can wait, as far as this server knows.
+// untilDue returns how long the next cycle can wait, by the data that this server has read.
 func (e *evaluator) untilDue(ctx context.Context, c cycle) time.Duration {
 	switch {
 	case c.elsewhere:

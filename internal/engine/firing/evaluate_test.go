@@ -28,7 +28,7 @@ func TestDueManifestIsQueuedAndDispatchedOnce(t *testing.T) {
 		t.Errorf("m1: %s", got)
 	}
 	w.onceEach()
-	w.due("m1") // while its run goes on it is left alone
+	w.due("m1") // while its run is active the manifest is left alone
 	if c := w.cycle(s); c.loaded != 0 {
 		t.Errorf("%+v: a manifest whose run goes on was evaluated", c)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Store changes manifests as a program or an operator does: "put", "declare" or "trigger" those of the names. It is set
-// by TestMain, because package scheduler imports this one.
+// Store changes manifests as a program or an operator does: do is "put", "declare" or "trigger", for the manifests
+// with these names. TestMain sets it, because package scheduler imports this package.
 var Store func(ctx context.Context, pool *pgxpool.Pool, schema pg.Schema, do string, names ...string) error
 
 func (w *loopsWorld) store(do string, names ...string) {

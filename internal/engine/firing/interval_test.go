@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// neverPolls are options of a server that finds nothing by itself: its polls are a day apart.
+// neverPolls sets options for a server that finds nothing by itself: its polls are a day apart.
 func neverPolls(o *Options) {
 	o.Evaluate, o.Dispatch, o.Reconcile, o.Clean = longestPoll, longestPoll, longestPoll, longestPoll
 }
@@ -35,9 +35,9 @@ func (w *loopsWorld) loops(all ...func(context.Context) error) {
 	w.t.Cleanup(func() { cancel(); running.Wait() })
 }
 
-// A stored change wakes the server that evaluates, and its cycle wakes the servers that dispatch. Nobody polls here,
-// and of two servers each has only one of the two loops, so each step comes by a notification. A first change may also
-// be met by the first look of a loop.
+// A stored change wakes the server that evaluates, and its cycle wakes the servers that dispatch. No server polls
+// here, and each of the two servers runs only one of the two loops, so each step is triggered by a notification. A
+// loop's first pass may also find the first change.
 func TestAChangeWakesTheHolder(t *testing.T) {
 	for name, begin := range map[string]func(w *loopsWorld) *Engine{
 		"of two servers": func(w *loopsWorld) *Engine {
@@ -56,7 +56,7 @@ func TestAChangeWakesTheHolder(t *testing.T) {
 			w := loopsOpen(t)
 			holder := begin(w)
 			for n := range 4 {
-				holder.core.ringing.forget() // two calls within notifyGap are one
+				holder.core.ringing.forget() // two calls within notifyGap become one
 				name := fmt.Sprint("m", n)
 				w.store("put", name)
 				w.await(name+" is evaluated and dispatched",
@@ -70,7 +70,7 @@ func TestAChangeWakesTheHolder(t *testing.T) {
 	}
 }
 
-// looks counts how often a server has begun each loop: by the first statement that is the loop's own.
+// looks counts how often a server has begun each loop, by the first statement that belongs to the loop.
 func looks(p *proxied) map[string]int {
 	seen, counted := p.proxy.Seen(), map[string]int{}
 	for loop, statement := range map[string]string{"evaluate": "load", "dispatch": "promote", "reconcile": "lost",
@@ -80,8 +80,8 @@ func looks(p *proxied) map[string]int {
 	return counted
 }
 
-// By the time that one server has looked twenty times, a server whose intervals are a day has looked once when it
-// began, if at all.
+// While one server begins each loop twenty times, a server whose intervals are a day begins it at most once, at its
+// start.
 func TestEvaluateIsAskedAtItsInterval(t *testing.T) {
 	w := loopsOpen(t)
 	often, seldom := w.behindProxy(), w.behindProxy()
@@ -107,7 +107,7 @@ func TestEvaluateIsAskedAtItsInterval(t *testing.T) {
 	}
 }
 
-// A cycle that finds the lock taken has asked for the lock, and for nothing else. The next one comes after the
+// A cycle that finds the lock taken has tried the lock, and run no other statement. The next one comes after the
 // interval.
 func TestSkippedCycleCostsOneTry(t *testing.T) {
 	w := loopsOpen(t)
@@ -128,8 +128,8 @@ func TestSkippedCycleCostsOneTry(t *testing.T) {
 	w.cycle(first)
 }
 
-// The limits and switches of the loops end with their transactions, and so do their locks. So a pooler may give the
-// session to anybody.
+// The limits and settings of the loops end with their transactions, and so do their locks. So a pooler may give the
+// session to any client.
 func TestLoopsLeaveTheirSessionAsItWas(t *testing.T) {
 	w := loopsOpen(t)
 	config := w.pool.Config()
@@ -179,7 +179,7 @@ func TestLoopsLeaveTheirSessionAsItWas(t *testing.T) {
 	}
 }
 
-// What operators and the pages reckon with is the number that is in force when nobody sets one.
+// Operators and the pages rely on the defaults: the values in force if no value is set.
 func TestDefaultsByTheirNumbers(t *testing.T) {
 	t.Parallel()
 	o, err := (Options{Logger: slog.New(slog.DiscardHandler)}).withDefaults()
@@ -222,7 +222,7 @@ func TestDefaultsByTheirNumbers(t *testing.T) {
 	}
 }
 
-// A server runs every loop that there is: the test above starts them one by one.
+// A server runs all loops: the test above starts them one by one.
 func TestServerRunsAllItsLoops(t *testing.T) {
 	w := loopsOpen(t)
 	p := w.behindProxy()

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// isolated is a pool whose transactions are of that level unless they say otherwise.
+// isolated returns a pool whose transactions have this level unless they set one.
 func (w *loopsWorld) isolated(level string) *pgxpool.Pool {
 	w.t.Helper()
 	config := pgtest.Direct(w.t, w.pool).Config()
@@ -30,8 +30,8 @@ func (w *loopsWorld) poolOf(config *pgxpool.Config) *pgxpool.Pool {
 	return pool
 }
 
-// A strict group's runs are counted after its lock was waited for. In a transaction with one snapshot for all, they
-// would be counted as they were before.
+// The runs of a strict group are counted after the wait for its lock. A transaction with one snapshot would count
+// them as they were before.
 func TestStrictCapHoldsWhateverTheDefaultIsolationIs(t *testing.T) {
 	for _, level := range []string{"repeatable read", "serializable"} {
 		t.Run(level, func(t *testing.T) { strictCapUnder(t, level) })
@@ -52,7 +52,8 @@ func strictCapUnder(t *testing.T, level string) {
 	if err != nil || len(ofB) != 1 || ofB[0].id == ofA[0].id {
 		t.Fatalf("b picked %d, %v; want the other run", len(ofB), err)
 	}
-	// a holds the group's row. Somebody asks for the table, and b waits behind that with its transaction begun.
+	// a holds the group's row. A third session requests a lock on the table, and b waits behind that with its
+	// transaction begun.
 	holding, goOn := make(chan struct{}), make(chan struct{})
 	var begun atomic.Bool
 	w.sender.before = func(context.Context, saga.Message, saga.Fire) error {
@@ -88,7 +89,7 @@ func strictCapUnder(t *testing.T, level string) {
 	}
 }
 
-// alter locks a table as a change of it does, and lets go at once.
+// alter locks a table as a change of it does, and releases it at once.
 func (w *loopsWorld) alter(table string) {
 	ctx := context.WithoutCancel(w.t.Context())
 	tx, err := w.owner.Begin(ctx)

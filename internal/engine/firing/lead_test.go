@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// soon looks again after a moment.
+// soon checks again after a moment.
 func soon(ok func() bool) func() bool {
 	return func() bool {
 		if ok() {
@@ -64,7 +64,7 @@ func TestOneOfTwoSchedulersLeads(t *testing.T) {
 }
 
 // The holder of the lease has died. Until the end of its term the others dispatch and clean up, and evaluate nothing.
-// The next holder queues what fell due meanwhile.
+// The next holder queues the firings that fell due in between.
 func TestGapAfterACrashIsCaughtUp(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(3)
@@ -96,12 +96,12 @@ func TestGapAfterACrashIsCaughtUp(t *testing.T) {
 	w.onceEach()
 }
 
-// A server that evaluates once an hour hears of what another one declares.
+// A server that evaluates once an hour is notified of a declaration by a different server.
 func TestNotificationWakesTheEvaluator(t *testing.T) {
 	w := loopsOpen(t)
 	w.run(w.scheduler(func(o *Options) { o.Evaluate = time.Hour }))
 	var declared []string
-	// The first may be met by the cycle with which a term begins, and the second by that with which listening begins.
+	// The first cycle of a term may find the first change, and the cycle at the start of listening the second.
 	for n := range 4 {
 		declared = append(declared, fmt.Sprint("m", n))
 		w.store("declare", declared...)
@@ -110,7 +110,7 @@ func TestNotificationWakesTheEvaluator(t *testing.T) {
 	}
 }
 
-// A sweep deletes the runs of orphans, and then looks again: a manifest that was declared in between stays.
+// A sweep deletes the runs of orphans, and then checks again: a manifest that was declared in between stays.
 func TestOrphanThatComesBackDuringASweepStays(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(2)

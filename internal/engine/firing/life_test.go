@@ -61,7 +61,7 @@ func TestOverlapIsAllowedOrNot(t *testing.T) {
 	}
 }
 
-// A dispatch that lets a manifest go which is due again wakes the evaluator of this process.
+// A dispatch that frees a manifest which is due again wakes the evaluator of this process.
 func TestDispatchWakesTheEvaluator(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(1)
@@ -110,7 +110,7 @@ func TestFailedRunIsTriedAgainAndDies(t *testing.T) {
 	w.onceEach()
 }
 
-// A run that takes too long is ended by the next cycle, and its manifest goes on.
+// The next cycle ends a run that takes too long, and its manifest continues.
 func TestRunThatTakesTooLongIsTimedOut(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(2)
@@ -167,7 +167,7 @@ func TestFollowerFiresOnceForASuccess(t *testing.T) {
 	}
 }
 
-// An attempt without a sign of life is lost. The run is sent again, and the lost handler is current no longer.
+// An attempt without heartbeats is lost. The run is sent again, and the lost handler's attempt is no longer current.
 func TestLostAttemptIsFenced(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(2)
@@ -208,8 +208,8 @@ func TestLostAttemptIsFenced(t *testing.T) {
 	}
 }
 
-// An orphan is forgotten when its runs would be, its runs before it; one that came back or whose run is not over stays.
-// If there are too many, the oldest go sooner, but never within their grace.
+// An orphan is deleted at the same age as its runs, and after them; an orphan that was declared again or whose run
+// has not ended stays. If there are too many, the oldest go sooner, but never within their grace.
 func TestOrphansAreForgottenWithTheirRuns(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(5)
@@ -246,8 +246,8 @@ func TestOrphansAreForgottenWithTheirRuns(t *testing.T) {
 	}
 }
 
-// A release keeps its number as long as an orphan is kept, and of each owner the last hundred; a program that ended
-// without a word is forgotten, and its release was seen until then.
+// A release keeps its number as long as an orphan is kept, and the last hundred of each owner stay longer; a program
+// that died is deleted, and its release counts as seen until then.
 func TestReleasesAreForgotten(t *testing.T) {
 	w := loopsOpen(t)
 	w.exec(`INSERT INTO :schema.manifest_release (owner, digest, manifests, sums, groups, seen)
@@ -275,7 +275,7 @@ func TestReleasesAreForgotten(t *testing.T) {
 	}
 }
 
-// A run that is timed out or lost, and a due time that gets no run, is logged, and is there for the pages.
+// A run that is timed out or lost, and a due time without a run, is logged, and shown on the pages.
 func TestEndsThatNobodyAskedForAreTold(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(4)
@@ -325,7 +325,7 @@ func TestEndsThatNobodyAskedForAreTold(t *testing.T) {
 	}
 }
 
-// Two servers clean up together: what is old goes once, and to delete what is gone is no error. Nor does one wait for
+// Two servers clean up together: old runs are deleted once, and deleting a missing run is no error. Neither waits for
 // the other.
 func TestTwoServersCleanUpTogether(t *testing.T) {
 	w := loopsOpen(t)
@@ -361,7 +361,8 @@ func TestTwoServersCleanUpTogether(t *testing.T) {
 	}
 }
 
-// A run that somebody has in hand is left for the next clean-up. The others go, and nobody is waited for.
+// A run that a different transaction has locked is left for the next clean-up. The others are deleted, without
+// waiting.
 func TestCleanUpWaitsForNobody(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 3, 0)
@@ -389,7 +390,7 @@ func TestCleanUpWaitsForNobody(t *testing.T) {
 	}
 }
 
-// A variance delays the run, by the same for everybody.
+// A variance delays the run, by the same time on every server.
 func TestVarianceDelaysTheRun(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(1)

@@ -9,8 +9,8 @@ import (
 	"github.com/edda-go/edda/internal/store/lease"
 )
 
-// Options of an Engine. Every zero is a default, and a negative number is an error. scheduler.Options says what each
-// field means.
+// Options are the options of an Engine. Every zero is a default, and a negative number is an error. scheduler.Options
+// documents each field.
 type Options struct {
 	Evaluate, Dispatch, Reconcile, Clean time.Duration
 
@@ -21,11 +21,12 @@ type Options struct {
 	OrphanGrace           time.Duration
 	LostAfter             time.Duration
 
-	Lease    lease.Options // its Logger is the Engine's
+	Lease    lease.Options // its Logger is replaced by the Engine's
 	PollOnly bool
 	Logger   *slog.Logger // nil is slog.Default()
 
-	// Heard gets each notification that is not for the Engine, and "" when some may have been missed. nil ignores them.
+	// Heard is called with each notification that is not for the Engine, and with "" if some may have been missed.
+	// nil ignores them.
 	Heard func(payload string)
 }
 

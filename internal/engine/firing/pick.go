@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// batchRuns is how many runs one pass of a server dispatches at most. A soft cap may be exceeded by as many, for each
-// server but one.
+// batchRuns is how many runs one pass of a server dispatches at most. A soft cap may be exceeded by this number, for
+// each server but one.
 const batchRuns = 100
 
-// candidate is a run that was queued when it was looked at. Another server may have taken it since.
+// candidate is a run that was queued when it was read. A different server may have taken it since.
 type candidate struct {
 	id     saga.ID
 	group  int32
@@ -24,8 +24,8 @@ type candidate struct {
 	ready  time.Time
 }
 
-// pick are the runs that this server tries next, in their order: none of a paused group, and no more of a group, nor in
-// all, than the cap has room for by now. Runs that another server has in hand are left out.
+// pick returns the runs that this server tries next, in their order: no run of a paused group, and no more runs of a
+// group, nor in all, than the cap has room for now. It leaves out runs that a different server has in hand.
 func (d *dispatcher) pick(ctx context.Context) (picked []candidate, err error) {
 	room, err := d.room(ctx)
 	if err == nil && room > 0 {
@@ -37,7 +37,7 @@ func (d *dispatcher) pick(ctx context.Context) (picked []candidate, err error) {
 	return share(picked, room), nil
 }
 
-// room is how many runs this pass may dispatch in all.
+// room returns how many runs this pass may dispatch in all.
 func (d *dispatcher) room(ctx context.Context) (room int, err error) {
 	most := d.options.MaxActive
 	if most == 0 {
@@ -67,9 +67,9 @@ func (d *dispatcher) candidates(ctx context.Context, room int) (all []candidate,
 	return all, err
 }
 
-// share divides the room. all are in order: group priority, run priority, ready. Half of the room is for every group
-// alike, so that none of them waits for ever behind the others; the rest goes by the order. When there are more groups
-// than room, those come first whose first run has been ready for longest. What is shared is in the order of all.
+// share divides the room. all are in order: group priority, run priority, ready. Half of the room is divided equally
+// among the groups, so that no group waits forever behind the others; the rest goes by the order. If there are more
+// groups than room, the groups come first whose first run has been ready longest. The result is in the order of all.
 func share(all []candidate, room int) []candidate {
 	if len(all) <= room {
 		return all
@@ -79,7 +79,7 @@ func share(all []candidate, room int) []candidate {
 		groups[c.group]++
 	}
 	each := max(1, room/2/len(groups))
-	var sure []int // places in all
+	var sure []int // indexes in all
 	clear(groups)
 	for i, c := range all {
 		if groups[c.group]++; groups[c.group] <= each {
@@ -97,7 +97,7 @@ func share(all []candidate, room int) []candidate {
 	return fill(all, taken, room-len(sure))
 }
 
-// fill takes so many more in order.
+// fill adds up to more candidates in order.
 func fill(all []candidate, taken []bool, more int) (picked []candidate) {
 	for i, c := range all {
 		if !taken[i] && more > 0 {
@@ -111,11 +111,11 @@ func fill(all []candidate, taken []bool, more int) (picked []candidate) {
 	return picked
 }
 
-// basket is what the dispatchers of this process share in one pass. Safe for concurrent use.
+// basket holds the runs that the dispatchers of this process share in one pass. Safe for concurrent use.
 type basket struct {
 	mu    sync.Mutex
 	rest  []candidate
-	share int // that one takes at a time
+	share int // runs that one dispatcher takes at a time
 }
 
 func newBasket(all []candidate, dispatchers int) *basket {
@@ -130,10 +130,10 @@ func (b *basket) take() (taken []candidate) {
 	return taken
 }
 
-// putBack gives back what there was no time for; it is next.
+// putBack returns runs that were not dispatched in time; they are next.
 func (b *basket) putBack(rest []candidate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rest = append(slices.Clone(rest), b.rest...)
-	b.share = 1 // this Sender is slow: others of this pass can have it
+	b.share = 1 // this Sender is slow: other dispatchers of this pass can take the runs
 }

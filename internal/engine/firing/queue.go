@@ -13,16 +13,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// decision says what happens to one manifest. Its run is for fire, none if that is zero; next is zero if nothing
-// follows.
+// decision says what happens to one manifest. fire is the due time of its run, or zero without a run; next is zero if
+// nothing follows.
 type decision struct {
 	firing
 	run               saga.ID
 	fire, ready, next time.Time
-	missed            int // due times that passed, and get no run
+	missed            int // due times that passed without a run
 }
 
-// decideAll leaves out what this server cannot evaluate.
+// decideAll leaves out manifests that this server cannot evaluate.
 func (e *evaluator) decideAll(loaded []firing, now time.Time) []decision {
 	decisions := make([]decision, 0, len(loaded))
 	for _, f := range loaded {
@@ -55,8 +55,8 @@ func (f firing) decide(now time.Time) (decision, error) {
 	return d, nil
 }
 
-// queue writes what was decided. When the database refuses some of it, each manifest it refuses is found and left out:
-// the others are queued. An error of another kind ends the cycle.
+// queue writes the decisions. If the database refuses some of them, it finds each of those manifests and leaves it
+// out: the others are queued. Any other error ends the cycle.
 func (e *evaluator) queue(ctx context.Context, tx pgx.Tx, all []decision, c *cycle) error {
 	attempt := cycle{}
 	err := pgx.BeginFunc(ctx, tx, func(point pgx.Tx) error { return e.write(ctx, point, all, &attempt) })

@@ -17,8 +17,8 @@ import (
 
 const evaluators = 8
 
-// Eight evaluators and a thousand due manifests: a run for each, with every guard, without one of them, and without
-// any.
+// Eight evaluators and a thousand due manifests: one run for each, with all guards, without each of them, and without
+// both.
 //
 // Row X1.
 func TestEveryGuardMayFailAndNothingIsDoubled(t *testing.T) {
@@ -58,14 +58,14 @@ func TestEveryGuardMayFailAndNothingIsDoubled(t *testing.T) {
 	}
 }
 
-// unlocked gives the engine a lock of its own, so that the lock keeps no other engine out.
+// unlocked gives the engine a lock key of its own, so that the lock keeps no other engine out.
 func (e *Engine) unlocked() { e.evaluator.lockKey = rand.Int64() }
 
 // unled evaluates and reconciles without the lease.
 func (e *Engine) unled(ctx context.Context) error { return e.Lead(ctx, noTerm) }
 
-// The same moment for all: each has loaded what is due before any of them writes, and they write one after another. The
-// indexes decide. Without them there are eight runs for each manifest, so this test can see the race.
+// All evaluators have loaded the due manifests before the first of them writes, and they write one after the other.
+// The indexes decide. Without them there are eight runs for each manifest, so this test can detect the race.
 //
 // Row X1.
 func TestUniqueIndexesAloneKeepServersApart(t *testing.T) {
@@ -133,7 +133,7 @@ func TestEachUniqueIndexKeepsASecondRunOut(t *testing.T) {
 	}
 }
 
-// An evaluator that decided long ago does not turn back what others did since.
+// An evaluator that decided long ago does not undo later changes of others.
 func TestStaleDecisionTurnsNothingBack(t *testing.T) {
 	w := loopsOpen(t)
 	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, due, overlap) VALUES
@@ -160,7 +160,7 @@ func TestStaleDecisionTurnsNothingBack(t *testing.T) {
 	}
 }
 
-// The same for a follower, whose due times no index tells apart.
+// The same for a follower. No index tells its due times apart.
 func TestStaleDecisionFiresNoFollowerAgain(t *testing.T) {
 	w := loopsOpen(t)
 	w.follower()
@@ -178,7 +178,7 @@ func TestStaleDecisionFiresNoFollowerAgain(t *testing.T) {
 	}
 }
 
-// follower is a manifest named child that is due since its parent succeeded.
+// follower inserts a manifest named child that is due since its parent succeeded.
 func (w *loopsWorld) follower() {
 	w.t.Helper()
 	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, due) VALUES ('parent', $1, 'ping', '{}',
@@ -191,8 +191,8 @@ func (w *loopsWorld) follower() {
 	w.end("parent", "succeeded")
 }
 
-// A cycle that another server is in is skipped, with one line at Debug and nothing left open. A cycle says at Debug
-// when it begins and ends.
+// A cycle is skipped while a different server is in one, with one line at Debug and no open transaction. A cycle logs
+// its begin and end at Debug.
 func TestSecondCycleIsSkipped(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(1)
@@ -231,7 +231,7 @@ func TestSecondCycleIsSkipped(t *testing.T) {
 	}
 }
 
-// A term that another one has followed writes nothing any more.
+// A term that was followed by a new one writes nothing any more.
 func TestCycleOfAnOldTermIsFenced(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(1)
@@ -266,7 +266,7 @@ func (w *loopsWorld) term(s *Engine, holder string) lease.Term {
 	return t
 }
 
-// A duplicate and poison in one cycle: the others are queued, and the poison is passed over with its due time kept.
+// A duplicate and poison in one cycle: the others are queued, and the poison is skipped with its due time kept.
 //
 // Row X3.
 func TestOneBadManifestDoesNotStopTheOthers(t *testing.T) {
@@ -324,7 +324,7 @@ func TestDecisionAboutWhatHasChangedIsDropped(t *testing.T) {
 	}
 }
 
-// A manifest that somebody has locked is left for the next cycle: nobody is waited for.
+// A manifest that a different transaction has locked is left for the next cycle: the cycle does not wait.
 func TestCycleWaitsForNobody(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(2)
@@ -349,7 +349,7 @@ func TestCycleWaitsForNobody(t *testing.T) {
 	}
 }
 
-// The key is shared by all versions of the program that run against one database.
+// The key must stay the same in all versions of the program that run against one database.
 func TestLockKeyNeverChanges(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]int64{"edda": -5051390665953983684, "other": -2373684166251028000} {
@@ -406,7 +406,7 @@ func TestStatementsOfTheLoopsReachTheirRowsByIndex(t *testing.T) {
 	}.Check(t, w.pool, w.schema)
 }
 
-// indexSettings are those of the statement open.
+// indexSettings are the settings of the statement open.
 var indexSettings = []string{
 	"SET LOCAL jit = off", "SET LOCAL enable_seqscan = off", "SET LOCAL enable_hashjoin = off",
 	"SET LOCAL enable_mergejoin = off", "SET LOCAL enable_bitmapscan = off",

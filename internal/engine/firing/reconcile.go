@@ -13,31 +13,31 @@ import (
 )
 
 const (
-	repairRows = 1000 // that one statement repairs
+	repairRows = 1000 // rows that one statement repairs
 	repairMost = 100  // statements of a step in one sweep, so that the next step has its turn
 	orphanRows = 100
 
-	mostOrphans  = 10_000 // that are kept
-	mostReleases = 100    // of an owner, of those that no program runs with
+	mostOrphans  = 10_000 // orphans that are kept
+	mostReleases = 100    // releases of an owner that no program runs with
 )
 
-// Swept is about one reconciliation.
+// Swept describes one reconciliation.
 type Swept struct {
 	Every time.Duration
 	Took  time.Duration
-	Ended time.Time // zero: none has ended
+	Ended time.Time // zero before the first has ended
 }
 
-// sweeper repairs what was left behind.
+// sweeper repairs runs, followers and orphans that other loops left behind.
 type sweeper struct {
 	*core
-	reminded int64                 // the last follower that the sweep has looked at; the sweep's own
+	reminded int64                 // the last follower that the sweep has read; used by the sweep only
 	swept    atomic.Pointer[Swept] // the last reconciliation of this process
 
-	lost, late []ending // of the transaction of a step; the sweep's own
+	lost, late []ending // of the transaction of a step; used by the sweep only
 }
 
-// run repairs what was left behind at intervals, until ctx ends or another server has the lease.
+// run sweeps at intervals, until ctx ends or a different server has the lease.
 func (s *sweeper) run(ctx context.Context, t lease.Term) error {
 	for run.Sleep(ctx, run.Jitter(s.options.Reconcile)) == nil {
 		began := time.Now()
@@ -53,7 +53,7 @@ func (s *sweeper) run(ctx context.Context, t lease.Term) error {
 	return nil
 }
 
-// noteSweep keeps how long a sweep took. One that takes longer than its interval is too much for one server.
+// noteSweep records how long a sweep took. A sweep that takes longer than its interval is too much for one server.
 func (s *sweeper) noteSweep(began time.Time) {
 	last := Swept{Every: s.options.Reconcile, Took: time.Since(began), Ended: time.Now()}
 	s.swept.Store(&last)
@@ -62,8 +62,8 @@ func (s *sweeper) noteSweep(began time.Time) {
 	}
 }
 
-// sweep takes each step until there is nothing left to do. Each looks at what is true then, in bounded transactions of
-// its own, and does nothing where it was done before. The failure of one does not keep the others from their turn.
+// sweep runs each step until there is nothing left to do. Each step reads the current state, in bounded transactions
+// of its own, and does nothing where it was done before. If one fails, the others run all the same.
 func (s *sweeper) sweep(ctx context.Context, t lease.Term) error {
 	var faults []error
 	for _, step := range []struct {
@@ -93,7 +93,7 @@ func (s *sweeper) sweep(ctx context.Context, t lease.Term) error {
 	return errors.Join(faults...)
 }
 
-// repeat does a step in transactions of the term while they are full.
+// repeat runs a step in transactions of the term until one finds less than a full batch.
 func (s *sweeper) repeat(ctx context.Context, t lease.Term, what string,
 	once func(context.Context, pgx.Tx) (int, int, error)) error {
 	total := 0
@@ -121,14 +121,14 @@ func (s *sweeper) repeat(ctx context.Context, t lease.Term, what string,
 	return nil
 }
 
-// lose gives up attempts whose handler gave signs of life, and gives none any more: the run is tried again, and what
-// the lost handler wants to commit is refused.
+// lose ends attempts whose handler has stopped sending heartbeats: the run is tried again, and commits of the lost
+// handler are refused.
 func (s *sweeper) lose(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
 	done, s.lost, err = scanEndings(tx.QueryRow(ctx, s.sql.Get("lost"), repairRows, s.options.LostAfter.Microseconds()))
 	return done, repairRows, err
 }
 
-// remind goes on where the last call of it ended, and begins anew after the last follower: a sweep looks at a hundred
+// remind continues where its last call ended, and starts again after the last follower: a sweep reads a hundred
 // thousand at most.
 func (s *sweeper) remind(ctx context.Context, tx pgx.Tx) (done, full int, err error) {
 	var looked int
@@ -146,7 +146,8 @@ func (s *sweeper) remind(ctx context.Context, tx pgx.Tx) (done, full int, err er
 	return done, done, nil
 }
 
-// kept is how long an orphan keeps what has fired and what people have set, and a release its number.
+// kept returns how long an orphan keeps its record of firings and the settings of operators, and a release its
+// number.
 func (s *sweeper) kept() time.Duration { return max(s.options.Retention, s.options.OrphanGrace) }
 
 func (s *sweeper) forgottenBefore(ctx context.Context, tx pgx.Tx) (at time.Time, err error) {

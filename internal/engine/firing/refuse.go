@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// refuse lets a run wait whose message could not be sent, or gives it up. What the database said that will pass does
-// not count. Another server may have had more luck meanwhile.
+// refuse delays a run whose message could not be sent, or makes it dead. A transient error of the database does not
+// count. A different server may have sent the message in the meantime.
 func (d *dispatcher) refuse(ctx context.Context, c claim, why error) error {
 	dead, count := false, 1
 	if pgerr.Code(why) != "" && Passing(why) {
@@ -44,8 +44,8 @@ func (d *dispatcher) refuse(ctx context.Context, c claim, why error) error {
 
 const mostError = 4096 // bytes of an error that is stored
 
-// storable is what Postgres can hold of an error's text. The Error method of a user's error may panic, which fmt turns
-// into a text.
+// storable returns the text of an error without bytes that Postgres cannot store. The Error method of a user's error
+// may panic, which fmt turns into a text.
 func storable(err error) string {
 	text := fmt.Sprint(err)
 	if len(text) > mostError {

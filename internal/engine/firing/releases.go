@@ -14,13 +14,13 @@ import (
 type Release struct {
 	Owner       string
 	Number      int64
-	First, Seen time.Time // when it was first declared, and when a program last began or ended with it
+	First, Seen time.Time // when it was first declared, and when a program with it last started or ended
 	Manifests   []string
-	Programs    []Program // that run, the first 100; none if it does not run any more
+	Programs    []Program // the running programs, the first 100; empty if it does not run any more
 
-	Decides bool     // it is the newest of its owner that runs
-	Differs []string // manifests that the release which decides declares with other contents
-	Alone   []string // manifests that the release which decides does not declare
+	Decides bool     // it is the newest running release of its owner
+	Differs []string // manifests that the deciding release declares with other contents
+	Alone   []string // manifests that the deciding release does not declare
 
 	sums []string // of the manifests
 }
@@ -32,7 +32,7 @@ type Program struct {
 	Started time.Time
 }
 
-// Releases returns the releases of an owner, or of all for "", that run or ran within the last hour: by their owner,
+// Releases returns the releases of an owner, or of all owners for "", that run or ran within the last hour: by owner,
 // the newest first, at most 200.
 func Releases(ctx context.Context, db pg.Queryer, schema pg.Schema, owner string) ([]Release, error) {
 	rows, err := db.Query(ctx, pg.Load(statements, schema).Get("releases"), owner)

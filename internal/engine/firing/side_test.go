@@ -15,7 +15,7 @@ type side struct {
 	stop  func()
 }
 
-// side begins a server with connections of its own.
+// side starts a server with connections of its own.
 func (w *loopsWorld) side(name string) *side {
 	w.t.Helper()
 	const often = 20 * time.Millisecond
@@ -27,7 +27,7 @@ func (w *loopsWorld) side(name string) *side {
 	return &side{s, p.proxy, w.run(s)}
 }
 
-// epoch is the number of the term that goes on, 0 if there is none.
+// epoch returns the number of the current term, 0 if there is no term.
 func (w *loopsWorld) epoch() int64 {
 	w.t.Helper()
 	return int64(w.count(`SELECT coalesce(max(epoch), 0)::int FROM :schema.lease WHERE name = $1
@@ -43,8 +43,8 @@ func holderOf(epoch int64, servers []*side) *side {
 	return nil
 }
 
-// share looks at servers through one term: its holder evaluates and reconciles and the others do neither, and all of
-// them dispatch and clean up. It tells who the holder is, and its term.
+// share watches servers through one term: the holder evaluates and reconciles and the others do neither, and all of
+// them dispatch and clean up. It returns the holder, and its term.
 func (w *loopsWorld) share(servers ...*side) (holder *side, epoch int64) {
 	w.t.Helper()
 	for {
@@ -54,7 +54,7 @@ func (w *loopsWorld) share(servers ...*side) (holder *side, epoch int64) {
 			return holder != nil
 		})
 		for _, s := range servers {
-			s.proxy.Set() // counts anew
+			s.proxy.Set() // starts counting again
 		}
 		w.await("everybody has done something", func() bool {
 			busy := true
@@ -85,8 +85,8 @@ func (w *loopsWorld) share(servers ...*side) (holder *side, epoch int64) {
 	}
 }
 
-// Of two servers the holder of the lease evaluates and reconciles, however it lost the lease and got it. Both dispatch
-// and clean up.
+// Of two servers the holder of the lease evaluates and reconciles, however it lost and acquired the lease. Both
+// dispatch and clean up.
 func TestOnlyTheHolderLooksForWhatIsDue(t *testing.T) {
 	for name, lose := range map[string]func(w *loopsWorld, holder *side) (back func()){
 		"it stops": func(_ *loopsWorld, holder *side) func() {
@@ -125,8 +125,9 @@ func TestOnlyTheHolderLooksForWhatIsDue(t *testing.T) {
 	}
 }
 
-// freeze holds back what a server says to the database until back is called. A cycle that is in its transaction is cut
-// off: a proxy that holds a statement back keeps the database from ending the transaction of whoever is silent.
+// freeze holds back the statements of a server to the database until back is called. It cuts off a cycle that is in
+// its transaction: a proxy that holds a statement back keeps the database from ending the transaction of a silent
+// client.
 func (w *loopsWorld) freeze(s *side) (back func()) {
 	w.t.Helper()
 	thaw := make(chan struct{})

@@ -16,7 +16,8 @@ const (
 	dispatchPayload = "dispatch"
 )
 
-// call nudges a loop of this process, and then the same loop of others. A call that is lost costs them a poll.
+// call nudges a loop of this process, and then the same loop in other processes. If a notification is lost, they find
+// the work at their next poll.
 func (c *core) call(ctx context.Context, loop run.Nudge, payload string) {
 	loop.Send()
 	if c.options.PollOnly || !c.ringing.allow(payload) {
@@ -29,8 +30,8 @@ func (c *core) call(ctx context.Context, loop run.Nudge, payload string) {
 	}
 }
 
-// quiet keeps this process from notifying others more often than each notifyGap, since Postgres commits transactions
-// that notify one after another. What it leaves out, others find by polling.
+// quiet limits this process to one notification per notifyGap and payload, since Postgres commits transactions that
+// notify one after another. Other processes find the remaining work by polling.
 type quiet struct {
 	mu   sync.Mutex // guards last
 	last map[string]time.Time
@@ -51,14 +52,14 @@ func (q *quiet) allow(payload string) bool {
 	return true
 }
 
-// listen nudges the loops when others call. What it does not hear is found by polling.
+// listen nudges the loops when other processes notify. The loops find missed notifications by polling.
 func (e *Engine) listen(ctx context.Context) error {
 	return lease.Listener{
 		Pool: e.core.pool.Pool, Channel: e.core.schema.Channel(), Heard: e.heard, Logger: e.core.calm,
 	}.Run(ctx)
 }
 
-// heard gets the payload of each notification, and "" when some may have been missed.
+// heard receives the payload of each notification, and "" if some may have been missed.
 func (e *Engine) heard(payload string) {
 	if payload == "" {
 		e.core.due.Send()

@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A transaction that has sent for a second commits what it has sent, and the rest goes in others. Meanwhile cycles go
-// on.
+// A transaction that has sent for a second commits the messages it has sent, and the rest goes in others. Cycles
+// continue in the meantime.
 func TestSlowSenderCommitsWhatItHasSent(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 3, 0)
@@ -46,7 +46,7 @@ func TestSlowSenderCommitsWhatItHasSent(t *testing.T) {
 	w.onceEach()
 }
 
-// Five messages are being sent at a moment, and never more. No entry is sent twice.
+// Five messages are sent at the same time, and never more. No entry is sent twice.
 func TestOneServerSendsAsManyAtATimeAsItMay(t *testing.T) {
 	for most, entries := range map[int]int{5: 30, 1: 60} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) { sendsAtATime(t, most, entries) })
@@ -71,7 +71,7 @@ func sendsAtATime(t *testing.T, most, entries int) {
 		mu.Unlock()
 		select {
 		case <-full:
-			<-time.After(50 * time.Millisecond) // in which one too many would come
+			<-time.After(50 * time.Millisecond) // time for one too many to come
 		case <-time.After(pgdev.Patience(10 * time.Second)):
 			open()
 			t.Errorf("no %d messages are sent at a time", most)
@@ -100,7 +100,7 @@ func (m mute) SendTx(context.Context, pgx.Tx, saga.Message, ...saga.SendOption) 
 	return saga.Sent{}, errRefused
 }
 
-// A cycle does what its statements do, and calls nothing that a user has written.
+// A cycle runs its statements, and calls no code of a user.
 func TestCycleCallsNothingOfTheUser(t *testing.T) {
 	w := loopsOpen(t)
 	p := w.behindProxy()
@@ -149,7 +149,7 @@ func TestCycleReachesNoFilesAndNoNetwork(t *testing.T) {
 	}
 }
 
-// A cycle that breaks off at any of its statements, the commit among them, has done nothing.
+// A cycle that breaks off at any of its statements, including the commit, has changed nothing.
 func TestCycleThatBreaksOffLeavesNothing(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(3)
@@ -163,7 +163,7 @@ func TestCycleThatBreaksOffLeavesNothing(t *testing.T) {
 	} {
 		p.proxy.Set(fault)
 		c, err := s.evaluator.cycle(t.Context(), noTerm)
-		for err == nil && c.elsewhere { // until Postgres has noticed that the one before is gone
+		for err == nil && c.elsewhere { // until Postgres has noticed that the previous connection is gone
 			c, err = s.evaluator.cycle(t.Context(), noTerm)
 		}
 		if err == nil {
@@ -187,8 +187,8 @@ func TestCycleThatBreaksOffLeavesNothing(t *testing.T) {
 	}
 }
 
-// A Sender that tells somebody else is called before the commit. When that fails, the run is told of again as the same
-// attempt, so that the receiver can tell that it knows it.
+// A Sender that informs an external receiver is called before the commit. If that fails, the run is sent again as the
+// same attempt, so that the receiver can detect the repetition.
 func TestForeignSenderIsToldOfTheSameAttemptAgain(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 1, 0)

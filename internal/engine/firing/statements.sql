@@ -1,5 +1,5 @@
 -- name: open
--- A transaction of a loop ends by itself when its server hangs. Its statements reach their rows by index, also with a
+-- A transaction of a loop ends by itself if its process hangs. Its statements reach their rows by index, even with a
 -- plan that was made when the tables were empty; see the statement of this name in package bus.
 SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2, true),
        set_config('idle_in_transaction_session_timeout', $3, true),
@@ -8,12 +8,12 @@ SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', $2,
        set_config('enable_mergejoin', 'off', true), set_config('enable_bitmapscan', 'off', true);
 
 -- name: try_lock
--- It belongs to the transaction: no end of it, not even by SIGKILL, leaves the lock behind.
+-- The lock belongs to the transaction: however the transaction ends, even by SIGKILL, the lock is released.
 SELECT pg_try_advisory_xact_lock($1), clock_timestamp();
 
 -- name: load
--- The clock is read once, in front: a condition on a function that changes while it is asked is no condition of an
--- index. What this server set aside is passed over.
+-- The clock is read once, in front: a condition on a function that changes during the statement cannot use an index.
+-- $2 are manifests that this server has set aside.
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now)
 SELECT m.id, m.version, m.name, m.due, m.follows, m.definition, (SELECT c.now FROM clock c)
 FROM :schema.manifest m
@@ -23,9 +23,9 @@ ORDER BY m.due, m.id
 LIMIT $1;
 
 -- name: reap
--- A transaction that has a run locked is about to end it. One whose manifest is locked, or a follower of that, which
--- run_end locks too, is ended by a later cycle: so nothing here waits, in whatever order the locks were taken, and what
--- is locked for long keeps no other run from its end.
+-- A transaction that has a run locked is about to end it. A run whose manifest is locked, or a follower of the
+-- manifest, which run_end locks too, is ended by a later cycle: so nothing here waits, in whatever order the locks
+-- were taken, and a row that is locked for long keeps no other run from its end.
 WITH late AS MATERIALIZED (
     SELECT r.id, r.attempt, m.name FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id
     WHERE r.state = 'active' AND r.deadline <= (SELECT clock_timestamp())
@@ -45,11 +45,12 @@ SELECT CASE WHEN count(*) = 0 THEN 0 ELSE cardinality(:schema.run_end(array_agg(
 FROM free l;
 
 -- name: queue
--- What was decided about manifests, if they are still what was decided about. One that somebody has locked is left for
--- the next cycle: so nothing here waits, in whatever order the locks were taken. A scheduled run that is there already,
--- of the same due time or not dispatched yet, is not made again. A follower has no due times of its own that an index
--- could tell apart, so its due must still be the one that was read. The next due time is written only over the one that
--- it follows. Whether a run was made is asked of a hash: a join would compare each of a thousand with a thousand.
+-- Decisions about manifests, as far as these have not changed since they were loaded. A manifest that another
+-- transaction has locked is left for the next cycle: so nothing here waits, in whatever order the locks were taken. A
+-- scheduled run that exists, with the same due time or not dispatched yet, is not inserted again. A follower has no
+-- due times of its own that an index could tell apart, so its due must be unchanged. The next due time replaces only
+-- the one that it follows. Whether a run was inserted is looked up in a hash: a join would compare each of a thousand
+-- with a thousand.
 WITH said AS MATERIALIZED (
     SELECT s.* FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::uuid[], $5::timestamptz[],
         $6::timestamptz[], $7::timestamptz[], $8::bigint[])
@@ -92,7 +93,7 @@ SELECT (SELECT m.due FROM :schema.manifest m
 SELECT pg_notify($1, $2);
 
 -- name: promote
--- By an array: a join that was planned while there were no runs would go through all that have come since.
+-- By an array: a join that was planned while there were no runs would read all runs that were added since.
 WITH ripe AS MATERIALIZED (
     SELECT r.id FROM :schema.run r
     WHERE r.state = 'waiting' AND r.ready <= (SELECT clock_timestamp())
@@ -103,7 +104,7 @@ UPDATE :schema.run r SET state = 'queued' WHERE r.id = ANY (ARRAY(SELECT p.id FR
 SELECT (SELECT r.ready FROM :schema.run r WHERE r.state = 'waiting' ORDER BY r.ready, r.id LIMIT 1) - clock_timestamp();
 
 -- name: unsafe
--- What this transaction does need not survive a crash.
+-- The writes of this transaction need not survive a crash.
 SELECT set_config('synchronous_commit', 'off', true);
 
 -- name: active
@@ -111,11 +112,11 @@ SELECT set_config('synchronous_commit', 'off', true);
 SELECT count(*) FROM (SELECT FROM :schema.run r WHERE r.state = 'active' LIMIT $1) a;
 
 -- name: pick
--- The first runs of each group that has any, as many as it has room for, and so many that they are about twice what is
--- asked for: who comes next is decided in Go. The groups are found by leaps over the index, however many runs each has.
--- Active runs are counted in an order that one index alone has, so that no plan goes through those of all groups. What
--- another server has in hand is passed over, so that servers work beside each other; the locks end with this statement,
--- and there is no commit to wait for.
+-- The first runs of each group that has any, as many as the group has room for, and in all about twice the number
+-- wanted: Go code chooses the order of groups. The groups are found by leaps over the index, however many runs each
+-- has. Active runs are counted in an order that only one index has, so that no plan reads the runs of all groups.
+-- Runs that a different server has in hand are skipped, so that servers work in parallel; the locks end with this
+-- statement, and there is no commit to wait for.
 WITH RECURSIVE leap AS (
     (SELECT r.group_id FROM :schema.run r WHERE r.state = 'queued' ORDER BY r.group_id LIMIT 1)
     UNION ALL
@@ -142,12 +143,13 @@ FROM open o CROSS JOIN LATERAL (
 ORDER BY o.priority DESC, q.priority DESC, q.ready, q.id;
 
 -- name: lock_groups
--- A strict cap is counted while no other server counts it. FOR NO KEY UPDATE lets manifests be added to the group
--- meanwhile.
+-- A strict cap is counted while no other server counts it. FOR NO KEY UPDATE allows manifests to be added to the
+-- group at the same time.
 SELECT g.id FROM :schema.manifest_group g WHERE g.id = ANY ($1::int[]) ORDER BY g.id FOR NO KEY UPDATE SKIP LOCKED;
 
 -- name: rooms
--- In a statement of its own: this one sees what was committed before the lock was had.
+-- A statement of its own, because its snapshot must include everything that was committed before the lock was
+-- granted.
 SELECT g.id, greatest(0, g.most - (
     SELECT count(*) FROM (
         SELECT FROM :schema.run a WHERE a.state = 'active' AND a.group_id BETWEEN g.id AND g.id
@@ -155,10 +157,10 @@ SELECT g.id, greatest(0, g.most - (
 FROM :schema.manifest_group g WHERE g.id = ANY ($1::int[]) AND g.strict AND g.most IS NOT NULL;
 
 -- name: claim
--- By their ids: a condition on the bare state would let a plan go through all that is queued. A LATERAL with a locking
--- clause, or with OFFSET 0, stays a probe for each row, also in a plan that was made when vacuum had found the tables
--- empty: there the planner counts with no row, and reading a whole index seems as cheap as a probe. "= ANY (ARRAY...)"
--- has the same effect on the table of an UPDATE or a DELETE.
+-- By their ids: a condition on the state alone would allow a plan that reads all queued runs. A LATERAL with a
+-- locking clause, or with OFFSET 0, stays a probe for each row, even in a plan that was made when vacuum had found
+-- the tables empty: then the planner expects no rows, and reading a whole index seems as cheap as a probe. "= ANY
+-- (ARRAY...)" has the same effect on the table of an UPDATE or a DELETE.
 SELECT r.id, m.name, m.definition, r.due, r.attempt, r.refused, coalesce(r.kind, m.kind), coalesce(r.body, m.body)
 FROM unnest($1::uuid[], $2::int[]) WITH ORDINALITY s(id, group_id, n)
 CROSS JOIN LATERAL (
@@ -179,8 +181,8 @@ WITH went AS (
 INSERT INTO :schema.run_attempt (run, attempt, message_id) SELECT w.id, w.attempt, w.message_id FROM went w;
 
 -- name: let_go
--- With overlap the next firing waits for the dispatch of the one before it, and no longer. The attempt is in no index:
--- it keeps the planner from an index that has the id behind another column.
+-- With overlap the next firing waits only for the dispatch of the one before it. The condition on attempt, which is
+-- in no index, keeps the planner from an index that has the id behind another column.
 WITH held AS MATERIALIZED (
     SELECT m.id FROM :schema.manifest m
     WHERE m.id = ANY (ARRAY(SELECT r.manifest_id FROM :schema.run r WHERE r.id = ANY ($1::uuid[]) AND r.attempt > 0))
@@ -192,8 +194,8 @@ WITH held AS MATERIALIZED (
 SELECT count(*) FILTER (WHERE f.due <= clock_timestamp()) FROM freed f;
 
 -- name: refuse
--- The message could not be sent, which counts ($8 is 1) or does not. The run is still an entry of the queue, or at last
--- it is dead.
+-- The message could not be sent, which counts ($8 is 1) or does not. The run stays an entry of the queue, or after
+-- too many refusals it is dead.
 UPDATE :schema.run r
 SET refused = r.refused + $8, error = $4,
     state = CASE WHEN r.refused + $8 >= $5 THEN 'dead' ELSE 'waiting' END,
@@ -225,8 +227,8 @@ SELECT CASE WHEN count(*) = 0 THEN 0 ELSE cardinality(:schema.run_end(array_agg(
 FROM named l;
 
 -- name: remind
--- Followers that have not answered a success of their parent, and that nothing has made due: those among the next few
--- in the order of ids.
+-- Followers that have not reacted to a success of their parent and are not due, among the next few in the order of
+-- ids.
 WITH page AS MATERIALIZED (
     SELECT f.id FROM :schema.manifest f WHERE f.follows AND f.id > $2 ORDER BY f.id LIMIT $1
 ), behind AS MATERIALIZED (
@@ -259,7 +261,7 @@ WITH alone AS MATERIALIZED (
 DELETE FROM :schema.run r WHERE r.id = ANY (ARRAY(SELECT o.id FROM old o));
 
 -- name: drop_orphan
--- A second look: what was true when its runs went has to be true still.
+-- Checks again: the condition under which its runs were deleted must still hold.
 DELETE FROM :schema.manifest m
 WHERE m.id = ANY (ARRAY(
         SELECT o.id FROM :schema.manifest o
@@ -269,7 +271,7 @@ WHERE m.id = ANY (ARRAY(
 RETURNING m.name;
 
 -- name: bury_programs
--- Programs that ended without a word. Their releases were seen when their time was over.
+-- Programs that ended without deleting their row. Their releases count as seen until the row expired.
 WITH gone AS (
     DELETE FROM :schema.manifest_program p WHERE p.id = ANY (ARRAY(
         SELECT x.id FROM :schema.manifest_program x WHERE x.expires < clock_timestamp() - interval '1 minute'
@@ -307,8 +309,7 @@ SELECT count(*) FROM (SELECT FROM :schema.manifest m, :schema.run r WHERE m.id =
     AND r.attempt = 0) x;
 
 -- name: releases
--- The releases that run, and those that ran within the last hour, by their owner, the newest first, with the programs
--- of each.
+-- The releases that run, or ran within the last hour, by owner, the newest first, with the programs of each.
 SELECT r.owner, r.number, r.first, greatest(r.seen, (SELECT max(p.expires) FROM :schema.manifest_program p
            WHERE p.release = r.number AND p.expires < clock_timestamp())), r.manifests, r.sums,
        ARRAY(SELECT p.host FROM :schema.manifest_program p

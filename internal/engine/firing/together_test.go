@@ -14,7 +14,7 @@ import (
 type allTogether struct {
 	*tableSender
 	calls atomic.Int64
-	fewer bool // tells of one message less than it was given
+	fewer bool // reports one message fewer than it was given
 }
 
 func (s *allTogether) SendAllTx(ctx context.Context, tx pgx.Tx, all []saga.Posting) ([]saga.Sent, error) {
@@ -58,8 +58,8 @@ func TestSenderOfManyIsGivenMany(t *testing.T) {
 	}
 }
 
-// One that cannot be sent, or that breaks the transaction, is dead; the others of its transaction are sent again, each
-// once.
+// A message that cannot be sent, or that breaks the transaction, makes its run dead; the others of its transaction
+// are sent again, each once.
 func TestWhatCannotBeSentTogetherGoesAlone(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(5)
@@ -74,7 +74,7 @@ func TestWhatCannotBeSentTogetherGoesAlone(t *testing.T) {
 	w.onceEach()
 }
 
-// What a Sender does not tell of is not known to be sent.
+// A message that a Sender does not report does not count as sent.
 func TestSenderThatTellsOfFewerIsNotBelieved(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 5, 0)
@@ -87,7 +87,8 @@ func TestSenderThatTellsOfFewerIsNotBelieved(t *testing.T) {
 	w.onceEach()
 }
 
-// A server that looks while another has the first runs in hand finds those behind them: so a second server is of use.
+// A server that picks while a different one has the first runs in hand finds the runs behind them: so a second server
+// is of use.
 func TestServersPickBesideEachOther(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 2*batchRuns, 0)
@@ -143,7 +144,7 @@ func TestServersDispatchAtTheSameTime(t *testing.T) {
 		return nil
 	}
 	w.atOnce(2, func(i int) error {
-		defer end() // the other one goes on, whatever became of this one
+		defer end() // the other one continues, even if this one fails
 		n, err := servers[i].dispatcher.dispatchAll(t.Context(), picked[i:i+1])
 		if n != 1 {
 			t.Errorf("a server dispatched %d while another one dispatches, want its own", n)

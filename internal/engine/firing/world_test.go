@@ -21,13 +21,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// noTerm is that of an engine that asks for no lease.
+// noTerm is the term of an engine that runs without the lease.
 var noTerm lease.Term
 
 // loopsWorld is a migrated schema with schedulers whose messages end in a table.
 type loopsWorld struct {
 	t      *testing.T
-	owner  *pgxpool.Pool // prepares and looks; what is tested has pool
+	owner  *pgxpool.Pool // prepares and checks; the code under test uses pool
 	pool   *pgxpool.Pool
 	schema pg.Schema
 	sender *tableSender
@@ -41,7 +41,7 @@ func loopsOpen(t *testing.T) *loopsWorld {
 	if pgtest.AsRuntime() || pgdev.Pooled() {
 		w.owner = pgtest.Pool(t)
 	}
-	// Without any unique constraint: what is sent twice is seen twice.
+	// Without unique constraints: a message that is sent twice has two rows.
 	w.exec("CREATE TABLE :schema.sent_message (id uuid, run uuid, manifest text, attempt int, due timestamptz, " +
 		"kind text); GRANT ALL ON :schema.sent_message TO PUBLIC")
 	w.sender = &tableSender{schema: schema}
@@ -51,7 +51,7 @@ func loopsOpen(t *testing.T) *loopsWorld {
 // tableSender writes messages into a table, in the caller's transaction.
 type tableSender struct {
 	schema pg.Schema
-	before func(ctx context.Context, m saga.Message, f saga.Fire) error // may refuse, or take its time
+	before func(ctx context.Context, m saga.Message, f saga.Fire) error // may refuse, or take long
 }
 
 func (s *tableSender) SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
@@ -72,7 +72,7 @@ func (s *tableSender) SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o .
 	return saga.Sent{ID: out.Info.ID}, err
 }
 
-// scheduler makes one whose loops a test calls itself, and whose options come after what the tests like.
+// scheduler returns an Engine whose loops a test calls itself. The given options replace the test's defaults.
 func (w *loopsWorld) scheduler(change ...func(*Options)) *Engine {
 	w.t.Helper()
 	return w.schedulerOver(w.pool, change...)
@@ -105,7 +105,7 @@ func (w *loopsWorld) count(sql string, args ...any) (n int) {
 	return n
 }
 
-// text is a result of one row and column.
+// text returns a result of one row and column.
 func (w *loopsWorld) text(sql string, args ...any) (s string) {
 	w.t.Helper()
 	if err := w.owner.QueryRow(w.t.Context(), w.schema.Render(sql), args...).Scan(&s); err != nil {
@@ -116,14 +116,14 @@ func (w *loopsWorld) text(sql string, args ...any) (s string) {
 
 const hourly = `{"rule":{"kind":"every","every":3600000000000}}`
 
-// hourlies are n manifests m1 … mn that have been due since a second.
+// hourlies inserts n manifests m1 … mn that became due a second ago.
 func (w *loopsWorld) hourlies(n int) {
 	w.t.Helper()
 	w.exec(`INSERT INTO :schema.manifest (name, definition, kind, body, due)
 		SELECT 'm' || n, $2, 'ping', '{}', now() - interval '1 second' FROM generate_series(1, $1::int) n`, n, hourly)
 }
 
-// queued puts runs into the queue, of manifests of their own named by prefix and number.
+// queued inserts queued runs, of manifests of their own named by prefix and number.
 func (w *loopsWorld) queued(prefix string, n int, group int) {
 	w.t.Helper()
 	tx, err := w.owner.Begin(w.t.Context())
@@ -131,7 +131,7 @@ func (w *loopsWorld) queued(prefix string, n int, group int) {
 		w.t.Fatal(err)
 	}
 	defer tx.Rollback(w.t.Context())
-	// foreign keys are not looked at
+	// foreign keys are not checked
 	if _, err := tx.Exec(w.t.Context(), "SET LOCAL session_replication_role = replica"); err != nil {
 		w.t.Fatal(err)
 	}
@@ -158,13 +158,13 @@ func (w *loopsWorld) group(name string, most int, strict bool, priority int) (id
 	return id
 }
 
-// due makes manifests due again, as time would.
+// due makes a manifest due again, as time would.
 func (w *loopsWorld) due(name string) {
 	w.t.Helper()
 	w.exec("UPDATE :schema.manifest SET due = now() - interval '1 second' WHERE name = $1", name)
 }
 
-// cycle is one evaluation that must work.
+// cycle runs one evaluation that must succeed.
 func (w *loopsWorld) cycle(s *Engine) cycle {
 	w.t.Helper()
 	c, err := s.evaluator.cycle(w.t.Context(), noTerm)
@@ -174,7 +174,7 @@ func (w *loopsWorld) cycle(s *Engine) cycle {
 	return c
 }
 
-// drain dispatches until there is nothing queued or waiting that is ready.
+// drain dispatches until no ready run is queued or waiting.
 func (w *loopsWorld) drain(s *Engine) {
 	w.t.Helper()
 	w.await("every run is dispatched", func() bool {
@@ -189,7 +189,7 @@ func (w *loopsWorld) drain(s *Engine) {
 	})
 }
 
-// end is what the bus does when a handler has ended.
+// end ends active runs, as the bus does after a handler.
 func (w *loopsWorld) end(manifest, outcome string) int {
 	w.t.Helper()
 	return w.count(`SELECT coalesce(cardinality(:schema.run_end(array_agg(r.id), array_agg(r.attempt),
@@ -198,7 +198,7 @@ func (w *loopsWorld) end(manifest, outcome string) int {
 		manifest, outcome)
 }
 
-// states tells the runs of a manifest, in their order.
+// states returns the states of a manifest's runs, in their order.
 func (w *loopsWorld) states(manifest string) string {
 	w.t.Helper()
 	return w.text(`SELECT coalesce(string_agg(r.origin || ' ' || r.state || ' ' || r.attempt, ', ' ORDER BY r.due,
@@ -206,8 +206,8 @@ func (w *loopsWorld) states(manifest string) string {
 		FROM :schema.run r JOIN :schema.manifest m ON m.id = r.manifest_id WHERE m.name = $1`, manifest)
 }
 
-// onceEach fails unless every run that was sent was sent once for each attempt, and every run that says so has its
-// message.
+// onceEach fails unless every run that was sent was sent once for each attempt, and every run that is marked as sent
+// has its message.
 func (w *loopsWorld) onceEach() {
 	w.t.Helper()
 	for what, sql := range map[string]string{
@@ -232,7 +232,7 @@ func (w *loopsWorld) onceEach() {
 	}
 }
 
-// await asks again and again; the test's own deadline ends it.
+// await checks repeatedly; the test's own deadline ends it.
 func (w *loopsWorld) await(what string, ok func() bool) {
 	w.t.Helper()
 	deadline := time.Now().Add(pgdev.Patience(30 * time.Second))
@@ -249,7 +249,7 @@ func (w *loopsWorld) run(s *Engine) (stop func()) {
 	return w.runs(s.Run)
 }
 
-// runs runs loops in the same way.
+// runs runs loops until the test or stop ends them.
 func (w *loopsWorld) runs(loops ...func(context.Context) error) (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
@@ -295,7 +295,7 @@ func (l *logbook) logger(level slog.Level) *slog.Logger {
 
 var errRefused = errors.New("refused")
 
-// atOnce runs n functions beside each other, and fails with the first error.
+// atOnce runs n functions in parallel, and fails with the first error.
 func (w *loopsWorld) atOnce(n int, do func(i int) error) {
 	w.t.Helper()
 	var all sync.WaitGroup

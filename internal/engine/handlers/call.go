@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Call is one call of a handler that is no saga.
+// Call is one call of a handler that does not belong to a saga.
 type Call struct {
 	Runtime  *saga.Runtime // without the message
 	Delivery *saga.Delivery
@@ -23,7 +23,7 @@ type Call struct {
 	Handlers *Table
 }
 
-// Run calls f, and the endpoint's middleware around it. A panic is an error, and so is the end of the time that ctx
+// Run calls f inside the endpoint's middleware. A panic becomes an error, and so does the end of the time that ctx
 // allows.
 func (c *Call) Run(ctx context.Context, s *Sends, f Next) (err error) {
 	defer Recovered(&err)
@@ -31,18 +31,18 @@ func (c *Call) Run(ctx context.Context, s *Sends, f Next) (err error) {
 	return saga.Examined(InTime(ctx, c.Handlers.Around(ctx, c.Delivery, f)))
 }
 
-// Sends is what a handler that is no saga sends.
+// Sends holds the messages that a handler without a saga sends.
 type Sends struct {
 	Runtime  saga.Runtime
 	out      []saga.Outgoing
-	outBytes int // of the bodies
+	outBytes int // total size of the bodies
 	faults   []error
 	runOpen  bool
-	panicked bool // Runtime.Outgoing has; the first fault says so
+	panicked bool // Runtime.Outgoing has panicked; the first fault has the panic
 	closed   atomic.Bool
 }
 
-// Begin makes s ready for what the handler of c sends.
+// Begin prepares s for the sends of the handler of c.
 func (s *Sends) Begin(c *Call) {
 	s.Runtime = *c.Runtime
 	s.Runtime.In = *c.Delivery
@@ -50,7 +50,7 @@ func (s *Sends) Begin(c *Call) {
 
 const (
 	mostOut      = 10_000   // messages of one step
-	mostOutBytes = 64 << 20 // and their bodies together
+	mostOutBytes = 64 << 20 // total size of their bodies
 )
 
 // LeaveRun leaves the run of the message open if the handler succeeds. It panics when the handler has returned.
@@ -61,8 +61,8 @@ func (s *Sends) LeaveRun() {
 	s.runOpen = true
 }
 
-// Emit encodes a message that the handler sends with ctx, and returns its id. A fault is remembered: see Outcome. It
-// panics when the handler has returned.
+// Emit encodes a message that the handler sends with ctx, and returns its id. It records a fault for Outcome. It
+// panics if the handler has returned.
 func (s *Sends) Emit(ctx context.Context, intent saga.Intent, m saga.Message, o []saga.SendOption) saga.ID {
 	if s.closed.Load() {
 		panic("bus: a message was sent after the handler returned; finish before returning")
@@ -91,7 +91,7 @@ func (s *Sends) Emit(ctx context.Context, intent saga.Intent, m saga.Message, o 
 	return out.Info.ID
 }
 
-// Outcome returns what the step came to, when the handler returned err.
+// Outcome returns the outcome of the step after the handler returned err.
 func (s *Sends) Outcome(err error) saga.Outcome {
 	if err == nil && len(s.faults) == 0 { // first, because errors.As below makes garbage
 		return saga.Outcome{Out: s.out, RunOpen: s.runOpen}
@@ -117,8 +117,8 @@ func (s *Sends) Outcome(err error) saga.Outcome {
 	return saga.Outcome{Err: err}
 }
 
-// InTime makes a failure of a handler that took longer than its context allowed, whatever it returned: its
-// neighbours' transaction is about to be ended for being idle.
+// InTime returns an error for a handler that took longer than its context allowed, whatever it returned: the server
+// is about to end the shared transaction for being idle.
 func InTime(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return errors.Join(ErrOverran, err)

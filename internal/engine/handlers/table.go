@@ -16,10 +16,10 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Table is what an endpoint's parts add up to.
+// Table holds the handlers of an endpoint's parts.
 type Table struct {
 	Consumers  map[string]*Consumer // by kind
-	Raw        *Consumer            // of all other kinds; nil when the endpoint has none
+	Raw        *Consumer            // of all other kinds; nil without such a handler
 	Sagas      map[string]*saga.Definition
 	Subscribed []string // kinds that are sent or published to this endpoint
 	Middleware []func(Next) Next
@@ -28,12 +28,12 @@ type Table struct {
 	Faults     []error
 }
 
-// Consumer handles one kind, or with raw every kind that has no other. Exactly one of def, tx, raw, leased and accept
-// is set.
+// Consumer handles one kind, or with raw every kind that has no other consumer. Exactly one of def, tx, raw, leased
+// and accept is set.
 type Consumer struct {
 	Kind       string
 	What       string       // for error texts
-	Type       reflect.Type // of the message, nil if it has none
+	Type       reflect.Type // of the message, or nil
 	Definition *saga.Definition
 	Tx         func(context.Context, Call) (*Sends, error)
 	Raw        func(context.Context, Call) (*Sends, error)
@@ -43,10 +43,10 @@ type Consumer struct {
 	Accept func(body []byte, codec saga.Codec) ([]byte, error)
 	As     string // with accept: the kind it becomes
 
-	Others []*Consumer // of other sagas: their answers and timeouts of the kind, which name their instance
+	Others []*Consumer // of other sagas for the same kind: their answers and timeouts, which name an instance
 }
 
-// Of is the consumer of a kind for one saga, nil when that does not handle it.
+// Of returns the consumer of a kind for one saga, nil if that does not handle it.
 func (c *Consumer) Of(d *saga.Definition) *Consumer {
 	if c.Definition == d {
 		return c
@@ -67,7 +67,7 @@ func New() *Table {
 // Next is a call of a handler, with or without middleware around it.
 type Next = func(ctx context.Context, d *saga.Delivery) error
 
-// Fault remembers what is wrong with the endpoint.
+// Fault records a fault of the endpoint.
 func (h *Table) Fault(format string, args ...any) {
 	h.Faults = append(h.Faults, fmt.Errorf(format, args...))
 }
@@ -98,7 +98,7 @@ func (h *Table) Add(c *Consumer) bool {
 	return true
 }
 
-// CheckTypes refuses messages with fields that saga.JSON does not carry. Another codec has rules of its own.
+// CheckTypes refuses messages with fields that saga.JSON does not carry. It does not check messages of other codecs.
 func (h *Table) CheckTypes(codec saga.Codec) {
 	if codec != saga.JSON {
 		return
@@ -116,8 +116,8 @@ func (h *Table) CheckTypes(codec saga.Codec) {
 	}
 }
 
-// share lets two sagas have one kind, if at most one of them finds its instance by a key: an answer and a timeout name
-// theirs, and that is of one saga.
+// share lets two sagas have one kind, if at most one of them finds its instance by a key: an answer and a timeout
+// name their instance, and that belongs to one saga.
 func (h *Table) share(first, second *Consumer) bool {
 	all := append([]*Consumer{first, second}, first.Others...)
 	var keyed []string
@@ -144,7 +144,7 @@ func (h *Table) share(first, second *Consumer) bool {
 			"of its own, which gets its own copy of an event", first.Kind, keyed[0], keyed[1])
 		return false
 	}
-	if len(keyed) == 1 && keyed[0] == second.What { // it is first, for messages that name no instance
+	if len(keyed) == 1 && keyed[0] == second.What { // it goes first, for messages that name no instance
 		second.Others, first.Others = append(first.Others, first), nil
 		h.Consumers[first.Kind] = second
 		return true
@@ -153,28 +153,28 @@ func (h *Table) share(first, second *Consumer) bool {
 	return true
 }
 
-// Subscribe makes the endpoint receive what is sent and published of kind.
+// Subscribe makes the endpoint receive messages of kind, sent or published.
 func (h *Table) Subscribe(kind string) {
 	if !slices.Contains(h.Subscribed, kind) {
 		h.Subscribed = append(h.Subscribed, kind)
 	}
 }
 
-// Within returns the same handlers with a middleware that is outside of the others.
+// Within returns the same handlers with a middleware outside of the others.
 func (h *Table) Within(outermost func(Next) Next) *Table {
 	within := *h
 	within.Middleware = append([]func(Next) Next{outermost}, h.Middleware...)
 	return &within
 }
 
-// Unsubscribed are the same handlers for a queue that nothing is sent or published to by its kind.
+// Unsubscribed returns the same handlers for a queue without subscriptions.
 func (h *Table) Unsubscribed() *Table {
 	direct := *h
 	direct.Subscribed = nil
 	return &direct
 }
 
-// Kinds lists what the endpoint consumes, for error texts.
+// Kinds lists the kinds that the endpoint consumes, for error texts.
 func (h *Table) Kinds() []string {
 	var kinds []string
 	for kind := range h.Consumers {
@@ -186,7 +186,7 @@ func (h *Table) Kinds() []string {
 
 var errCalledTwice = errors.New("a middleware called next twice in one step")
 
-// Around calls call with d, and with the endpoint's middleware around it if there is any.
+// Around calls call with d, inside the endpoint's middleware if there is any.
 func (h *Table) Around(ctx context.Context, d *saga.Delivery, call Next) error {
 	if len(h.Middleware) == 0 {
 		return call(ctx, d)
@@ -198,14 +198,15 @@ func (h *Table) Around(ctx context.Context, d *saga.Delivery, call Next) error {
 	own.Info, own.Body = d.Info, own.copyOf(d.Body)
 	w := wrapped{call: call}
 	err := h.wrap(&w)(ctx, &own.Delivery)
-	if w.ended.Load() { // else it may be in the hands of a goroutine that runs on
+	if w.ended.Load() { // otherwise a goroutine that still runs may use it
 		own.Delivery = saga.Delivery{}
 		lents.Put(own)
 	}
 	return err
 }
 
-// lent is what middleware is given. It is used again, and what its bodies lie in is not: a handler may keep them.
+// lent is the delivery that middleware receives. It is reused, except the memory of its bodies: a handler may keep
+// them.
 type lent struct {
 	saga.Delivery
 	room []byte // for more bodies
@@ -214,11 +215,11 @@ type lent struct {
 var lents sync.Pool
 
 const (
-	roomBytes = 4096 // a body that is kept keeps so much
-	roomBody  = 1024 // longest body that lies beside others
+	roomBytes = 4096 // a handler that keeps one body keeps this much memory
+	roomBody  = 1024 // longest body that shares memory with others
 )
 
-// copyOf returns a copy of body, which nothing else overlaps.
+// copyOf returns a copy of body that shares no memory with other bodies.
 func (l *lent) copyOf(body []byte) []byte {
 	if len(body) > roomBody {
 		return bytes.Clone(body)
@@ -249,7 +250,7 @@ func (w *wrapped) next(ctx context.Context, d *saga.Delivery) error {
 	return err
 }
 
-// wrap puts the endpoint's middleware around w.
+// wrap wraps w in the endpoint's middleware.
 func (h *Table) wrap(w *wrapped) Next {
 	next := w.next
 	for _, m := range slices.Backward(h.Middleware) {
@@ -258,7 +259,7 @@ func (h *Table) wrap(w *wrapped) Next {
 	return next
 }
 
-// CheckAccepts remembers as faults each Accept that leads to no handler.
+// CheckAccepts records a fault for each Accept that leads to no handler.
 func (h *Table) CheckAccepts() {
 	for kind, c := range h.Consumers {
 		h.checkAccept(kind, c)

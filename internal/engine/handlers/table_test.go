@@ -12,7 +12,7 @@ func delivery(n byte) *saga.Delivery {
 	return &saga.Delivery{Info: saga.Info{ID: saga.ID{15: n}, Kind: "placed"}, Body: []byte{n}}
 }
 
-// A delivery that middleware was given is used again, but not while a call that the middleware has left runs on.
+// A delivery that middleware received is reused, but not while a call that the middleware has left is still running.
 func TestDeliveryOfACallThatRunsOn(t *testing.T) {
 	left := errors.New("left")
 	ended := make(chan error, 1)
@@ -57,7 +57,7 @@ func TestDeliveryOfACallThatRunsOn(t *testing.T) {
 
 type begunKey struct{}
 
-// A handler may keep the body that it was given.
+// A handler may keep the body that it received.
 func TestBodyIsNotUsedAgain(t *testing.T) {
 	h := &Table{Middleware: []func(Next) Next{func(next Next) Next { return next }}}
 	var kept [][]byte
@@ -71,7 +71,7 @@ func TestBodyIsNotUsedAgain(t *testing.T) {
 		}
 	}
 	for _, body := range kept {
-		_ = append(body, 'x') // not into the next one
+		_ = append(body, 'x') // must not write into the next body
 	}
 	for n, body := range kept {
 		if len(body) != 1 || int(body[0]) != n {

@@ -1,3 +1,3 @@
-// Package historian writes the history of an endpoint's transactions: it makes of messages and their fates what package
-// history keeps.
+// Package historian writes the history of an endpoint's transactions: it builds a page of package history, the record
+// of one transaction, from messages and their fates.
 package historian

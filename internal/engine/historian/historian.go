@@ -11,19 +11,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Historian writes the history of one transaction after another. It belongs to one goroutine. All methods of a nil
+// Historian writes the history of one transaction after the other. It belongs to one goroutine. All methods of a nil
 // Historian do nothing.
 type Historian struct {
 	to      *delivery.Recipient
 	page    *history.Page
 	effects *delivery.Effects
-	unkept  []*delivery.Instance       // that ended, and whose end is in no page
-	entries map[*delivery.Instance]int // the instances of the page, and their numbers there
+	unkept  []*delivery.Instance       // ended instances whose end is in no page
+	entries map[*delivery.Instance]int // the instances of the page, and their numbers in it
 	faults  hooks.Faults               // of the function that redacts
 	redact  hooks.Guest
 }
 
-// New returns the historian of a worker, nil if the endpoint keeps no history.
+// New returns the historian of a worker, or nil if the endpoint keeps no history.
 func New(to *delivery.Recipient) *Historian {
 	if to.History.Store == nil {
 		return nil
@@ -33,7 +33,7 @@ func New(to *delivery.Recipient) *Historian {
 	}
 }
 
-// Begin begins the page of a transaction, whose time must be known.
+// Begin begins the page of a transaction, whose time must be set.
 func (h *Historian) Begin(of *delivery.Effects) {
 	if h == nil {
 		return
@@ -45,13 +45,13 @@ func (h *Historian) Begin(of *delivery.Effects) {
 	h.unkept = h.unkept[:0]
 }
 
-// Keeps reports whether the history tells of m if it is handled. It may be called before Begin.
+// Keeps reports whether the history records m if it is handled. It may be called before Begin.
 func (h *Historian) Keeps(m *delivery.Message) bool {
 	return h != nil && h.to.Keeps().Keeps(&m.Delivery.Info)
 }
 
-// NoteInstances marks the instances that the history is to tell of, before they are saved. change says what the save of
-// an instance does.
+// NoteInstances marks the instances that the history is to record, before they are saved. change returns how the save
+// changes an instance.
 func (h *Historian) NoteInstances(change func(*delivery.Instance) history.ChangeKind) {
 	if h == nil || !h.page.On() {
 		return
@@ -72,7 +72,7 @@ func (h *Historian) NoteInstances(change func(*delivery.Instance) history.Change
 	}
 }
 
-// PageID is the id that the row of an instance remembers, zero if the history does not tell of the instance.
+// PageID returns the id of the page for the row of an instance, or zero if the history does not record the instance.
 func (h *Historian) PageID(i *delivery.Instance) saga.ID {
 	if i.Change == 0 {
 		return saga.ID{}
@@ -80,14 +80,14 @@ func (h *Historian) PageID(i *delivery.Instance) saga.ID {
 	return h.page.ID()
 }
 
-// Queue queues the page of the transaction. It is called when the fates of all messages are decided.
+// Queue queues the page of the transaction. It is called after the fates of all messages are decided.
 func (h *Historian) Queue(pipeline *pgx.Batch) {
 	if h == nil || !h.page.On() {
 		return
 	}
 	in := h.effects.In
 	for _, a := range in.Retried {
-		if a.Of.Fate != delivery.FateLeft && !a.Of.Conflicted { // what was lost to a conflict has not happened
+		if a.Of.Fate != delivery.FateLeft && !a.Of.Conflicted { // a step that lost to a conflict has no effect
 			h.page.Add(&history.Attempt{
 				Info: &a.Info, Fate: history.Retried, Instance: loaded(a.Of), Took: a.Took,
 				Err: deadletter.ErrorText(a.Err), Body: h.body(a.Of),
@@ -109,7 +109,7 @@ func (h *Historian) Queue(pipeline *pgx.Batch) {
 // won reports whether the save of i is part of the transaction.
 func won(e *delivery.Effects, i *delivery.Instance) bool { return i.Won || e.Save != nil }
 
-// add adds a message to the page. Failures are kept whatever is sampled.
+// add adds a message to the page. Failures are kept regardless of sampling.
 func (h *Historian) add(m *delivery.Message) {
 	a := history.Attempt{Info: &m.Delivery.Info, Took: m.Step.Took, Reason: m.Reason, Cancelled: m.Step.Gone}
 	switch m.Fate {
@@ -120,7 +120,7 @@ func (h *Historian) add(m *delivery.Message) {
 		a.Fate, a.Change = history.Handled, h.entry(m.Instance)
 	case delivery.FateAgain:
 		if m.Delivery.Info.Attempt != m.Attempt {
-			return // it waits for something, or was not decided: no attempt has failed
+			return // it waits, or was not decided: no attempt has failed
 		}
 		a.Fate = history.Retried
 	case delivery.FateDead:
@@ -140,7 +140,7 @@ func (h *Historian) add(m *delivery.Message) {
 	h.page.Add(&a)
 }
 
-// entry adds an instance to the page, once, and returns its number there; 0 if the history does not tell of it.
+// entry adds an instance to the page, once, and returns its number there, or 0 if the history does not record it.
 func (h *Historian) entry(i *delivery.Instance) int {
 	if i == nil || i.Change == 0 {
 		return 0
@@ -170,7 +170,7 @@ func (h *Historian) entry(i *delivery.Instance) int {
 	return n
 }
 
-// loaded is the id of the instance that was loaded for m, or that begins in its batch; zero if there is none.
+// loaded returns the id of the instance that was loaded for m, or that begins in its batch, or zero.
 func loaded(m *delivery.Message) saga.ID {
 	if m.Instance == nil || m.Instance.Version == 0 && m.Instance.Change == 0 {
 		return saga.ID{}

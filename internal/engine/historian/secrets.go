@@ -11,9 +11,9 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// public is what may be kept of a body or a state of a type: without its secrets, and as the user's function returns
-// it. It is nil if that cannot be known. A text of a type that is not known is kept only if the user's function sees
-// it.
+// public returns the part of a body or a state that may be kept: without its secrets, and after the user's function.
+// It returns nil if the secrets cannot be found. A text of an unknown type is kept only if there is a user's function
+// for it.
 func (h *Historian) public(kind string, of reflect.Type, text []byte) []byte {
 	if text == nil || of == nil && h.to.History.Redact == nil {
 		return nil
@@ -31,7 +31,7 @@ func (h *Historian) public(kind string, of reflect.Type, text []byte) []byte {
 	return text
 }
 
-// redacted calls the user's function, with bytes of its own. If it fails, nothing is kept.
+// redacted calls the user's function with a copy of the bytes. If it fails, nothing is kept.
 func (h *Historian) redacted(kind string, text []byte) (kept []byte) {
 	redact, own := h.to.History.Redact, bytes.Clone(text)
 	kept, err := hooks.Ask(&h.redact, hooks.Patience, func() []byte { return redact(kind, own) })
@@ -41,7 +41,8 @@ func (h *Historian) redacted(kind string, text []byte) (kept []byte) {
 	return kept
 }
 
-// body is what may be kept of the body of m. Of a message that nobody understands nothing is: the dead letter has it.
+// body returns the part of the body of m that may be kept. For a message that could not be understood it returns nil:
+// the dead letter has the body.
 func (h *Historian) body(m *delivery.Message) []byte {
 	body := m.Delivery.Body
 	if !h.page.KeepsBody(len(body)) {
@@ -53,7 +54,7 @@ func (h *Historian) body(m *delivery.Message) []byte {
 	return h.public(m.Delivery.Info.Kind, h.readable(m.Consumer.Type), body)
 }
 
-// sent is what m has sent, with bodies as they may be kept.
+// sent returns the messages that m has sent, with bodies as they may be kept.
 func (h *Historian) sent(m *delivery.Message) []saga.Outgoing {
 	if !h.page.KeepsBodies() {
 		return m.Step.Out
@@ -70,7 +71,7 @@ func (h *Historian) sent(m *delivery.Message) []saga.Outgoing {
 
 var rawType = reflect.TypeFor[saga.Raw]()
 
-// readable returns the type of a message, nil if what the codec writes may have secrets where no mask finds them.
+// readable returns the type of a message, or nil if the codec's output may have secrets that the mask cannot find.
 func (h *Historian) readable(of reflect.Type) reflect.Type {
 	if of == rawType {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Around calls a function of the user's around transactions. Safe for concurrent use.
+// Around calls a function of the user around each transaction. Safe for concurrent use.
 type Around struct {
 	f      aroundFunc
 	log    *slog.Logger
@@ -23,7 +23,7 @@ type Around struct {
 
 type aroundFunc = func(ctx context.Context, t *event.Transaction, run func(context.Context))
 
-// NewAround returns an Around of f, nil if f is nil.
+// NewAround returns an Around of f, or nil if f is nil.
 func NewAround(f aroundFunc, log *slog.Logger) *Around {
 	if f == nil {
 		return nil
@@ -31,11 +31,12 @@ func NewAround(f aroundFunc, log *slog.Logger) *Around {
 	return &Around{f: f, log: log}
 }
 
-// Do runs work exactly once, whatever the function does: inside of it, in its goroutine, or without it, if the function
-// has not called run when it returns, panics, ends its goroutine or runs out of Patience. A panic of the function is
-// logged, and one of work ends the process. If work ends its goroutine, Do ends that of its caller.
+// Do runs work exactly once, whatever the function does: inside of it, in its goroutine, or without it, if the
+// function has not called run when it returns, panics, ends its goroutine or runs out of Patience. A panic of the
+// function is logged, and a panic of work ends the process. If work ends its goroutine, Do ends that of its caller.
 //
-// away says that the function has not returned within Patience after work: it may still read what t.Messages reads.
+// away reports that the function has not returned within Patience after work: it may still read the data of
+// t.Messages.
 func (a *Around) Do(ctx context.Context, t *event.Transaction, work func(context.Context)) (away bool) {
 	if a.away.Load() > 0 {
 		work(ctx)
@@ -81,19 +82,19 @@ func (a *Around) Do(ctx context.Context, t *event.Transaction, work func(context
 // around is one call.
 type around struct {
 	of       *Around
-	t, seen  *event.Transaction // seen is what the function is given
+	t, seen  *event.Transaction // seen is the copy that the function receives
 	work     func(context.Context)
 	started  atomic.Bool
 	begun    chan struct{} // closed when work begins inside of the function
-	done     chan struct{} // closed when work is over
-	left     chan struct{} // closed when the function is over
-	over     atomic.Bool   // the function is over, or its caller has left
+	done     chan struct{} // closed when work has ended
+	left     chan struct{} // closed when the function has ended
+	over     atomic.Bool   // the function has ended, or its caller has left
 	inside   bool          // work has begun inside of the function
 	ended    bool          // work has returned
-	panicked any           // by work
+	panicked any           // panic value of work
 }
 
-// begins reports whether work is to begin now: once.
+// begins reports whether work is to begin now: true once.
 func (c *around) begins() bool { return c.started.CompareAndSwap(false, true) }
 
 func (c *around) call(ctx context.Context) {
@@ -117,7 +118,7 @@ func (c *around) call(ctx context.Context) {
 	err = nil
 }
 
-// run is the run that the function gets. A second call does nothing.
+// run is the function that the user's function calls. A second call does nothing.
 func (c *around) run(ctx context.Context) {
 	if !c.begins() {
 		return

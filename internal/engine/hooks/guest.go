@@ -11,10 +11,10 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Guest is a function of the user's that Edda calls while it holds something shared: a worker, a transaction, a lease.
+// Guest is a function of the user that Edda calls while it holds something shared: a worker, a transaction, a lease.
 // Ask calls it. Safe for concurrent use.
 type Guest struct {
-	Most int32 // calls that may be out after their time; 0 is 1
+	Most int32 // calls that may still run past their time; 0 means 1
 	away atomic.Int32
 }
 
@@ -24,14 +24,14 @@ const Patience = 5 * time.Second
 var (
 	// ErrExited is the failure of a function that ended its goroutine.
 	ErrExited = run.ErrExited
-	// ErrAway is the failure of a function that has not returned in time, or was not called because earlier calls of it
-	// have not returned.
+	// ErrAway is the failure of a function that has not returned in time, or was not called because earlier calls of
+	// it have not returned.
 	ErrAway = errors.New("it has not returned")
 )
 
-// Ask calls f, which calls the guest, in a goroutine of its own, and returns the result of f. The error says how else f
-// ended: *saga.PanicError, ErrExited, or, after the patience, ErrAway. Then f may still run: it must not touch memory
-// that its caller uses again, and its result is dropped.
+// Ask calls f, which calls the guest, in a goroutine of its own, and returns the result of f. If f ended otherwise,
+// the error is *saga.PanicError, ErrExited, or, after the patience, ErrAway. Then f may still run: it must not touch
+// memory that its caller uses again, and its result is dropped.
 func Ask[T any](g *Guest, patience time.Duration, f func() T) (result T, err error) {
 	if g.away.Load() >= max(g.Most, 1) {
 		return result, fmt.Errorf("%w since an earlier call, so it was not called", ErrAway)
@@ -43,7 +43,7 @@ func Ask[T any](g *Guest, patience time.Duration, f func() T) (result T, err err
 		return c.result, c.err
 	default:
 	}
-	// In four parts: a process that stood still finds one of them over, and not the whole.
+	// The patience has four parts: if the process stalls, only one of them passes in that time, and not the whole.
 	const parts = 4
 	timer := time.NewTimer(patience / parts)
 	defer timer.Stop()
@@ -65,7 +65,8 @@ func Ask[T any](g *Guest, patience time.Duration, f func() T) (result T, err err
 	}
 }
 
-// asked is one call. The first to set over decides: the call, which then has a result, or the caller, which has left.
+// asked is one call. Whoever sets over first decides: the call, which then has a result, or the caller, which has
+// left.
 type asked[T any] struct {
 	of     *Guest
 	over   atomic.Bool
@@ -91,7 +92,7 @@ func (c *asked[T]) call(f func() T) {
 	err = nil
 }
 
-// Examined is saga.Examined, whatever the methods of the error do. A permanent error stays one.
+// Examined is saga.Examined, protected against the methods of the error. A permanent error stays one.
 func (g *Guest) Examined(patience time.Duration, err error) error {
 	examined, wrong := Ask(g, patience, func() error { return saga.Examined(err) })
 	if wrong == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Hooks are functions of the user's that see messages go out and transactions end. Each may be nil.
+// Hooks are functions of the user that are called when messages go out and transactions end. Each may be nil.
 type Hooks struct {
 	Outgoing func(ctx context.Context, i *saga.Info)
 	Around   *Around
@@ -25,7 +25,7 @@ type Faults struct {
 
 const faultWarns = time.Minute // between two warnings
 
-// Log logs a failure as Ask returns it.
+// Log logs a failure that Ask returned.
 func (f *Faults) Log(err error, log *slog.Logger, text string, args ...any) {
 	f.mu.Lock()
 	f.count++
@@ -51,7 +51,7 @@ const (
 	mostShownStack = 8 << 10
 )
 
-// beginning is the beginning of a text that may be long.
+// beginning returns the beginning of a text that may be long.
 func beginning(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -77,10 +77,10 @@ func TestAroundRunsOnce(t *testing.T) {
 	}
 }
 
-// forLong is longer than anybody waits.
+// forLong sleeps longer than any caller waits.
 func forLong() { <-time.After(time.Hour) }
 
-// A panic of Edda's own is none of the hook, nor is the end of its goroutine.
+// A panic in Edda's own code is not the hook's, nor is the end of its goroutine.
 func TestWorkEndsItsCallerUnderAround(t *testing.T) {
 	recovers := hooks.NewAround(func(ctx context.Context, _ *event.Transaction, run work) {
 		defer func() { _ = recover() }()
@@ -119,7 +119,7 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
-// A guest that does not return costs its caller the patience once, and is not called until it has returned.
+// A guest that does not return delays its caller by the patience once, and is not called until it has returned.
 func TestAskGoesOnWithoutItsGuest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, calls := &hooks.Guest{}, new(atomic.Int32)
@@ -155,7 +155,7 @@ func TestAskGoesOnWithoutItsGuest(t *testing.T) {
 	})
 }
 
-// silenced is an error whose text ends the goroutine that asks for it.
+// silenced is an error whose Error method ends the goroutine.
 type silenced struct{}
 
 func (silenced) Error() string {
@@ -163,7 +163,7 @@ func (silenced) Error() string {
 	return ""
 }
 
-// bad is a handler of logs that fails while it says so.
+// bad is a log handler that fails while it handles a record.
 type bad struct {
 	slog.Handler
 	fail *func()
@@ -174,7 +174,7 @@ func (b bad) Handle(ctx context.Context, r slog.Record) error {
 	return b.Handler.Handle(ctx, r)
 }
 
-// Whatever the handler of a logger does, its callers go on, and the log says how much it has missed.
+// Whatever the handler of a logger does, its callers continue, and the log counts the missing records.
 func TestLoggerOutlivesItsHandler(t *testing.T) {
 	for name, fail := range map[string]func(){
 		"panics": func() { panic("disk full") }, "exits": runtime.Goexit, "does not return": forLong,

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Logger returns a logger over the handler of to, nil is slog.Default(), whose records cost their caller Patience at
-// most, whatever the handler does. A handler that has not returned gets no records until it has; then it is given a
-// warning of how many it has not got.
+// Logger returns a logger over the handler of to, or of slog.Default() if to is nil. A record delays its caller by
+// Patience at most, whatever the handler does. A handler that has not returned gets no records until it has; then it
+// gets a warning with the number of missed records.
 func Logger(to *slog.Logger) *slog.Logger {
 	if to == nil {
 		to = slog.Default()
@@ -20,7 +20,7 @@ func Logger(to *slog.Logger) *slog.Logger {
 	return slog.New(guardedHandler{to.Handler(), &logging{}})
 }
 
-// logging is what loggers over one handler share.
+// logging is the state that loggers over one handler share.
 type logging struct {
 	guest  Guest
 	missed atomic.Int64 // records
@@ -33,7 +33,7 @@ type guardedHandler struct {
 
 func (h guardedHandler) Enabled(ctx context.Context, l slog.Level) bool {
 	enabled, err := Ask(&h.of.guest, Patience, func() bool { return h.Handler.Enabled(ctx, l) })
-	return enabled || err != nil && l >= slog.LevelInfo // Handle counts what is missed
+	return enabled || err != nil && l >= slog.LevelInfo // Handle counts the missed records
 }
 
 func (h guardedHandler) Handle(ctx context.Context, r slog.Record) error {
@@ -58,7 +58,7 @@ func (h guardedHandler) WithGroup(name string) slog.Handler {
 	return h.with(func() slog.Handler { return h.Handler.WithGroup(name) })
 }
 
-// with returns h if the handler makes no other.
+// with returns the handler that f makes, or h if f fails.
 func (h guardedHandler) with(f func() slog.Handler) slog.Handler {
 	if made, err := Ask(&h.of.guest, Patience, f); err == nil && made != nil {
 		h.Handler = made

@@ -9,9 +9,9 @@ import (
 	"github.com/edda-go/edda/event"
 )
 
-// Receivers are functions of the user's that get events. Each may be nil. A call that panics, ends its goroutine or
-// does not return within Patience is logged, and the process continues; a function that has not returned gets no events
-// until it has.
+// Receivers are functions of the user that get events. Each may be nil. If a call panics, ends its goroutine or does
+// not return within Patience, that is logged, and the process continues; a function that has not returned gets no
+// events until it has.
 type Receivers struct {
 	Events func(event.Event)
 	Rare   func(event.Event) // every event except Handled
@@ -35,7 +35,7 @@ func (r *Receivers) Emit(all ...event.Event) {
 	}
 }
 
-// rare are the events that Rare gets.
+// rare returns the events that Rare gets.
 func rare(all []event.Event) []event.Event {
 	isHandled := func(e event.Event) bool { _, is := e.(event.Handled); return is }
 	if !slices.ContainsFunc(all, isHandled) {
@@ -44,7 +44,7 @@ func rare(all []event.Event) []event.Event {
 	return slices.DeleteFunc(slices.Clone(all), isHandled)
 }
 
-// give gives events to one function. The failure of one event keeps no other from the function.
+// give passes events to one function. If the function fails for one event, it still gets the others.
 func (r *receiver) give(all []event.Event, to func(event.Event)) (wrong error) {
 	if to == nil || len(all) == 0 {
 		return nil
@@ -68,5 +68,5 @@ func (r *receiver) give(all []event.Event, to func(event.Event)) (wrong error) {
 // Any reports whether there is a receiver.
 func (r *Receivers) Any() bool { return r.Events != nil || r.Rare != nil }
 
-// WantHandled reports whether a receiver gets Handled, which is the event of most messages.
+// WantHandled reports whether a receiver gets Handled, the most frequent event.
 func (r *Receivers) WantHandled() bool { return r.Events != nil }

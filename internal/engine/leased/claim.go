@@ -24,11 +24,11 @@ type claimer struct {
 	runner     *runner
 	lanes      *lanes
 	quarantine *quarantine
-	onItsWay   sync.Mutex  // held while a claim is on its way
+	onItsWay   sync.Mutex  // held while a claim is in flight
 	failing    atomic.Bool // the last finish had failures and no success
 	retry      trouble.Patience
 	flight     flight // the last claim
-	ending     int    // how many handlers will end while the next claim is on its way
+	ending     int    // how many handlers are likely to end while the next claim is in flight
 	outage     *pg.Outage
 }
 
@@ -57,7 +57,7 @@ func (c *claimer) run(taking context.Context) error {
 	return nil
 }
 
-// once claims, as soon as there is room. It reports whether more messages may be due.
+// once claims as soon as there is room. It reports whether more messages may be due.
 func (c *claimer) once(taking context.Context) (more bool, err error) {
 	if !c.calm(taking) || !c.quarantine.run(taking) {
 		return true, nil // taking has ended
@@ -89,15 +89,15 @@ func (c *claimer) awaitRoom(ctx context.Context) {
 	}
 }
 
-// awaitClaim returns when the claim that is on its way has come back.
+// awaitClaim waits until the claim in flight has returned.
 func (c *claimer) awaitClaim() {
 	c.onItsWay.Lock()
 	//nolint:staticcheck // an empty section: the claim that was in it has left
 	c.onItsWay.Unlock()
 }
 
-// calm waits, while the breaker is open and the last finish has failed, before another message is tried. It returns
-// false when ctx has ended.
+// calm waits before the next message is tried, if the breaker is open and the last finish has failed. It returns
+// false if ctx has ended.
 func (c *claimer) calm(ctx context.Context) bool {
 	if failing := c.failing.Swap(false); !failing || !c.Breaker.Slow() {
 		return ctx.Err() == nil
@@ -105,20 +105,20 @@ func (c *claimer) calm(ctx context.Context) bool {
 	return c.Breaker.Pause(ctx)
 }
 
-// got is what a claim says about the queue.
+// got is the result of a claim.
 type got struct {
-	messages int  // that were due; as many as were wanted if there may be more
-	noSlot   bool // the limit had no slot for any
+	messages int  // messages that were due; the number wanted if there may be more
+	noSlot   bool // the limit had no slot for any message
 }
 
 // claim claims up to want messages that are due and starts their handlers.
 //
-// A shutdown does not interrupt it: a claim whose COMMIT was cancelled may stand, and no process would know until its
-// lease ends.
+// A shutdown does not interrupt it: a claim whose COMMIT was cancelled may be in force, and no process would handle
+// its messages until the lease ends.
 func (c *claimer) claim(taking context.Context, want int) (got, error) {
 	c.onItsWay.Lock()
 	defer c.onItsWay.Unlock()
-	most := min(trouble.CommitTimeout, c.trustedFor()) // a claim that takes longer would not be trusted
+	most := min(trouble.CommitTimeout, c.trustedFor()) // the process would not trust a claim that takes longer
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(taking), most)
 	defer cancel()
 	c.depart(time.Now())
@@ -137,7 +137,7 @@ func (c *claimer) claim(taking context.Context, want int) (got, error) {
 	return c.claimFree(ctx, conn, want)
 }
 
-// claimFree claims for an endpoint that has neither an order nor a limit. The transaction is over when handlers run.
+// claimFree claims for an endpoint that is not ordered and has no limit. The transaction is over before handlers run.
 func (c *claimer) claimFree(ctx context.Context, conn *pgxpool.Conn, want int) (got, error) {
 	b := delivery.NewDecoder(c.To, time.Now())
 	var all []*claimed
@@ -161,8 +161,8 @@ func (t *Terms) queueClaim(pipeline *pgx.Batch, b *delivery.Decoder, want int, a
 		t.Session.Trusts()).Query(readClaims(b, all))
 }
 
-// gotOf returns what a claim says about the queue. A claim that BatchBytes cut short has left messages behind, like one
-// that got all it wanted.
+// gotOf returns the result of a claim. A claim that BatchBytes cut short has left messages behind, like a claim that
+// got as many as it wanted.
 func gotOf(d *delivery.Decoder, all []*claimed, want int) got {
 	if len(all) < d.Found {
 		return got{messages: want}
@@ -170,7 +170,7 @@ func gotOf(d *delivery.Decoder, all []*claimed, want int) got {
 	return got{messages: len(all)}
 }
 
-// beginAll decodes what was claimed, and starts the handlers.
+// beginAll decodes the claimed messages, and starts their handlers.
 func (c *claimer) beginAll(b *delivery.Decoder, all []*claimed, want int) got {
 	c.claims.clock.note(b.Now, b.Begun)
 	c.claims.hold(all)
@@ -213,16 +213,17 @@ func readClaim(r pg.Row, b *delivery.Decoder, reader *queue.Reader) *claimed {
 	return m
 }
 
-// flight is what the last claim tells about the next: when it left, how long it was on its way, and how many handlers
-// had ended when it left.
+// flight describes the last claim: when it was sent, how long it took, and how many handlers had ended when it was
+// sent.
 type flight struct {
 	left  time.Time
 	took  time.Duration
 	ended int
 }
 
-// depart notes that a claim leaves, and estimates how many handlers will end while it is on its way: as many as ended
-// since the last claim left, in proportion to how long that one took. For handlers that take minutes this is none.
+// depart notes that a claim is sent, and estimates how many handlers will end until it returns: as many as have ended
+// since the last claim was sent, in proportion to the time that the last claim took. For handlers that take minutes
+// this is 0.
 func (c *claimer) depart(now time.Time) {
 	ended, last := c.claims.endedSoFar(), c.flight
 	if between := now.Sub(last.left); between > 0 && last.took > 0 {

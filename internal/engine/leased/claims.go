@@ -16,32 +16,32 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// claims is what one Run of a leased endpoint has in hand: each message from its claim to the commit of its finish.
-// All parts of the Run share it. Safe for concurrent use.
+// claims are the messages that one Run of a leased endpoint has in hand, each from its claim to the commit of its
+// finish. All parts of the Run share them. Safe for concurrent use.
 type claims struct {
 	terms *Terms
 	clock dbClock
 
 	over   run.Nudge // a message is ready to be finished
 	room   run.Nudge // there may be room for more messages
-	sooner run.Nudge // a claim expires before distrust wants to look again
+	sooner run.Nudge // a claim expires before distrust next wakes up
 	losses run.Nudge // a claim was lost, and is not logged yet
 
 	still sync.Mutex // held by a statement that moves rows or needs them where they are; guards claimed.rows
 
-	mu          sync.Mutex            // guards everything below; never held while anything waits
-	held        map[*claimed]struct{} // every claim, from its taking to its finish
-	waiting     []*claimed            // no handler runs yet
-	running     int                   // handlers
+	mu          sync.Mutex            // guards all fields below; never held while its holder waits
+	held        map[*claimed]struct{} // every claim, from the claim to the finish
+	waiting     []*claimed            // no handler runs for these yet
+	running     int                   // number of handlers
 	most        int                   // handlers at a time, 0 while the endpoint is paused
 	handled     int                   // since Run began
 	ended       []*claimed            // ready to be finished
 	lanes       map[string]*lane      // by key, of an ordered endpoint
-	quarantined []*claimed            // processes died with them, and each is to be run alone
-	isolating   bool                  // one of them is being run: no lane goes on
+	quarantined []*claimed            // processes died with these, and each is to be run alone
+	isolating   bool                  // a quarantined message is running: no lane continues
 	lost        []*claimed            // not logged yet
 	stopping    bool
-	watched     time.Time // when distrust looks again
+	watched     time.Time // when distrust checks again
 }
 
 func newClaims(t *Terms, most int) *claims {
@@ -68,8 +68,8 @@ func (c *claims) hold(all []*claimed) {
 	}
 }
 
-// holdOne adds a message. If this process still holds an earlier claim of the same row, the lease of that claim was
-// over, and it is lost. The caller holds mu.
+// holdOne adds a message. If this process still holds an earlier claim of the same row, the lease of that claim has
+// ended, and it is lost. The caller holds mu.
 func (c *claims) holdOne(m *claimed) {
 	if m.number > 1 {
 		for old := range c.held {
@@ -82,12 +82,12 @@ func (c *claims) holdOne(m *claimed) {
 	c.watch(m)
 }
 
-// begin notes that the handler of m runs. It reports whether m is still ours.
+// begin notes that the handler of m begins. It reports whether m is still ours.
 func (c *claims) begin(m *claimed, cancel context.CancelCauseFunc) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ours := c.held[m]; !ours || !time.Now().Before(c.trusted(m)) {
-		return false // it is lost already, or the process stood still since it was claimed
+		return false // it is lost already, or the process stalled since it was claimed
 	}
 	m.cancel = cancel
 	return true
@@ -113,7 +113,7 @@ func (c *claims) release(all ...*claimed) {
 	}
 }
 
-// stop releases everything whose handler has not begun, and keeps more from beginning.
+// stop releases every message whose handler has not begun, and stops more from beginning.
 func (c *claims) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,8 +129,8 @@ func (c *claims) stop() {
 	c.over.Send()
 }
 
-// takeEnded returns up to most messages that are to be finished. Those on which a finish waited in vain come last, one
-// at a time. retryAside lets one of them come first.
+// takeEnded returns up to most messages that are to be finished. Messages whose finish waited in vain for a lock come
+// last, one at a time; with retryAside one of them comes first.
 func (c *claims) takeEnded(most int, retryAside bool) (all []*claimed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,8 +160,8 @@ func asideLast(a, b *claimed) int {
 	return -1
 }
 
-// endAgain puts back those of the claims that are still ours, in front of the others. With aside they come after the
-// others, one at a time. It reports whether there were any.
+// endAgain puts claims that are still ours back, in front of the others. With aside they come after the others, one
+// at a time. It reports whether any was still ours.
 func (c *claims) endAgain(all []*claimed, aside bool) (any bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,7 +180,7 @@ func (c *claims) endAgain(all []*claimed, aside bool) (any bool) {
 	return len(kept) > 0
 }
 
-// letGo forgets a message that is finished.
+// letGo removes a message that is finished.
 func (c *claims) letGo(m *claimed) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,8 +191,8 @@ func (c *claims) letGo(m *claimed) {
 	}
 }
 
-// lose gives up m and everything of its lane, since another process may have them. It cancels handlers that run, and
-// nothing that they return is written.
+// lose gives up m and the rest of its lane, since a different process may have them. It cancels their handlers, and
+// no result of those is written.
 //
 // logLosses logs it and emits an event later: a function of the user must not hold up the extensions.
 func (c *claims) lose(m *claimed) {
@@ -207,7 +207,7 @@ func (c *claims) loseNow(m *claimed) {
 	c.losses.Send()
 }
 
-// loseLane gives up what is left of a lane that is not ours any more.
+// loseLane gives up the messages of a lane that is not ours any more.
 func (c *claims) loseLane(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,10 +221,10 @@ func (c *claims) loseLane(key string) {
 	}
 }
 
-// drop forgets m and the rest of its lane. The caller holds mu.
+// drop removes m and the rest of its lane. The caller holds mu.
 func (c *claims) drop(m *claimed) (lost []*claimed) {
 	if _, ours := c.held[m]; !ours {
-		return nil // its lane may be another one by now
+		return nil // its lane may have been entered again since
 	}
 	all := []*claimed{m}
 	if n := c.lanes[m.key]; n != nil {
@@ -257,7 +257,8 @@ func (c *claims) takeLost() (lost []*claimed) {
 	return lost
 }
 
-// cancel cancels the handler of m, or finishes m without one if it waits for a handler. In a lane it keeps its place.
+// cancel cancels the handler of m. If m waits for a handler, it is finished without one; in a lane it keeps its
+// place.
 func (c *claims) cancel(m *claimed, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -277,13 +278,14 @@ func (c *claims) cancel(m *claimed, reason string) {
 	}
 }
 
-// cancelledError is errCancelled with the reason.
+// cancelledError is ErrCancelled with the reason.
 type cancelledError string
 
 func (e cancelledError) Error() string        { return string(e) }
 func (e cancelledError) Is(target error) bool { return target == ErrCancelled }
 
-// atOnce is how many handlers may run now: as many as are set, or one while the breaker is open. The caller holds mu.
+// atOnce returns how many handlers may run now: the number that is set, or one while the breaker is open. The caller
+// holds mu.
 func (c *claims) atOnce() int {
 	if c.terms.Breaker.Slow() {
 		return min(c.most, 1)
@@ -291,28 +293,28 @@ func (c *claims) atOnce() int {
 	return c.most
 }
 
-// endedSoFar is how many handlers have ended since Run began.
+// endedSoFar returns how many handlers have ended since Run began.
 func (c *claims) endedSoFar() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.handled
 }
 
-// wanted is how many messages to claim. The caller expects that so many handlers will have ended when the claim comes
-// back (ending), and that as many messages more can begin while the next claim is on its way. So a claim does not stand
-// between handlers that take no time, and a message does not wait here for a slow one while another process could
-// handle it. Of what is wanted, so many may be missing before the queue counts as empty (ahead).
+// wanted returns how many messages to claim (want), and how many of these may be missing before the queue counts as
+// empty (ahead). The caller expects that ending handlers will have ended when the claim returns, and the same number
+// while the next claim is in flight; ahead is both. So fast handlers need not wait for a claim, and a message does
+// not wait here behind a slow handler while a different process could handle it.
 func (c *claims) wanted(ending int) (want, ahead int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o, slow := &c.terms.Options, c.terms.Breaker.Slow()
 	switch {
 	case len(c.ended) >= o.BatchMax:
-		return 0, 0 // the loop that finishes is behind
+		return 0, 0 // the finisher is behind
 	case slow && len(c.held) > 0 || c.most == 0:
-		return 0, 0 // one message at a time while the breaker is open, and none while the endpoint is paused
+		return 0, 0 // one message at a time while the breaker is open, and 0 while the endpoint is paused
 	case o.Ordered && len(c.held) >= o.BatchMax+o.Concurrency:
-		return 0, 0 // they wait in their lanes
+		return 0, 0 // messages wait in their lanes
 	case !slow:
 		ahead = 2 * ending
 	}
@@ -322,60 +324,60 @@ func (c *claims) wanted(ending int) (want, ahead int) {
 // claimed is a message that this process has claimed.
 type claimed struct {
 	msg     delivery.Message
-	decoder *delivery.Decoder // of what was claimed together
+	decoder *delivery.Decoder // of all messages of the same claim
 
-	number  int         // of the claim: the row counts them
-	rows    []time.Time // the due of its row: the end of the lease; several after an extension of unknown outcome
+	number  int         // of the claim: the row counts its claims
+	rows    []time.Time // the due of its row: the end of the lease; several after an extension with an unknown outcome
 	renewed time.Time   // by our clock, before the last statement known to have extended the lease; guarded by mu
-	moving  bool        // a statement that is on its way may move its row, so no extension may; guarded by mu
+	moving  bool        // a statement in flight may move its row, so no extension may; guarded by mu
 
-	slot  *limit.Slot // of the endpoint's limit, nil if it has none
-	key   string      // of its lane, "" if it has none
-	lane  *lane       // that it was claimed for, nil if the lane was entered with this claim
+	slot  *limit.Slot // of the endpoint's limit, nil without a limit
+	key   string      // of its lane, "" without a lane
+	lane  *lane       // the lane that it was claimed for, nil if it entered the lane with this claim
 	death death       // of the processes that had it in hand before
 
-	cancel  context.CancelCauseFunc // of its handler, while that runs; guarded by mu
-	life    context.Context         // of its handler, which stop ends
+	cancel  context.CancelCauseFunc // cancels its handler, while that runs; guarded by mu
+	life    context.Context         // the context of its handler, which stop ends
 	stop    context.CancelCauseFunc
 	begun   time.Time
 	beats   bool          // its handler runs and sends heartbeats for its run; guarded by mu
-	release bool          // it goes back as it was
+	release bool          // it returns to the queue as it was
 	failed  attemptsMade  // of this claim
-	trouble finishTrouble // with its finish
+	trouble finishTrouble // of its finish
 }
 
-// death is what is known of the processes that died with a message in hand.
+// death describes the processes that died with a message in hand.
 type death struct {
-	session saga.ID        // that had the message when its lease ended; zero if none did
-	crashes trouble.Deaths // how many died, and how many of them with nothing else in hand
-	counted bool           // the last of these is that of session: this claim, or a revival of its lane, has counted it
-	alone   bool           // it had nothing else in hand
+	session saga.ID        // that had the message when its lease ended; zero without such a session
+	crashes trouble.Deaths // how many died, and how many of them had nothing else in hand
+	counted bool           // session's death is the last of crashes: this claim, or a revival of its lane, counted it
+	alone   bool           // session had nothing else in hand
 }
 
-// attemptsMade is what the failure policy was asked about.
+// attemptsMade counts the attempts that the failure policy has judged.
 type attemptsMade struct {
 	failures int
 	last     error
 	pauses   bool // the policy pauses the endpoint
 }
 
-// finishTrouble is what went wrong when a message was to be finished.
+// finishTrouble describes errors of finishes of a message.
 type finishTrouble struct {
 	sent     bool              // a finish was sent, and its outcome is unknown
-	aside    bool              // a finish waited for a lock in vain, or took too long: others go first; guarded by mu
-	count    int               // finishes of this message alone that failed in a row
-	timedOut time.Time         // when one of these counted that took too long
-	success  *delivery.Message // what it was before so much trouble made a failure of it
+	aside    bool              // a finish waited in vain for a lock, or took too long: others come first; guarded by mu
+	count    int               // failed finishes of this message alone, in a row
+	timedOut time.Time         // when a finish that took too long was last counted
+	success  *delivery.Message // the message before repeated errors made it a failure
 }
 
-// rehearses reports whether the failure that trouble made is written and taken back, see errRehearsed.
+// rehearses reports whether the failure that such errors made is written and rolled back, see delivery.ErrRehearsed.
 func (t *finishTrouble) rehearses() bool {
 	return t.success != nil && t.count == recall.FreeTroubles+1
 }
 
-// counts reports whether a failed finish of one message alone counts against the message. A finish may take only a part
-// of the lease, so a database that is slow for a while ends one after another. Timeouts therefore count once in
-// trouble.CommitTimeout, as if each finish had been given that long.
+// counts reports whether a failed finish of one message alone counts against the message. A finish may take only a
+// part of the lease, so a database that is slow for a while makes one finish after the other fail. Timeouts therefore
+// count once per trouble.CommitTimeout, as if each finish had that much time.
 func (t *finishTrouble) counts(timedOut bool, now time.Time) bool {
 	if !timedOut {
 		return true
@@ -387,7 +389,7 @@ func (t *finishTrouble) counts(timedOut bool, now time.Time) bool {
 	return true
 }
 
-// suspicion is what deaths say of a message before it is handled.
+// suspicion is the judgement on a message before it is handled, by its deaths.
 type suspicion uint8
 
 const (
@@ -396,7 +398,7 @@ const (
 	decided               // it needs no handler, or has killed enough processes
 )
 
-// mayDie is how many processes may die with a message in hand before it is run alone.
+// mayDie is the number of processes that may die with a message in hand before it is run alone.
 const mayDie = 1
 
 // judge classifies m before it is handled. It makes m a dead letter if enough processes died with it.

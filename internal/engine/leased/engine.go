@@ -17,27 +17,28 @@ import (
 	"github.com/edda-go/edda/internal/store/settings"
 )
 
-// Why the context of a handler ends before its time.
+// Causes of the end of a handler's context before its time.
 var (
 	ErrClaimLost = errors.New("the claim on the message was lost")
 	ErrCancelled = errors.New("cancelled")
 )
 
-// Needs is what the engine is given.
+// Needs are the dependencies of an engine.
 type Needs struct {
 	Terms
 	Settings *settings.Follower
 	Workers  func(settings.Settings) int // how many handlers may run at a time, 0 while the endpoint is paused
 	Outage   *pg.Outage
 	Emit     func(...event.Event)
-	// what follows the commit of a finish; it reports whether the finish had failures and no success
+	// Finished does the work that follows the commit of a finish; it reports whether the finish had failures and no
+	// success.
 	Finished func(context.Context, *delivery.Effects) (failing bool)
 }
 
 // Engine is one Run of an endpoint whose handlers run outside of transactions. Each part has a loop of its own: one
-// claims messages, one finishes those whose handlers have ended, one extends the leases of the others, one gives up
-// what cannot be trusted, and one revives the lanes of dead processes. The first three have one statement each on its
-// way at a time, and what comes up meanwhile goes with the next. The parts share what is in hand, see claims.
+// claims messages, one finishes messages whose handlers have ended, one extends the leases of the others, one gives
+// up claims that cannot be trusted, and one revives the lanes of dead processes. The first three have one statement
+// each in flight at a time, and collect further work for the next. The parts share the messages in hand, see claims.
 type Engine struct {
 	*Terms
 	claims   *claims
@@ -49,7 +50,7 @@ type Engine struct {
 	emit     func(...event.Event)
 }
 
-// New makes the parts of an engine. It starts nothing.
+// New makes an engine and its parts. It starts nothing.
 func New(n Needs) *Engine {
 	t := &n.Terms
 	t.begin()
@@ -66,14 +67,14 @@ func New(n Needs) *Engine {
 	return l
 }
 
-// Wake lets the engine claim, if it is idle. It reports whether it was.
+// Wake makes the engine claim, if it is idle. It reports whether it was.
 func (l *Engine) Wake() bool { return l.Alarm.Wake() }
 
-// WakeAt wakes the engine at a time.
+// WakeAt wakes the engine at the given time.
 func (l *Engine) WakeAt(t time.Time) { l.Alarm.WakeAt(t) }
 
-// Run claims until ctx ends, and returns when everything that was claimed is finished. Handlers run until work ends,
-// which cancel ends: when no handler runs any more, or with run.ErrDrain when they have not ended in time.
+// Run claims until ctx ends, and returns when every claimed message is finished. Handlers run until work ends. cancel
+// ends work: when no handler runs any more, or with run.ErrDrain if they have not ended in time.
 func (l *Engine) Run(ctx, work context.Context, cancel context.CancelCauseFunc) error {
 	defer l.Hub.Listen(queue.CancelPrefix, wake.OfQueue(l.To.Queue.ID, l.extender.heartbeat.Send))()
 	l.runner.begin(work)
@@ -111,15 +112,15 @@ func (l *Engine) runLoops(ctx, work context.Context, cancel context.CancelCauseF
 	loops.Go(func(taking context.Context) error {
 		run.Drain(taking, work, l.Options.Drain, cancel)
 		if errors.Is(context.Cause(work), run.ErrDrain) && run.Sleep(unfinished, run.Grace) == nil {
-			finished() // Run may return before a handler: its claim is not extended, and ends for another process
+			finished() // Run may return before a handler: its claim is not extended, and ends for a different process
 		}
 		return nil
 	})
 	return loops.Wait()
 }
 
-// logLosses writes lost claims to the log, and emits events, until ctx ends. It calls functions of the user, so nothing
-// else waits for it.
+// logLosses writes lost claims to the log, and emits events, until ctx ends. It calls functions of the user, so no
+// other loop waits for it.
 func (l *Engine) logLosses(ctx context.Context) error {
 	for {
 		select {

@@ -16,14 +16,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// extender extends the leases of everything that is held, three times a lease.
+// extender extends the leases of all messages in hand, three times a lease.
 type extender struct {
 	*Terms
 	claims    *claims
 	heartbeat run.Nudge // extend at once
 }
 
-// longestSilence is how long a handler with a run sends no heartbeat at most, however long its lease is.
+// longestSilence is the longest time between two heartbeats of a handler with a run, however long its lease is.
 const longestSilence = 10 * time.Second
 
 // run extends leases until ctx ends, which does not interrupt a statement.
@@ -42,7 +42,7 @@ func (x *extender) run(ctx context.Context) {
 	}
 }
 
-// interval is the time between two extensions, and so between two heartbeats of a run.
+// interval returns the time between two extensions, and so between two heartbeats of a run.
 func (x *extender) interval() time.Duration {
 	every := x.Options.Lease / beatsPerLease
 	if every > longestSilence && x.anyBeats() {
@@ -54,8 +54,8 @@ func (x *extender) interval() time.Duration {
 // extend moves the due of every claim that was not extended lately to the end of a new lease. This process chooses the
 // new due, so that it can find a claim after an unknown outcome: at the old place or at the new one.
 //
-// It waits for no lock. It passes over what a finish has in hand, and leaves what is locked for the next time: then all
-// is false.
+// It does not wait for locks. It skips messages that a finish has in hand, and leaves locked rows for the next time:
+// then all is false.
 func (x *extender) extend(ctx context.Context) (all bool, err error) {
 	x.claims.still.Lock()
 	defer x.claims.still.Unlock()
@@ -76,16 +76,16 @@ func (x *extender) extend(ctx context.Context) (all bool, err error) {
 type extension struct {
 	claims   []*claimed
 	begun    time.Time
-	due      time.Time    // of the first; each other one is a microsecond after the one before
+	due      time.Time    // of the first claim; each further one is due a microsecond later
 	extended map[int]bool // by place in claims
 	there    map[int]bool // not extended, still ours: a cancel has its row locked
-	// extended, and ours: one that is locked at this moment is ours and not extended
+	// lanes that were extended, and lanes that are ours: a lane whose row is locked now is ours and not extended
 	lanes, ourLanes      map[string]bool
-	lostSlots, busySlots []limit.Slot // of another holder, and locked at this moment
+	lostSlots, busySlots []limit.Slot // slots that belong to a different holder, and slots whose rows are locked now
 }
 
-// note notes what was extended, and gives up what is not ours any more. It reports whether nothing was left
-// for the next time.
+// note notes the extended claims, and gives up claims that are not ours any more. It reports whether every claim was
+// extended or given up.
 func (x *extender) note(e *extension, err error) (all bool) {
 	c := x.claims
 	c.mu.Lock()
@@ -116,15 +116,15 @@ func (x *extender) note(e *extension, err error) (all bool) {
 	return err == nil && len(e.extended) == len(e.claims) && len(e.busySlots) == 0 && len(e.lanes) == len(e.ourLanes)
 }
 
-// toExtend lists the claims that were last extended more than age ago, except those whose rows another statement may
-// move. In an ordered endpoint it lists all claims of a lane together and in their order, so that they would come back
-// in this order. It lists none of a lane that is not trusted any more, because the process stood still: another process
-// is about to look for them where they are.
+// toExtend lists the claims that were last extended more than age ago, except claims whose rows another statement may
+// move. In an ordered endpoint it lists all claims of a lane together and in their order, so that they would come
+// back in this order. It lists no claim of a lane that is not trusted any more, because the process stalled: a
+// different process is about to look for them where they are.
 func (x *extender) toExtend(now time.Time, age time.Duration) (all []*claimed) {
 	c := x.claims
 	old := now.Add(-age)
 	isOld := func(m *claimed) bool { return c.sure(m).Before(old) }
-	moving := map[string]bool{} // lanes
+	moving := map[string]bool{} // of lanes
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all = make([]*claimed, 0, len(c.held))
@@ -181,7 +181,8 @@ func (x *extender) renewSlots(ctx context.Context, conn *pgxpool.Conn, e *extens
 	return nil
 }
 
-// queueClaims extends the claims, cancels handlers whose messages were cancelled, and looks for what was not extended.
+// queueClaims queues statements that extend the claims, cancel handlers whose messages were cancelled, and look for
+// claims that were not extended.
 func (x *extender) queueClaims(pipeline *pgx.Batch, e *extension) {
 	e.extended, e.there = map[int]bool{}, map[int]bool{}
 	p, again := placesOf(slices.All(e.claims)), placesOf(slices.All(e.claims))
@@ -208,7 +209,7 @@ func (x *extender) queueClaims(pipeline *pgx.Batch, e *extension) {
 		})
 }
 
-// queueLanes extends the lanes of the claims.
+// queueLanes queues the statement that extends the lanes of the claims.
 func (x *extender) queueLanes(pipeline *pgx.Batch, e *extension) {
 	e.lanes, e.ourLanes = map[string]bool{}, map[string]bool{}
 	keys := keysOf(e.claims)
@@ -220,7 +221,8 @@ func (x *extender) queueLanes(pipeline *pgx.Batch, e *extension) {
 	pipeline.Queue(q.SQL("lanes_of"), q.ID, texts(keys), owner).Query(collectKeys(e.ourLanes))
 }
 
-// queueHeartbeats queues the heartbeats of handlers that run for a manifest. It cancels handlers whose runs are over.
+// queueHeartbeats queues the heartbeats of handlers that run for a manifest. It cancels handlers whose runs have
+// ended.
 func (x *extender) queueHeartbeats(pipeline *pgx.Batch, claims []*claimed) {
 	beating := x.beating(claims)
 	if len(beating) == 0 {
@@ -274,10 +276,10 @@ func (x *extender) anyBeats() bool {
 	return false
 }
 
-// places are where claims may be found.
+// places are the rows that may hold claims.
 type places struct{ due, id, number, place *pg.Array }
 
-// placesOf are the places of claims. The answer calls each by its number.
+// placesOf returns the places of claims. The results name each claim by its number.
 func placesOf(claims iter.Seq2[int, *claimed]) places {
 	p := places{pg.Timestamps(), pg.UUIDs(), pg.Ints(), pg.Ints()}
 	for n, m := range claims {

@@ -18,30 +18,30 @@ import (
 	"github.com/edda-go/edda/internal/engine/trouble"
 )
 
-// finisher ends messages whose handlers have ended.
+// finisher finishes messages whose handlers have ended.
 type finisher struct {
 	*Terms
 	claims     *claims
 	lanes      *lanes
 	failing    *atomic.Bool    // of the claimer
 	heartbeat  run.Nudge       // of the extender
-	closed     <-chan struct{} // no handler runs any more, and none will
+	closed     <-chan struct{} // closed when no handler runs any more or can start
 	history    *historian.Historian
 	after      func(context.Context, *delivery.Effects) (failing bool)
-	asideTried time.Time // when a message on which a finish had waited in vain was last tried
+	asideTried time.Time // when a message whose finish had waited in vain was last tried
 }
 
 const (
-	// giveUpAfter is how long the last finishes of a Run are tried. Other processes claim what is not finished then,
-	// when its lease has ended.
+	// giveUpAfter is how long a Run tries its last finishes. After that, other processes claim the messages when
+	// their leases have ended.
 	giveUpAfter = 10 * time.Second
 
-	// asideEvery times patience passes before a message on which a finish waited in vain is tried again, while there
-	// always are others to finish. Each try may take as long as patience.
+	// asideEvery: while other messages wait to be finished, asideEvery times patience passes before a message whose
+	// finish waited in vain is tried again. Each try may take as long as patience.
 	asideEvery = 3
 )
 
-// run finishes messages until no more can come. What ends while a transaction is on its way goes with the next.
+// run finishes messages until no more can come. Messages that end while a transaction is in flight go with the next.
 func (f *finisher) run(ctx context.Context) error {
 	retry := trouble.NewPatience()
 	most := f.Options.BatchMax
@@ -73,7 +73,7 @@ func (f *finisher) run(ctx context.Context) error {
 			return fmt.Errorf("finish messages: %w", err)
 		}
 		if len(claims) == 1 && claims[0].trouble.success != nil {
-			continue // at once: an outage that ends just now must not look like the message's doing
+			continue // at once: an outage that ends just now must not look like the message's fault
 		}
 		_ = run.Sleep(ctx, pause) // this context never ends
 	}
@@ -100,8 +100,8 @@ func (f *finisher) takeEnded(most int) (claims []*claimed, last bool) {
 	return claims, last
 }
 
-// blame puts the messages of a finish that failed back in front, and returns how many to try next: fewer, until a
-// message that cannot be finished is alone.
+// blame puts the messages of a failed finish back in front, and returns how many to try next: fewer, until a message
+// that cannot be finished is alone.
 func (f *finisher) blame(claims []*claimed, err error) (most int) {
 	class := pgerr.ClassOf(err)
 	if class == pgerr.GuardFailed || class == pgerr.Unprepared {
@@ -112,12 +112,12 @@ func (f *finisher) blame(claims []*claimed, err error) (most int) {
 	}
 	tookLong := errors.Is(err, context.DeadlineExceeded)
 	alone := len(claims) == 1 && tookLong && claims[0].trouble.success == nil
-	aside := class == pgerr.Busy || alone // it waits for a lock, or takes too long: the others go before it
+	aside := class == pgerr.Busy || alone // it waits for a lock, or takes too long: the others come first
 	if f.claims.endAgain(claims, aside) && aside {
 		f.asideTried = time.Now()
 	}
 	if class == pgerr.Busy || tookLong {
-		f.heartbeat.Send() // their leases were not extended meanwhile
+		f.heartbeat.Send() // their leases were not extended during the finish
 	}
 	if trouble.Guilty(class, err) || trouble.Doubtful(class, err) {
 		return max(1, len(claims)/2)
@@ -125,14 +125,14 @@ func (f *finisher) blame(claims []*claimed, err error) (most int) {
 	return len(claims)
 }
 
-// blame makes a failure of the success of a handler that cannot be written: at once if the server refuses what is in
-// it, and after some times if that could also be a database in trouble. If the failure cannot be written either, it is
-// the database, and the success is back. A lost connection says nothing about a message: its transaction runs no
-// handler.
+// blame turns a success that cannot be written into a failure: at once if the server refuses its contents, and after
+// several tries if a database in trouble could also be the cause. If the failure cannot be written either, the
+// database is the cause, and m is a success again. A lost connection does not count against a message, because the
+// transaction runs no handler.
 func (m *claimed) blame(class pgerr.Class, err error) {
 	t := &m.trouble
 	switch {
-	case errors.Is(err, delivery.ErrRehearsed): // one more time, which decides
+	case errors.Is(err, delivery.ErrRehearsed): // one more try, which decides
 		m.msg, t.success = *t.success, nil
 		t.count++
 	case t.success != nil:
@@ -149,7 +149,7 @@ func (m *claimed) blame(class pgerr.Class, err error) {
 	}
 }
 
-// around is finish, with the hook of the user's around it.
+// around calls finish inside the user's hook.
 func (f *finisher) around(ctx context.Context, claims []*claimed) (err error) {
 	hook := f.To.Hooks.Around
 	if hook == nil {
@@ -166,7 +166,7 @@ func (f *finisher) around(ctx context.Context, claims []*claimed) (err error) {
 	return err
 }
 
-// settled returns the fates of the messages of a finish, which is nil if it was rolled back.
+// settled returns the fates of the messages of a finish. done is nil if it was rolled back.
 func settled(done *finishing, claims []*claimed) []event.Settled {
 	all := make([]event.Settled, len(claims))
 	for n, m := range claims {
@@ -184,8 +184,8 @@ func settled(done *finishing, claims []*claimed) []event.Settled {
 	return all
 }
 
-// finish ends messages in one transaction with what follows from them. It deletes each message if our claim still
-// stands, and writes nothing of those whose claims are lost. If nothing but the deletion is to be written, it goes with
+// finish ends messages in one transaction, with their effects. It deletes each message if our claim is still in
+// force, and writes nothing of messages whose claims are lost. If the deletion is all there is to write, it goes with
 // the COMMIT in one trip.
 func (f *finisher) finish(ctx context.Context, claims []*claimed) (*finishing, error) {
 	ctx, cancel := context.WithTimeout(ctx, trouble.CommitTimeout)
@@ -199,8 +199,8 @@ func (f *finisher) finish(ctx context.Context, claims []*claimed) (*finishing, e
 	return done, nil
 }
 
-// commit is the part of finish that moves rows. What follows the commit calls functions of the user, and nothing waits
-// for them.
+// commit is the part of finish that moves rows. The work after the commit calls functions of the user, and no
+// statement waits for them.
 func (f *finisher) commit(ctx context.Context, claims []*claimed) (*finishing, error) {
 	f.lanes.deciding.Lock()
 	defer f.lanes.deciding.Unlock()
@@ -224,8 +224,8 @@ func (f *finisher) commit(ctx context.Context, claims []*claimed) (*finishing, e
 	return t, nil
 }
 
-// conclude lets go of what was finished, and gives up what was not ours. If an earlier finish of such a message had an
-// unknown outcome, that finish has most likely committed.
+// conclude removes the finished messages, and gives up messages that were not ours. If an earlier finish of such a
+// message had an unknown outcome, that finish has most likely committed.
 func (f *finisher) conclude(t *finishing) {
 	for n, m := range t.claims {
 		if t.won[n] || m.trouble.sent {

@@ -22,12 +22,12 @@ type finishing struct {
 	held    *claims
 	lanes   *lanes
 	claims  []*claimed
-	won     []bool            // by place in claims: the claim stood
-	effects *delivery.Effects // of those that won
-	writes  bool              // more than deletions is to be written
-	sent    bool              // the COMMIT was, so that an error leaves its outcome unknown
+	won     []bool            // by place in claims: the claim was in force
+	effects *delivery.Effects // of the claims that won
+	writes  bool              // there is more to write than deletions
+	sent    bool              // the COMMIT was sent, so that an error leaves its outcome unknown
 	plan    lanePlan
-	slots   map[limit.Slot]bool // those that are ours, and stay so until our COMMIT
+	slots   map[limit.Slot]bool // slots that are ours, and stay so until our COMMIT
 	freed   *limit.Released
 }
 
@@ -37,7 +37,7 @@ func newFinishing(f *finisher, conn *pgx.Conn, claims []*claimed) *finishing {
 	t.effects = &delivery.Effects{In: delivery.NewDecoder(f.To, time.Time{}), Ended: true}
 	t.effects.In.Conn = conn
 	t.effects.Keep = func(pipeline *pgx.Batch) {
-		f.history.Begin(t.effects) // the time is known by now
+		f.history.Begin(t.effects) // the time has been read by now
 		f.history.Queue(pipeline)
 	}
 	t.writes = t.guarded()
@@ -57,7 +57,7 @@ func newFinishing(f *finisher, conn *pgx.Conn, claims []*claimed) *finishing {
 	return t
 }
 
-// commit is the transaction.
+// commit runs the transaction.
 func (t *finishing) commit(ctx context.Context) error {
 	if err := t.recheck(ctx); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (t *finishing) commit(ctx context.Context) error {
 	}
 	t.planLanes()
 	if t.strayed() {
-		return errLaneLost // this process has lost the lane since end looked, and the next try knows
+		return errLaneLost // this process has lost the lane since end checked; the next try takes that into account
 	}
 	t.effects.Also = t.queueRights
 	t.sent = !t.effects.In.Rehearses
@@ -85,8 +85,8 @@ func (t *finishing) commit(ctx context.Context) error {
 	return t.effects.Commit(ctx, &pgx.Batch{}, known)
 }
 
-// recheck makes failures of what cannot be written: what an earlier finish was refused for, and what has nowhere to go
-// any more, because a queue was dropped since the handler ended.
+// recheck makes failures of messages that cannot be written: the server refused an earlier finish of theirs, or a
+// queue that they send to was dropped since the handler ended.
 func (t *finishing) recheck(ctx context.Context) error {
 	known, err := t.To.Routes.Get(ctx, t.effects.In.Conn)
 	if err != nil {
@@ -112,7 +112,7 @@ func (t *finishing) recheck(ctx context.Context) error {
 	return nil
 }
 
-// guarded reports whether more than its claim gives this process the right to end a message: a lane or a slot.
+// guarded reports whether ending a message also requires a lane or a slot, in addition to the claim.
 func (t *finishing) guarded() bool {
 	return t.Options.Ordered || slices.ContainsFunc(t.claims, func(m *claimed) bool { return m.slot != nil })
 }
@@ -137,7 +137,7 @@ func (t *finishing) lockRights(ctx context.Context) error {
 	return nil
 }
 
-// end deletes what is finished and puts back what is released, where the claims stand.
+// end deletes finished messages and puts released ones back, if their claims are in force.
 func (t *finishing) end(ctx context.Context) error {
 	pipeline := &pgx.Batch{}
 	if !t.guarded() {
@@ -164,14 +164,14 @@ func (t *finishing) end(ctx context.Context) error {
 	return nil
 }
 
-// queueEnds queues the deletion of what is finished, and the release of what goes back.
+// queueEnds queues the deletion of finished messages, and the release of messages that return to the queue.
 func (t *finishing) queueEnds(pipeline *pgx.Batch) {
 	var deleted, released []int // by place in claims
 	for n, m := range t.claims {
 		switch {
-		case m.key != "" && !t.plan.held[m.key] || m.slot != nil && !t.slots[*m.slot]: // it is lost with its right
+		case m.key != "" && !t.plan.held[m.key] || m.slot != nil && !t.slots[*m.slot]: // lost with its lane or slot
 		case t.isStray(m):
-		case m.release && m.key != "": // it is parked again, see planLanes
+		case m.release && m.key != "": // parked again, see planLanes
 			t.won[n] = true
 		case m.release:
 			released = append(released, n)
@@ -195,8 +195,8 @@ func (t *finishing) queueEnd(pipeline *pgx.Batch, sql string, at []int) {
 	pipeline.Queue(sql, p.due, p.id, p.number, p.place, t.session()).Query(t.collect)
 }
 
-// collect notes the places of the claims that stood. A message whose handler failed before it heard of a cancel is not
-// tried again: its row would be a new one, and no process would know that it is cancelled.
+// collect notes the places of the claims that were in force. A message whose handler failed before it was told of a
+// cancel is not tried again: its row would be a new one, without the cancel.
 func (t *finishing) collect(rows pgx.Rows) error {
 	for rows.Next() {
 		r := pg.CurrentRow(rows)
@@ -211,9 +211,9 @@ func (t *finishing) collect(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// queueRunCheck queues the check of runs, as a batch does. It asks about every claim, because it is not known yet which
-// of them stand. One that does not stand decides nothing: another claim of the same message may stand in the same
-// finish.
+// queueRunCheck queues the check of runs, as a batch does. It checks the runs of all claims, because it is not known
+// yet which claims are in force. A claim that is not in force decides nothing: a different claim of the same message
+// may be in force in the same finish.
 func (t *finishing) queueRunCheck(pipeline *pgx.Batch) (settle func()) {
 	if !t.effects.In.Fired {
 		return func() {}
@@ -226,14 +226,14 @@ func (t *finishing) queueRunCheck(pipeline *pgx.Batch) (settle func()) {
 	return delivery.QueueRunCheck(t.To.Runs, pipeline, messages, lost)
 }
 
-// queueRights queues what becomes of lanes, slots and runs, before the COMMIT.
+// queueRights queues the statements for lanes, slots and runs that go before the COMMIT.
 func (t *finishing) queueRights(pipeline *pgx.Batch) {
 	t.queueLanes(pipeline)
 	t.queueSlots(pipeline)
 	t.queueRests(pipeline)
 }
 
-// queueRests ends the heartbeats of runs whose messages go back to their queue.
+// queueRests ends the heartbeats of runs whose messages return to their queue.
 func (t *finishing) queueRests(pipeline *pgx.Batch) {
 	var a runs.Attempts
 	for n, m := range t.claims {

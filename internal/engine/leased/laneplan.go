@@ -9,20 +9,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// lanePlan is what a finish does with the lanes of its messages.
+// lanePlan says how a finish changes the lanes of its messages.
 type lanePlan struct {
-	held    map[string]bool // they are ours, and stay so until our COMMIT
-	parked  map[string]bool // messages are parked in them
-	leave   []string        // nothing waits there
-	giveUp  []string        // something does, and this process stops
+	held    map[string]bool // lanes that are ours, and stay so until our COMMIT
+	parked  map[string]bool // lanes with parked messages
+	leave   []string        // lanes to leave: no message waits there
+	giveUp  []string        // lanes to give up: messages wait there, and this process stops
 	waits   []*claimed      // failed messages that their lanes wait for
-	parks   []*claimed      // what waits behind them, and what has not begun
-	unsure  []string        // what is parked there and what is in hand is not known: they end with their leases
+	parks   []*claimed      // messages to park: those behind a failed one, and messages that have not begun
+	unsure  []string        // lanes whose parked and claimed messages are unknown: they end with their leases
 	adopt   []string        // lanes whose parked messages are ours now
 	adopted *adoption
 }
 
-// lockLanes queues the statements that lock the lanes, and look whether messages are parked there.
+// lockLanes queues the statements that lock the lanes, and check whether messages are parked there.
 func (t *finishing) lockLanes(pipeline *pgx.Batch) {
 	if !t.Options.Ordered {
 		return
@@ -33,7 +33,7 @@ func (t *finishing) lockLanes(pipeline *pgx.Batch) {
 	pipeline.Queue(q.SQL("parked_in"), q.ID, texts(keys)).Query(collectKeys(t.plan.parked))
 }
 
-// planLanes decides what becomes of each lane when its messages have ended.
+// planLanes decides how to continue in each lane after its messages have ended.
 func (t *finishing) planLanes() {
 	if !t.Options.Ordered {
 		return
@@ -48,7 +48,7 @@ func (t *finishing) planLanes() {
 		}
 		remain, failed := t.remaining(key, n)
 		if !stopping && slices.ContainsFunc(t.claims, func(m *claimed) bool { return m.key == key && m.release }) {
-			p.parks, remain = append(p.parks, remain...), nil // what was claimed behind it must not go before it
+			p.parks, remain = append(p.parks, remain...), nil // messages claimed behind it must not come before it
 		}
 		parked := p.parked[key] || slices.ContainsFunc(p.parks, func(m *claimed) bool { return m.key == key })
 		switch {
@@ -69,9 +69,9 @@ func (t *finishing) planLanes() {
 	}
 }
 
-// isStray reports whether m is to be tried again in a lane that this process has given up, but has in the database
-// until its lease ends. Nothing can be made to wait for m there: what was claimed behind it is not known any more. So m
-// stays where it is, and comes back with the lane.
+// isStray reports whether m is to be tried again in a lane that this process has given up, but still owns in the
+// database until its lease ends. No lane can be made to wait for m: the messages claimed behind it are not known any
+// more. So m stays where it is, and comes back with the lane.
 func (t *finishing) isStray(m *claimed) bool {
 	return t.Options.Strict && m.key != "" && m.msg.Fate == delivery.FateAgain && !m.release &&
 		!t.lanes.has(m.key)
@@ -87,8 +87,8 @@ func (t *finishing) strayed() bool {
 	return false
 }
 
-// unsure reports whether an earlier finish of unknown outcome has ended a message of the lane. That finish may also
-// have adopted what was parked there, which would then be ours without this process knowing it.
+// unsure reports whether an earlier finish with an unknown outcome has ended a message of the lane. That finish may
+// also have adopted the parked messages, which would then be ours without a record of them in this process.
 func (t *finishing) unsure(key string) bool {
 	for n, m := range t.claims {
 		if m.key == key && m.trouble.sent && !t.won[n] {
@@ -98,8 +98,8 @@ func (t *finishing) unsure(key string) bool {
 	return false
 }
 
-// remaining lists what this process still has of a lane after this finish, and the message that the lane will wait for.
-// What is released is parked again. The caller holds the mutex of claims.
+// remaining lists the messages of a lane that this process still has after this finish, and the message that the lane
+// will wait for. Released messages are parked again. The caller holds the mutex of claims.
 func (t *finishing) remaining(key string, n *lane) (remain []*claimed, failed *claimed) {
 	for i, m := range t.claims {
 		switch {
@@ -127,7 +127,7 @@ func (t *finishing) queueLanes(pipeline *pgx.Batch) {
 	t.lanes.queueRevival(pipeline, p.giveUp)
 }
 
-// queueWaits queues failed messages that their lanes wait for.
+// queueWaits queues the return of failed messages that their lanes wait for.
 func (t *finishing) queueWaits(pipeline *pgx.Batch) {
 	rows, due, key := queue.NewReturns(), pg.Timestamps(), pg.Texts()
 	for _, m := range t.plan.waits {
@@ -139,7 +139,7 @@ func (t *finishing) queueWaits(pipeline *pgx.Batch) {
 	rows.Queue(pipeline, t.To.Queue.SQL("wait_in_lanes"), []any{t.To.Queue.ID}, []any{due, key})
 }
 
-// concludeLanes goes on in the lanes that are still ours, after the COMMIT.
+// concludeLanes continues, after the COMMIT, in the lanes that are still ours.
 func (t *finishing) concludeLanes() {
 	if !t.Options.Ordered {
 		return

@@ -17,25 +17,25 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// lanes keeps the messages of one key in their order, in an endpoint that is ordered. What the process has in hand of
-// each lane is a part of claims, whose mutex guards it.
+// lanes keeps the messages of each key in their order, in an ordered endpoint. The messages in hand of each lane are
+// a part of claims, whose mutex guards them.
 type lanes struct {
 	*Terms
 	claims *claims
 	runner *runner
 
-	// held by a claim in order, a finish or a sweep: each decides about lanes; no extension waits for it
+	// held by an ordered claim, a finish or a sweep, because each decides about lanes; no extension waits for it
 	deciding sync.Mutex
 }
 
-// lane is the right to handle the messages of one key, and what this process has claimed of them.
+// lane is the right to handle the messages of one key, and the messages of that key that this process has claimed.
 type lane struct {
 	running *claimed
 	waiting []*claimed // in order
-	renewed time.Time  // by our clock, before the last statement that is known to have extended the right
+	renewed time.Time  // by our clock, before the last statement known to have extended the right
 }
 
-// all are the messages of the lane that this process has in hand.
+// all returns the messages of the lane that this process has in hand.
 func (n *lane) all() []*claimed {
 	if n == nil {
 		return nil
@@ -47,14 +47,14 @@ func (n *lane) all() []*claimed {
 	return all
 }
 
-// begin takes the first message of the lane. The lane waits until that is finished.
+// begin takes the first message of the lane. The lane waits until that message is finished.
 func (n *lane) begin() *claimed {
 	n.running = n.waiting[0]
 	n.waiting = n.waiting[1:]
 	return n.running
 }
 
-// remove forgets a message.
+// remove removes a message from the lane.
 func (n *lane) remove(m *claimed) {
 	if n.running == m {
 		n.running = nil
@@ -62,7 +62,7 @@ func (n *lane) remove(m *claimed) {
 	n.waiting = slices.DeleteFunc(n.waiting, func(w *claimed) bool { return w == m })
 }
 
-// inOrder compares messages by the order in which they are delivered.
+// inOrder compares messages by the order of delivery.
 func inOrder(a, b *claimed) int {
 	if c := a.msg.Due.Compare(b.msg.Due); c != 0 {
 		return c
@@ -70,7 +70,7 @@ func inOrder(a, b *claimed) int {
 	return slices.Compare(a.msg.ID[:], b.msg.ID[:])
 }
 
-// keysOf lists the lanes of messages, in the order in which lanes are locked.
+// keysOf lists the lanes of messages, in the order of locking.
 func keysOf(claims []*claimed) (keys []string) {
 	for _, m := range claims {
 		if m.key != "" {
@@ -81,10 +81,10 @@ func keysOf(claims []*claimed) (keys []string) {
 	return slices.Compact(keys)
 }
 
-const adoptAtOnce = 64 // parked messages of one key that come back at a time
+const adoptAtOnce = 64 // parked messages of one key that return at a time
 
-// claimInOrder claims up to want messages in one transaction, which the claims of other processes wait for, and parks
-// those whose lanes belong to another process.
+// claimInOrder claims up to want messages in one transaction, and parks messages whose lanes belong to a different
+// process. The claims of other processes wait for this transaction.
 func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int) (got, error) {
 	l := c.lanes
 	l.deciding.Lock()
@@ -106,7 +106,7 @@ func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int
 	l.decode(b, all)
 	e, err := l.enter(ctx, conn, all)
 	if errors.Is(err, errLaneLost) {
-		return got{messages: want}, nil // nothing is claimed, and the next claim asks for the lane
+		return got{messages: want}, nil // nothing is claimed, and the next claim enters the lane again
 	}
 	if err != nil {
 		return got{}, fmt.Errorf("enter lanes: %w", pgerr.Explain(err))
@@ -127,8 +127,8 @@ func (l *lanes) queueClaimsLock(pipeline *pgx.Batch) {
 	pipeline.Queue(l.To.Queue.SQL("lock_claims"), l.To.Queue.ID)
 }
 
-// decode decodes messages, reads their keys and sorts them. What cannot be read has no key, and is finished out of
-// order.
+// decode decodes messages, reads their keys and sorts them. A message that cannot be read has no key, and is finished
+// out of order.
 func (l *lanes) decode(b *delivery.Decoder, all []*claimed) {
 	b.DecodeClaimed(l.runner.work, func(n int) {
 		if m := all[n]; m.msg.Fate == delivery.FateLeft && m.msg.Consumer != nil {
@@ -140,15 +140,15 @@ func (l *lanes) decode(b *delivery.Decoder, all []*claimed) {
 	slices.SortFunc(all, inOrder)
 }
 
-// entered is what enter has found out.
+// entered is the result of enter.
 type entered struct {
 	ours  []*claimed // to be handled
-	park  []*claimed // to be parked: another process has the lane, or others are parked in it before them
-	adopt []string   // keys of lanes that are ours now, and in which messages are parked
+	park  []*claimed // to be parked: a different process has the lane, or other messages are parked in it before them
+	adopt []string   // keys of lanes that are ours now, and have parked messages
 }
 
-// enter asks for the lanes that this process does not have. If a lane that it believes to have is lost, it gives up
-// what it has in the lane, and returns errLaneLost.
+// enter enters the lanes that this process does not have. If a lane that it had is lost, it gives up its messages in
+// the lane, and returns errLaneLost.
 func (l *lanes) enter(ctx context.Context, conn *pgxpool.Conn, all []*claimed) (e entered, err error) {
 	heads, joined := map[string]saga.ID{}, l.joined(all)
 	for _, m := range all {
@@ -184,19 +184,19 @@ func (l *lanes) enter(ctx context.Context, conn *pgxpool.Conn, all []*claimed) (
 	return e, err
 }
 
-// errLaneLost: the process stood still, or could not extend its leases, and another process has the lane or may have
+// errLaneLost: the process stalled, or could not extend its leases, and a different process has the lane or may have
 // it.
 var errLaneLost = errors.New("a lane is lost")
 
-// asked is what ask has found out, by key.
+// asked is the result of ask, by key.
 type asked struct {
 	granted map[string]bool      // ours now
 	live    map[string]bool      // ours before, and still
 	parked  map[string]time.Time // the due of the first message that is parked there
 }
 
-// ask enters the lanes of heads. It looks whether the lanes that this process has joined are still ours, and in which
-// of all lanes messages are parked.
+// ask enters the lanes of heads. It checks whether the lanes that this process has joined are still ours, and which
+// of all lanes have parked messages.
 func (l *lanes) ask(ctx context.Context, conn *pgxpool.Conn, heads map[string]saga.ID, joined, all []string) (
 	asked, error,
 ) {
@@ -236,7 +236,7 @@ func collectKeys(into map[string]bool) func(pgx.Rows) error {
 	}
 }
 
-// collectParked reads the answer to parked_in.
+// collectParked reads the result of parked_in.
 func collectParked(into map[string]time.Time) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -247,14 +247,14 @@ func collectParked(into map[string]time.Time) func(pgx.Rows) error {
 	}
 }
 
-// adoption is what is parked in lanes that are ours now, and comes back.
+// adoption is the return of messages that are parked in lanes that are ours now.
 type adoption struct {
 	decoder *delivery.Decoder
 	claims  []*claimed
 }
 
-// queueAdoption queues the return of what is parked in lanes that are ours, in a transaction that began after begun.
-// The adoption has the messages when the pipeline was sent.
+// queueAdoption queues the return of messages parked in lanes that are ours, in a transaction that began after begun.
+// The adoption has the messages after the pipeline was sent.
 func (l *lanes) queueAdoption(pipeline *pgx.Batch, keys []string, begun time.Time) *adoption {
 	a := &adoption{decoder: delivery.NewDecoder(l.To, begun)}
 	if o := &l.Options; len(keys) > 0 {
@@ -264,7 +264,7 @@ func (l *lanes) queueAdoption(pipeline *pgx.Batch, keys []string, begun time.Tim
 	return a
 }
 
-// adopt decodes adopted messages. They keep their place in the lane, also if they are decided without a handler.
+// adopt decodes adopted messages. They keep their place in the lane, even if they are decided without a handler.
 func (l *lanes) adopt(a *adoption) []*claimed {
 	if len(a.claims) == 0 {
 		return nil
@@ -275,8 +275,8 @@ func (l *lanes) adopt(a *adoption) []*claimed {
 
 const anyNumber = -1
 
-// queuePark queues the move of messages that a session has claimed to the parked ones. Unless number is anyNumber, the
-// transaction fails if there are not so many.
+// queuePark queues the statement that parks messages which a session has claimed. Unless number is anyNumber, the
+// transaction fails if it parks a different number.
 func (l *lanes) queuePark(pipeline *pgx.Batch, all []*claimed, session saga.ID, number int) {
 	if len(all) == 0 {
 		return
@@ -296,14 +296,14 @@ func (l *lanes) queuePark(pipeline *pgx.Batch, all []*claimed, session saga.ID, 
 	pipeline.Queue(l.To.Queue.SQL("park"), l.To.Queue.ID, due, id, claim, key, [16]byte(session), number, deaths, alone)
 }
 
-// queueRevival queues what makes lanes wait for the first message that is parked in them.
+// queueRevival queues the statement that makes lanes wait for the first message that is parked in them.
 func (l *lanes) queueRevival(pipeline *pgx.Batch, keys []string) {
 	if len(keys) > 0 {
 		pipeline.Queue(l.To.Queue.SQL("revive_lanes"), l.To.Queue.ID, texts(keys))
 	}
 }
 
-// joined is which of the messages' lanes are ours.
+// joined returns the lanes of the messages that are ours.
 func (l *lanes) joined(all []*claimed) map[string]*lane {
 	joined := map[string]*lane{}
 	l.claims.mu.Lock()
@@ -328,22 +328,22 @@ func (l *lanes) keys() (keys []string) {
 	return keys
 }
 
-// proceed puts messages into their lanes, and starts the first of each lane in which none runs. What has no key is
-// finished or started by itself.
+// proceed puts messages into their lanes, and starts the first of each idle lane. Messages without a key are finished
+// or started on their own.
 func (l *lanes) proceed(all []*claimed) {
 	loose, keys := l.enqueue(all)
 	l.runner.dispatch(loose)
 	l.startNext(keys)
 }
 
-// enqueue holds messages and puts them into their lanes. It gives up what was claimed for a lane that this process has
-// given up since. It returns the messages without a key, and the lanes to go on in.
+// enqueue holds messages and puts them into their lanes. It gives up messages claimed for a lane that this process
+// has given up since. It returns the messages without a key, and the lanes to continue.
 func (l *lanes) enqueue(all []*claimed) (loose []*claimed, keys []string) {
 	c := l.claims
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range all {
-		c.holdOne(m) // before the lanes are looked at: a lane is given up with an older claim of the same message
+		c.holdOne(m) // before the lanes are read: a lane is given up with an older claim of the same message
 		c.clock.note(m.decoder.Now, m.decoder.Begun)
 	}
 	for _, m := range all {
@@ -373,19 +373,19 @@ func (l *lanes) enqueue(all []*claimed) (loose []*claimed, keys []string) {
 	return loose, keys
 }
 
-// startNext starts the first message of each of these lanes, unless one is under way there.
+// startNext starts the first message of each of these lanes, unless a message of the lane is running.
 func (l *lanes) startNext(keys []string) {
 	next, suspects := l.takeHeads(keys)
 	l.runner.dispatch(next)
-	if suspects { // the loop that claims is to run them, wherever it waits
+	if suspects { // the claimer runs them, whatever it is waiting for
 		l.Alarm.Wake()
 		l.claims.room.Send()
 	}
 }
 
-// takeHeads takes the first message of each of these lanes. It quarantines suspected ones, and reports whether there
-// were any. As long as one is quarantined it takes only what needs no handler: the lanes go on when the last one has
-// run.
+// takeHeads takes the first message of each of these lanes. It quarantines suspected messages, and reports whether it
+// found any. While a message is quarantined it takes only messages that need no handler: the lanes continue when the
+// last quarantined one has run.
 func (l *lanes) takeHeads(keys []string) (next []*claimed, suspects bool) {
 	c := l.claims
 	c.mu.Lock()
@@ -401,7 +401,7 @@ func (l *lanes) takeHeads(keys []string) (next []*claimed, suspects bool) {
 			free = append(free, n)
 		case suspected:
 			if m := n.begin(); c.stopping {
-				next = append(next, m) // nothing runs it any more: it goes back
+				next = append(next, m) // no handler will run it: it returns to the queue
 			} else {
 				c.quarantined, suspects = append(c.quarantined, m), true
 			}

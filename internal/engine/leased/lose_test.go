@@ -10,8 +10,8 @@ import (
 	"github.com/edda-go/edda/internal/engine/delivery"
 )
 
-// A process that stood still between a claim and its handler has nothing that it may run. It did not run it, nor did it
-// give it up: the next extension found the row as it was, and kept the message for as long as the process lived.
+// A process that stalled between a claim and its handler must not run it. It neither ran the message nor gave it up:
+// the next extension found the row as it was, and kept the message as long as the process lived.
 func TestClaimThatIsNotTrustedIsGivenUp(t *testing.T) {
 	t.Parallel()
 	var emitted []event.Event
@@ -27,8 +27,8 @@ func TestClaimThatIsNotTrustedIsGivenUp(t *testing.T) {
 	}
 }
 
-// A process that was not sure of a lane in time gives it up, and leaves it as it is: others are about to look for its
-// messages there.
+// A process that is not sure of a lane in time gives it up, and leaves it as it is: other processes are about to look
+// for its messages there.
 func TestNothingIsExtendedInALaneThatIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	terms := &Terms{Options: Options{Ordered: true, Strict: true, Lease: 10 * time.Second}}
@@ -47,7 +47,7 @@ func TestNothingIsExtendedInALaneThatIsNotTrusted(t *testing.T) {
 	}
 }
 
-// A finish keeps extensions from its own rows, and not from all others for as long as it takes.
+// A finish keeps extensions from its own rows only, and not from all others while it runs.
 func TestFinishHoldsUpNoOtherExtension(t *testing.T) {
 	t.Parallel()
 	c := newClaims(&Terms{Options: Options{Lease: time.Minute}}, 1)

@@ -13,42 +13,44 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// quarantine runs messages with which processes died, each alone in its endpoint.
+// quarantine runs messages that processes died with, each alone in its endpoint.
 //
-// A leased message whose process died is claimed again when its lease has ended, and that claim counts the death in the
-// message's row. A claim that was lost otherwise counts for nothing. Processes die once in a while, and the messages of
-// one run as before. After a second death a message is suspected, and no more than that, for what ran beside it looks
-// the same. A suspected message is run alone in its endpoint, and its row says so before it runs. One that kills a
-// process even then is poisoned; see trouble.Deaths.
+// A leased message whose process died is claimed again when its lease has ended, and that claim counts the death in
+// the message's row. A claim that was lost for other reasons counts nothing. Processes die now and then, so messages
+// with one death run as before. After a second death a message is only suspected, because messages that ran beside it
+// look the same. A suspected message is run alone in its endpoint, and its row says so before it runs. If a process
+// dies even then, the message is poisoned; see trouble.Deaths.
 //
-// To be alone it has to wait until everything else in hand has ended, and nothing else may begin meanwhile. Both waits
-// are bounded: if the endpoint finds no rest, the message runs beside others, and if it takes long, others begin beside
-// it. So quarantine costs an endpoint seconds, and not the time of its longest handler. Each further death doubles the
-// bound, so a message that kills its process late is found, too.
+// To run a message alone, the endpoint waits until everything else in hand has ended, and starts nothing else while
+// the message runs. Both waits are bounded: if the other messages do not end in time, the message runs beside them,
+// and if it takes long, others begin beside it. So quarantine costs an endpoint seconds, and not the time of its
+// longest handler. Each further death doubles the bound, so a message that kills its process late is found, too.
 //
-// In an ordered endpoint a suspected message is run when it is the first of its lane. What waits in lanes has not
-// begun: it stays there meanwhile, and the death of a process does not count against it. The deaths that count against
-// a message are kept while it is parked.
+// In an ordered endpoint a suspected message is run when it is the first of its lane. Messages that wait in lanes
+// have not begun: they stay there, and the death of a process does not count against them. The deaths that count
+// against a message are kept while it is parked.
 type quarantine struct {
 	*Terms
 	claims   *claims
 	runner   *runner
 	lanes    *lanes
-	restless time.Duration // so long one message has waited in vain for the endpoint to come to rest
+	restless time.Duration // how long a message has waited in vain for the endpoint to be idle
 }
 
-// aloneAtFirst is how long an endpoint stands still for a message with which two processes died.
+// aloneAtFirst is how long an endpoint stops other work for a message after its second death.
 const aloneAtFirst = 5 * time.Second
 
-// standstill is how long an endpoint may stand still for a message, once before it runs and once while it does.
+// standstill returns how long an endpoint may stop other work for a message, once before it runs and once while it
+// does.
 func (d *death) standstill(most time.Duration) time.Duration {
 	doublings := min(max(0, d.crashes.Counted-mayDie-1), 16)
 	return max(aloneAtFirst, min(aloneAtFirst<<doublings, most))
 }
 
-// clearFollowers takes back deaths that were counted against messages of an ordered endpoint that had not begun. A
-// process runs what it has claimed of one key one after another, so only the first is blamed for its death, unless an
-// earlier one is parked. If one had nothing else in hand, only that one is blamed. The caller has sorted claims.
+// clearFollowers takes back deaths that were counted against messages of an ordered endpoint whose handlers had not
+// begun. A process runs its messages of one key one after the other, so only the first is blamed for its death, and
+// no message if an earlier one is parked. If a message was alone in hand, only that message is blamed. The caller has
+// sorted claims.
 func clearFollowers(claims []*claimed, parked map[string]time.Time) {
 	type hands struct {
 		key     string
@@ -72,9 +74,9 @@ func clearFollowers(claims []*claimed, parked map[string]time.Time) {
 	}
 }
 
-// setAside takes suspected messages out of claims, and makes dead letters of those that have killed enough processes.
-// It returns what is to be handled now. If there is a suspected message, that is what needs no handler: the others go
-// back to the queue, so that the endpoint comes to rest.
+// setAside takes suspected messages out of claims, and makes dead letters of messages that have killed enough
+// processes. It returns the messages to handle now. With a suspected message these are only messages that need no
+// handler: the others return to the queue, so that the endpoint becomes idle.
 func (q *quarantine) setAside(claims []*claimed) []*claimed {
 	if !slices.ContainsFunc(claims, func(m *claimed) bool { return m.death.crashes.Counted > mayDie }) {
 		return claims
@@ -98,8 +100,8 @@ func (q *quarantine) setAside(claims []*claimed) []*claimed {
 	return over
 }
 
-// run runs the quarantined messages one after another, each alone if that is possible in time. The loop that claims
-// calls it, so nothing begins beside them, and no lane goes on before the last one has run. It returns false when ctx
+// run runs the quarantined messages one after the other, each alone if that is possible in time. The claimer's loop
+// calls it, so nothing begins beside them, and no lane continues before the last one has run. It returns false if ctx
 // has ended.
 func (q *quarantine) run(ctx context.Context) bool {
 	for q.runThese(ctx) {
@@ -113,13 +115,13 @@ func (q *quarantine) runThese(ctx context.Context) (any bool) {
 	for m := q.next(); m != nil; m = q.next() {
 		any = true
 		if !q.runOne(ctx, m) {
-			q.claims.release(m) // if ctx has ended, the others go back, too
+			q.claims.release(m) // if ctx has ended, the others return to the queue, too
 		}
 	}
 	return any
 }
 
-// next returns the message that is to be run alone next, nil if there is none.
+// next returns the message that is to be run alone next, or nil.
 func (q *quarantine) next() *claimed {
 	c := q.claims
 	c.mu.Lock()
@@ -132,10 +134,10 @@ func (q *quarantine) next() *claimed {
 	return m
 }
 
-// runOne runs one message. It returns false if it could not begin.
+// runOne runs one message. It returns false if the message could not begin.
 //
-// What kept the endpoint from coming to rest for one message is likely to be there still: the next message waits only
-// if it may wait for longer.
+// If the endpoint did not become idle for one message, the cause is probably still there: the next message waits only
+// if it may wait longer.
 func (q *quarantine) runOne(ctx context.Context, m *claimed) bool {
 	bound := m.death.standstill(q.Options.StepTimeout)
 	wait := bound
@@ -159,9 +161,9 @@ func (q *quarantine) runOne(ctx context.Context, m *claimed) bool {
 	return true
 }
 
-// awaitRest waits until nothing is in hand except quarantined messages, so many more, and what waits in lanes. Then
-// what was handled is finished, too: a death that follows would count against it otherwise. It returns false if that
-// took too long, or ctx has ended.
+// awaitRest waits until nothing is in hand except quarantined messages, messages that wait in lanes, and up to more
+// others. Then handled messages are finished, too; otherwise a death that follows would count against them. It
+// returns false if that took too long, or ctx has ended.
 func (q *quarantine) awaitRest(ctx context.Context, more int, bound time.Duration) bool {
 	for until := time.Now().Add(bound); ; {
 		if q.inHand() <= more {
@@ -173,7 +175,7 @@ func (q *quarantine) awaitRest(ctx context.Context, more int, bound time.Duratio
 	}
 }
 
-// inHand is how many messages are in hand without those that are quarantined and those that wait in a lane.
+// inHand returns how many messages are in hand, without quarantined messages and messages that wait in a lane.
 func (q *quarantine) inHand() int {
 	c := q.claims
 	c.mu.Lock()
@@ -187,17 +189,18 @@ func (q *quarantine) inHand() int {
 
 var errNotMarked = errors.New("its claim is lost")
 
-// markAlone writes into the row that the message is run alone, before it is.
+// markAlone writes into the row that the message runs alone, before its handler begins.
 func (q *quarantine) markAlone(ctx context.Context, m *claimed) error {
 	defer q.claims.keepStill([]*claimed{m})()
 	return q.mark(ctx, m, true)
 }
 
-// markInCompany takes the mark back while the handler runs. If a finish meets it, the claim stays what it is.
+// markInCompany takes the mark back while the handler runs. If the message is finished at the same time, its claim
+// does not change.
 func (q *quarantine) markInCompany(ctx context.Context, m *claimed) {
 	q.claims.still.Lock()
 	defer q.claims.still.Unlock()
-	_ = q.mark(ctx, m, false) // mark has logged the error, and the message may have ended in this moment
+	_ = q.mark(ctx, m, false) // mark has logged the error, and the message may have ended by now
 }
 
 func (q *quarantine) mark(ctx context.Context, m *claimed, alone bool) (err error) {

@@ -16,26 +16,26 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// sweeper revives the lanes of processes that are gone.
+// sweeper revives the lanes of processes that have died.
 //
-// A process that dies, or stands still for longer than its leases, leaves lanes behind, and messages that it has
-// claimed in them. These are due when its leases end, behind everything that was due before: their followers are
-// claimed first. So no process enters a lane whose owner is dead. It revives the lane instead. It parks what the owner
-// had claimed in the lane, where the followers are, in order. It puts the first of all back to its place in the queue,
-// and the lane waits for it, as a lane waits for the retry of a message that failed. From there everything goes its
-// usual way. Each process looks for such lanes once a poll.
+// A process that dies, or stalls for longer than its leases, leaves lanes behind, and messages that it has claimed in
+// them. These become due when its leases end, behind all messages that were due before: their followers are claimed
+// first. So no process enters a lane whose owner is dead; it revives the lane. It parks the owner's claimed messages
+// in the lane, where the followers are, in order. It puts the first of all back at its place in the queue, and the
+// lane waits for it, as a lane waits for the retry of a failed message. From there the lane continues as usual. Each
+// process looks for such lanes once per poll.
 type sweeper struct {
 	*lanes
 	conn *pgxpool.Conn
 }
 
 const (
-	sweepWindow = 1000 // lanes that are looked at together
+	sweepWindow = 1000 // lanes that are read together
 	mostWindows = 100  // in one sweep
 )
 
-// sweep revives lanes until ctx ends, also those that no message asks for: there may never be a new message of their
-// key.
+// sweep revives lanes until ctx ends, including lanes that no message tries to enter: there may never be a new
+// message of their key.
 func (l *lanes) sweep(ctx context.Context) error {
 	for run.Sleep(ctx, run.Jitter(min(l.Options.Poll, l.Options.Lease/beatsPerLease))) == nil {
 		if err := l.sweepOnce(ctx); err != nil && ctx.Err() == nil {
@@ -68,7 +68,7 @@ func (l *lanes) sweepOnce(ctx context.Context) error {
 	return nil
 }
 
-// stale looks at a window of lanes, without a lock. It returns where the next window begins, "" after the last one.
+// stale reads a window of lanes, without a lock. It returns where the next window begins, or "" after the last one.
 func (s *sweeper) stale(ctx context.Context, after string) (stale []string, last string, err error) {
 	defer s.rollback(ctx, s.conn.Conn())
 	pipeline := s.open()
@@ -91,14 +91,14 @@ func (s *sweeper) stale(ctx context.Context, after string) (stale []string, last
 	return stale, last, nil
 }
 
-// revive revives those of the lanes whose owners are gone.
+// revive revives the lanes among keys whose owners are dead.
 func (s *sweeper) revive(ctx context.Context, keys []string) error {
 	if len(keys) == 0 {
 		return nil
 	}
 	s.deciding.Lock()
 	defer s.deciding.Unlock()
-	keys = slices.DeleteFunc(slices.Sorted(slices.Values(keys)), s.has) // what we still have, we give up ourselves
+	keys = slices.DeleteFunc(slices.Sorted(slices.Values(keys)), s.has) // we give up our own lanes ourselves
 	if len(keys) == 0 {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (s *sweeper) revive(ctx context.Context, keys []string) error {
 	pipeline.Queue("commit")
 	err = s.conn.SendBatch(ctx, pipeline).Close()
 	if pgerr.ClassOf(err) == pgerr.GuardFailed {
-		return nil // the owner is not dead, and extends its claims at this moment: the next sweep will see
+		return nil // the owner is alive, and is extending its claims: left to the next sweep
 	}
 	if err != nil {
 		return fmt.Errorf("revive lanes: %w", pgerr.Explain(err))
@@ -128,13 +128,13 @@ func (s *sweeper) revive(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// orphans are lanes to revive, and the sessions that had them.
+// orphans are lanes to revive, and the sessions that owned them.
 type orphans struct {
 	keys     map[string]bool
-	sessions map[saga.ID]time.Time // when the first of its lanes ended
+	sessions map[saga.ID]time.Time // when its first lane ended
 }
 
-// lockDead begins a transaction in which no other process claims, and locks the lanes.
+// lockDead begins a transaction that blocks the claims of other processes, and locks the lanes.
 func (s *sweeper) lockDead(ctx context.Context, keys []string) (orphans, error) {
 	d := orphans{keys: map[string]bool{}, sessions: map[saga.ID]time.Time{}}
 	pipeline := s.open()
@@ -160,7 +160,8 @@ func (s *sweeper) lockDead(ctx context.Context, keys []string) (orphans, error) 
 	return d, nil
 }
 
-// inDeadHands reads what the sessions have claimed in dead lanes, by session. What has no key comes back by itself.
+// inDeadHands reads the messages that the sessions have claimed in dead lanes, by session. Messages without a key
+// come back by themselves.
 func (s *sweeper) inDeadHands(ctx context.Context, d orphans) (map[saga.ID][]*claimed, error) {
 	if len(d.sessions) == 0 {
 		return nil, nil

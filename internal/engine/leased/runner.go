@@ -19,15 +19,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// runner runs the handlers of what was claimed, as many at a time as are set.
+// runner runs the handlers of claimed messages, at most the configured number at a time.
 type runner struct {
 	*Terms
 	claims    *claims
-	work      context.Context // of the handlers
-	taking    context.Context // of the claims; set before the first
+	work      context.Context // context of the handlers
+	taking    context.Context // context of the claims; set before the first
 	handlers  *run.Group
 	heartbeat run.Nudge     // of the extender
-	closed    chan struct{} // no handler runs any more, and none will
+	closed    chan struct{} // closed when no handler runs any more or can start
 	settings  *settings.Follower
 	workers   func(settings.Settings) int
 }
@@ -35,8 +35,8 @@ type runner struct {
 // begin begins a Run, whose handlers run until work ends.
 func (r *runner) begin(work context.Context) { r.work, r.handlers = work, run.NewGroup(work) }
 
-// dispatch starts the handlers of messages, and hands those that need none to the loop that finishes. After the end of
-// taking, messages go back.
+// dispatch starts the handlers of messages, and passes messages that need no handler to the finisher. After the end
+// of taking, messages return to the queue.
 func (r *runner) dispatch(all []*claimed) {
 	start := make([]*claimed, 0, len(all))
 	for _, m := range all {
@@ -52,9 +52,9 @@ func (r *runner) dispatch(all []*claimed) {
 	r.start(start)
 }
 
-// start hands messages to handlers, as many as may run, and keeps the others for handlers that become free. It takes
-// the message of a new handler out of those that wait before it counts the handler as running: wanted must not count
-// such a message twice.
+// start passes messages to handlers, as many as may run, and keeps the others for handlers that become free. It
+// removes the message of a new handler from the waiting ones before it counts the handler as running: wanted must not
+// count such a message twice.
 func (r *runner) start(all []*claimed) {
 	c := r.claims
 	c.mu.Lock()
@@ -67,8 +67,8 @@ func (r *runner) start(all []*claimed) {
 	}
 }
 
-// handleAll handles m, and then one message after another until none waits. When a handler ends its goroutine or does
-// not return, its message has failed, and a new goroutine takes its place.
+// handleAll handles m, and then further messages until no message waits. If a handler ends its goroutine or does not
+// return, its message has failed, and a new goroutine continues.
 func (r *runner) handleAll(work context.Context, m *claimed) {
 	for m != nil {
 		at := m // of the goroutine
@@ -98,7 +98,7 @@ func (r *runner) takeWaiting() *claimed {
 	return m
 }
 
-// next returns the message for a handler that is free, nil if there is none.
+// next returns the message for a handler that is free, or nil.
 func (r *runner) next() *claimed {
 	c := r.claims
 	c.mu.Lock()
@@ -111,14 +111,14 @@ func (r *runner) next() *claimed {
 	return r.takeWaiting()
 }
 
-// stop releases what has not begun, and waits for the handlers that run.
+// stop releases the messages that have not begun, and waits for the handlers that run.
 func (r *runner) stop() {
 	r.claims.stop()
 	_ = r.handlers.Wait() // they return no errors
 	close(r.closed)
 }
 
-// handle runs the handler of one message, and decides what becomes of the message.
+// handle runs the handler of one message, and decides the fate of the message.
 func (r *runner) handle(ctx context.Context, hand *run.Hand, m *claimed) {
 	m.life, m.stop = context.WithCancelCause(ctx)
 	if r.claims.begin(m, m.stop) {
@@ -126,7 +126,7 @@ func (r *runner) handle(ctx context.Context, hand *run.Hand, m *claimed) {
 		defer end()
 		r.handleIn(limited, hand, m) //nolint:contextcheck // judge reads life, from which limited is made
 	} else {
-		r.claims.lose(m) // else the next extension would find the row as it was, and keep it for ever
+		r.claims.lose(m) // otherwise the next extension would find the row as it was, and keep it forever
 	}
 	m.stop(nil)
 }
@@ -143,14 +143,14 @@ func (r *runner) handleIn(limited context.Context, hand *run.Hand, m *claimed) {
 	r.judge(m, out)
 }
 
-// call runs the handler. Others of the same claim run at the same time.
+// call runs the handler. Handlers of other messages of the claim run at the same time.
 func (m *claimed) call(ctx context.Context) saga.Outcome {
 	of := handlers.Call{Runtime: &m.decoder.Runtime, Delivery: &m.msg.Delivery, Slot: m.slot}
 	out, _ := step.Call(ctx, m.decoder, m.msg.Consumer.Leased, of) // the error is in the outcome
 	return out
 }
 
-// judge turns an outcome into a fate. What cancelled the handler from outside counts before what the handler returned.
+// judge turns an outcome into a fate. A cancel from outside takes precedence over the handler's own result.
 func (r *runner) judge(m *claimed, out saga.Outcome) {
 	cause := context.Cause(m.life)
 	switch {
@@ -160,23 +160,23 @@ func (r *runner) judge(m *claimed, out saga.Outcome) {
 	case out.Err != nil && errors.Is(cause, ErrCancelled):
 		m.msg.Err = r.To.Options.Judges.Examined(r.To.Options.Decoding, out.Err)
 		m.msg.CallOff(cause.Error())
-	case out.Err != nil && cause != nil: // the drain has cancelled it, which says nothing about the message
+	case out.Err != nil && cause != nil: // the drain has cancelled it, so the message is not at fault
 		m.release = true
 	default:
-		own := delivery.Tally{To: r.To, DBTime: m.decoder.DBTime} // others of the claim are judged meanwhile
+		own := delivery.Tally{To: r.To, DBTime: m.decoder.DBTime} // others of the claim are judged at the same time
 		own.Decide(&m.msg, out)
 		m.failed = attemptsMade{failures: own.Failures, last: own.Failure, pauses: own.Pausing != nil}
 	}
 	r.claims.end(m)
 }
 
-// A run of which nothing is heard is sent again. So a leased handler whose message has a run sends heartbeats for it.
-// The run is checked when the handler begins, with every extension of the lease, and in the transaction that ends the
-// message. A run that is over cancels the handler, and what the handler sent is not written.
+// A run without heartbeats is sent again. So a leased handler whose message has a run sends heartbeats for it. The
+// run is checked when the handler begins, with every extension of the lease, and in the transaction that ends the
+// message. If the run has ended, the handler is cancelled, and its sends are not written.
 
-// beginRun notes that the handler of m begins, and reports whether it may: not if the run is over, or cannot be asked.
-// It uses the bus's pool. As many handlers as Concurrency allows may ask at once, and another transaction may have
-// their runs locked: the connections that claim, finish and extend are not for them.
+// beginRun notes that the handler of m begins, and reports whether it may: not if the run has ended, or cannot be
+// checked. It uses the bus's pool. As many handlers as Concurrency allows may check at once, and another transaction
+// may have their runs locked: the connections that claim, finish and extend are not for them.
 func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
 	var a runs.Attempts
 	a.Add(m.msg.Delivery.Info.Fire)
@@ -197,7 +197,7 @@ func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
 		r.claims.end(m)
 	case context.Cause(ctx) != nil:
 		r.judge(m, saga.Outcome{Err: err})
-	default: // the database is away, or another transaction has the run locked: this says nothing about the message
+	default: // the database is away, or another transaction has the run locked: the message is not at fault
 		r.To.Calm.Warn("edda: a batch was rolled back", "endpoint", r.To.Name,
 			"error", fmt.Errorf("check a run: %w", pgerr.Explain(err)))
 		m.msg.PutBack(checkAgain, err)
@@ -206,15 +206,16 @@ func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
 	return false
 }
 
-// checkAgain is how long a message waits whose run could not be asked about.
+// checkAgain is how long a message waits if its run could not be checked.
 const checkAgain = time.Second
 
-// followSettings keeps as many handlers at work as are set, and reports a pause when no claim is on its way any more.
+// followSettings keeps the number of handlers at the configured one, and reports a pause when no claim is in flight
+// any more.
 func (r *runner) followSettings(ctx context.Context, claiming *claimer) error {
 	for {
 		changed, now := r.settings.Changed(), r.settings.Now()
 		r.claims.locked(func() { r.claims.most = r.workers(now) })
-		r.start(nil) // there may be room for what waits
+		r.start(nil) // there may be room for waiting messages
 		r.claims.room.Send()
 		r.Alarm.Wake()
 		if now.Paused {

@@ -14,11 +14,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A handler of a leased endpoint that has a limit holds one slot of the limit for as long as it has its message. The
-// slot is granted in the transaction that claims the message, renewed with the lease, and given back in the transaction
-// that ends the message. A process that has lost the slot can do none of the three.
+// A handler of a leased endpoint that has a limit holds one slot of the limit while it has its message. The slot is
+// granted in the transaction that claims the message, renewed with the lease, and returned in the transaction that
+// ends the message. A process that has lost the slot can do nothing of this.
 
-// claimSlotted claims as many messages as there are slots for.
+// claimSlotted claims at most as many messages as there are free slots.
 func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int) (got, error) {
 	b := delivery.NewDecoder(c.To, time.Now())
 	defer c.rollback(ctx, conn.Conn())
@@ -60,7 +60,7 @@ func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int
 	return c.beginAll(b, all, want), nil
 }
 
-// leaveLine gives up this Run's place among those that wait for slots, since there is no message for one.
+// leaveLine gives up this Run's place in the line for slots, since there is no message for one.
 func (c *claimer) leaveLine(ctx context.Context, conn *pgxpool.Conn) {
 	if err := c.Limit.Store.Withdraw(ctx, pg.Conn{Conn: conn.Conn()}, c.To.Name, c.holder()); err != nil {
 		c.To.Log.Debug("edda: the ticket for slots was not withdrawn", "endpoint", c.To.Name, "error", err)
@@ -82,7 +82,7 @@ func slotsOf(claims []*claimed) (slots []limit.Slot) {
 	return slots
 }
 
-// queueSlots queues the return of the slots of what was ended.
+// queueSlots queues the return of the slots of ended messages.
 func (t *finishing) queueSlots(pipeline *pgx.Batch) {
 	var ended []*claimed
 	for n, m := range t.claims {
@@ -95,7 +95,7 @@ func (t *finishing) queueSlots(pipeline *pgx.Batch) {
 	}
 }
 
-// callWaiting notifies those that wait for the slots that are free now.
+// callWaiting notifies processes that wait for the slots that are free now.
 func (t *finishing) callWaiting(ctx context.Context) {
 	if t.freed == nil {
 		return
@@ -105,11 +105,11 @@ func (t *finishing) callWaiting(ctx context.Context) {
 		return
 	}
 	if err := t.Limit.Store.Call(ctx, t.Pool, t.freed.Waiting...); err != nil {
-		t.To.Log.Debug("edda: notify failed", "error", err) // they ask again by themselves
+		t.To.Log.Debug("edda: notify failed", "error", err) // they try again by themselves
 	}
 }
 
-// releaseAll gives back the slots that are left, so that no process waits for the end of their leases.
+// releaseAll returns the remaining slots, so that no process waits for the end of their leases.
 func (t *Terms) releaseAll(ctx context.Context) {
 	if !t.Limit.Set.Load() {
 		return

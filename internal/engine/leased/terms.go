@@ -15,7 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Terms is what all parts of one Run of a leased endpoint share. It does not change while Run runs.
+// Terms are the dependencies and options that all parts of one Run of a leased endpoint share. They do not change
+// while Run runs.
 type Terms struct {
 	To      *delivery.Recipient
 	Pool    *pg.Pool // of three connections: one claims, one finishes, one extends leases
@@ -27,16 +28,16 @@ type Terms struct {
 	Hub     *wake.Hub
 
 	owner [16]byte // of this Run, in lanes and slots; rows of the queue name the session
-	bound string   // somewhat less than patience, as Postgres reads it: its error comes before the end of a context
+	bound string   // a little less than patience, as Postgres reads it: its error comes before the end of a context
 }
 
-// Options are those of the endpoint.
+// Options are the options of the endpoint.
 type Options struct {
 	Concurrency, BatchMax, BatchBytes, MaxCrashes int
 	StepTimeout, Lease, Poll, Drain               time.Duration
 
-	Ordered bool // messages of one key are handled one after another
-	Strict  bool // and the next one waits for the retry of one that failed
+	Ordered bool // messages of one key are handled one after the other
+	Strict  bool // and the next one waits for the retry of a failed one
 
 	Notifies bool // processes that wait for slots listen
 }
@@ -46,22 +47,23 @@ func (t *Terms) begin() {
 	t.bound = fmt.Sprint((t.patience() * 3 / 4).Milliseconds(), " ms")
 }
 
-// trustedFor is how long a claim is trusted after the last extension.
+// trustedFor returns how long a claim is trusted after the last extension.
 func (t *Terms) trustedFor() time.Duration {
 	lease := t.Options.Lease
 	return lease - lease/trustMargin
 }
 
-// patience bounds what a transaction of this endpoint waits for: a lock, or the next statement of a process that stands
-// still. Leases are extended as often, so no lease of another process ends because of it.
+// patience bounds the waits in a transaction of this endpoint: for a lock, or for the next statement of a process
+// that stalls. It is as long as the time between two extensions, so no lease of a different process ends because of
+// it.
 func (t *Terms) patience() time.Duration {
 	return min(trouble.CommitTimeout, t.Options.Lease/beatsPerLease)
 }
 
-// open returns what begins a transaction that keeps others waiting for no longer than patience.
+// open returns the statements that begin a transaction. Other transactions wait for it no longer than patience.
 func (t *Terms) open() *pgx.Batch { return t.openAt(nil) }
 
-// openAt is open, which reads the time at which the transaction begins, by the database's clock.
+// openAt is open, and reads the begin of the transaction into now, by the database's clock.
 func (t *Terms) openAt(now *time.Time) *pgx.Batch {
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(queue.Begin)
@@ -73,8 +75,8 @@ func (t *Terms) rollback(ctx context.Context, conn *pgx.Conn) {
 	trouble.Rollback(ctx, conn, t.To.Log, t.To.Name)
 }
 
-// session is the owner of claims. It lets others find out whether the process that had one has died.
+// session returns the owner of claims. With it, others can find out whether the process that had a claim has died.
 func (t *Terms) session() [16]byte { return t.Session.ID }
 
-// holder names this Run in the slots of limits: its process, and what tells it from other runs there.
+// holder names this Run in the slots of limits: its process, and an id of the Run within the process.
 func (t *Terms) holder() string { return limit.HolderOf(t.Session.ID, t.owner) }

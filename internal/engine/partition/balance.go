@@ -12,22 +12,22 @@ import (
 	"github.com/edda-go/edda/internal/store/lease"
 )
 
-// balance keeps a process at its share of the partitions: it gives up what it has too much of, and bids for free ones.
-// It belongs to one goroutine; only the keepers run beside it.
+// balance keeps a process at its share of the partitions: it gives up excess partitions, and bids for free ones. It
+// belongs to one goroutine; only the keepers run beside it.
 type balance struct {
 	*Consumer
 	holder  string
 	every   time.Duration
-	rank    lease.Term // Name is "" when there is none
+	rank    lease.Term // Name is "" without a rank
 	keepers *run.Group
 	kept    []kept // by partition
 }
 
 // kept is the running keeper of one partition.
 type kept struct {
-	end     context.CancelFunc // nil: none runs
+	end     context.CancelFunc // nil if no keeper runs
 	leaving bool               // it was told to end
-	ended   chan struct{}      // closed when it has
+	ended   chan struct{}      // closed when it has ended
 }
 
 func (k *kept) gone() bool {
@@ -40,8 +40,8 @@ func (k *kept) gone() bool {
 }
 
 const (
-	unevenEvery = 250 * time.Millisecond // how often a process looks that has not its share yet
-	together    = 30 * time.Millisecond  // what happens within is looked at once
+	unevenEvery = 250 * time.Millisecond // how often a process checks while it does not have its share
+	together    = 30 * time.Millisecond  // changes within this time are handled together
 )
 
 func newBalance(c *Consumer) *balance {
@@ -51,24 +51,24 @@ func newBalance(c *Consumer) *balance {
 	}
 }
 
-// run looks and acts until ctx ends. Then it gives the rank back at once, so that others expect more, and each
-// partition when its work has ended. It returns an error that time does not cure.
+// run checks and acts until ctx ends. Then it returns the rank at once, so that others compute larger shares, and
+// each partition when its work has ended. It returns an error that time does not cure.
 func (b *balance) run(ctx context.Context) error {
 	b.keepers = run.NewGroup(ctx)
 	var err error
 	for ctx.Err() == nil && err == nil {
 		var wait time.Duration
 		if wait, err = b.pass(ctx); err == nil && run.Wait(ctx, wait, b.changed) == run.Nudged {
-			_ = run.Sleep(ctx, rand.N(together)) // the loop sees the end of ctx
+			_ = run.Sleep(ctx, rand.N(together)) // the loop notices the end of ctx
 		}
 	}
 	b.leave(ctx)
 	b.keepers.Stop()
-	_ = b.keepers.Wait() // their errors are those of the ending
+	_ = b.keepers.Wait() // their errors are already in ending
 	return err
 }
 
-// pass looks once and acts, and returns how long to wait.
+// pass checks once and acts, and returns how long to wait.
 func (b *balance) pass(ctx context.Context) (wait time.Duration, err error) {
 	limited, cancel := context.WithTimeout(ctx, b.every)
 	defer cancel()
@@ -87,14 +87,14 @@ func (b *balance) pass(ctx context.Context) (wait time.Duration, err error) {
 	return b.act(ctx, seen), nil
 }
 
-// view is what the leases of the endpoint say.
+// view is the state of the endpoint's leases.
 type view struct {
 	processes, rank int
 	taken           []bool
-	expires         time.Duration // until the first term of another process is over, unless it is renewed
+	expires         time.Duration // until the first term of a different process ends, unless it is renewed
 }
 
-// look renews the rank, or takes one, and reads how all leases stand.
+// look renews the rank, or takes one, and reads the state of all leases.
 func (b *balance) look(ctx context.Context) (view, error) {
 	leases := b.Group.Leases
 	if b.rank.Name != "" {
@@ -120,7 +120,7 @@ func (b *balance) look(ctx context.Context) (view, error) {
 
 const rankPrefix = "rank/"
 
-// takeRank bids for the lowest rank that is free. A process that loses the bid looks again soon. A process with another
+// takeRank bids for the lowest free rank. A process that loses the bid tries again soon. A process with a different
 // number of partitions must not be counted: the others would leave partitions to it that it does not have.
 func (b *balance) takeRank(ctx context.Context, all []lease.Standing) error {
 	held := map[string]bool{}
@@ -136,7 +136,7 @@ func (b *balance) takeRank(ctx context.Context, all []lease.Standing) error {
 	if err != nil || !ok {
 		return err
 	}
-	b.rank = t // which leave gives back
+	b.rank = t // leave returns it
 	if err := b.Group.agree(ctx); err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (b *balance) read(all []lease.Standing) view {
 	return v
 }
 
-// rankNumber returns that of a lease, -1 when it is none of a rank.
+// rankNumber returns the number of a rank's lease, or -1 if the lease is not a rank.
 func (b *balance) rankNumber(name string) int {
 	text, ok := strings.CutPrefix(name, b.Group.Lease(rankPrefix))
 	number, err := strconv.Atoi(text)
@@ -182,8 +182,8 @@ func (b *balance) rankNumber(name string) int {
 	return number
 }
 
-// act starts and ends keepers. It returns when to look again: soon while this process has not its share. Without a rank
-// nothing changes: that is a process that looked a moment too late.
+// act starts and ends keepers. It returns when to check again: soon while this process does not have its share.
+// Without a rank nothing changes: the process only checked a moment too late.
 func (b *balance) act(ctx context.Context, v view) time.Duration {
 	mine := b.roles()
 	if b.rank.Name == "" {
@@ -205,7 +205,7 @@ func (b *balance) act(ctx context.Context, v view) time.Duration {
 	return min(run.Jitter(wait), v.expires)
 }
 
-// roles returns what this process is for each partition now.
+// roles returns the current role of this process for each partition.
 func (b *balance) roles() []role {
 	mine := make([]role, len(b.partitions))
 	for n := range mine {
@@ -251,7 +251,7 @@ func (b *balance) start(ctx context.Context, n int) {
 	})
 }
 
-// leave gives the rank back.
+// leave returns the rank.
 func (b *balance) leave(ctx context.Context) {
 	if b.rank.Name == "" {
 		return

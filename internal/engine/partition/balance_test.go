@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Messages wait in the partitions that this function chose: it must never choose otherwise.
+// Messages wait in the partitions that this function chose: its results must never change.
 func TestPartitionOfNeverChanges(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -70,9 +70,9 @@ func TestSharesAddUp(t *testing.T) {
 	}
 }
 
-// cluster plays servers that look in any order, at leases that are granted at once.
+// cluster simulates servers that check in any order; leases are granted at once.
 type cluster struct {
-	held  []int // the seat of the server, -1: nobody
+	held  []int // the seat of the server, -1: free
 	roles map[int][]role
 }
 
@@ -109,7 +109,7 @@ func (c *cluster) even(seats []int) bool {
 	return true
 }
 
-// Servers come and die at random; after each time, a few looks of everybody make the shares even.
+// Servers start and die at random; after each change, a few checks of every server make the shares even.
 func TestServersComeToEvenShares(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -141,7 +141,7 @@ func TestServersComeToEvenShares(t *testing.T) {
 	}
 }
 
-// change makes the servers those of seats: what others had is free.
+// change replaces the servers by those of seats: partitions of other servers become free.
 func (c *cluster) change(seats []int) {
 	alive := map[int][]role{}
 	for _, seat := range seats {

@@ -14,11 +14,12 @@ import (
 // Queue is one queue that a process may consume while it holds the queue's lease.
 type Queue struct {
 	Endpoint string
-	// Run consumes the queue until ctx ends. Every batch is guarded by t. ErrDrain says that it had to cancel handlers.
+	// Run consumes the queue until ctx ends. Every batch is guarded by t. ErrDrain means that it had to cancel
+	// handlers.
 	Run func(ctx context.Context, t lease.Term) error
 }
 
-// ConsumerOptions of a Consumer. All are required.
+// ConsumerOptions are the options of a Consumer. All are required.
 type ConsumerOptions struct {
 	Group       *Group
 	Partitions  []Queue // by their numbers
@@ -34,8 +35,7 @@ type ConsumerOptions struct {
 	CannotFix func(err error) bool                      // reports whether time does not cure err
 }
 
-// Consumer consumes the share of the queues that this process has, of one partitioned endpoint. Safe for concurrent
-// use.
+// Consumer consumes this process's share of the queues of one partitioned endpoint. Safe for concurrent use.
 type Consumer struct {
 	ConsumerOptions
 	partitions  []*lease.Keeper // by their numbers
@@ -45,7 +45,7 @@ type Consumer struct {
 	ending      run.Ending
 }
 
-// NewConsumer returns a Consumer that does nothing yet.
+// NewConsumer returns a Consumer that is not yet running.
 func NewConsumer(o ConsumerOptions) (*Consumer, error) {
 	c := &Consumer{ConsumerOptions: o, line: lease.NewLine(o.Group.Pool.Pool), changed: run.NewNudge()}
 	for _, q := range o.Partitions {
@@ -73,7 +73,7 @@ func (c *Consumer) newKeeper(q Queue) (*lease.Keeper, error) {
 		lease.Options{Lease: c.Lease, Stop: c.Stop, Holder: c.Holder, Logger: c.Log, DB: c.line})
 }
 
-// Holding lists the queues that this process consumes now. The answer may be old when it arrives.
+// Holding lists the queues that this process consumes now. The list may be out of date when it is read.
 func (c *Consumer) Holding() (endpoints []string) {
 	for n, k := range c.partitions {
 		if _, ok := k.Holding(); ok {
@@ -86,8 +86,8 @@ func (c *Consumer) Holding() (endpoints []string) {
 	return endpoints
 }
 
-// Run consumes until ctx ends, and returns when the work with each queue has ended. run.ErrDrain says that handlers had
-// to be cancelled. Only one Run may be active.
+// Run consumes until ctx ends, and returns when the work with each queue has ended. run.ErrDrain means that handlers
+// had to be cancelled. Only one Run may be active.
 func (c *Consumer) Run(ctx context.Context) error {
 	defer c.line.Close(ctx)
 	defer c.ending.Begin(ctx)()
@@ -99,9 +99,9 @@ func (c *Consumer) Run(ctx context.Context) error {
 	return c.ending.Err(group.Wait())
 }
 
-// work is one term of this process with one queue. Every batch is guarded by the term: it fails when another term has
-// begun, and none begins while it is open. So no two processes have batches of one partition open at a time, whatever
-// they believe of their leases.
+// work is one term of this process with one queue. Every batch is guarded by the term: it fails if a new term has
+// begun, and no new term begins while it is open. So two processes never have batches of one partition open at the
+// same time, even if both count on the lease.
 func (c *Consumer) work(ctx context.Context, q Queue, t lease.Term) error {
 	err := c.Group.agree(ctx)
 	if err == nil {
@@ -122,8 +122,8 @@ func (c *Consumer) hopeless(err error) bool {
 	return errors.Is(err, ErrOtherNumber) || c.CannotFix(err)
 }
 
-// leaseChanged is called when a lease of the endpoint was released, or when its holder was asked to resign; with ""
-// when that may have happened unseen.
+// leaseChanged is called when a lease of the endpoint was released, or when its holder was asked to resign. of is ""
+// if that may have happened unnoticed.
 func (c *Consumer) leaseChanged(of string) {
 	c.changed.Send()
 	for n, k := range c.partitions {

@@ -24,14 +24,14 @@ var statements string
 // Most is the largest number of partitions of an endpoint.
 const Most = 256
 
-// Group is one partitioned endpoint as the database has it: its queues, its leases and its number of partitions. Safe
-// for concurrent use.
+// Group is one partitioned endpoint in the database: its queues, its leases and its number of partitions. Safe for
+// concurrent use.
 type Group struct {
 	GroupOptions
 	sql pg.Statements
 }
 
-// GroupOptions of a Group. All are required.
+// GroupOptions are the options of a Group. All are required.
 type GroupOptions struct {
 	Endpoint   string
 	Partitions int
@@ -42,18 +42,20 @@ type GroupOptions struct {
 	Log        *slog.Logger
 }
 
-// NewGroup does no I/O.
+// NewGroup returns a Group. It does no I/O.
 func NewGroup(o GroupOptions) *Group {
 	return &Group{GroupOptions: o, sql: pg.Load(statements, o.Schema)}
 }
 
-// Lease names a lease of the endpoint: all its names begin alike. An endpoint's name has no slash.
+// Lease returns the name of a lease of the endpoint. All names begin with the same prefix. An endpoint's name has no
+// slash.
 func (g *Group) Lease(what string) string { return "partition/" + g.Endpoint + "/" + what }
 
-// ErrOtherNumber says that the keys of messages which wait in the partitions would move away from them.
+// ErrOtherNumber means that a different number of partitions is stored: with the new number, keys would move away
+// from their waiting messages.
 var ErrOtherNumber = errors.New("another number of partitions is stored")
 
-// Install creates the queues of the partitions, and stores how many there are. It fails when another number is stored.
+// Install creates the queues of the partitions, and stores their number. It fails if a different number is stored.
 func (g *Group) Install(ctx context.Context) error {
 	for n := range g.Partitions {
 		if _, err := g.Routes.Create(ctx, queue.PartitionName(g.Endpoint, n)); err != nil {
@@ -63,7 +65,7 @@ func (g *Group) Install(ctx context.Context) error {
 	return g.storeNumber(ctx)
 }
 
-// Check finds the queues of the partitions, creates them if it is told to, and compares their number with the stored
+// Check finds the queues of the partitions, creates them if create is set, and compares their number with the stored
 // one.
 func (g *Group) Check(ctx context.Context, create bool) error {
 	for n := range g.Partitions {
@@ -79,7 +81,7 @@ func (g *Group) Check(ctx context.Context, create bool) error {
 	return g.checkNumber(ctx)
 }
 
-// storeNumber stores the number of partitions, unless one is stored.
+// storeNumber stores the number of partitions, unless a number is stored.
 func (g *Group) storeNumber(ctx context.Context) error {
 	if err := g.checkNumber(ctx); !errors.Is(err, queue.ErrNotInstalled) {
 		return err
@@ -90,7 +92,7 @@ func (g *Group) storeNumber(ctx context.Context) error {
 	return g.checkNumber(ctx)
 }
 
-// writeNumber stores a number of partitions if there is none, and reports whether it has.
+// writeNumber stores a number of partitions if there is no number yet, and reports whether it has.
 func (g *Group) writeNumber(ctx context.Context, db audit.Execer, n int) (stored bool, err error) {
 	tag, err := db.Exec(ctx, g.sql.Get("set_partitions"), g.Endpoint, strconv.Itoa(n))
 	if err != nil {
@@ -99,7 +101,7 @@ func (g *Group) writeNumber(ctx context.Context, db audit.Execer, n int) (stored
 	return tag.RowsAffected() == 1, nil
 }
 
-// checkNumber compares the number of partitions with the one that is stored.
+// checkNumber compares the number of partitions with the stored number.
 func (g *Group) checkNumber(ctx context.Context) error {
 	stored, err := g.Routes.PartitionNumber(ctx, g.Endpoint)
 	switch {
@@ -116,8 +118,8 @@ func (g *Group) checkNumber(ctx context.Context) error {
 	return nil
 }
 
-// agree is checkNumber for a process that has a lease of the endpoint already: first it waits for a Renumber that may
-// have looked for leases before. The next Renumber sees the lease.
+// agree is checkNumber for a process that already has a lease of the endpoint: first it waits for a Renumber that may
+// have read the leases before. The next Renumber finds the lease.
 func (g *Group) agree(ctx context.Context) error {
 	if _, err := g.Pool.Exec(ctx, g.sql.Get("share_number"), g.Endpoint); err != nil {
 		return fmt.Errorf("wait for a change of the number of partitions: %w", pgerr.Explain(err))
@@ -126,14 +128,14 @@ func (g *Group) agree(ctx context.Context) error {
 }
 
 const (
-	collapseRows  = 1000            // in one transaction
-	collapseEvery = 2 * time.Second // from partitions of a former, larger number
+	collapseRows  = 1000            // rows in one transaction
+	collapseEvery = 2 * time.Second // how often partitions of a former, larger number are emptied
 )
 
-// Renumber makes the group's number of partitions, which may be 0, that of the endpoint: it creates their queues, moves
-// everything that waits in partitions back to the endpoint's own queue, and stores the number in one transaction with
-// what also does. A process that starts at the same time either has a lease when Renumber looks, which then returns
-// ErrRunning, or waits in agree and finds the new number.
+// Renumber gives the endpoint the group's number of partitions, which may be 0: it creates their queues, moves all
+// messages that wait in partitions back to the endpoint's own queue, and stores the number in one transaction with
+// the writes of also. A process that starts at the same time either has a lease when Renumber checks, which then
+// returns ErrRunning, or waits in agree and finds the new number.
 func (g *Group) Renumber(ctx context.Context, also func(tx pgx.Tx) error) (messages int, err error) {
 	for n := range g.Partitions {
 		if _, err := g.Routes.Create(ctx, queue.PartitionName(g.Endpoint, n)); err != nil {
@@ -150,7 +152,7 @@ func (g *Group) Renumber(ctx context.Context, also func(tx pgx.Tx) error) (messa
 		if _, err := tx.Exec(ctx, g.sql.Get("lock_number"), g.Endpoint); err != nil {
 			return fmt.Errorf("lock the number of partitions: %w", pgerr.Explain(err))
 		}
-		late, err := g.collapse(ctx, tx) // of a process that has come and gone since the first look
+		late, err := g.collapse(ctx, tx) // messages of a process that has started and ended since the first check
 		if messages += late; err != nil {
 			return err
 		}
@@ -165,7 +167,7 @@ func (g *Group) Renumber(ctx context.Context, also func(tx pgx.Tx) error) (messa
 	})
 }
 
-// collapse moves everything that waits in the partitions back to the endpoint's own queue, while no process runs.
+// collapse moves all messages that wait in the partitions back to the endpoint's own queue, while no process runs.
 func (g *Group) collapse(ctx context.Context, db lease.DB) (messages int, err error) {
 	if err := g.checkAlone(ctx, db); err != nil {
 		return 0, err
@@ -184,7 +186,7 @@ func (g *Group) collapse(ctx context.Context, db lease.DB) (messages int, err er
 	return messages, nil
 }
 
-// ErrRunning says that a process holds a lease of the endpoint.
+// ErrRunning means that a process holds a lease of the endpoint.
 var ErrRunning = errors.New("the endpoint is running")
 
 // checkAlone returns an error while a process runs the endpoint.
@@ -209,8 +211,8 @@ func collapseSome(ctx context.Context, db lease.DB, from, to *queue.Queue) (n in
 	return n, nil
 }
 
-// CollapseLate moves messages that still reach partitions of a former, larger number, until ctx ends: they are answers
-// to what sagas had asked from there. Each move is guarded by the term t of the distributor.
+// CollapseLate moves messages that still reach partitions of a former, larger number, until ctx ends: they are
+// answers to requests that sagas had sent from there. Each move is guarded by the term t of the distributor.
 func (g *Group) CollapseLate(ctx context.Context, t lease.Term) error {
 	for run.Sleep(ctx, run.Jitter(collapseEvery)) == nil {
 		known, err := g.Routes.Get(ctx, g.Pool)

@@ -42,7 +42,8 @@ func (c *crew) group(partitions int) *partition.Group {
 		Schema: c.schema, Routes: c.routes, Leases: lease.New(c.schema), Log: slog.New(slog.DiscardHandler)})
 }
 
-// run runs a program with four partitions, and counts the queues that it consumes. It has checked the number before.
+// run runs a program with four partitions, and counts the queues that it consumes. The program has checked the number
+// before.
 func (c *crew) run(ctx context.Context) (consumed chan string, ended chan error) {
 	c.Helper()
 	consumed, ended = make(chan string, 10), make(chan error, 1)
@@ -79,9 +80,9 @@ func (c *crew) awaitBlocked(tx pgx.Tx, n int) {
 	}
 }
 
-// A program that starts between the last look for processes and the commit of another number finds the new one, and
-// ends: as the distributor it would spread messages by the old number, and with no more than a rank it would count as a
-// process to which the others leave partitions.
+// A program that starts between the last check for processes and the commit of a new number finds the new number, and
+// ends: as the distributor it would spread messages by the old number, and with only a rank the others would leave
+// partitions to it.
 func TestAProgramThatStartsDuringARenumberingFindsTheNewNumber(t *testing.T) {
 	for name, blocked := range map[string]int{"it may distribute": 2, "it has no more than a rank": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +108,7 @@ func TestAProgramThatStartsDuringARenumberingFindsTheNewNumber(t *testing.T) {
 	}
 }
 
-// takeLeases takes the leases of all queues for another process.
+// takeLeases takes the leases of all queues for a second process.
 func (c *crew) takeLeases() {
 	c.Helper()
 	for _, q := range []string{"crew", "crew.p0", "crew.p1", "crew.p2", "crew.p3"} {
@@ -119,7 +120,8 @@ func (c *crew) takeLeases() {
 	}
 }
 
-// A program that has started between the first look for processes and the transaction of the new number is seen.
+// Renumber detects a program that has started between the first check for processes and the transaction of the new
+// number.
 func TestARenumberingLooksAgainInItsTransaction(t *testing.T) {
 	c := newCrew(t)
 	blocker, err := c.pool.Begin(t.Context())

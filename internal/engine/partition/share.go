@@ -2,7 +2,7 @@ package partition
 
 import "slices"
 
-// share is how many of the partitions the process with that rank among so many has.
+// share returns how many of the partitions belong to the process with the given rank.
 func share(partitions, processes, rank int) int {
 	n := partitions / processes
 	if rank < partitions%processes {
@@ -11,7 +11,7 @@ func share(partitions, processes, rank int) int {
 	return n
 }
 
-// role is what a process is for a partition.
+// role is the role of a process for a partition.
 type role uint8
 
 const (
@@ -21,15 +21,15 @@ const (
 	leaving
 )
 
-// decision is what a process changes, by numbers of partitions.
+// decision lists the partitions that a process starts and stops, by number.
 type decision struct{ start, stop []int }
 
-// decide brings the partitions that a process has or bids for to the number that it is to have. taken are those whose
-// lease is held. Processes begin to look at different places, from.
+// decide compares the partitions that a process has or bids for with its share. taken are the partitions whose lease
+// is held. Each process begins its search at a different place, from.
 func decide(want, from int, mine []role, taken []bool) (d decision) {
 	have := 0
 	for n, r := range mine {
-		if r == bidding && taken[n] { // another process was faster
+		if r == bidding && taken[n] { // a different process was faster
 			d.stop = append(d.stop, n)
 		} else if r == bidding || r == working {
 			have++

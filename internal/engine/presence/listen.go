@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// listen wakes workers when other processes ask for it. Its connection holds the lock of the session.
+// listen wakes workers when other processes send a notification. Its connection holds the lock of the session.
 func (s *Session) listen(ctx context.Context) error {
 	var conn *pgx.Conn
 	retry := run.Pauses{First: 100 * time.Millisecond, Most: 10 * time.Second}
@@ -38,10 +38,10 @@ func (s *Session) openListening(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// hear passes on what conn hears until it breaks, and makes it hold the lock of the session.
+// hear passes on the notifications of conn until the connection breaks, and acquires the lock of the session on it.
 func (s *Session) hear(ctx context.Context, conn *pgx.Conn) (err error) {
 	defer pg.HangUp(ctx, conn)
-	s.options.Hub.Missed() // what was announced while this process did not listen
+	s.options.Hub.Missed() // notifications that were sent while this process did not listen
 	defer s.unlock(ctx)
 	for holds := false; ; {
 		if !holds {
@@ -59,12 +59,12 @@ func (s *Session) hear(ctx context.Context, conn *pgx.Conn) (err error) {
 	}
 }
 
-// lockEvery is how long a process waits for its own earlier connection before it looks again.
+// lockEvery is how long a process waits for its own earlier connection before it tries again.
 const lockEvery = time.Second
 
-// lock makes conn the one that holds the lock of the session. It does not wait while an earlier connection of this
-// process holds the lock, which the server has not missed yet: it ends that connection, and if it may not, lock is
-// called again. Until then the process listens, and others see its death only when the session expires.
+// lock acquires the lock of the session on conn. It does not wait if an earlier connection of this process still
+// holds the lock because the server has not noticed its loss: lock ends that connection, and if it may not, lock is
+// called again. Until then the process listens, and others notice its death only when the session expires.
 func (s *Session) lock(ctx context.Context, conn *pgx.Conn) (holds bool, err error) {
 	if time.Since(s.tried) < lockEvery {
 		return false, nil
@@ -86,8 +86,8 @@ func (s *Session) lock(ctx context.Context, conn *pgx.Conn) (holds bool, err err
 	return false, s.endEarlier(ctx, conn, earlier)
 }
 
-// endEarlier ends the connection that holds the lock. The row must say before that the lock tells nothing: others would
-// see a death.
+// endEarlier ends the connection that holds the lock. Before that, the row must record that the lock is not held:
+// otherwise other processes would find a death.
 func (s *Session) endEarlier(ctx context.Context, conn *pgx.Conn, earlier int) error {
 	if err := s.renew(ctx, renewal{within: renewTimeout}); err != nil {
 		return fmt.Errorf("record that the session is not locked: %w", err)

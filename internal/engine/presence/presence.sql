@@ -1,11 +1,11 @@
--- Sessions of processes, and the journal of what those in quarantine have in hand.
+-- Sessions of processes, and the journal of the messages that processes in quarantine have in hand.
 
 -- name: lazily
--- Must survive the death of a process, and need not survive that of the server.
+-- Must survive the death of a process, but not that of the server.
 SELECT set_config('synchronous_commit', 'off', true);
 
 -- name: renew_session
--- One that was taken for dead, and is not, is there again.
+-- A session that was taken for dead by mistake is alive again.
 INSERT INTO :schema.session (id, host, pid, queues, locked, expires, left_calls)
 VALUES ($1, $2, $3, $4::int[], $5, clock_timestamp() + $6::bigint * interval '1 microsecond', $7::int[])
 ON CONFLICT ON CONSTRAINT session_pkey DO UPDATE SET queues = excluded.queues, locked = excluded.locked,
@@ -16,8 +16,9 @@ ON CONFLICT ON CONSTRAINT session_pkey DO UPDATE SET queues = excluded.queues, l
 UPDATE :schema.session SET ended = clock_timestamp(), died = false, locked = false WHERE id = $1;
 
 -- name: lock_session
--- Held by a connection as long as the process lives. Others who try it hold it for a moment only, and share it. If the
--- lock is taken, the answer is the server process that has it alone, 0 when there is none any more.
+-- A connection holds the lock as long as the process lives. Other processes try it in shared mode, for a moment only.
+-- If the lock is taken, the second column is the server process that holds it exclusively, or 0 if that has ended by
+-- now.
 SELECT pg_try_advisory_lock(k.key), coalesce((
     SELECT l.pid FROM pg_locks l
     WHERE l.locktype = 'advisory'
@@ -30,9 +31,10 @@ FROM (SELECT hashtextextended(s.id::text, s.tableoid::bigint) AS key FROM :schem
 SELECT pg_terminate_backend($1::int);
 
 -- name: bury_sessions
--- A session died when its time is over, or when it said that it holds its lock, and the lock is free. One of those who
--- look marks it; nobody waits. Unless $2 says so, each tries the locks of the $3 sessions behind its own only, in a
--- circle: if all tried all, n processes would try n * n. For the ARRAY see internal/engine/firing/statements.sql.
+-- A session has died if its time is over, or if its row says that it holds its lock and the lock is free. One of the
+-- processes that check marks it; the others do not wait. Unless $2 is true, each process tries the locks of only the
+-- $3 sessions after its own, in a circle: if all tried all, n processes would try n * n locks. For the ARRAY see
+-- internal/engine/firing/statements.sql.
 WITH near AS MATERIALIZED (
     (SELECT s.id FROM :schema.session s WHERE s.ended IS NULL AND s.id > $1 ORDER BY s.id LIMIT $3)
     UNION ALL
@@ -53,8 +55,8 @@ FROM gone WHERE d.id = ANY (ARRAY[gone.id]) RETURNING d.id, d.host, d.pid, d.que
 SELECT EXISTS (SELECT FROM :schema.session s WHERE s.ended IS NULL AND s.id <> $1);
 
 -- name: quarantined_queues
--- Which of the queues were in the hands of a process that died in the last while, and for how many microseconds that
--- counts. By now(), which an index can be asked for: the transaction has just begun.
+-- Which of the queues a process ran that has died lately, and for how many more microseconds their quarantine lasts.
+-- Compares with now(), because an index can be used for it: the transaction has just begun.
 SELECT u.queue, s.remaining FROM unnest($1::int[]) u(queue)
 CROSS JOIN LATERAL (
     SELECT $2::bigint + (extract(epoch FROM s.ended - clock_timestamp()) * 1000000)::bigint AS remaining
@@ -64,12 +66,12 @@ CROSS JOIN LATERAL (
     ORDER BY s.ended DESC LIMIT 1) s;
 
 -- name: look_anew
--- What a transaction has once asked of server processes stays as it was until its end, unless this is called.
+-- Within a transaction Postgres repeats its first answer about server processes, unless this is called.
 SELECT pg_stat_clear_snapshot();
 
 -- name: dead_sessions
--- Which of these died. One that is not there any more has been dead for long: a living one is always there. One that
--- holds no lock is believed to have died before its time is over when its server process is gone, $2.
+-- Which of these sessions have died. A session without a row died long ago: a living one always has a row. A session
+-- that holds no lock counts as dead before its time is over if its server process, $2, has ended.
 SELECT u.id FROM unnest($1::uuid[], $2::int[]) u(id, backend)
 LEFT JOIN LATERAL (SELECT s.*, s.tableoid AS place FROM :schema.session s WHERE s.id = u.id OFFSET 0) s ON true
 WHERE CASE WHEN s.id IS NULL OR s.died THEN true
@@ -86,26 +88,26 @@ DELETE FROM :schema.session d WHERE d.id = ANY (ARRAY(
     ORDER BY s.ended LIMIT $2 FOR UPDATE SKIP LOCKED));
 
 -- name: enter_batch
--- Before a batch in quarantine runs anything.
+-- Before a batch in quarantine calls a handler.
 INSERT INTO :schema.in_flight (id, queue, session, alone, due, ids) VALUES ($1, $2, $3, $4, $5::timestamptz[],
     $6::uuid[]);
 
 -- name: leave_batch
--- In the batch's own transaction, or after its rollback: a process that lives is not blamed in between.
+-- In the batch's own transaction, or after its rollback: a living process is not blamed in between.
 DELETE FROM :schema.in_flight WHERE id = $1;
 
 -- name: leave_batches
--- What could not be deleted then, for Postgres was not there.
+-- Entries that could not be deleted earlier because Postgres was not available.
 DELETE FROM :schema.in_flight WHERE id = ANY ($1::uuid[]);
 
 -- name: old_batches
--- Those of other processes that had the messages which we have in hand now. Their rows would be gone if they had ended
+-- Batches of other processes that had messages which we have in hand now. Their rows would be gone if they had ended
 -- well.
 SELECT h.id, h.session, h.backend FROM :schema.in_flight h WHERE h.queue = $1 AND h.session <> $2
     AND h.ids && $3::uuid[];
 
 -- name: charge_batches
--- Each death is charged once, by the process that deletes the row.
+-- Each death is counted once, by the process that deletes the row.
 WITH died AS (
     DELETE FROM :schema.in_flight h WHERE h.id = ANY ($1::uuid[]) RETURNING h.*),
 fallen AS (
@@ -122,11 +124,11 @@ CROSS JOIN LATERAL (SELECT * FROM :schema.suspect l WHERE l.queue = $1 AND l.due
     AND l.id = u.id OFFSET 0) l;
 
 -- name: strike_out
--- In the transaction in which a suspect meets its fate.
+-- In the transaction that decides the fate of a suspect.
 DELETE FROM :schema.suspect l WHERE l.queue = $1 AND l.due = $2 AND l.id = $3;
 
 -- name: prune_batches
--- No batch lasts so long: its process could not delete the row, and nobody has asked for its messages since.
+-- No batch lasts this long: its process could not delete the row, and no process has taken its messages since.
 DELETE FROM :schema.in_flight d WHERE d.ctid = ANY (ARRAY(
     SELECT h.ctid FROM :schema.in_flight h
     WHERE h.at < clock_timestamp() - $1::bigint * interval '1 microsecond' LIMIT $2 FOR UPDATE SKIP LOCKED));
@@ -136,9 +138,8 @@ SELECT DISTINCT l.queue FROM :schema.suspect l WHERE l.at < clock_timestamp() - 
     ORDER BY l.queue;
 
 -- name: prune_journal
--- Rows of messages that are gone: somebody deleted them, or they met their fate while nobody was in quarantine. The
--- statement looks into the tables of all these queues, and keeps a lock on each until its end, so the caller names only
--- so many.
+-- Rows of messages that are gone: they were deleted, or decided while no process was in quarantine. The statement
+-- reads the tables of all these queues, and keeps a lock on each until its end, so the caller limits their number.
 DELETE FROM :schema.suspect d WHERE d.ctid = ANY (ARRAY(
     SELECT l.ctid FROM :schema.suspect l
     WHERE l.queue = ANY ($1::int[]) AND l.at < clock_timestamp() - interval '1 minute'
@@ -146,14 +147,15 @@ DELETE FROM :schema.suspect d WHERE d.ctid = ANY (ARRAY(
     LIMIT $2 FOR UPDATE SKIP LOCKED));
 
 -- name: processes
--- The processes that run one of these queues, and those of these sessions. The table has a row for each process.
+-- The processes that run one of these queues, and the processes of these sessions. The table has a row for each
+-- process.
 SELECT s.id, s.host, s.pid, s.queues, s.ended IS NULL AND s.expires > clock_timestamp()
 FROM :schema.session s
 WHERE s.ended IS NULL AND s.expires > clock_timestamp() AND s.queues && $1::int[] OR s.id = ANY ($2::uuid[])
 LIMIT 10000;
 
 -- name: sessions
--- Those that live, and those that ended within an hour, the newest first.
+-- Living processes, and processes that ended within an hour, the newest first.
 SELECT s.id, s.host, s.pid, s.queues, s.ended IS NULL AND s.expires > clock_timestamp(), s.started, s.renewed, s.ended,
     s.died, s.left_calls
 FROM :schema.session s

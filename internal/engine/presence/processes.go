@@ -10,23 +10,23 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Process is a process as its row tells of it.
+// Process describes a process by its row.
 type Process struct {
 	Session saga.ID
 	Host    string
 	PID     int
 	Queues  []int // that it runs
-	Lives   bool  // its row is renewed in time; one that was killed counts as alive until that is over
+	Lives   bool  // its row is renewed in time; a process that was killed counts as alive until its row expires
 
-	// of All alone, by the database's clock
+	// set by All only, by the database's clock
 	Started, Renewed time.Time
 	Ended            time.Time // zero while it has not
-	Died             bool      // it ended without saying so
+	Died             bool      // it ended without an entry of its end
 	Left             []int     // functions of the program that do not return, for each of Queues; may be shorter
 }
 
-// Processes returns the living processes that run one of these queues, and those of these sessions, if they are known.
-// It locks nothing.
+// Processes returns the living processes that run one of these queues, and the processes of these sessions, if they
+// have rows. It locks nothing.
 func Processes(
 	ctx context.Context, q pg.Queryer, schema pg.Schema, queues []int, sessions []saga.ID,
 ) ([]Process, error) {
@@ -48,7 +48,7 @@ func Processes(
 	return found, nil
 }
 
-// All returns the processes that live, and those that have ended within an hour, 1,000 at most. It locks nothing.
+// All returns the living processes, and processes that have ended within an hour, 1,000 at most. It locks nothing.
 func All(ctx context.Context, q pg.Queryer, schema pg.Schema) ([]Process, error) {
 	rows, err := q.Query(ctx, pg.Load(statements, schema).Get("sessions"))
 	if err != nil {

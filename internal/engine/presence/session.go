@@ -25,61 +25,62 @@ import (
 //go:embed presence.sql
 var statements string
 
-// Session is this process as others see it: a row that says which queues it runs, renewed now and then, and ended when
-// the last endpoint has. The connection that listens holds the row's advisory lock, so that others see at once when the
-// process is gone without an end. With PollOnly there is no such connection, and they see it when the row expires.
+// Session registers this process for others: a row that lists the queues it runs, renewed every few seconds, and
+// ended when the last endpoint has ended. The listening connection holds the row's advisory lock, so that other
+// processes notice at once if this one dies. With PollOnly there is no such connection, and they notice it when the
+// row expires.
 //
-// A death that a process has seen puts the queues of the dead process into quarantine for a while, in every process.
-// Safe for concurrent use.
+// A death that a process has noticed puts the queues of the dead process into quarantine for a while, in every
+// process. Safe for concurrent use.
 type Session struct {
 	options Options
 	SQL     pg.Statements
 	ID      saga.ID
 	Host    string
-	loops   *run.Shared // that renew, and listen
-	tried   time.Time   // when the lock was asked for in vain; belongs to the loop that listens
+	loops   *run.Shared // the loops that renew, and listen
+	tried   time.Time   // when the lock was last tried in vain; belongs to the loop that listens
 
-	quarantined atomic.Pointer[map[int]struct{}] // queues in quarantine; nil as long as there are none
+	quarantined atomic.Pointer[map[int]struct{}] // queues in quarantine; nil if there are no such queues
 	gate        sync.RWMutex                     // batches of a process in quarantine share it, a suspect has it alone
 	peers       atomic.Bool                      // there are other sessions
-	news        run.Nudge                        // another process saw a death
+	news        run.Nudge                        // another process noticed a death
 
 	LookFor time.Duration // how long LookAround may take; tests make it longer
-	looking sync.Mutex    // guards looked: one worker asks for all
+	looking sync.Mutex    // guards looked: one worker checks for all
 	looked  time.Time
 
-	// of capacity 1: the goroutine that has put something in writes the row, so that an end and a beginning do not
-	// cross
+	// has capacity 1: the goroutine that has put a value in writes the row, so that an end and a beginning cannot
+	// overlap
 	writing chan struct{}
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards all fields below
 	running map[*member]struct{}
-	holds   bool          // the lock
-	ready   chan struct{} // closed while the lock is held and known
-	doubt   time.Time     // until then what looks like deaths may be our own lost connection
-	over    []saga.ID     // batches that are over, and still in the journal
+	holds   bool          // the lock is held
+	ready   chan struct{} // closed while the lock is held and the row says so
+	doubt   time.Time     // until then an apparent death may be our own lost connection
+	over    []saga.ID     // batches that have ended, and are still in the journal
 }
 
-// member is an endpoint or a relay that runs.
+// member is an endpoint or a relay that is running.
 type member struct {
 	queue int
 	left  func() int
 }
 
 const (
-	sessionFor    = lease.Default // a session that was not renewed for so long is dead
+	sessionFor    = lease.Default // a session that was not renewed for this long is dead
 	renewEvery    = 5 * time.Second
 	renewTimeout  = 3 * time.Second
 	quarantineFor = 10 * time.Minute // after the last death
 	deathsEvery   = 100 * time.Millisecond
 	deathsTimeout = 50 * time.Millisecond
 	lockWait      = time.Second
-	Kept          = time.Hour // after its end
+	Kept          = time.Hour // a session's row is kept this long after its end
 	diedPayload   = "died"    // of a notification
 	watched       = 20        // sessions whose locks each renewal tries
 )
 
-// Options of a Session. All are required.
+// Options are the options of a Session. All are required.
 type Options struct {
 	Pool     *pg.Pool
 	Schema   pg.Schema
@@ -87,13 +88,13 @@ type Options struct {
 	Hub      *wake.Hub
 	Notifier *wake.Notifier
 	Log      *slog.Logger
-	Calm     *slog.Logger // for what is tried again
+	Calm     *slog.Logger // for errors after which the work is tried again
 	Outage   *pg.Outage
 	NewID    func() saga.ID
 	PollOnly bool // no process listens
 }
 
-// New returns a session that has not begun.
+// New returns a Session that has not begun.
 func New(o Options) *Session {
 	host, err := os.Hostname()
 	if err != nil {
@@ -111,9 +112,9 @@ func New(o Options) *Session {
 	return s
 }
 
-// Join is called before an endpoint takes its first message, and leave after its last. When join returns, deaths that
-// could be seen are known. Until leave the session is renewed, and this process listens for wake-ups. left is how many
-// functions of the program do not return, see run.Calls.
+// Join is called before an endpoint takes its first message, and leave after its last. When Join returns, it has
+// looked for dead processes. Until leave is called the session is renewed, and this process listens for wake-ups.
+// left returns how many functions of the program do not return, see run.Calls.
 func (s *Session) Join(ctx context.Context, queue int, left func() int) (leave func(), err error) {
 	m := &member{queue, left}
 	s.mu.Lock()
@@ -151,7 +152,7 @@ func (s *Session) leave(ctx context.Context, m *member) {
 	}
 }
 
-// keep renews the session until ctx ends, and at once when another process saw a death.
+// keep renews the session until ctx ends, and at once when another process noticed a death.
 func (s *Session) keep(ctx context.Context) error {
 	for {
 		if run.Wait(ctx, run.Jitter(renewEvery), s.news) == run.Ended {
@@ -164,18 +165,18 @@ func (s *Session) keep(ctx context.Context) error {
 	}
 }
 
-// renewal is how the session is renewed.
+// renewal says how the session is renewed.
 type renewal struct {
 	within time.Duration
-	tryAll bool // the locks of all sessions, and not only of those behind ours
+	tryAll bool // try the locks of all sessions, and not only those after ours
 }
 
-// Renew does at once what is done every few seconds.
+// Renew renews the session at once, without waiting for the next interval.
 func (s *Session) Renew(ctx context.Context) error {
 	return s.renew(ctx, renewal{within: renewTimeout})
 }
 
-// renew says that this process lives, marks those that do not, and learns which queues are in quarantine.
+// renew records that this process is alive, marks sessions that have died, and reads which queues are in quarantine.
 func (s *Session) renew(ctx context.Context, r renewal) error {
 	ctx, cancel := context.WithTimeout(ctx, r.within)
 	defer cancel()
@@ -216,7 +217,7 @@ func (s *Session) renew(ctx context.Context, r renewal) error {
 }
 
 // queues returns the queues that this process runs, sorted, and for each how many functions of the program do not
-// return. Its caller has mu.
+// return. The caller holds mu.
 func (s *Session) queues() (queues, left []int) {
 	of := map[int]int{}
 	for m := range s.running {
@@ -228,7 +229,7 @@ func (s *Session) queues() (queues, left []int) {
 	return queues, left
 }
 
-// LeaveLater has the next renewal, which is soon, take a batch that is over out of the journal.
+// LeaveLater makes the next renewal, which is soon, remove a batch that has ended from the journal.
 func (s *Session) LeaveLater(entered saga.ID) {
 	s.mu.Lock()
 	s.over = append(s.over, entered)
@@ -245,12 +246,12 @@ func (s *Session) queueOver(pipeline *pgx.Batch) (over int) {
 	return len(s.over)
 }
 
-// sighting is what one renewal saw.
+// sighting is the result of one renewal.
 type sighting struct {
 	peers       bool
 	dead        []deadSession
 	asked       []int                 // queues that this process runs
-	quarantined map[int]time.Duration // of those, queue to how long that lasts
+	quarantined map[int]time.Duration // remaining time of quarantine, for each queue of asked that is in quarantine
 }
 
 type deadSession struct {
@@ -280,7 +281,8 @@ func (f *sighting) readQuarantine(rows pgx.Rows) error {
 	return err
 }
 
-// learn makes what was seen the state of this process, and tells the others and the log.
+// learn stores the result in this process, writes deaths and quarantines to the log, and notifies the other
+// processes.
 func (s *Session) learn(ctx context.Context, found sighting) {
 	s.peers.Store(found.peers)
 	var old, now map[int]struct{}
@@ -308,7 +310,7 @@ func (s *Session) learn(ctx context.Context, found sighting) {
 		}
 	}
 	for queue := range old {
-		// an endpoint that has stopped is not asked about, and its quarantine goes on without it
+		// an endpoint that has stopped is not in asked, and its quarantine continues without it
 		if _, is := now[queue]; !is && slices.Contains(found.asked, queue) {
 			log.Info("edda: quarantine ended", "endpoint", s.names([]int{queue})[0])
 		}
@@ -330,15 +332,15 @@ func (s *Session) names(queues []int) []string {
 	return names
 }
 
-// doubtFor keeps this process from believing in deaths for a while: after a restart of Postgres no session holds its
-// lock yet.
+// doubtFor keeps this process from treating others as dead for a while: after a restart of Postgres no session holds
+// its lock yet.
 func (s *Session) doubtFor(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doubt = time.Now().Add(d)
 }
 
-// locked says in the row that the lock is held: from now on others see at once when this process dies.
+// locked records in the row that the lock is held: from now on others notice at once if this process dies.
 func (s *Session) locked(ctx context.Context) error {
 	s.mu.Lock()
 	s.holds = true
@@ -352,8 +354,8 @@ func (s *Session) locked(ctx context.Context) error {
 	return nil
 }
 
-// unlock says that the lock tells nothing any more, before its connection is closed; when ctx has not ended, that
-// was lost.
+// unlock records in the row that the lock is not held, before its connection is closed. If ctx has not ended, the
+// connection was lost.
 func (s *Session) unlock(ctx context.Context) {
 	s.mu.Lock()
 	s.holds = false
@@ -371,7 +373,7 @@ func (s *Session) unlock(ctx context.Context) {
 	}
 }
 
-// AwaitLock waits until others would see at once if this process died, or for a second.
+// AwaitLock waits until others would notice at once if this process died, at most a second.
 func (s *Session) AwaitLock(ctx context.Context) {
 	if s.options.PollOnly {
 		return
@@ -382,12 +384,12 @@ func (s *Session) AwaitLock(ctx context.Context) {
 	run.Wait(ctx, lockWait, ready)
 }
 
-// LookAround looks for dead processes, on behalf of all workers and not too often. It is for a batch with messages that
-// another process had in hand before: it may have died a millisecond ago.
+// LookAround looks for dead processes, on behalf of all workers and not too often. It is for a batch with messages
+// that a different process had in hand before: that process may have died a millisecond ago.
 //
-// The batch keeps its transaction meanwhile. So with PollOnly it does not look: behind a pooler it would wait for a
-// second session while it holds one, and a death is only seen when the dead session's time is over, which the renewals
-// find out.
+// The batch's transaction stays open. So with PollOnly LookAround does nothing: behind a pooler it would wait for a
+// second session while the batch holds one, and a death is only noticed when the dead session expires, which the
+// renewals find out.
 func (s *Session) LookAround(ctx context.Context) {
 	if !s.peers.Load() || s.options.PollOnly {
 		return
@@ -403,16 +405,16 @@ func (s *Session) LookAround(ctx context.Context) {
 	}
 }
 
-// Owner is a session, and the server process that ran a batch of it; 0 when that was not noted.
+// Owner is a session, and the server process that ran a batch of it; 0 if that was not recorded.
 type Owner struct {
 	Session saga.ID
 	Backend int
 }
 
-// Dead tells which of the sessions belong to processes that died: their rows say so, or their lock is free, or their
-// time is over. One that holds no lock, as with PollOnly, is taken for dead before its time is over when the server
-// process is gone that ran its batch. Our own session never is dead. While this process doubts its own connection it
-// believes only what others saw.
+// Dead reports which of the sessions belong to processes that died: their rows say so, or their lock is free, or they
+// have expired. A session that holds no lock, as with PollOnly, counts as dead earlier, if the server process that
+// ran its batch has ended. Our own session is never dead. While this process doubts its own connection, only deaths
+// that other processes have recorded count.
 func (s *Session) Dead(ctx context.Context, q queue.Pipeliner, owners []Owner) (map[saga.ID]bool, error) {
 	var ids []saga.ID
 	var backends []int
@@ -438,14 +440,14 @@ func (s *Session) Dead(ctx context.Context, q queue.Pipeliner, owners []Owner) (
 	return dead, nil
 }
 
-// Trusts reports whether this process may believe what it sees of others. See doubtFor.
+// Trusts reports whether this process may treat others as dead by their locks. See doubtFor.
 func (s *Session) Trusts() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Now().After(s.doubt)
 }
 
-// UUIDs is for connections that do not know our own arrays.
+// UUIDs converts ids for connections that do not have our own array types.
 func UUIDs(ids []saga.ID) [][16]byte {
 	uuids := make([][16]byte, len(ids))
 	for i, id := range ids {
@@ -454,8 +456,9 @@ func UUIDs(ids []saga.ID) [][16]byte {
 	return uuids
 }
 
-// Enter is called before a take, with no transaction open. In a process in quarantine it waits until no worker has a
-// suspect in hand, or, with alone, until no worker has anything in hand. release must be called when the batch is over.
+// Enter is called before a take, while no transaction is open. In a process in quarantine it waits until no worker
+// has a suspect in hand, or, with alone, until no worker has any message in hand. The caller must call release when
+// the batch is over.
 func (s *Session) Enter(alone bool) (release func()) {
 	switch {
 	case s.quarantined.Load() == nil:

@@ -9,18 +9,18 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Memory of one endpoint. Safe for concurrent use.
+// Memory is the memory of one endpoint. Safe for concurrent use.
 type Memory struct {
 	mu        sync.Mutex
-	held      map[Handle]*Holding   // instances in the hands of a worker of this process
+	held      map[Handle]*Holding   // instances that a worker of this process has in hand
 	contended map[Handle]contention // instances that lost saves lately
 	lost      map[saga.ID]int       // saves lost by a message since it was last written
-	trouble   map[saga.ID]int       // times in a row that the framework failed while this message was stepping
+	trouble   map[saga.ID]int       // transient errors in a row while this message was stepping
 	toFail    map[saga.ID]error     // messages whose next step is to fail with this error
 	waiting   map[Handle]struct{}   // instances that one worker of this process waits for
-	newer     time.Time             // when it was last said that a message waits for a newer program
-	unknown   map[string]struct{}   // kinds of which it was said that their messages wait
-	losing    map[string]struct{}   // fields that states lose, and that the log has named
+	newer     time.Time             // when a message that waits for a newer program was last logged
+	unknown   map[string]struct{}   // kinds that were logged because their messages wait
+	losing    map[string]struct{}   // fields that states lose, and that were logged
 }
 
 // Handle names an instance before and after it is loaded: by key or by id.
@@ -32,17 +32,17 @@ type Handle struct {
 type contention struct {
 	losses int
 	at     time.Time
-	until  time.Time // nobody holds the instance before
+	until  time.Time // no worker may hold the instance before this time
 }
 
 const (
 	WriteAfter   = 2               // lost saves, after which a message is written back with their number
-	lockFor      = 5 * time.Second // for which an instance is loaded with its lock
+	lockFor      = 5 * time.Second // how long an instance is loaded with its lock
 	firstWait    = 5 * time.Millisecond
 	longestWait  = 50 * time.Millisecond
-	FreeTroubles = 5 // in a row, before trouble during a step counts as that step's failure
+	FreeTroubles = 5 // in a row, before an error during a step counts as a failure of that step
 	mostRemember = 100_000
-	mostKinds    = 100 // or fields that no program knows; senders make them up, and the log must not grow with them
+	mostKinds    = 100 // or fields that no program supports; senders make them up, and the log must not grow with them
 )
 
 // New returns an empty memory.
@@ -54,10 +54,10 @@ func New() *Memory {
 	}
 }
 
-// Holding is the instances that one batch holds in this process.
+// Holding lists the instances that one batch holds in this process.
 type Holding []Handle
 
-// Hold adds h to what by holds, unless another batch of this process holds it, or h waits after a lost save.
+// Hold adds h to by, unless a different batch of this process holds it, or h waits after a lost save.
 func (m *Memory) Hold(by *Holding, h Handle) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,7 +72,7 @@ func (m *Memory) Hold(by *Holding, h Handle) bool {
 	return true
 }
 
-// Release gives back everything that by holds.
+// Release releases all instances in by.
 func (m *Memory) Release(by *Holding) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,8 +82,8 @@ func (m *Memory) Release(by *Holding) {
 	*by = (*by)[:0]
 }
 
-// MustLock reports whether an optimistic instance has lost so often that it is loaded with its lock: after so many lost
-// saves, or never if that is negative.
+// MustLock reports whether an optimistic instance has lost often enough to be loaded with its lock: after that many
+// lost saves, or never if after is negative.
 func (m *Memory) MustLock(h Handle, after int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,15 +98,15 @@ func (m *Memory) MustLock(h Handle, after int) bool {
 	return after >= 0 && c.losses >= after
 }
 
-// WaitOf returns how long h is not to be held after a lost save.
+// WaitOf returns how long no worker may hold h after a lost save.
 func (m *Memory) WaitOf(h Handle) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return max(0, time.Until(m.contended[h].until))
 }
 
-// LoseInstance counts a lost save of an instance, under both of its names. If it waits, nobody holds it for a random
-// time, whose bound doubles with each loss.
+// LoseInstance counts a lost save of an instance, under both of its names. With waits, no worker may hold it for a
+// random time, whose bound doubles with each loss.
 func (m *Memory) LoseInstance(waits bool, handles ...Handle) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,7 +122,7 @@ func (m *Memory) LoseInstance(waits bool, handles ...Handle) {
 	}
 }
 
-// LoseMessage counts a lost save of a message that stays in the queue, and returns how many there were.
+// LoseMessage counts a lost save of a message that stays in the queue, and returns the number so far.
 func (m *Memory) LoseMessage(id saga.ID) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,7 +131,7 @@ func (m *Memory) LoseMessage(id saga.ID) int {
 	return m.lost[id]
 }
 
-// Charge counts trouble of the framework while a message was stepping, and returns how often there was.
+// Charge counts an error that came while a message was stepping, and returns the number so far.
 func (m *Memory) Charge(id saga.ID) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -148,8 +148,8 @@ func (m *Memory) FailNext(id saga.ID, err error) {
 	m.toFail[id] = err
 }
 
-// Clear takes back that trouble made a message fail: writing no more than its failure down meets the same
-// trouble, so it is not the message's. What its handler was seen to do stays.
+// Clear forgets that errors made a message fail: writing only its failure met the same error, so the message is not
+// the cause. A failure that its handler caused stays.
 func (m *Memory) Clear(id saga.ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -159,7 +159,7 @@ func (m *Memory) Clear(id saga.ID) {
 	}
 }
 
-// FailureOf returns the error that the next step of a message is to fail with, nil when it is to run.
+// FailureOf returns the error for the next step of a message to fail with, or nil if it is to run.
 func (m *Memory) FailureOf(id saga.ID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -169,9 +169,9 @@ func (m *Memory) FailureOf(id saga.ID) error {
 	return m.toFail[id]
 }
 
-// Rehearses reports whether the failure that a message is to fail with is to be rehearsed: when only trouble speaks
-// against it, for the first time. The next batch that takes the message steps it once more, and further trouble
-// makes it fail for good.
+// Rehearses reports whether the failure of a message is to be rehearsed: if only transient errors speak against it,
+// the first time. The next batch that takes the message steps it once more, and a further error makes it fail
+// permanently.
 func (m *Memory) Rehearses(id saga.ID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -183,7 +183,7 @@ func (m *Memory) Rehearses(id saga.ID) bool {
 	return true
 }
 
-// Forget drops what is remembered of messages that have left the queue, or were written anew.
+// Forget drops the records of messages that have left the queue, or were written anew.
 func (m *Memory) Forget(messages iter.Seq[saga.ID]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -212,7 +212,7 @@ func (m *Memory) WaitFor(h Handle) (done func(), ok bool) {
 	}, true
 }
 
-// NewerSeen reports whether to say that a message waits for a newer program: once for as long as such a message waits.
+// NewerSeen reports whether to log that a message waits for a newer program: once per wait.
 func (m *Memory) NewerSeen(wait time.Duration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -223,12 +223,12 @@ func (m *Memory) NewerSeen(wait time.Duration) bool {
 	return true
 }
 
-// NewKind reports whether to say that messages of a kind wait for a program that knows it: once for each kind, and for
-// mostKinds of them.
+// NewKind reports whether to log that messages of a kind wait for a program that supports it: once for each kind, and
+// for at most mostKinds of them.
 func (m *Memory) NewKind(kind string) bool { return m.first(m.unknown, kind) }
 
-// NewField reports whether to say that the states of a saga lose a field: once for each field, and for mostKinds of
-// them.
+// NewField reports whether to log that the states of a saga lose a field: once for each field, and for at most
+// mostKinds of them.
 func (m *Memory) NewField(saga, field string) bool { return m.first(m.losing, saga+"/"+field) }
 
 // first adds a name to a set, and reports whether it is new there and has room.
@@ -242,7 +242,7 @@ func (m *Memory) first(of map[string]struct{}, name string) bool {
 	return true
 }
 
-// bounded empties a map that has grown too large: what it held was advice.
+// bounded empties a map that has grown too large: its contents were advice.
 func bounded[K comparable, V any](m map[K]V) {
 	if len(m) >= mostRemember {
 		clear(m)

@@ -9,8 +9,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// After a lost save nobody holds an instance for a random time, under neither of its names. The bound doubles with each
-// loss, up to 50 ms.
+// After a lost save no worker may hold an instance for a random time, under either of its names. The bound doubles
+// with each loss, up to 50 ms.
 func TestInstanceThatLostWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, longest := New(), map[int]time.Duration{}

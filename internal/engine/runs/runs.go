@@ -33,17 +33,17 @@ func (r *Store) QueueRest(pipeline *pgx.Batch, a Attempts) {
 // vanish.
 var ErrMissing = errors.New("its run does not exist")
 
-// IsOver is why a message is discarded whose run was cancelled, timed out, or sent again as another attempt.
+// IsOver is the reason for discarding a message whose run was cancelled, timed out, or sent again as a later attempt.
 const IsOver = "its run is over"
 
-// What run_check answers.
+// Results of run_check.
 const (
 	Over    = 0
 	Current = 1
 	Missing = -1
 )
 
-// What run_end is told.
+// Outcomes for run_end.
 const (
 	Succeeded = "succeeded"
 	Failed    = "failed" // tried again while its manifest has retries
@@ -52,7 +52,7 @@ const (
 	Cancelled = "cancelled"
 )
 
-// Attempts names attempts of runs, as the functions take them.
+// Attempts names attempts of runs, in the form of the functions' parameters.
 type Attempts struct {
 	runs     [][16]byte
 	attempts []int32
@@ -63,10 +63,10 @@ func (a *Attempts) Add(f *saga.Fire) {
 	a.runs, a.attempts = append(a.runs, f.Run), append(a.attempts, int32(f.Attempt))
 }
 
-// Len returns how many there are.
+// Len returns the number of attempts.
 func (a *Attempts) Len() int { return len(a.runs) }
 
-// QueueCheck queues run_check. The answers are there, one for each attempt, when the pipeline was sent.
+// QueueCheck queues run_check. The result has one number for each attempt after the pipeline was sent.
 func (r *Store) QueueCheck(pipeline *pgx.Batch, a Attempts, worker *string) *[]int32 {
 	answers := new([]int32)
 	pipeline.Queue(r.sql.Get("run_check"), a.runs, a.attempts,
@@ -78,10 +78,10 @@ func (r *Store) QueueCheck(pipeline *pgx.Batch, a Attempts, worker *string) *[]i
 type Ends struct {
 	Attempts
 	outcomes, errors []string
-	Held             []int32 // positions of those that must be current
+	Held             []int32 // positions of runs that must be current
 }
 
-// Add reports how an attempt ended. text is why, when it did not succeed.
+// Add reports how an attempt ended. text is the error, if it did not succeed.
 func (e *Ends) Add(f *saga.Fire, outcome, text string) {
 	e.Attempts.Add(f)
 	e.outcomes, e.errors = append(e.outcomes, outcome), append(e.errors, deadletter.Storable(text))

@@ -14,13 +14,13 @@ import (
 )
 
 var (
-	// ErrMissing is the error of a message that found no instance, where the saga says that this is a failure.
+	// ErrMissing is the error of a message that found no instance, if the saga treats that as a failure.
 	ErrMissing = errors.New("the message found no saga instance")
-	// ErrLeave, returned by a raw handler, leaves its message and what is behind it in the queue.
+	// ErrLeave, returned by a raw handler, leaves its message and the messages behind it in the queue.
 	ErrLeave = errors.New("leave the message in the queue")
 )
 
-// Call runs a handler that is no saga. It returns the outcome of the step, and what the handler returned.
+// Call runs a handler that does not belong to a saga. It returns the outcome of the step, and the handler's error.
 func Call(
 	ctx context.Context, d *delivery.Decoder, handler func(context.Context, handlers.Call) (*handlers.Sends, error),
 	of handlers.Call,
@@ -61,7 +61,7 @@ func Saga(ctx context.Context, d *delivery.Decoder, m *delivery.Message) saga.Ou
 const fieldRemedy = "if the field was renamed, removed or given another meaning, stop this program, raise " +
 	"StateVersion and give an Upcast; if a newer program has added it, finish the deploy"
 
-// warnOfField says once for each saga and field that a state was stored by a program which has a field more.
+// warnOfField logs once for each saga and field that a state was stored by a program with a field more.
 func warnOfField(d *delivery.Decoder, m *delivery.Message, field string) {
 	name, key := m.Instance.Name()
 	if !d.To.Memory.NewField(name, field) {
@@ -81,9 +81,9 @@ const (
 	absentTries = 3
 )
 
-// Missing decides about a message that found no instance and may not start one. When it was looked for by key, an
-// instance may be about to be committed: absence counts only after it was seen some times. An instance that was looked
-// for by its id has existed, so it is gone for good.
+// Missing decides about a message that found no instance and may not start one. An instance with that key may be
+// about to be committed: its absence counts only after several tries. An instance that was named by its id has
+// existed, so it has ended.
 func Missing(ctx context.Context, d *delivery.Decoder, m *delivery.Message) {
 	if m.Call.Instance().IsZero() && m.Conflict < absentTries {
 		m.Conflict++
@@ -93,7 +93,7 @@ func Missing(ctx context.Context, d *delivery.Decoder, m *delivery.Message) {
 	SettleMissing(ctx, d, m, "no instance")
 }
 
-// SettleMissing decides about a message for which there is no instance any more.
+// SettleMissing decides about a message whose instance does not exist any more.
 func SettleMissing(ctx context.Context, d *delivery.Decoder, m *delivery.Message, reason string) {
 	d.Enter(m, time.Now())
 	out, ok := m.Call.StepMissing(ctx, d.RuntimeOf(m))

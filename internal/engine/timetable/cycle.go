@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// Upcoming is the next moment at which something happens by itself, zero if there is none.
+// Upcoming returns the time of the next event that comes by itself, or zero.
 func (t *Table) Upcoming() (next time.Time) {
 	soonest := func(at time.Time) {
 		if at.After(t.Now) && (next.IsZero() || at.Before(next)) {
@@ -31,7 +31,7 @@ func (t *Table) Upcoming() (next time.Time) {
 	return next
 }
 
-// Cycle evaluates the manifests that are due, ends what took too long, and sends what is ready. It reports whether
+// Cycle evaluates the due manifests, ends runs that took too long, and sends runs that are ready. It reports whether
 // anything happened; then there may be more to do.
 func (t *Table) Cycle() (some bool) {
 	due := slices.DeleteFunc(slices.Clone(t.manifests), func(m *manifest) bool {
@@ -63,7 +63,7 @@ func (t *Table) evaluate(m *manifest) {
 	t.queue(m.run)
 }
 
-// reap ends what took too long.
+// reap ends runs that took too long.
 func (t *Table) reap() (some bool) {
 	for _, r := range slices.Clone(t.runs) {
 		if r.state == scheduler.RunActive && !r.deadline.IsZero() && !r.deadline.After(t.Now) {
@@ -77,7 +77,7 @@ func (t *Table) reap() (some bool) {
 	return some
 }
 
-// dispatch sends what is ready.
+// dispatch sends runs that are ready.
 func (t *Table) dispatch() (some bool) {
 	var ready []*run
 	for _, r := range t.runs {
@@ -90,7 +90,7 @@ func (t *Table) dispatch() (some bool) {
 	}
 	slices.SortStableFunc(ready, inOrder)
 	for _, r := range ready {
-		if r.state == scheduler.RunQueued { // what was sent before it may have cancelled it
+		if r.state == scheduler.RunQueued { // an earlier send may have cancelled it
 			t.send(r)
 		}
 	}
@@ -99,7 +99,7 @@ func (t *Table) dispatch() (some bool) {
 
 const (
 	mostRefused = 5               // sends that fail in a row before the run is dead
-	refusedWait = 5 * time.Second // before the next, doubling
+	refusedWait = 5 * time.Second // before the next try, doubling
 	longestWait = time.Minute
 )
 

@@ -16,7 +16,8 @@ func fireOf(r *run) saga.Fire {
 	return saga.Fire{Manifest: r.manifest.Name, Run: r.id, Attempt: r.attempt, Due: r.due.In(r.manifest.plan.Zone())}
 }
 
-// Check answers what the SQL function run_check does: whether an attempt is current, over, or of no run.
+// Check returns the result of the SQL function run_check: whether an attempt is current, has ended, or belongs to no
+// run.
 func (t *Table) Check(f *saga.Fire) int32 {
 	switch r := t.known[f.Run]; {
 	case r == nil:
@@ -53,18 +54,18 @@ func (t *Table) End(f *saga.Fire, outcome, text string) (current bool) {
 	return true
 }
 
-// decide notes the outcome of the attempt in hand.
+// decide records the outcome of the attempt in hand.
 func (r *run) decide(outcome string) {
 	for len(r.outcomes) < r.attempt {
 		r.outcomes = append(r.outcomes, "")
 	}
 	if outcome == runs.Dead {
-		outcome = runs.Failed // as run_end writes it down
+		outcome = runs.Failed // as run_end records it
 	}
 	r.outcomes[r.attempt-1] = outcome
 }
 
-// EndedSo reports whether an attempt that is over has ended with this outcome.
+// EndedSo reports whether an attempt has ended with this outcome.
 func (t *Table) EndedSo(f *saga.Fire, outcome string) bool {
 	r := t.known[f.Run]
 	if outcome == runs.Dead {
@@ -73,7 +74,7 @@ func (t *Table) EndedSo(f *saga.Fire, outcome string) bool {
 	return r != nil && f.Attempt > 0 && f.Attempt <= len(r.outcomes) && r.outcomes[f.Attempt-1] == outcome
 }
 
-// Cancel ends a run that is open or dead. scheduler.ErrEnded if it has ended otherwise.
+// Cancel ends a run that is open or dead. It returns scheduler.ErrEnded if the run has ended otherwise.
 func (t *Table) Cancel(id saga.ID, note string) error {
 	r, err := t.findRun(id)
 	switch {
@@ -93,8 +94,8 @@ func (t *Table) Cancel(id saga.ID, note string) error {
 
 var errActive = errors.New("it is active: cancel it first")
 
-// Retry queues a run again that is dead, timed out, cancelled or waiting. scheduler.ErrEnded if it has succeeded,
-// scheduler.ErrTaken if another run has its place.
+// Retry queues a run again that is dead, timed out, cancelled or waiting. It returns scheduler.ErrEnded if the run
+// has succeeded, and scheduler.ErrTaken if another run has its place.
 func (t *Table) Retry(id saga.ID, note string) error {
 	r, err := t.findRun(id)
 	switch {
@@ -123,7 +124,7 @@ func (t *Table) Retry(id saga.ID, note string) error {
 	return nil
 }
 
-// isTaken reports whether another run has the place of one that is to be queued again.
+// isTaken reports whether another run has the place of r, which is to be queued again.
 func (t *Table) isTaken(r *run) bool {
 	m := r.manifest
 	if (r.origin == scheduled || r.origin == dependent) && !m.Overlap {
@@ -144,7 +145,7 @@ func firstDead(m *manifest, known map[saga.ID]*run) (first *run) {
 	return first
 }
 
-// end notes in a manifest what became of its run, and makes those due that follow it.
+// end records the end of a run in its manifest, and makes the manifests due that follow it.
 func (t *Table) end(r *run, to scheduler.RunState) {
 	m := r.manifest
 	r.state, r.deadline = to, time.Time{}
@@ -166,7 +167,7 @@ func (t *Table) end(r *run, to scheduler.RunState) {
 		m.held = firstDead(m, t.known)
 	}
 	if to == scheduler.RunSucceeded {
-		due := r.due // a follower is due for the moment that this run was due
+		due := r.due // the follower's due time is that of this run
 		if due.After(t.Now) {
 			due = t.Now
 		}
@@ -174,7 +175,7 @@ func (t *Table) end(r *run, to scheduler.RunState) {
 	}
 }
 
-// backOff is the pause after an attempt that failed.
+// backOff returns the pause after an attempt that failed.
 func backOff(m *manifest, attempt int) time.Duration {
 	pause := m.retryDelay
 	for range attempt - 1 {
@@ -186,7 +187,7 @@ func backOff(m *manifest, attempt int) time.Duration {
 	return min(pause, m.retryMost)
 }
 
-// follow makes due those of the manifests that follow m.
+// follow makes the manifests that follow m due.
 func follow(m *manifest, manifests []*manifest, due time.Time) {
 	for _, f := range manifests {
 		if f.plan.Rule.Kind == plan.After && f.plan.Rule.Parent == m.Name && f.due.Before(due) {

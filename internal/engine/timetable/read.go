@@ -9,14 +9,14 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// numbers are those of a manifest, with its defaults filled in.
+// numbers are the numeric settings of a manifest, with defaults filled in.
 type numbers struct {
 	retries                        int
-	retryDelay, retryMost, timeout time.Duration // timeout 0 is none
+	retryDelay, retryMost, timeout time.Duration // timeout 0 is no timeout
 }
 
-// read checks manifests as a deploy does, by the file that "edda manifest diff" reads: it holds the definition that a
-// server evaluates.
+// read checks manifests as a deploy does, by means of the file that "edda manifest diff" reads: it holds the
+// definition that a server evaluates.
 func read(declared []scheduler.Manifest) ([]*manifest, error) {
 	all := scheduler.Declaration{Owner: "memory", Manifests: declared}
 	text, err := scheduler.MarshalDeclaration(all, noCodec{})
@@ -48,13 +48,13 @@ func read(declared []scheduler.Manifest) ([]*manifest, error) {
 	return read, nil
 }
 
-// duration reads what time.Duration.String wrote; "" is 0.
+// duration parses the output of time.Duration.String; "" is 0.
 func duration(text string) time.Duration {
 	d, _ := time.ParseDuration(text)
 	return d
 }
 
-// noCodec leaves bodies empty: messages are not encoded here.
+// noCodec returns empty bodies: messages are not encoded here.
 type noCodec struct{}
 
 func (noCodec) ContentType() string                 { return "" }

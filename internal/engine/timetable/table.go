@@ -15,14 +15,15 @@ import (
 
 // Table holds manifests, their runs and the time.
 type Table struct {
-	Now time.Time // of the owner; it does not go back
-	// Send sends the message of an attempt, and returns its id. If it fails, the attempt is tried again, and is none.
+	Now time.Time // the owner's time; it never decreases
+	// Send sends the message of an attempt, and returns its id. If it fails, the attempt does not count and is tried
+	// again.
 	Send  func(Firing) (saga.ID, error)
 	NewID func() saga.ID                 // of runs; nil counts from 1
-	Warn  func(text string, args ...any) // gets a line of the log, with the fields that a server has; nil drops it
+	Warn  func(text string, args ...any) // receives a line of the log, with the fields of a server's log; nil drops it
 
-	manifests []*manifest // in the order in which they were declared
-	runs      []*run      // that wait, are queued or active
+	manifests []*manifest // in the order of declaration
+	runs      []*run      // waiting, queued or active runs
 	known     map[saga.ID]*run
 }
 
@@ -37,9 +38,9 @@ type manifest struct {
 	scheduler.Manifest
 	numbers
 	plan   *plan.Plan
-	due    time.Time // zero is none
-	run    *run      // the scheduled one that it waits for
-	held   *run      // the dead one that holds it
+	due    time.Time // zero: not due
+	run    *run      // the scheduled run that it waits for
+	held   *run      // the dead run that holds it
 	paused bool      // by Pause
 }
 
@@ -54,13 +55,13 @@ type run struct {
 	origin     origin
 	state      scheduler.RunState
 	due, ready time.Time
-	deadline   time.Time // of an active one; zero is none
+	deadline   time.Time // of an active run; zero means no deadline
 	attempt    int
 	refused    int // times in a row that its message could not be sent
 	priority   int
 	message    saga.Message
 	sent       saga.ID  // the message of the last attempt
-	outcomes   []string // of the attempts; "" is none yet
+	outcomes   []string // of the attempts; "" while an attempt has not ended
 	err        string   // of the last attempt
 	note       string   // of an operator
 	queued     time.Time
@@ -80,7 +81,7 @@ func (o origin) String() string {
 	return [...]string{"schedule", "dependent", "manual", "activation"}[o]
 }
 
-// New declares the manifests at start. It returns an error if one of them has a fault, or two have one name.
+// New declares the manifests at start. It returns an error if a manifest has a fault, or two have the same name.
 func New(start time.Time, manifests ...scheduler.Manifest) (*Table, error) {
 	all, err := read(manifests)
 	if err != nil {
@@ -93,7 +94,7 @@ func New(start time.Time, manifests ...scheduler.Manifest) (*Table, error) {
 	return t, nil
 }
 
-// Due returns the next due time of a manifest, zero if there is none.
+// Due returns the next due time of a manifest, or zero.
 func (t *Table) Due(manifest string) (time.Time, error) {
 	m, err := t.find(manifest)
 	if err != nil {
@@ -108,7 +109,8 @@ func (t *Table) Held(manifest string) (bool, error) {
 	return err == nil && m.held != nil, err
 }
 
-// SetPaused lets the manifest fire no more, or again. Then its misfire policy judges what fell due.
+// SetPaused stops the firings of the manifest, or allows them again. Then its misfire policy decides about the due
+// times that passed.
 func (t *Table) SetPaused(manifest string, paused bool) error {
 	m, err := t.find(manifest)
 	if err == nil {
@@ -117,8 +119,8 @@ func (t *Table) SetPaused(manifest string, paused bool) error {
 	return err
 }
 
-// Trigger queues a run, whatever the schedule says, with input or, if that is nil, with the message of the manifest. A
-// priority of 0 is that of the manifest.
+// Trigger queues a run, whatever the schedule is, with input or, if that is nil, with the message of the manifest. A
+// priority of 0 means the manifest's own.
 func (t *Table) Trigger(manifest string, input saga.Message, delay time.Duration, priority int) (saga.ID, error) {
 	m, err := t.find(manifest)
 	if err != nil {
@@ -134,8 +136,8 @@ func (t *Table) Trigger(manifest string, input saga.Message, delay time.Duration
 	return r.id, nil
 }
 
-// Activate queues a run of a Dormant manifest on behalf of an attempt of its parent. It reports whether that is new:
-// while one is open it changes nothing.
+// Activate queues a run of a Dormant manifest on behalf of an attempt of its parent. It reports whether the run is
+// new: while a run is open, Activate changes nothing.
 func (t *Table) Activate(by saga.Fire, manifest string, input saga.Message) (id saga.ID, fresh bool, err error) {
 	m, err := t.find(manifest)
 	if err != nil {
@@ -211,7 +213,7 @@ func (t *Table) queue(r *run) {
 
 const mostKept = 10_000 // runs that have ended
 
-// trim forgets the oldest runs that have ended.
+// trim deletes the oldest runs that have ended.
 func (t *Table) trim() {
 	var ended []saga.ID
 	for id, r := range t.known {
@@ -225,13 +227,13 @@ func (t *Table) trim() {
 	}
 }
 
-// inOrder is the order of dispatch.
+// inOrder compares runs by the order of dispatch.
 func inOrder(a, b *run) int {
 	return cmp.Or(cmp.Compare(b.priority, a.priority), a.ready.Compare(b.ready),
 		slices.Compare(a.id[:], b.id[:]))
 }
 
-// Run describes a run.
+// Run returns a description of a run.
 func (t *Table) Run(id saga.ID) (scheduler.RunInfo, error) {
 	r, err := t.findRun(id)
 	if err != nil {
@@ -248,7 +250,7 @@ func (r *run) info() scheduler.RunInfo {
 	}
 }
 
-// Runs describes the runs of a manifest, the oldest first.
+// Runs returns descriptions of the runs of a manifest, the oldest first.
 func (t *Table) Runs(manifest string) (all []scheduler.RunInfo, err error) {
 	if _, err := t.find(manifest); err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// A run that is timed out, and due times that get no run, are told of as a server logs them.
+// A run that is timed out, and due times that get no run, are reported in the words of a server's log.
 func TestEndsThatNobodyAskedForAreTold(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -37,7 +37,7 @@ func TestEndsThatNobodyAskedForAreTold(t *testing.T) {
 	}
 }
 
-// A message that is sent sets the count of refusals to 0, as on a server.
+// A message that is sent resets the count of refusals to 0, as on a server.
 func TestRefusalsAreCountedInARow(t *testing.T) {
 	t.Parallel()
 	table, err := timetable.New(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), scheduler.Manifest{Name: "m",

@@ -9,29 +9,29 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 )
 
-// Breaker slows an endpoint of this process down while nothing succeeds: one worker tries one message at a time, with a
-// pause after each failure. The first message that is handled ends it, and all go on at once. The count is of batches:
-// one in which a message was handled has succeeded, whatever else failed in it. Safe for concurrent use.
+// Breaker slows an endpoint of this process down while nothing succeeds: one worker tries one message at a time, with
+// a pause after each failure. The first message that is handled ends this state, and all workers continue at once. It
+// counts batches: a batch with a handled message has succeeded, whatever else failed in it. Safe for concurrent use.
 //
 // While messages are handled it costs an atomic addition and two atomic loads for each batch.
 type Breaker struct {
 	Handled atomic.Int64 // messages, since Run began
 
-	after int64         // failed attempts with no success between
-	pause time.Duration // and no sooner than this after the first of them
+	after int64         // failed attempts without a success in between
+	pause time.Duration // and at least this time after the first of them
 
 	failed atomic.Int64 // attempts, since a message was handled
 	slow   atomic.Bool
-	trying chan struct{} // of capacity 1: held by the worker that tries
+	trying chan struct{} // has capacity 1: held by the worker that tries
 
 	mu    sync.Mutex
-	first time.Time     // guarded by mu, as is what follows: when the first of failed was
-	since time.Time     // when the slowness began
+	first time.Time     // when the first of failed was; mu guards it and the fields below
+	since time.Time     // when the slow state began
 	over  chan struct{} // closed when it ends
 }
 
-// NewBreaker returns a closed Breaker. It opens after so many failed attempts with no success between, and no sooner
-// than pause after the first of them.
+// NewBreaker returns a closed Breaker. It opens after the given number of failed attempts without a success in
+// between, and at least pause after the first of them.
 func NewBreaker(failures int, pause time.Duration) *Breaker {
 	return &Breaker{after: int64(failures), pause: pause, trying: make(chan struct{}, 1)}
 }
@@ -39,7 +39,8 @@ func NewBreaker(failures int, pause time.Duration) *Breaker {
 // Slow reports whether the breaker is open: one message is to be tried at a time.
 func (b *Breaker) Slow() bool { return b.slow.Load() }
 
-// Admit waits until the caller may take. It reports whether it is the one that tries, which then calls Release.
+// Admit waits until the caller may take. It reports whether the caller is the worker that tries, which then calls
+// Release.
 func (b *Breaker) Admit(ctx context.Context) (tries, ok bool) {
 	for b.slow.Load() {
 		select {
@@ -56,7 +57,7 @@ func (b *Breaker) Admit(ctx context.Context) (tries, ok bool) {
 	return false, true
 }
 
-// Pause waits after a failure, unless something succeeds meanwhile. It returns false when ctx has ended.
+// Pause waits after a failure, unless a message succeeds in the meantime. It returns false if ctx has ended.
 func (b *Breaker) Pause(ctx context.Context) bool {
 	return run.Wait(ctx, b.pause, b.ended()) != run.Ended
 }
@@ -67,7 +68,7 @@ func (b *Breaker) ended() <-chan struct{} {
 	return b.over
 }
 
-// Release lets another one try. After a failure the pause comes first, unless something succeeds meanwhile.
+// Release lets the next worker try. After a failure the pause comes first, unless a message succeeds in the meantime.
 func (b *Breaker) Release(ctx context.Context, failed bool) {
 	defer func() { <-b.trying }()
 	if failed && b.slow.Load() {
@@ -75,18 +76,18 @@ func (b *Breaker) Release(ctx context.Context, failed bool) {
 	}
 }
 
-// Change is what a batch did to the pace.
+// Change says how a batch changed the pace.
 type Change uint8
 
-// What a batch may do to the pace.
+// Changes of the pace.
 const (
 	Same Change = iota
 	Slowed
 	Recovered
 )
 
-// Note counts what a committed batch did. It returns whether the pace has changed by it, and how
-// many attempts have failed in a row, or how long it was slow.
+// Note counts the results of a committed batch. It returns whether they changed the pace, and how many attempts have
+// failed in a row, or how long the endpoint was slow.
 func (b *Breaker) Note(handled, failed int) (c Change, failures int64, slowFor time.Duration) {
 	switch {
 	case handled > 0:

@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 )
 
-// road is a breaker with workers, on a clock of its own. Every batch has one message, and takes a millisecond.
+// road is a breaker with workers, on a virtual clock. Every batch has one message, and takes a millisecond.
 type road struct {
 	breaker *Breaker
 	broken  atomic.Bool // every message fails
@@ -70,7 +70,7 @@ func (r *road) batch(ctx context.Context) (broken bool) {
 	return broken
 }
 
-// passes is how many batches there are in d, and how many workers were at work at most.
+// passes returns how many batches there are in d, and how many workers were busy at most.
 func (r *road) passes(ctx context.Context, d time.Duration) (batches, most int64) {
 	synctest.Wait()
 	before := r.batches.Load()
@@ -103,7 +103,7 @@ func TestAnEndpointWithoutSuccessTriesOneAtATime(t *testing.T) {
 	})
 }
 
-// Poison among healthy messages, however much: a batch in which one message was handled has succeeded.
+// Failures among successes do not open the breaker, however many: a batch with a handled message has succeeded.
 func TestFailuresWithSuccessBetweenSlowNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBreaker(3, time.Second)
@@ -137,7 +137,7 @@ func TestAShortBurstOfFailuresSlowsNobody(t *testing.T) {
 	})
 }
 
-// A worker that waits for its try, or for the pause, ends with its context.
+// A worker that waits to try, or in the pause, ends with its context.
 func TestABrakedWorkerGoesHomeAtOnce(t *testing.T) {
 	drive(t, 1, 5*time.Second, 3, func(ctx context.Context, r *road) {
 		r.broken.Store(true)
@@ -145,7 +145,7 @@ func TestABrakedWorkerGoesHomeAtOnce(t *testing.T) {
 		if !r.breaker.Slow() {
 			t.Fatal("not slow")
 		}
-	}) // drive waits for the workers; a bubble in which nobody goes on fails
+	}) // drive waits for the workers; a bubble whose goroutines all block fails
 }
 
 func TestAlwaysOneTriesWhileSlow(t *testing.T) {

@@ -2,17 +2,18 @@
 //
 // # Promise
 //
-// A Viewer sees what is there when it joins, or what is newer than the version that it names, and then each newer
-// version until the instance is complete. A slow reader gets the newest version and not every one.
+// A Viewer receives the current version when it joins, or the first one newer than the version that it names, and
+// then newer versions until the instance is complete. A slow reader receives the newest version and not every one.
 //
-// However many viewers there are, a Set asks the database with one statement, which locks nothing and returns nothing
-// while nothing changes. It asks again after 250 ms, after up to a second for an instance that rests, and at once when
-// this process committed a change of it (Changed) or when messages are on their way to its saga (Sent).
+// However many viewers there are, a Set queries the database with one statement, which locks nothing and returns no
+// rows while nothing changes. It queries again after 250 ms, after up to a second for an instance that has not
+// changed for a while, and at once when this process committed a change of it (Changed) or when messages are queued
+// for its saga (Sent).
 //
 // # States of a topic
 //
-// A topic is an instance that is watched. It is urgent (the next look reads it) or it waits until its time has come.
-// The first viewer of a Set starts the loop that looks; the last one to leave stops it and waits for its end.
+// A topic is an instance that is watched. It is urgent (the next query reads it) or it waits until its time has come.
+// The first viewer of a Set starts the loop that queries; the last one to leave stops it and waits for its end.
 //
 // # Failures
 //

@@ -10,18 +10,18 @@ import (
 	"github.com/edda-go/edda/persistence"
 )
 
-// How often the loop looks at an instance.
+// How often the loop reads an instance. A look is one such query.
 const (
 	lookOften  = 250 * time.Millisecond // after a change
 	lookSeldom = time.Second            // after a while without one
 	lookGap    = 10 * time.Millisecond  // between two looks, however urgent
-	sentGap    = 100 * time.Millisecond // between two looks for messages on their way
+	sentGap    = 100 * time.Millisecond // between two looks for messages that are queued
 
 	lookMost    = 2000 // instances of one statement
 	lookTimeout = 10 * time.Second
 )
 
-// run looks until ctx ends.
+// run reads topics until ctx ends.
 func (s *Set) run(ctx context.Context, signal run.Nudge) error {
 	retry := run.Pauses{First: 20 * time.Millisecond, Most: 5 * time.Second}
 	for ctx.Err() == nil {
@@ -37,7 +37,7 @@ func (s *Set) run(ctx context.Context, signal run.Nudge) error {
 	return nil
 }
 
-// look reads the topics whose time has come, with one statement or, for very many, several.
+// look reads the topics whose time has come, with one statement or, for very many topics, several.
 func (s *Set) look(ctx context.Context, signal run.Nudge) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -54,7 +54,7 @@ func (s *Set) look(ctx context.Context, signal run.Nudge) error {
 	return nil
 }
 
-// due returns the topics to look at, and the number of this look.
+// due returns the topics to read, and the number of this look.
 func (s *Set) due(signal run.Nudge) (due []*topic, number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *Set) known(topics []*topic) []persistence.Known {
 	return known
 }
 
-// again leaves topics to the next look, after one that failed.
+// again leaves topics to the next look after a failed one.
 func (s *Set) again(topics []*topic) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,7 @@ type found struct {
 	err     error
 }
 
-// apply notes the result of a look, and wakes the viewers for which it may be news.
+// apply notes the result of a look, and wakes the viewers that may have to compare.
 func (s *Set) apply(topics []*topic, f found) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

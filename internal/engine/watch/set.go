@@ -13,22 +13,23 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Options of a Set. All are required.
+// Options are the options of a Set. All are required.
 type Options struct {
 	Pool  *pg.Pool
 	Sagas *persistence.Store
 	Log   *slog.Logger // for failures that are tried again
 
-	// Consumes reports whether messages for d come through a queue, as far as this process knows.
+	// Consumes reports whether messages for d come through a queue, as far as this process has read the
+	// subscriptions.
 	Consumes func(queue int, d *saga.Definition) bool
 }
 
-// Set is all instances that this process watches. Safe for concurrent use.
+// Set holds all instances that this process watches. Safe for concurrent use.
 type Set struct {
 	options Options
 	number  atomic.Int32 // of topics
 
-	mu     sync.Mutex // guards what follows, and the fields of topics
+	mu     sync.Mutex // guards the fields below, and the fields of topics
 	topics map[name]*topic
 	loop   *run.Group
 	signal run.Nudge // to the loop: a topic is urgent
@@ -45,9 +46,9 @@ type topic struct {
 	name name
 
 	viewers int
-	now     saga.Instance // as of the last look; without an ID there is none
+	now     saga.Instance // as of the last look; an empty ID means that there is no instance
 	err     error         // of a look; time does not cure it
-	looked  uint64        // the last look; 0: none
+	looked  uint64        // number of the last look; 0 before the first
 	joined  uint64        // the look that the newest viewer waits for
 	changed chan struct{} // closed when viewers should compare
 	urgent  bool
@@ -55,10 +56,10 @@ type topic struct {
 	next    time.Time
 }
 
-// New makes a Set that watches nothing yet.
+// New returns a Set that watches nothing yet.
 func New(o Options) *Set { return &Set{options: o, topics: map[name]*topic{}} }
 
-// Len is how many instances are watched.
+// Len returns how many instances are watched.
 func (s *Set) Len() int { return int(s.number.Load()) }
 
 // Urgent reports whether the next look reads an instance before its time has come.
@@ -69,7 +70,7 @@ func (s *Set) Urgent(sagaName, key string) bool {
 	return t != nil && t.urgent
 }
 
-// Join adds a viewer of the instance of d with this key. It must call Leave.
+// Join adds a viewer of the instance of d with this key. The viewer must call Leave.
 func (s *Set) Join(ctx context.Context, d *saga.Definition, key string) *Viewer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +92,8 @@ func (s *Set) Join(ctx context.Context, d *saga.Definition, key string) *Viewer 
 	return &Viewer{topic: t, fresh: t.joined}
 }
 
-// leave takes one viewer from the topic. After the last viewer of all it returns the loop, for the caller to stop.
+// leave removes one viewer from the topic. After the last viewer of all topics it returns the loop, for the caller to
+// stop.
 func (s *Set) leave(t *topic) (last *run.Group) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,13 +108,13 @@ func (s *Set) leave(t *topic) (last *run.Group) {
 	return last
 }
 
-// hurry makes the loop look at the topic now. The caller holds mu.
+// hurry makes the loop read the topic now. The caller holds mu.
 func (t *topic) hurry() {
 	t.urgent, t.wait = true, 0
 	t.set.signal.Send()
 }
 
-// Changed reports that this process has committed a change of an instance.
+// Changed notes that this process has committed a change of an instance.
 func (s *Set) Changed(sagaName, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,8 +123,8 @@ func (s *Set) Changed(sagaName, key string) {
 	}
 }
 
-// Sent reports that messages are in a queue. Their handlers may soon change watched instances. It does not hurry a
-// topic that has rested for long.
+// Sent notes that messages are in a queue. Their handlers may soon change watched instances. It does not hurry a
+// topic that has not changed for long.
 func (s *Set) Sent(queue int) {
 	if s.number.Load() == 0 {
 		return

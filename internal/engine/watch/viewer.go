@@ -6,10 +6,10 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// View is what a viewer sees: the instance as of its last look. Without an ID there is none.
+// View is an instance as of its last look. An empty ID means that there is no instance.
 type View struct {
 	Instance saga.Instance
-	Complete bool // the instance that the viewer followed is over, or one that is remembered; Instance is what is known
+	Complete bool // the followed instance has ended; Instance is the last known version
 }
 
 // Viewer follows one instance. It belongs to its caller's goroutine.
@@ -28,12 +28,12 @@ func (v *Viewer) Leave() {
 	}
 }
 
-// Continue makes version of the instance id the one that the viewer has already seen.
+// Continue makes Next skip version of the instance id, and older ones.
 func (v *Viewer) Continue(id saga.ID, version int64) {
 	v.seen.Instance = saga.Instance{ID: id, Saga: v.name.saga, Key: v.name.key, Version: version}
 }
 
-// Next waits for news. Its error is the cause of ctx's end, or one that time does not cure.
+// Next waits for a change. Its error is the cause of ctx's end, or an error that time does not cure.
 func (v *Viewer) Next(ctx context.Context) (View, error) {
 	for {
 		changed, news, err := v.news()
@@ -48,7 +48,8 @@ func (v *Viewer) Next(ctx context.Context) (View, error) {
 	}
 }
 
-// news compares the topic with what the viewer knows. Without news, changed is closed when it is worth another try.
+// news compares the topic with the last View. If nothing is new, changed is closed when the viewer should compare
+// again.
 func (v *Viewer) news() (changed <-chan struct{}, news bool, err error) {
 	v.set.mu.Lock()
 	defer v.set.mu.Unlock()
