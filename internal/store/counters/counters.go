@@ -18,7 +18,7 @@ var statements string
 // Number names one number of Sums. The order is that of the table's columns.
 type Number int
 
-// The numbers. Those from Handler on are durations: nanoseconds in memory, microseconds in the table.
+// Numbers of Sums. From Handler on they are durations: nanoseconds in memory, microseconds in the table.
 const (
 	Taken Number = iota
 	Steps
@@ -47,10 +47,10 @@ const (
 	numbers
 )
 
-// Sums are the numbers of one saga.
+// Sums holds the numbers of one saga.
 type Sums [numbers]int64
 
-// stored is a number as the table has it.
+// stored returns a number in the unit of the table.
 func (s *Sums) stored(n Number) int64 {
 	if n >= Handler {
 		return s[n] / int64(time.Microsecond)
@@ -58,13 +58,13 @@ func (s *Sums) stored(n Number) int64 {
 	return s[n]
 }
 
-// Saga is what one saga of an endpoint did.
+// Saga holds the counts of one saga of an endpoint.
 type Saga struct {
-	Saga, Store string // Saga "" stands for the handlers that are no saga
+	Saga, Store string // Saga is "" for handlers that belong to no saga
 	Sums
 }
 
-// Endpoint is what one endpoint of a process did since it last added to the table.
+// Endpoint holds the counts of one endpoint of a process since it last added to the table.
 type Endpoint struct {
 	Name                  string
 	Concurrency, BatchMax int
@@ -72,11 +72,11 @@ type Endpoint struct {
 	Sagas                 []Saga
 }
 
-// Row is what one saga did in one endpoint, added up over all processes and a period.
+// Row holds the counts of one saga in one endpoint, added up over all processes and a period.
 type Row struct {
 	Endpoint string
 	Saga
-	Concurrency, BatchMax int // of the process that wrote last, as is Store
+	Concurrency, BatchMax int // from the process that wrote last, like Store
 	First, Last           time.Time
 }
 
@@ -86,18 +86,18 @@ type Store struct{ sql pg.Statements }
 // New returns a store of a schema.
 func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
 
-// Sender is met by pools, connections and transactions.
+// Sender is implemented by pools, connections and transactions.
 type Sender interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// Execer is met by pools, connections and transactions.
+// Execer is implemented by pools, connections and transactions.
 type Execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
 // Add adds to the numbers of this hour, in one transaction that does not wait for the disk. The sagas are written in
-// the order of their names, so that two processes cannot lock each other out.
+// the order of their names, so that two processes cannot deadlock.
 func (s *Store) Add(ctx context.Context, db Sender, e Endpoint) error {
 	slices.SortFunc(e.Sagas, func(a, b Saga) int { return cmp.Compare(a.Saga, b.Saga) })
 	pipeline := &pgx.Batch{}
@@ -133,16 +133,16 @@ func scan(row pgx.CollectableRow) (r Row, err error) {
 	return r, err
 }
 
-// Hour is what one saga did in one endpoint within an hour, in all processes.
+// Hour holds the counts of one saga in one endpoint within an hour, in all processes.
 type Hour struct {
-	Hour           time.Time // at which it began, in UTC
-	Endpoint, Saga string    // Saga "" stands for the handlers that are no saga
+	Hour           time.Time // its start, in UTC
+	Endpoint, Saga string    // Saga is "" for handlers that belong to no saga
 	Steps, Starts  int64
-	First          time.Time // since when it was counted in this hour, or a little before it
-	Now            time.Time // of the database
+	First          time.Time // when counting began in this hour, or a little earlier
+	Now            time.Time // the database's time
 
-	// By the minute, of the present hour and of the one before: 60 numbers each, nil of other hours. A program of an
-	// older version adds to Steps alone.
+	// By the minute, for the current hour and the one before: 60 numbers each, nil for other hours. A program of an
+	// older version adds to Steps only.
 	MinuteSteps, MinuteRetries, MinuteDead []int64
 }
 

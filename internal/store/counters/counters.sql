@@ -1,13 +1,13 @@
--- Statements of the counters. The table is read by tools and added to by endpoints, and nothing depends on it.
+-- Statements of the counters. Endpoints add to the table and tools read it; nothing depends on it.
 
 -- name: before_counting
--- Nobody depends on a counter, so its commit need not wait for the disk. And should somebody hold the row, the numbers
--- of ten seconds are not worth waiting for.
+-- Nothing depends on a counter, so its commit need not wait for the disk. If the row is locked, the numbers of ten
+-- seconds are not worth a wait.
 SELECT set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '1000', true);
 
 -- name: add_counters
--- The rows of one endpoint are added in the order of its sagas by every process, so that two of them cannot lock each
--- other out. A minute has what was written in it, which was counted up to ten seconds before; 0 is kept as NULL, which
+-- Every process adds the rows of one endpoint in the order of its sagas, so that two processes cannot deadlock. The
+-- counts of a minute are those written in it, which were counted up to ten seconds before; 0 is stored as NULL, which
 -- takes no room.
 INSERT INTO :schema.saga_counter AS c (
     hour, endpoint, saga, store, concurrency, batch_max, first, last,
@@ -45,7 +45,7 @@ ON CONFLICT ON CONSTRAINT saga_counter_pkey DO UPDATE SET
         coalesce(c.minute_dead[array_lower(excluded.minute_dead, 1)], 0)::bigint + excluded.dead, 2147483647), 0);
 
 -- name: read_counters
--- The numbers of the hours that have not ended before the period begins. store and its neighbours are those of the
+-- The numbers of the hours that end within the period or after it. store and the columns beside it come from the
 -- newest hour.
 SELECT endpoint, saga,
        (array_agg(store ORDER BY hour DESC))[1], (array_agg(concurrency ORDER BY hour DESC))[1], (array_agg(batch_max
@@ -63,7 +63,7 @@ GROUP BY endpoint, saga
 ORDER BY endpoint, saga;
 
 -- name: read_hours
--- The same by the hour, without the other numbers. The present hour and the one before have their minutes.
+-- The same by the hour, without the other numbers. The current hour and the one before have their minutes.
 SELECT c.hour, c.endpoint, c.saga, c.steps, c.starts, c.first, now(),
     CASE WHEN c.hour > now() - interval '2 hours' THEN ARRAY(
         SELECT coalesce(c.minute_steps[n], 0) FROM generate_series(0, 59) n ORDER BY n) END,

@@ -31,7 +31,7 @@ func TestStatements(t *testing.T) {
 	}.Check(t, pool, schema)
 }
 
-// What every column means is a matter of order in three places. A number that is in the wrong one is found here.
+// The meaning of every column depends on the same order in three places. This test finds a number in the wrong place.
 func TestCountersComeBackAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
@@ -68,7 +68,7 @@ func TestCountersComeBackAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// The table must have for each number the name that the program has for it.
+// The table must name each number as the program does.
 func TestCountersAreWrittenUnderTheirNames(t *testing.T) {
 	t.Parallel()
 	_, schema := pgtest.Database(t)
@@ -92,8 +92,8 @@ func TestCountersAreWrittenUnderTheirNames(t *testing.T) {
 	}
 }
 
-// What several processes count in a minute adds up, beside what the row had of other minutes, and beside what an older
-// program has counted without minutes.
+// The counts of several processes in a minute add up, beside the row's other minutes, and beside the counts of an
+// older program without minutes.
 func TestMinutesAddUp(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
@@ -118,7 +118,7 @@ func TestMinutesAddUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	add()
-	// one minute earlier and one later than any of these writes could be in
+	// one minute before and one after the minutes that these writes can fall into
 	change("minute_steps[-1] = 100, minute_retries[60] = 100, minute_dead[60] = 100")
 	var writers sync.WaitGroup
 	for range 4 {
@@ -157,7 +157,7 @@ func TestMinutesAddUp(t *testing.T) {
 	}
 }
 
-// A number that is too large for its minute is cut, and not a reason to lose all.
+// A number that is too large for its minute is cut: the other numbers are still written.
 func TestMinutesAreCut(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)

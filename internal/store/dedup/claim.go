@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Outcome tells what a claim learned about one id.
+// Outcome is the result of a claim for one id.
 type Outcome uint8
 
 const (
@@ -27,23 +27,22 @@ type Given struct {
 	Sum []byte
 }
 
-// Claim claims ids within the transaction that sends their messages: the caller queues it into a pipeline,
-// sends that, and asks Outcome. Not safe for concurrent use.
+// Claim claims ids within the transaction that sends their messages: the caller calls Queue for a pipeline, sends it,
+// and then calls Outcome. Not safe for concurrent use.
 type Claim struct {
 	store *Store
 	given []Given
-	fresh map[saga.ID]int // inserted by us, and for which of given
+	fresh map[saga.ID]int // ids that this claim inserted, with their index in given
 	known map[saga.ID][]byte
 }
 
-// NewClaim prepares a claim. An id may occur more than once: the first may be Fresh, the others are
-// compared with it.
+// NewClaim prepares a claim. An id may occur more than once: the first may be Fresh, the others are compared with it.
 func (s *Store) NewClaim(ids []Given) *Claim {
 	return &Claim{store: s, given: ids, fresh: map[saga.ID]int{}, known: map[saga.ID][]byte{}}
 }
 
-// Queue queues two statements, or none when there are no ids. The first may wait for transactions that
-// claim the same ids: nothing before it in the transaction may have changed or deleted a row.
+// Queue queues two statements, or nothing if there are no ids. The first may wait for transactions that claim the
+// same ids: the transaction must not have changed or deleted a row before it.
 func (c *Claim) Queue(b *pgx.Batch) {
 	if len(c.given) == 0 {
 		return
@@ -59,7 +58,7 @@ func (c *Claim) Queue(b *pgx.Batch) {
 	b.Queue(c.store.sql.Get("sums"), ids).Query(c.collectKnown)
 }
 
-// firstOfEach returns where each id occurs first, in the order of the ids.
+// firstOfEach returns the index of each id's first occurrence, in the order of the ids.
 func (c *Claim) firstOfEach() []int {
 	order := make([]int, len(c.given))
 	for n := range order {
@@ -99,7 +98,7 @@ func (c *Claim) collectKnown(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// scanID reads the id of a row as text: a uuid would be read as the connection's owner registered it.
+// scanID reads the id of a row as text: the owner of the connection may have registered a type of its own for uuid.
 func scanID(rows pgx.Rows, more ...any) (saga.ID, error) {
 	var text string
 	if err := rows.Scan(append([]any{&text}, more...)...); err != nil {
@@ -108,8 +107,8 @@ func scanID(rows pgx.Rows, more ...any) (saga.ID, error) {
 	return saga.ParseID(text)
 }
 
-// Outcome tells, after the pipeline was sent, what became of the i-th id. An id that was there at the insert and was
-// pruned before its sum was read is a Conflict: the caller tries again, and nothing is lost.
+// Outcome returns, after the pipeline was sent, the result for the i-th id. If an id existed at the insert and was
+// pruned before its sum was read, the result is Conflict: the caller tries again, and nothing is lost.
 func (c *Claim) Outcome(i int) Outcome {
 	g := c.given[i]
 	if at, ok := c.fresh[g.ID]; ok && at == i {

@@ -24,7 +24,7 @@ func want(t *testing.T, story string, got []dedup.Outcome, expected ...dedup.Out
 	}
 }
 
-// SendTx runs on a connection that is the user's, in whichever mode he chose.
+// SendTx runs on a connection of the user, in whichever mode the user chose.
 func TestClaimInEachModeOfPgx(t *testing.T) {
 	t.Parallel()
 	_, store := open(t)
@@ -70,7 +70,7 @@ func connect(t *testing.T, mode pgx.QueryExecMode, arrays bool) *pgx.Conn {
 	}
 	config.DefaultQueryExecMode = mode
 	config.RuntimeParams["standard_conforming_strings"] = "on" // pgx refuses the simple protocol without
-	config.RuntimeParams["bytea_output"] = "escape"            // somebody may have set it for the role
+	config.RuntimeParams["bytea_output"] = "escape"            // the role may have this setting
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestRolledBackClaimLeavesTheIdFresh(t *testing.T) {
 	commit(t, tx)
 }
 
-// The second claim waits for the first, and must then see what the first wrote although its own insert
+// The second claim waits for the first, and must then read the row that the first wrote, although its own insert
 // could not.
 func TestClaimSeesTheOneItWaitedFor(t *testing.T) {
 	t.Parallel()
@@ -163,7 +163,7 @@ func TestIdSentAfterTheSnapshotIsARace(t *testing.T) {
 	_ = old.Rollback(t.Context())
 }
 
-// Ids that overlap, in every order of the callers: without the order of the ids these deadlock.
+// Ids that overlap, in every order of the callers: if claims did not sort the ids, these would deadlock.
 func TestOverlappingClaimsDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	pool, store := open(t)
@@ -192,7 +192,7 @@ func TestOverlappingClaimsDoNotDeadlock(t *testing.T) {
 	}
 }
 
-// claimRound claims the ids of round r in an order of worker w's own.
+// claimRound claims the ids of round r in an order that depends on worker w.
 func claimRound(t *testing.T, pool interface {
 	BeginTx(ctx, pgx.TxOptions) (pgx.Tx, error)
 }, store *dedup.Store, w, r, ids int) (fresh int, err error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/edda-go/edda/internal/test/pgtest"
 )
 
-// A claim that waits for one id held others already, for which others waited in turn: a circle. In the order of the
-// ids it holds none that comes after the one it waits for.
+// A claim that waited for one id held others, and other claims waited for those: a circle. In the order of the ids it
+// holds no id that comes after the one it waits for.
 func TestClaimThatWaitsHoldsNoLaterID(t *testing.T) {
 	t.Parallel()
 	pool, store := open(t)

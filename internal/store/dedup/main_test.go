@@ -49,7 +49,7 @@ func commit(t *testing.T, tx pgx.Tx) {
 	}
 }
 
-// claim claims ids and returns what became of each.
+// claim claims ids and returns the outcome of each.
 func claim(t *testing.T, store *dedup.Store, tx pgx.Tx, given ...dedup.Given) []dedup.Outcome {
 	t.Helper()
 	outcomes, err := tryClaim(t.Context(), store, tx, given...)

@@ -7,14 +7,15 @@ ON CONFLICT (id) DO NOTHING
 RETURNING id::text;
 
 -- name: sums
--- A statement of its own, because the insert's snapshot does not show the row it waited for. OFFSET 0 keeps the
+-- A statement of its own, because the insert's snapshot does not include the row it waited for. OFFSET 0 keeps the
 -- subquery, so that each id is one probe of the index. The sum is text, which no setting of a session changes.
 SELECT u.id, encode(s.sum, 'hex')
 FROM unnest($1::text[]) u(id)
 CROSS JOIN LATERAL (SELECT x.sum FROM :schema.sent_id x WHERE x.id = u.id::uuid OFFSET 0) s;
 
 -- name: forget
--- Rows of our own transaction cannot be held by another one; SKIP LOCKED is the proof for everybody else's.
+-- No other transaction can hold the rows of our own transaction; SKIP LOCKED makes sure that the statement waits for
+-- no other row either.
 DELETE FROM :schema.sent_id s
 USING unnest($1::text[]) u(id)
 CROSS JOIN LATERAL (

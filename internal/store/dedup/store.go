@@ -17,18 +17,18 @@ import (
 //go:embed statements.sql
 var statements string
 
-// ErrConflict says that the id of the message was used before, with another content. The first is kept.
+// ErrConflict means that the id of the message was used before, with other content. The first message is kept.
 var ErrConflict = errors.New("the message id was used before with another content")
 
-// Store keeps the ids of one schema. It holds no state: it is safe for concurrent use, and transactions are the
-// caller's.
+// Store keeps the ids of one schema. It holds no state and is safe for concurrent use; the caller runs the
+// transactions.
 type Store struct{ sql pg.Statements }
 
 // New renders the statements for schema.
 func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
 
-// Sum is the content of a message in 32 bytes. endpoint is the one the caller named, "" when the kind
-// routes the message. The SQL function send computes the same.
+// Sum returns a hash of the content of a message, in 32 bytes. endpoint is the one the caller named, or "" if the
+// kind routes the message. The SQL function send computes the same.
 func Sum(kind, endpoint string, body []byte) []byte {
 	h := sha256.New()
 	h.Write([]byte(endpoint + "\n" + kind + "\n"))
@@ -36,8 +36,8 @@ func Sum(kind, endpoint string, body []byte) []byte {
 	return h.Sum(nil)
 }
 
-// QueueForget gives up ids that this transaction claimed, for messages that were not sent after all. They
-// must have been Fresh: another transaction's id would be sent twice. It never waits.
+// QueueForget releases ids that this transaction claimed, for messages that were not sent after all. They must have
+// been Fresh: another transaction's id would be sent twice. It never waits.
 func (s *Store) QueueForget(b *pgx.Batch, ids []saga.ID) {
 	if len(ids) == 0 {
 		return
@@ -50,9 +50,9 @@ func (s *Store) QueueForget(b *pgx.Batch, ids []saga.ID) {
 }
 
 // Prune deletes at most limit ids that are older than olderThan by the database's clock, and returns how many it
-// deleted. Fewer than limit means that no more are to be had now. Locked rows are passed over.
+// deleted. If that is less than limit, no more can be deleted now. It skips locked rows.
 func (s *Store) Prune(ctx context.Context, db execer, olderThan time.Duration, limit int) (int64, error) {
-	// Planned on each call: a plan kept from the empty table would read all of the full one.
+	// Planned on each call: a plan kept from the empty table would read the whole full one.
 	tag, err := db.Exec(ctx, s.sql.Get("prune"), pg.Planned, olderThan.Seconds(), limit)
 	if err != nil {
 		return 0, fmt.Errorf("prune message ids: %w", err)
@@ -60,7 +60,7 @@ func (s *Store) Prune(ctx context.Context, db execer, olderThan time.Duration, l
 	return tag.RowsAffected(), nil
 }
 
-// execer is met by pgx's pools, connections and transactions.
+// execer is implemented by pgx's pools, connections and transactions.
 type execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// The SQL function send and this package write the same ids: what one sent is a duplicate for the other.
+// The SQL function send and this package write the same ids: an id that one sent is a duplicate for the other.
 func TestSumMeetsTheSQLFunction(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
@@ -76,21 +76,21 @@ func TestPruneIsBoundedAndPassesHeldRows(t *testing.T) {
 	}
 }
 
-// A plan made while the table was empty must still be good when it is full.
+// A plan made while the table was empty must still be good after it has filled.
 func TestClaimNeverReadsTheWholeTable(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
 	ids := `{00000000-0000-0000-0000-000000000001,00000000-0000-0000-0000-000000000002}`
 	pgtest.Probes{
 		SQL: dedup.Statements(dedup.New(schema)), MaxRows: 2,
-		// They run under the settings of a program's transaction: a plan that was made when vacuum had found the table
-		// empty reads all of it until the next ANALYZE.
+		// They run under the settings of a program's transaction: a plan made after vacuum has found the table empty
+		// reads the whole table until the next ANALYZE.
 		Unvacuumed: true,
 		Statements: map[string][]string{"claim": {ids, `{"\\x01","\\x02"}`}, "sums": {ids}, "forget": {ids}},
 		Fill: `INSERT INTO :schema.sent_id (id, sum)
 			SELECT lpad(to_hex(n), 32, '0')::uuid, '' FROM generate_series(1, 20000) n`,
 	}.Check(t, pool, schema)
-	pool, schema = pgtest.Database(t) // anew: the server may have counted what was rolled back in the other
+	pool, schema = pgtest.Database(t) // new, because the server may have counted rows that were rolled back in the old one
 	pgtest.Probes{
 		SQL: dedup.Statements(dedup.New(schema)), MaxRows: 2, PlannedAnew: true,
 		Statements: map[string][]string{"prune": {"604800", "1000"}},

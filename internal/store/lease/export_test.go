@@ -2,5 +2,5 @@ package lease
 
 import "github.com/edda-go/edda/internal/base/pg"
 
-// Statements are those that the package sends, for tests of plans.
+// Statements returns the statements of the package, for tests of plans.
 func Statements(s *Store) pg.Statements { return s.sql }

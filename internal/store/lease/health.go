@@ -5,37 +5,38 @@ import (
 	"time"
 )
 
-// State of a Keeper, see the package's comment.
+// State is the state of a Keeper, see the package's comment.
 type State uint8
 
-// The states.
+// States of a Keeper.
 const (
 	Standby State = iota
 	Holding
 	Stopping
 )
 
-// String is the word for s.
+// String returns the name of s.
 func (s State) String() string { return [...]string{"standby", "holding", "stopping"}[s] }
 
-// Health is how a Keeper stands, by this process's knowledge.
+// Health is the state of a Keeper and its lease, as far as this process has read it.
 type Health struct {
 	Self  string // the holder of this Keeper's terms
 	State State
-	// the one that it holds; else the last that it saw, whose Holder is "" when that was released. Zero: none yet
+	// the current term of this Keeper; otherwise the last term that it read, whose Holder is "" if it was released.
+	// Zero before the first bid
 	Term    Term
-	Trusted time.Time // until when the term is this Keeper's, whatever happens; zero in standby
+	Trusted time.Time // until when the term is certainly this Keeper's; zero in standby
 
-	Acquired, Released, Lost int64 // terms that began; and those that ended in order, and otherwise
+	Acquired, Released, Lost int64 // terms that began, that ended in order, and that ended otherwise
 }
 
-// health is a Health that a Keeper writes and anybody reads.
+// health is a Health that a Keeper writes and any goroutine reads.
 type health struct {
 	mu sync.Mutex // guards h
 	h  Health
 }
 
-// Health tells how the Keeper stands. It waits for nothing, and is safe for concurrent use.
+// Health returns the state of the Keeper. It waits for nothing, and is safe for concurrent use.
 func (k *Keeper) Health() Health {
 	k.health.mu.Lock()
 	defer k.health.mu.Unlock()

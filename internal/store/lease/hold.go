@@ -15,25 +15,25 @@ type hold struct {
 	term     Term
 	life     context.Context // of the function
 	end      context.CancelCauseFunc
-	returned chan error // what the function returned
+	returned chan error // the result of the function
 
-	alarm   *time.Timer // ends life when trusted is past, whatever the loop is waiting for
+	alarm   *time.Timer // ends life when trusted has passed, whatever the loop is waiting for
 	trusted time.Time
 	next    *time.Timer // when to renew
 	retry   run.Pauses
-	lost    bool // the row says so
+	lost    bool // the row shows the end of the term
 	stuck   bool // the function did not return in time
 }
 
-// hold runs the function, renews the term meanwhile, and releases the lease when the function has returned. since is
-// when the bid that won was begun: from then on the database counts, at the earliest.
+// hold runs the function, renews the term while it runs, and releases the lease after it has returned. since is when
+// the winning bid was begun: the database counts from that moment at the earliest.
 func (k *Keeper) hold(ctx context.Context, t Term, since time.Time) {
 	trusted := since.Add(k.options.Lease - k.options.Margin)
 	h := &hold{Keeper: k, term: t, returned: make(chan error, 1), trusted: trusted}
 	h.retry = run.Pauses{First: k.options.Renew / 50, Most: k.options.Renew / 2}
 	h.life, h.end = context.WithCancelCause(ctx)
 	defer h.end(nil)
-	if !time.Now().Before(h.trusted) { // the answer came so late that nothing of the term is left
+	if !time.Now().Before(h.trusted) { // the answer came so late that the term may be over
 		h.release(ctx)
 		return
 	}
@@ -52,14 +52,14 @@ func (k *Keeper) hold(ctx context.Context, t Term, since time.Time) {
 		return nil
 	})
 	err := h.watch(ctx)
-	_ = group.Wait() // its member has returned, and has no error to tell
+	_ = group.Wait() // its member has returned, and has no error
 	if err != nil && !h.endedBy(err) {
 		h.log.Warn("edda: the work under a lease failed", "holder", t.Holder, "epoch", t.Epoch, "error", err)
 	}
 	k.health.ended(!h.lost && h.release(ctx))
 }
 
-// endedBy reports whether err says no more than that the context of the function has ended.
+// endedBy reports whether err only reports the end of the function's context.
 func (h *hold) endedBy(err error) bool {
 	end := h.life.Err()
 	return end != nil && (errors.Is(err, end) || errors.Is(err, context.Cause(h.life)))
@@ -69,8 +69,8 @@ func (h *hold) doubt() {
 	h.end(fmt.Errorf("%w: no renewal succeeded within %v", ErrLost, h.options.Lease-h.options.Margin))
 }
 
-// watch renews until the function has returned. There is no other way out of it, so that nothing is released while the
-// function may still be at work.
+// watch renews until the function has returned. It never returns earlier, so that the lease is not released while the
+// function may still be working.
 func (h *hold) watch(ctx context.Context) error {
 	var stop <-chan time.Time
 	life := h.life.Done()
@@ -95,7 +95,7 @@ func (h *hold) watch(ctx context.Context) error {
 	}
 }
 
-// renew makes one attempt. What it cannot know it tries again soon, within the time that is trusted.
+// renew makes one attempt. If the outcome is unknown, it tries again soon, within the trusted time.
 func (h *hold) renew(ctx context.Context) {
 	began := time.Now()
 	if h.lost || h.stuck || !began.Before(h.trusted) {
@@ -122,7 +122,7 @@ func (h *hold) renew(ctx context.Context) {
 	}
 }
 
-// extend trusts the term anew. An alarm that has gone off cannot be called back: the function's context has ended.
+// extend sets a new trusted time. An alarm that has gone off cannot be undone: the function's context has ended.
 func (h *hold) extend(began time.Time) {
 	h.next.Reset(time.Until(began.Add(run.Jitter(h.options.Renew * 4 / 5)))) // never later than Renew
 	if !h.alarm.Stop() {
@@ -139,7 +139,7 @@ const (
 	releaseTimeout = 3 * time.Second
 )
 
-// release gives the lease back, for others to take it at once. When that does not work they take it when it has
+// release releases the lease, so that other processes can take it at once. If that fails they take it when it has
 // expired. It reports whether the lease was this term's until then.
 func (h *hold) release(ctx context.Context) (ours bool) {
 	ctx = context.WithoutCancel(ctx) // after a shutdown this is all that is left to do

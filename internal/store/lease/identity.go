@@ -18,9 +18,9 @@ const (
 	randomBytes = 6
 )
 
-// Identity makes the name of a holder: override when there is one, else $HOSTNAME, which containers set to what people
-// know them by, else the host's name, else a UUID, and always a random part behind it. A process that starts again
-// keeps its host's name, and is another holder: it must not take the lease of its former life for its own.
+// Identity returns the name of a holder: override, or $HOSTNAME, which containers set to a name that people
+// recognise, or the host's name, or a UUID, always followed by a random part. A process that starts again keeps its
+// host's name, and is a different holder: it must not take the lease of its former run for its own.
 func Identity(override string) string {
 	host, _ := os.Hostname() // a host without a name gets one below
 	return identity(override, os.Getenv("HOSTNAME"), host)
@@ -42,7 +42,8 @@ func identity(override, variable, host string) string {
 // HolderVariable names the process if Options.Holder does not.
 const HolderVariable = "EDDA_HOLDER"
 
-// Holder returns the override, or what $EDDA_HOLDER has when there is none, and an error unless it can name a process.
+// Holder returns the override, or the value of $EDDA_HOLDER if override is "". It returns an error if that cannot
+// name a process.
 func Holder(override string) (string, error) {
 	override = cmp.Or(override, os.Getenv(HolderVariable))
 	return override, checkHolder(override)
@@ -57,10 +58,10 @@ func checkHolder(override string) error {
 	return nil
 }
 
-// validName is that of the table's constraint.
+// validName is the pattern of the table's constraint.
 var validName = regexp.MustCompile(`^[a-z][a-z0-9_./-]{0,126}$`)
 
-// CheckName tells what is wrong with the name of a lease.
+// CheckName returns an error that describes a fault in the name of a lease, or nil.
 func CheckName(name string) error {
 	if !validName.MatchString(name) {
 		return fmt.Errorf("lease name %.60q: want 1 to 127 of a-z, 0-9 and _ . / -, beginning with a letter", name)

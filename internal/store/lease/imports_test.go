@@ -12,7 +12,7 @@ import (
 var holdSource string
 
 // A term cancels its work by a context of the standard library, and so needs no other module. The pauses between
-// renewals are cenkalti's.
+// renewals come from cenkalti's module.
 func TestTermsAreCancelledByContexts(t *testing.T) {
 	t.Parallel()
 	file, err := parser.ParseFile(token.NewFileSet(), "hold.go", holdSource, parser.ImportsOnly)

@@ -14,21 +14,21 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What a caller can act on.
+// Errors that a caller can act on.
 var (
 	// ErrLost is the cause of the function's context when its term is over, or may be.
 	ErrLost = errors.New("the lease is lost")
 	// ErrResigned is the cause of the function's context when the holder was asked to resign.
 	ErrResigned = errors.New("the holder of the lease was asked to resign")
-	// ErrRunning: Run was called while another Run of the Keeper goes on.
+	// ErrRunning is returned if Run is called while a Run of the Keeper is active.
 	ErrRunning = errors.New("the keeper is already running")
 )
 
-// Job is what one process at a time does.
+// Job is the work that one process at a time does.
 type Job struct {
-	Name string // of the lease; see CheckName
+	Name string // name of the lease; see CheckName
 
-	// Run is called for each term. It must return soon after ctx has ended, whose cause says why, and may return
+	// Run is called for each term. It must return soon after ctx has ended, whose cause is the reason, and may return
 	// before. Then the lease is released, and after an Acquire interval the Keeper bids again; an error is logged
 	// first. t.Epoch is for Store.Guard, and for receivers outside the database that refuse smaller ones.
 	Run func(ctx context.Context, t Term) error
@@ -41,20 +41,20 @@ type Keeper struct {
 	register register
 	log      *slog.Logger
 
-	wakeups run.Nudge  // of capacity 1
+	wakeups run.Nudge  // has capacity 1
 	running sync.Mutex // held by Run
 	health  health
 }
 
-// register is where leases stand: the database, except in tests of time.
+// register stores leases: in the database, except in tests of time.
 type register interface {
-	bid(ctx context.Context) (Term, bool, error) // the term of another when it is lost, and was seen
+	bid(ctx context.Context) (Term, bool, error) // a lost bid returns the other holder's term, if it was read
 	renew(ctx context.Context, t Term) (Renewal, error)
 	release(ctx context.Context, t Term) (bool, error)
 	close(ctx context.Context)
 }
 
-// NewKeeper makes a Keeper. It does no I/O. pool says how to connect; none of its connections is used.
+// NewKeeper returns a Keeper. It does no I/O. pool only provides the configuration of connections.
 func NewKeeper(pool *pgxpool.Pool, store *Store, job Job, o Options) (*Keeper, error) {
 	o, err := o.withDefaults()
 	if job.Run == nil {
@@ -77,11 +77,12 @@ func newKeeper(r register, job Job, o Options) *Keeper {
 		wakeups: run.NewNudge()}
 }
 
-// Wake makes a Keeper that stands by bid in a moment, and one that holds look whether it is asked to resign. It is a
-// nudge, for the payload WakePrefix and the lease's name, and never blocks.
+// Wake makes a Keeper in standby bid in a moment, and a holder check whether it is asked to resign. Call it for the
+// payload WakePrefix and the lease's name. It never blocks.
 func (k *Keeper) Wake() { k.wakeups.Send() }
 
-// Holding is the term of which the function runs now. It is for metrics: when it returns, the term may be over.
+// Holding returns the term whose function is running now. It is for metrics: the term may be over by the time it
+// returns.
 func (k *Keeper) Holding() (t Term, ok bool) {
 	h := k.Health()
 	if h.State == Standby {
@@ -91,8 +92,8 @@ func (k *Keeper) Holding() (t Term, ok bool) {
 }
 
 // Run bids, and runs the job while it holds the lease, until ctx ends: then it stops the job, releases the lease, and
-// returns nil. It returns an error when it cannot go on: the role lacks a right, or the schema is not migrated. A
-// database that is away is waited for. It never returns while the job runs.
+// returns nil. While the database is away, Run waits. It returns an error if it cannot continue: the role lacks a
+// right, or the schema is not migrated. It never returns while the job runs.
 func (k *Keeper) Run(ctx context.Context) error {
 	if !k.running.TryLock() {
 		return fmt.Errorf("keep lease %s: %w", k.job.Name, ErrRunning)
@@ -109,8 +110,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 	return nil
 }
 
-// try bids once, and holds what it won until that is over. A bid that has been sent is not cancelled by a shutdown: its
-// answer says whether there is something to release.
+// try bids once, and if it wins, holds the lease until the term is over. A shutdown does not cancel a bid that has
+// been sent: its answer shows whether there is a lease to release.
 func (k *Keeper) try(ctx context.Context) (held bool, err error) {
 	attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), k.options.Renew)
 	defer cancel()
@@ -131,23 +132,23 @@ func (k *Keeper) try(ctx context.Context) (held bool, err error) {
 	return true, nil
 }
 
-// fatal errors do not pass by waiting.
+// fatal reports whether waiting does not cure err.
 func fatal(err error) bool {
 	class := pgerr.ClassOf(err)
 	return class == pgerr.Denied || class == pgerr.Unprepared
 }
 
-const wakeSpread = 50 * time.Millisecond // so that those who are woken together do not bid together
+const wakeSpread = 50 * time.Millisecond // so that Keepers that are woken together do not bid at the same moment
 
-// standBy waits until the next bid. Who held a moment ago leaves the lease to others for a whole interval, and is not
-// woken by its own release.
+// standBy waits until the next bid. A Keeper that has just released the lease waits a full interval before it bids
+// again, and ignores the notification of its own release.
 func (k *Keeper) standBy(ctx context.Context, held bool) {
 	wakeups := k.wakeups
 	if held {
 		wakeups = nil
 	}
 	if run.Wait(ctx, run.Jitter(k.options.Acquire), wakeups) == run.Nudged {
-		_ = run.Sleep(ctx, rand.N(wakeSpread)) // the loop sees the end of ctx
+		_ = run.Sleep(ctx, rand.N(wakeSpread)) // the loop notices the end of ctx
 	}
 	if held {
 		k.wakeups.Drop()
@@ -158,7 +159,7 @@ func (k *Keeper) standBy(ctx context.Context, held bool) {
 type row struct {
 	store *Store
 	db    DB
-	line  *Line // when db is the Keeper's own
+	line  *Line // set if db is the Keeper's own
 	term  Bid
 	seen  sight // of the last bid
 }

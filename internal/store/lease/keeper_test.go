@@ -19,8 +19,8 @@ import (
 
 var errAway = errors.New("the database is away")
 
-// shelf is a register with a story: what was asked of it, and when. Each answer is a function, so that it may take its
-// time.
+// shelf is a register that records its calls with their times, as a story. Each answer is a function, so that it may
+// be slow.
 type shelf struct {
 	mu     sync.Mutex
 	begun  time.Time
@@ -76,7 +76,7 @@ func (s *shelf) String() string {
 	return strings.Join(s.story, "\n")
 }
 
-// last is the end of the story.
+// last returns the last entry of the story.
 func (s *shelf) last() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *shelf) keep(t *testing.T, o Options, work func(ctx context.Context, t T
 		if err != nil {
 			t.Errorf("Run: %v", err)
 		}
-	case <-time.After(24 * time.Hour): // of the bubble
+	case <-time.After(24 * time.Hour): // in the bubble's time
 		t.Error("the work is not told to end")
 		giveUp()
 		<-ran
@@ -128,14 +128,14 @@ func (s *shelf) keep(t *testing.T, o Options, work func(ctx context.Context, t T
 	}
 }
 
-// untilEnd is a function that stops at once.
+// untilEnd is a function that returns as soon as its context ends.
 func untilEnd(ctx context.Context, _ Term) error {
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
 
-// What the database says, or whether it answers at all, does not matter: the time that is trusted counts from the begin
-// of the last attempt that succeeded.
+// Whatever the database answers, or if it does not answer at all: the trusted time counts from the begin of the last
+// attempt that succeeded.
 func TestContextEndsWhenTheTrustedTimeIsOver(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(ctx context.Context) error{
@@ -198,7 +198,7 @@ func TestOneMissedRenewalIsNotFatal(t *testing.T) {
 	})
 }
 
-// Lost is the row's word: nothing is left to wait for, nor to release.
+// Lost means that the row shows the end: there is nothing to wait for, and nothing to release.
 func TestLostEndsTheContextAtOnceAndReleasesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestLostEndsTheContextAtOnceAndReleasesNothing(t *testing.T) {
 	})
 }
 
-// Whoever bids next must find the work of the last holder stopped.
+// The next bidder must find the work of the last holder stopped.
 func TestReleaseComesAfterTheReturn(t *testing.T) {
 	t.Parallel()
 	const slow = 25 * time.Second // within Stop, and longer than a Lease
@@ -251,7 +251,7 @@ func TestReleaseComesAfterTheReturn(t *testing.T) {
 				if returned < 0 || released < returned {
 					t.Errorf("released before the work had returned:\n%s", story)
 				}
-				// The work that stops is still protected.
+				// Work that is stopping is still protected.
 				if name != "doubt" && strings.Count(story[:returned], "renew") < 5 {
 					t.Errorf("not renewed while the work was stopping:\n%s", story)
 				}
@@ -260,7 +260,7 @@ func TestReleaseComesAfterTheReturn(t *testing.T) {
 	}
 }
 
-// The others must get the lease some time, and not while this process works on.
+// Other processes must get the lease at some time, but not while this one renews it.
 func TestWorkThatDoesNotStopIsLeftToItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -313,13 +313,13 @@ func TestWhoResignsLeavesTheLeaseToOthers(t *testing.T) {
 			return nil
 		}, func(k *Keeper) {
 			pass(time.Second)
-			k.Wake() // the request's notification
+			k.Wake() // the notification of the request
 			synctest.Wait()
 			if d := time.Since(s.begun); s.last() != "release" || d != time.Second {
 				t.Errorf("after %v: %s, want a release after 1s", d, s.last())
 			}
 			released := time.Now()
-			k.Wake() // that of our own release
+			k.Wake() // the notification of our own release
 			if rest := (<-again).Sub(released); rest < 3*time.Second || rest > 8*time.Second {
 				t.Errorf("it bid again after %v", rest)
 			}
@@ -344,7 +344,7 @@ func TestWakeMakesAStandbyBidSoon(t *testing.T) {
 	})
 }
 
-// The bid was won, and the news of it took so long that the term may be over.
+// The bid was won, but the answer took so long that the term may be over.
 func TestWinThatComesTooLateIsGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -420,5 +420,5 @@ func TestIdentityIsNewEachTime(t *testing.T) {
 	}
 }
 
-// pass lets time go by in a bubble, whatever context there is.
+// pass lets time pass in a bubble, regardless of contexts.
 func pass(d time.Duration) { <-time.After(d) }

@@ -18,13 +18,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// briefly is a term that a test can wait for, on a machine that is busy with other tests.
+// briefly is a term short enough for a test to wait for, on a machine that is busy with other tests.
 const briefly = 3 * time.Second
 
 var short = lease.Options{Lease: briefly, Acquire: 100 * time.Millisecond,
 	Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 
-// diary is what the functions of several keepers did, by this process's clock.
+// diary records the actions of the functions of several keepers, by this process's clock.
 type diary struct {
 	mu    sync.Mutex
 	lines []line
@@ -49,7 +49,7 @@ func (d *diary) note(who, what string, epoch int64) {
 	}
 }
 
-// find is the first line of that kind, once it is there.
+// find returns the first line of that kind, after waiting for it.
 func (d *diary) find(t *testing.T, who, what string) line {
 	t.Helper()
 	for {
@@ -69,7 +69,7 @@ func (d *diary) find(t *testing.T, who, what string) line {
 	}
 }
 
-// keep runs a keeper with terms of ttl, whose function notes when it begins and when its context ends.
+// keep runs a keeper with terms of ttl. Its function records when it begins and when its context ends.
 func (w *world) keep(pool *pgxpool.Pool, d *diary, who string, ttl time.Duration) (k *lease.Keeper, stop func()) {
 	w.t.Helper()
 	o := short
@@ -87,7 +87,7 @@ func (w *world) keep(pool *pgxpool.Pool, d *diary, who string, ttl time.Duration
 	return k, pgtest.Run(w.t, "keeper "+who, k.Run)
 }
 
-// A holder whose renewals go nowhere has ended its work before anybody else begins.
+// A holder whose renewals get lost has ended its work before any other begins.
 func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 	for name, action := range map[string]faultproxy.Action{
 		"renewals swallowed":           faultproxy.Swallow,
@@ -100,7 +100,7 @@ func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 			_, stopA := w.keep(pool, d, "a", briefly)
 			first := d.find(t, "a", "begins")
 			proxy.Set(faultproxy.Fault{Statement: "renew", Do: action},
-				faultproxy.Fault{Statement: "release"}, faultproxy.Fault{Statement: "acquire"}) // it comes back no more
+				faultproxy.Fault{Statement: "release"}, faultproxy.Fault{Statement: "acquire"}) // it does not come back
 			w.keep(w.pool.Pool, d, "b", briefly)
 			second, ended := d.find(t, "b", "begins"), d.find(t, "a", "ends")
 			if second.at.Before(ended.at) || second.epoch <= first.epoch {
@@ -114,7 +114,7 @@ func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 	}
 }
 
-// A crash gives the lease to another after Lease + 1.25 × Acquire at most; a clean end at once.
+// After a crash a different process gets the lease after Lease + 1.25 × Acquire at most; after a clean end at once.
 func TestHandOver(t *testing.T) {
 	w, d := open(t), newDiary()
 	_, stopA := w.keep(w.pool.Pool, d, "a", time.Minute)
@@ -135,7 +135,7 @@ func TestHandOver(t *testing.T) {
 	d.find(t, "b", "ends")
 }
 
-// Work that has taken every connection does not keep the lease from being renewed.
+// Work that uses every connection does not keep the lease from being renewed.
 func TestRenewalsHaveAConnectionOfTheirOwn(t *testing.T) {
 	w, d := open(t), newDiary()
 	var taken []*pgxpool.Conn

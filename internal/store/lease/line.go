@@ -8,28 +8,28 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Line is one connection that nothing else uses, made as those of a pool are: a renewal must not wait until work gives
-// a connection back. It is opened when it is first used, and again after it broke. One statement runs at a time; safe
-// for concurrent use.
+// Line is one connection that is not shared, made like the connections of a pool: a renewal must not wait until other
+// work returns a connection. It is opened at the first use, and again after it broke. One statement runs at a time;
+// safe for concurrent use.
 type Line struct {
 	config *pgxpool.Config
-	turn   chan struct{} // of capacity 1: the goroutine that has put something in has conn
+	turn   chan struct{} // has capacity 1: the goroutine that has put a value in may use conn
 	conn   *pgx.Conn
 }
 
-// NewLine makes a Line. It does no I/O, and takes no connection of pool.
+// NewLine returns a Line. It does no I/O, and takes no connection of pool.
 func NewLine(pool *pgxpool.Pool) *Line {
 	return &Line{config: pool.Config(), turn: make(chan struct{}, 1)}
 }
 
-// QueryRow runs sql when the row is scanned.
+// QueryRow returns a row that runs sql when it is scanned.
 func (l *Line) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	return rowFunc(func(dest ...any) error {
 		return l.Do(ctx, func(conn pg.Conn) error { return conn.Row(ctx, sql, args...).Scan(dest...) })
 	})
 }
 
-// Do calls use with the connection, which is use's own until it returns.
+// Do calls use with the connection, which belongs to use until it returns.
 func (l *Line) Do(ctx context.Context, use func(conn pg.Conn) error) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -47,7 +47,7 @@ type rowFunc func(dest ...any) error
 
 func (f rowFunc) Scan(dest ...any) error { return f(dest...) }
 
-// connect opens the connection if there is none. Caller has the turn.
+// connect opens the connection unless it is open. The caller holds turn.
 func (l *Line) connect(ctx context.Context) error {
 	if l.conn != nil && !l.conn.IsClosed() {
 		return nil

@@ -12,11 +12,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Listener hears the notifications of a schema, for who has no other listener. It has a connection of its own.
+// Listener receives the notifications of a schema, for programs that have no other listener. It has a connection of
+// its own.
 type Listener struct {
-	Pool    *pgxpool.Pool        // says how to connect
+	Pool    *pgxpool.Pool        // provides the configuration of the connection
 	Channel string               // pg.Schema.Channel
-	Heard   func(payload string) // must not block. "" is called when something may have gone unheard
+	Heard   func(payload string) // must not block. Called with "" if notifications may have been missed
 	Logger  *slog.Logger
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A process without the lease costs one bid in an interval, and nothing else.
+// A process without the lease costs one bid per interval, and no other statement.
 func TestLoserAsksOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

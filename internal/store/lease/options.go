@@ -8,25 +8,25 @@ import (
 	"github.com/edda-go/edda/internal/base/option"
 )
 
-// Default is how long a lease lasts without a renewal, unless its options say otherwise: of a leased message, a
-// partition, a relay and a Keeper.
+// Default is how long a lease lasts without a renewal, unless its options set a different time: of a leased message,
+// a partition, a relay and a Keeper.
 const Default = 15 * time.Second
 
-// Options of a Keeper. Every zero is a default, and a negative number is an error.
+// Options are the options of a Keeper. Every zero is a default, and a negative number is an error.
 type Options struct {
-	// Lease is how long a term lasts that is not renewed: 100 ms to 1 h; 0 is Default. When a holder dies, another
-	// process follows it after Lease + 1.25 × Acquire at most.
+	// Lease is how long a term lasts without a renewal: 100 ms to 1 h; 0 is Default. When a holder dies, a different
+	// process follows after Lease + 1.25 × Acquire at most.
 	Lease time.Duration
-	// how often the holder renews, and how long a try may take; 0 is Lease/3, at most 5 s; at most Lease/3
+	// Renew is how often the holder renews, and how long a try may take; 0 is Lease/3, at most 5 s; at most Lease/3.
 	Renew   time.Duration
 	Acquire time.Duration // how often others bid, ± a quarter; 0 is Lease/3, at most 5 s
-	// how long before the database the holder gives up; 0 is Lease/10, at most 1 s; at most Lease/3
+	// Margin is how long before the database the holder gives up; 0 is Lease/10, at most 1 s; at most Lease/3.
 	Margin time.Duration
-	// how long a function may take to return when its context ended, while it is renewed; 0 is 30 s
+	// Stop is how long the lease is renewed while the function returns after its context ended; 0 is 30 s.
 	Stop time.Duration
 
-	// Holder names this process in the table. "" is $EDDA_HOLDER, else the name of the host. A random part is always
-	// added.
+	// Holder names this process in the table. "" is $EDDA_HOLDER, or else the name of the host. A random part is
+	// always added.
 	Holder string
 	DB     DB           // for bids and renewals; nil is a connection of the Keeper's own. Work must not use it
 	Logger *slog.Logger // nil is slog.Default()
@@ -35,7 +35,7 @@ type Options struct {
 const (
 	shortest    = 100 * time.Millisecond
 	longest     = time.Hour
-	leastRenews = 3 // in a Lease, so that a term survives one that fails
+	leastRenews = 3 // renewals in a Lease, so that a term survives a failed one
 )
 
 func (o Options) withDefaults() (Options, error) {

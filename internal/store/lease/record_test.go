@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/internal/test/pgtest"
 )
 
-// The row tells who holds the lease, since when, and from when the time of the term counts.
+// The row records the holder of the lease, the begin of the term, and the time of its last renewal.
 func TestRecordSaysWhoHoldsItSinceWhen(t *testing.T) {
 	w := open(t)
 	a := w.mustAcquire("a")
@@ -34,7 +34,7 @@ func TestRecordSaysWhoHoldsItSinceWhen(t *testing.T) {
 	}
 }
 
-// Two processes bid for a lease that nobody has ever had. One inserts the row; the other waits for it, and has lost.
+// Two processes bid for a new lease. One inserts the row; the other waits for it, and has lost.
 func TestOfTwoFirstBidsOneCreates(t *testing.T) {
 	w := open(t)
 	first, second := w.begin(), w.begin()

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A clock that goes back leaves the terms of the dead with an end that is far away. Who has seen no renewal for the
-// whole time of a term need not wait for it, and who sees one waits as ever. On a machine that stands still for a term,
-// a longer one is tried.
+// If the database's clock goes back, the terms of dead holders end in the far future. A bidder that has observed no
+// renewal for the whole length of a term need not wait for that end; if it observes one it waits as usual. If the
+// machine stalls for a term, the test tries a longer one.
 func TestClockThatWentBackKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
@@ -24,8 +24,8 @@ func TestClockThatWentBackKeepsNobodyOut(t *testing.T) {
 	}
 }
 
-// clockGoesBack is the test with terms of ttl. back makes the times of all leases later, as if the clock had gone back.
-// It reports false when the machine stood still for one of them.
+// clockGoesBack runs the test with terms of ttl. back moves the times of all leases forward, as if the clock had gone
+// back. It reports false if the machine stalled for the length of a term.
 func clockGoesBack(t *testing.T, store *Store, pool *pgxpool.Pool, ttl time.Duration, back func()) bool {
 	t.Helper()
 	seen := sight{}
@@ -59,7 +59,7 @@ func clockGoesBack(t *testing.T, store *Store, pool *pgxpool.Pool, ttl time.Dura
 		}
 	}
 	back()
-	began := time.Now() // of the sight at the latest: the row is another version now
+	began := time.Now() // the bidder first reads the new version of the row at this time or later
 	b, ok := bid("b", &seen)
 	for !ok && time.Since(began) < 20*time.Second+20*ttl {
 		b, ok = bid("b", &seen)

@@ -1,13 +1,14 @@
--- Every moment here is clock_timestamp(), the database's clock when the row is looked at. now() would be that of the
--- transaction's begin, and older than the row.
+-- Every time here is clock_timestamp(), the database's clock when the statement reads the row. now() would be the
+-- begin of the transaction, and older than the row.
 
 -- name: acquire
--- One statement takes the lease or does not. A row that is locked is somebody's: another bidder's, or under a protected
--- write of the last holder, for which a new term must wait. So it is passed over, and this bid is lost. FOR UPDATE is
--- meant: the weaker lock of an UPDATE would not meet that of a protected write. Who holds it already and did not hear
--- of it waits as everybody does: a holder that can bid and not renew would else keep it for ever. A term that this
--- bidder has seen unrenewed for all of its time is over as well, whatever the clock says: one that went back would else
--- keep the lease of the dead for as long. Each renewal makes another version of the row, and another xmin.
+-- One statement takes the lease or does not. A locked row is in use: by another bidder, or by a guarded write of the
+-- last holder, and a new term must wait for that write. So the row is skipped, and this bid is lost. FOR UPDATE is
+-- intended: the weaker lock of an UPDATE does not conflict with the lock of a guarded write. A bidder that already
+-- holds the lease because it missed the answer waits like all others: otherwise a holder that can bid but not renew
+-- would keep the lease forever. A term that this bidder has observed without a renewal for its whole length is over
+-- as well, whatever the clock shows: otherwise, after the clock went back, a dead holder would keep the lease for
+-- that long. Each renewal makes a new version of the row, with a new xmin.
 WITH free AS MATERIALIZED (
     SELECT l.name FROM :schema.lease l
     WHERE l.name = $1 AND (l.holder IS NULL OR l.expires <= clock_timestamp() OR (l.epoch = $4 AND l.xmin::text = $5))
@@ -32,14 +33,14 @@ SELECT false, l.epoch, coalesce(l.holder, ''), l.xmin::text, (extract(epoch
 FROM :schema.lease l WHERE l.name = $1 AND NOT EXISTS (SELECT FROM won);
 
 -- name: renew
--- A term that has expired is over, also when nobody has taken the lease since. No row: lost for good.
+-- A term that has expired is over, even if no process has taken the lease since. No row: lost for good.
 UPDATE :schema.lease l
 SET renewed = clock_timestamp(), expires = clock_timestamp() + $4::bigint * interval '1 microsecond'
 WHERE l.name = $1 AND l.holder = $2 AND l.epoch = $3 AND l.expires > clock_timestamp()
 RETURNING l.resign IS NOT DISTINCT FROM l.epoch;
 
 -- name: release
--- By update: a row that came back after a delete would begin its epochs anew. The notification is sent by the commit.
+-- By update: after a delete the row's epochs would begin again. The commit sends the notification.
 WITH gone AS (
     UPDATE :schema.lease l SET holder = NULL, resign = NULL, expires = clock_timestamp()
     WHERE l.name = $1 AND l.holder = $2 AND l.epoch = $3
@@ -47,7 +48,7 @@ WITH gone AS (
 SELECT :schema.nudge($4, 'lease:' || name) FROM gone;
 
 -- name: resign
--- The request names the term it is for, so that the next one does not meet it.
+-- The request names its term, so that it does not apply to the next one.
 WITH asked AS (
     UPDATE :schema.lease l SET resign = l.epoch WHERE l.name = $1 AND l.holder IS NOT NULL
         AND l.expires > clock_timestamp()
@@ -55,14 +56,14 @@ WITH asked AS (
 SELECT :schema.nudge($2, 'lease:' || name) FROM asked;
 
 -- name: guard
--- Until this transaction ends no new term begins: a bidder wants the row FOR UPDATE. A renewal does not wait for it. A
--- term that has expired and was not followed by another is still the only writer.
+-- Until this transaction ends no new term begins, because a bidder needs the row FOR UPDATE. A renewal does not wait
+-- for it. A term that has expired and has no successor is still the only writer.
 SELECT :schema.expect(EXISTS (SELECT FROM :schema.lease l WHERE l.name = $1 AND l.holder = $2
     AND l.epoch = $3 FOR KEY SHARE),
                       'the lease ' || $1 || ' is in other hands');
 
 -- name: under
--- One row, however many leases there are: a Line reads one. What nobody has, or what has expired, has no time left.
+-- One row, however many leases there are: a Line reads one. A lease that is free or has expired has no time left.
 SELECT coalesce(array_agg(l.name ORDER BY l.name), '{}'),
        coalesce(array_agg(CASE WHEN l.holder IS NULL THEN 0
                           ELSE greatest(0, extract(epoch FROM l.expires - clock_timestamp()) * 1000000)::bigint END

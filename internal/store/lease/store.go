@@ -15,37 +15,37 @@ import (
 //go:embed statements.sql
 var statements string
 
-// ErrFenced: the term is over, and another one has begun. Nothing of the transaction may be committed.
+// ErrFenced means that the term is over, and a later one has begun. The transaction must not commit.
 var ErrFenced = errors.New("the lease is in other hands")
 
-// WakePrefix begins the payload that a released lease is announced with; its name follows.
+// WakePrefix begins the payload of the notification of a released lease; the lease's name follows.
 const WakePrefix = "lease:"
 
-// Term is one holder's time with a lease. The epoch is its fencing number: later terms have larger ones.
+// Term is the time of one holder with a lease. The epoch is its fencing number: later terms have larger ones.
 type Term struct {
 	Name   string
 	Holder string
 	Epoch  int64
 }
 
-// Info is how a lease stands, by the database's clock.
+// Info is the state of a lease, by the database's clock.
 type Info struct {
-	Term                // Holder is "" when it was released
+	Term                // Holder is "" if it was released
 	Held      bool      // and not expired
 	Resigning bool      // the holder was asked to resign
-	Acquired  time.Time // when the term began
-	Renewed   time.Time // when it was renewed last
+	Acquired  time.Time // the begin of the term
+	Renewed   time.Time // the last renewal
 	Expires   time.Time
 	Now       time.Time // the database's clock when it was read
 }
 
-// DB is met by pgx's pools, connections and transactions, and by Line.
+// DB is implemented by pgx's pools, connections and transactions, and by Line.
 type DB interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Store reads and writes the leases of one schema, each by one statement that is a transaction of its own unless db is
-// one. It holds no state: it is safe for concurrent use.
+// Store reads and writes the leases of one schema, each by one statement that is a transaction of its own unless db
+// is one. It holds no state and is safe for concurrent use.
 type Store struct {
 	sql     pg.Statements
 	channel string
@@ -56,14 +56,15 @@ func New(schema pg.Schema) *Store {
 	return &Store{sql: pg.Load(statements, schema), channel: schema.Channel()}
 }
 
-// Bid asks for a lease. Holder must be a name that no other process has, nor an earlier life of this one: see Identity.
+// Bid is a request for a lease. Holder must be a name that no other process has, nor an earlier run of this one: see
+// Identity.
 type Bid struct {
 	Name   string
 	Holder string
 	Lease  time.Duration // of the term, until it is renewed
 }
 
-// Acquire takes the lease when it is free or expired. ok is false when another holder has it, or is writing under its
+// Acquire takes the lease if it is free or expired. ok is false if a different holder has it, or is writing under its
 // last term.
 func (s *Store) Acquire(ctx context.Context, db DB, b Bid) (t Term, ok bool, err error) {
 	if t, ok, err = s.bid(ctx, db, b, &sight{}); !ok {
@@ -72,8 +73,8 @@ func (s *Store) Acquire(ctx context.Context, db DB, b Bid) (t Term, ok bool, err
 	return t, ok, err
 }
 
-// bid is Acquire for a process that bids again and again. When the bid is lost, t is the term that won, if it was seen,
-// and seen tells the next bid of it.
+// bid is Acquire for a process that bids repeatedly. If the bid is lost, t is the winner's term, if the statement
+// could read it; the next bid uses seen.
 func (s *Store) bid(ctx context.Context, db DB, b Bid, seen *sight) (t Term, ok bool, err error) {
 	t = Term{Name: b.Name}
 	was := seen.over(time.Now())
@@ -92,16 +93,17 @@ func (s *Store) bid(ctx context.Context, db DB, b Bid, seen *sight) (t Term, ok 
 	return t, ok, nil
 }
 
-// sight is how a bidder found the lease of another: which version of the row, and since when by its own clock.
+// sight is the state in which a bidder found a lost lease: the version of the row, and since when by the bidder's
+// clock.
 type sight struct {
 	epoch   int64
 	version string
-	lease   time.Duration // that the version began with
+	lease   time.Duration // length of the term of that version
 	first   time.Time
 }
 
-// over is s when its version has been there for all of its time: then its holder trusts it no longer. Else it is a
-// sight that no row answers to.
+// over returns s if its version has not changed for the length of its term: then its holder does not trust it any
+// more. Otherwise it returns a sight that matches no row.
 func (s *sight) over(now time.Time) sight {
 	if s.version == "" || now.Sub(s.first) <= s.lease {
 		return sight{}
@@ -115,17 +117,17 @@ func (s *sight) update(now sight) {
 	}
 }
 
-// Renewal is what the database said to a renewal.
+// Renewal is the outcome of a renewal.
 type Renewal uint8
 
-// The answers.
+// Outcomes of a renewal.
 const (
 	Lost      Renewal = iota // the term is over for good
-	Renewed                  // it goes on for lease from now
-	Resigning                // it goes on, and was asked to end
+	Renewed                  // the term lasts for lease from now
+	Resigning                // renewed, and the holder was asked to resign
 )
 
-// Renew extends a term that has not expired. After an error nothing is known.
+// Renew extends a term that has not expired. After an error the outcome is unknown.
 func (s *Store) Renew(ctx context.Context, db DB, t Term, lease time.Duration) (Renewal, error) {
 	resign := false
 	err := db.QueryRow(ctx, s.sql.Get("renew"), t.Name, t.Holder, t.Epoch, lease.Microseconds()).Scan(&resign)
@@ -140,8 +142,8 @@ func (s *Store) Renew(ctx context.Context, db DB, t Term, lease time.Duration) (
 	return Renewed, nil
 }
 
-// Release ends a term and calls those who wait. ok is false when the term was over already. The caller must have
-// stopped everything that the lease was held for.
+// Release ends a term and notifies waiting processes. ok is false if the term was over already. The caller must have
+// stopped all work that the lease protects.
 func (s *Store) Release(ctx context.Context, db DB, t Term) (ok bool, err error) {
 	sent := ""
 	err = db.QueryRow(ctx, s.sql.Get("release"), t.Name, t.Holder, t.Epoch, s.channel).Scan(&sent)
@@ -154,8 +156,8 @@ func (s *Store) Release(ctx context.Context, db DB, t Term) (ok bool, err error)
 	return true, nil
 }
 
-// Resign asks the holder of the lease to release it. ok is false when it is free. The holder learns of it by
-// notification, or with its next renewal; it then waits before it bids again.
+// Resign requests that the holder release the lease. ok is false if the lease is free. A notification, or its next
+// renewal, informs the holder; it then waits before it bids again.
 func (s *Store) Resign(ctx context.Context, db DB, name string) (ok bool, err error) {
 	sent := ""
 	err = db.QueryRow(ctx, s.sql.Get("resign"), name, s.channel).Scan(&sent)
@@ -168,14 +170,14 @@ func (s *Store) Resign(ctx context.Context, db DB, name string) (ok bool, err er
 	return true, nil
 }
 
-// QueueGuard queues a statement that fails the transaction unless t is the lease's last term, and that keeps the next
-// one from beginning until the transaction has ended. It stands before the writes that it protects. Give the error of
-// the pipeline to Fenced.
+// QueueGuard queues a statement that fails the transaction unless t is the lease's latest term, and that keeps the
+// next one from beginning until the transaction has ended. It must come before the writes that it protects. Pass the
+// error of the pipeline to Fenced.
 func (s *Store) QueueGuard(b *pgx.Batch, t Term) {
 	b.Queue(s.sql.Get("guard"), t.Name, t.Holder, t.Epoch)
 }
 
-// Guard is QueueGuard in a round trip of its own. Its error is ErrFenced when the term is over.
+// Guard is QueueGuard in a round trip of its own. Its error is ErrFenced if the term is over.
 func (s *Store) Guard(ctx context.Context, tx pgx.Tx, t Term) error {
 	b := &pgx.Batch{}
 	s.QueueGuard(b, t)
@@ -185,7 +187,7 @@ func (s *Store) Guard(ctx context.Context, tx pgx.Tx, t Term) error {
 	return nil
 }
 
-// Fenced adds ErrFenced to the error of a guard that said no. It is for pipelines that have no other guard in them.
+// Fenced adds ErrFenced to the error of a guard that failed. It is for pipelines without other guards.
 func Fenced(err error) error {
 	if pgerr.ClassOf(err) == pgerr.GuardFailed {
 		return fmt.Errorf("%w: %w", ErrFenced, err)
@@ -193,11 +195,11 @@ func Fenced(err error) error {
 	return err
 }
 
-// mostListed bounds a list, which has a row for each name that was ever used.
+// mostListed bounds a list, because the table has a row for each name that was ever used.
 const mostListed = 10_000
 
-// List tells how the lease of that name stands, or every lease when name is "", in the order of their names. One that
-// nobody has ever held is not there.
+// List returns the state of the lease of that name, or of every lease if name is "", in the order of their names. A
+// lease that was never held is not listed.
 func (s *Store) List(ctx context.Context, db pg.Queryer, name string) ([]Info, error) {
 	rows, err := db.Query(ctx, s.sql.Get("list"), name, mostListed)
 	if err != nil {

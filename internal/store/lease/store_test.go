@@ -17,7 +17,7 @@ import (
 // world is a migrated schema of a test's own.
 type world struct {
 	t      *testing.T
-	pool   *pg.Pool // as the engine has it
+	pool   *pg.Pool // as the engine uses it
 	schema pg.Schema
 	store  *lease.Store
 }
@@ -58,7 +58,7 @@ func (w *world) list() []lease.Info {
 	return list
 }
 
-// expire makes the term of the lease end now, as time would.
+// expire ends the term of the lease now, as time would.
 func (w *world) expire() {
 	w.t.Helper()
 	sql := w.schema.Render("UPDATE :schema.lease SET expires = clock_timestamp() - interval '1 second'")
@@ -109,7 +109,7 @@ func TestStatementsReachTheirRowsByIndex(t *testing.T) {
 			"release": {"n7", "a", "7", "c"},
 			"resign":  {"n7", "c"}, "guard": {"n7", "a", "7"}, "under": {"n7", "n70", "10"},
 		},
-		// a table of a few rows is read as a whole, and rightly so
+		// Postgres rightly reads a table of a few rows as a whole
 		Settings: []string{"SET LOCAL enable_seqscan = off"},
 		Fill: `INSERT INTO :schema.lease (name, holder, epoch, acquired, renewed, expires)
 			SELECT 'n' || n, 'a', n, now(), now(), now() + interval '1 hour' FROM generate_series(1, 3000) n`,
@@ -117,7 +117,7 @@ func TestStatementsReachTheirRowsByIndex(t *testing.T) {
 	}.Check(t, pgtest.Pool(t), w.schema)
 }
 
-// What a lease needs of the schema is one table, and the two functions that its statements call.
+// A lease needs one table of the schema, and the two functions that its statements call.
 func TestALeaseNeedsNoOtherTable(t *testing.T) {
 	w := open(t)
 	drop := `DO $$ DECLARE other regclass; BEGIN
@@ -183,7 +183,7 @@ func TestOneOfManyBiddersWins(t *testing.T) {
 	w.wantBidLostBesideAnother()
 }
 
-// wantBidLostBesideAnother bids for a free lease while the bid of another is not committed.
+// wantBidLostBesideAnother bids for a free lease while the bid of a second process is not committed.
 func (w *world) wantBidLostBesideAnother() {
 	w.t.Helper()
 	tx, err := w.pool.Begin(w.t.Context())
@@ -213,11 +213,12 @@ func (w *world) wantBidLostBesideAnother() {
 	<-lost
 }
 
-// In a lease that is deleted by its release the epochs begin anew, and the first holder, when it wakes, finds its own.
+// If a release deleted the row, the epochs would begin again, and the first holder, after a pause, would take the new
+// term for its own.
 func TestOldHolderIsNotTakenForTheNewOne(t *testing.T) {
 	w := open(t)
 	a := w.mustAcquire("a")
-	w.expire() // a sleeps
+	w.expire() // a is paused
 	b := w.mustAcquire("b")
 	if !w.release(b) {
 		t.Fatal("b could not release its lease")
@@ -235,7 +236,7 @@ func TestOldHolderIsNotTakenForTheNewOne(t *testing.T) {
 	if list := w.list(); len(list) != 1 || list[0].Term != c || !list[0].Held {
 		t.Errorf("the lease stands at %+v", list)
 	}
-	// Also under its own name: the epoch is compared, and not the holder alone.
+	// Also under its own name: the epoch is compared, not only the holder.
 	w.expire()
 	again := w.mustAcquire("a")
 	if w.renew(a) != lease.Lost || w.release(a) || w.renew(again) != lease.Renewed {
@@ -263,7 +264,7 @@ func TestTermEndsByTheDatabasesClock(t *testing.T) {
 	if _, err := w.store.Renew(t.Context(), w.pool, b, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	// The statement reads the clock for each of the two.
+	// The statement reads the clock for each of the two times.
 	if now := w.list()[0]; now.Expires.Sub(now.Renewed).Round(time.Second) != time.Minute {
 		t.Errorf("renewed for a minute: %+v", now)
 	}
@@ -273,8 +274,8 @@ func TestTermEndsByTheDatabasesClock(t *testing.T) {
 	}
 }
 
-// While a protected write is open no new term begins, so that the two cannot both commit; and it does not make its own
-// renewal wait.
+// While a guarded write is open no new term begins, so that the two cannot both commit; and the write does not make
+// its own renewal wait.
 func TestOfTwoHoldersOneCommitsItsWrite(t *testing.T) {
 	w := open(t)
 	a := w.mustAcquire("a")
@@ -305,7 +306,7 @@ func TestOfTwoHoldersOneCommitsItsWrite(t *testing.T) {
 	}
 }
 
-// A term that has expired, and that nobody has followed, is still the only writer.
+// A term that has expired, and has no successor, is still the only writer.
 func TestExpiredTermMayWriteUntilItIsFollowed(t *testing.T) {
 	w := open(t)
 	a := w.mustAcquire("a")
@@ -333,7 +334,7 @@ func TestResignNamesTheTerm(t *testing.T) {
 	}
 }
 
-// What a listener hears: the payload that is meant for Wake.
+// The payload of the notification is meant for Wake.
 func TestReleaseCallsThoseWhoWait(t *testing.T) {
 	w := open(t)
 	conn := pgdev.Connect(t)
@@ -345,7 +346,7 @@ func TestReleaseCallsThoseWhoWait(t *testing.T) {
 		t.Fatalf("resign: %t, %v", ok, err)
 	}
 	w.release(a)
-	w.release(a) // a second time there is nothing to tell
+	w.release(a) // the second time it must not notify
 	w.release(w.mustAcquire("b"))
 	for n := range 3 {
 		got, err := conn.WaitForNotification(t.Context())

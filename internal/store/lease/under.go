@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Standing is how one of several leases stands.
+// Standing is the state of a lease in a list of several.
 type Standing struct {
 	Name string
-	Left time.Duration // of its term; 0: it is free
+	Left time.Duration // remaining time of its term; 0: it is free
 }
 
 // Held reports whether the lease was held when it was read.
 func (s Standing) Held() bool { return s.Left > 0 }
 
-// Under tells how the leases stand whose names begin with prefix, in the order of their names, up to 10,000. It is one
-// statement that a Line can run, for programs that share out work among them.
+// Under returns the state of the leases whose names begin with prefix, in the order of their names, up to 10,000. It
+// is one statement that a Line can run, for programs that distribute work among themselves.
 func (s *Store) Under(ctx context.Context, db DB, prefix string) ([]Standing, error) {
 	if err := CheckName(prefix); err != nil {
 		return nil, fmt.Errorf("read the leases under a prefix: %w", err)

@@ -1,4 +1,4 @@
 package limit
 
-// Statements is the text that the package runs, for a test that holds one of them up.
+// Statements is the SQL text of the package, for a test that delays one of the statements.
 var Statements = statements

@@ -38,7 +38,7 @@ func TestStatementsReachTheirRowsByIndex(t *testing.T) {
 	}.Check(t, pgtest.Pool(t), w.schema)
 }
 
-// Endpoints without a limit ask on every claim.
+// Endpoints without a limit check for one on every claim.
 func TestWhereThereIsNoLimitOneProbeTellsIt(t *testing.T) {
 	w := open(t)
 	if g := w.ask("a", 3); g.Limited || g.Waiting || len(g.Slots) != 0 {
@@ -79,7 +79,7 @@ func TestSlotsAreGrantedUpToTheLimit(t *testing.T) {
 	w.gets("c", 1, 1)
 }
 
-// A rolled back transaction has granted nothing, and left nobody in the line.
+// A rolled back transaction has granted nothing, and left no ticket in the line.
 func TestGrantIsAPartOfItsTransaction(t *testing.T) {
 	w := open(t)
 	w.set(1)
@@ -87,7 +87,7 @@ func TestGrantIsAPartOfItsTransaction(t *testing.T) {
 	if g := w.askIn(tx, "a", 1); len(g.Slots) != 1 {
 		t.Fatalf("a got %+v", g)
 	}
-	w.gets("b", 1, 0) // the slot is as good as taken
+	w.gets("b", 1, 0) // the slot counts as taken
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestWhoComesFirstIsServedFirst(t *testing.T) {
 	}
 }
 
-// Nobody gets a second slot while another, who waits, could have a first.
+// No holder gets a second slot while a waiting one could have a first.
 func TestThoseWhoWaitGetOneEach(t *testing.T) {
 	w := open(t)
 	w.set(4)
@@ -128,13 +128,14 @@ func TestThoseWhoWaitGetOneEach(t *testing.T) {
 		w.gets(who, 4, 0)
 	}
 	w.release(all...)
-	w.gets("c", 4, 2) // of four, one each is for a and b
+	w.gets("c", 4, 2) // of four slots, one each is for a and b
 	w.gets("d", 4, 0)
 	w.gets("b", 4, 1)
 	w.gets("a", 4, 1)
 }
 
-// Who dies while he waits holds up those behind him only for his patience. Who was only slow keeps his place.
+// A holder that dies while it waits delays the holders behind it only for its patience. A holder that was only slow
+// keeps its place.
 func TestTicketOfTheDeadIsPassedOver(t *testing.T) {
 	w := open(t)
 	w.set(1)
@@ -165,11 +166,11 @@ func TestWithdrawnTicketHoldsNobodyUp(t *testing.T) {
 	w.gets("c", 1, 1)
 }
 
-// A limit that is kept in another row than the slot can be lowered while a grant is on its way. Here the grant has its
-// snapshot, and has locked nothing yet.
+// If the limit were kept in a row other than the slot's, it could be lowered while a grant is in flight. Here the
+// grant has its snapshot, and has locked nothing yet.
 func TestLoweringMeetsAGrantOnItsWay(t *testing.T) {
 	w := open(t)
-	const gate = 7_410_023 // of this test's own
+	const gate = 7_410_023 // for this test only
 	slowed := strings.Replace(limit.Statements, "THEN least($3::bigint,",
 		"AND pg_advisory_xact_lock_shared(7410023)::text = '' THEN least($3::bigint,", 1)
 	if slowed == limit.Statements {
@@ -179,7 +180,7 @@ func TestLoweringMeetsAGrantOnItsWay(t *testing.T) {
 	w.set(2)
 	w.gets("a", 1, 1)
 	w.gets("x", 1, 1)
-	// The first slot is free: it is disabled, and stays, while one behind the limit would be deleted.
+	// The first slot is free: it is disabled, and stays, while a slot beyond the limit would be deleted.
 	if _, err := w.pool.Exec(t.Context(), w.schema.Render(`UPDATE :schema.slot SET holder = NULL,
 		granted = NULL, expires = NULL WHERE no = 1`)); err != nil {
 		t.Fatal(err)
@@ -231,7 +232,7 @@ func TestPermitsEndWithTheirTransactions(t *testing.T) {
 	if i := w.info(); i.Held != 2 {
 		t.Errorf("two permits are taken, and it stands at %+v", i)
 	}
-	w.gets("a", 1, 0) // a permit is not free for a lease
+	w.gets("a", 1, 0) // a lease cannot take the slot of a permit
 	var setting string
 	if err := third.QueryRow(t.Context(), "SELECT current_setting('edda.permit')").Scan(&setting); err != nil ||
 		setting != "0" {
@@ -243,7 +244,7 @@ func TestPermitsEndWithTheirTransactions(t *testing.T) {
 	if permit := w.permit(third); !permit {
 		t.Errorf("a permit was given back, and not found: %v", permit)
 	}
-	// A connection that is lost gives its permit back.
+	// A connection that is lost releases its permit.
 	_ = second.Conn().PgConn().Conn().Close()
 	for fourth := w.begin(); !w.permit(fourth); {
 		if t.Context().Err() != nil {

@@ -11,23 +11,23 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Held is a slot that is held.
+// Held describes a slot that is held.
 type Held struct {
 	Name        string
 	No          int
 	Draining    bool
 	Holder      string    // "" for the permit of a transaction
-	Since       time.Time // of the holder, or of the transaction; zero if this role may not see the latter
+	Since       time.Time // the grant, or the begin of the transaction; zero if this role may not read the latter
 	Until       time.Time // the end of the lease; zero for a permit
 	Now         time.Time // the database's clock when it was read
-	Server      int       // the process of the server that runs the transaction; 0 if it has just ended
+	Server      int       // the server process that runs the transaction; 0 if it has just ended
 	Application string    // of its connection
 }
 
-// HolderOf is the name of a holder that runs in a process with a session.
+// HolderOf returns the name of a holder in a process with a session.
 func HolderOf(session, owner saga.ID) string { return session.String() + "/" + owner.String() }
 
-// SessionOf is the session in a name that HolderOf has made.
+// SessionOf returns the session in a name that HolderOf has made.
 func SessionOf(holder string) (session saga.ID, ok bool) {
 	first, second, _ := strings.Cut(holder, "/")
 	session, err := saga.ParseID(first)
@@ -37,8 +37,8 @@ func SessionOf(holder string) (session saga.ID, ok bool) {
 	return session, err == nil
 }
 
-// Holders returns what is held of the limit of that name, or of every limit if name is "", in the order of limits and
-// slots: most slots of each at most. It locks nothing.
+// Holders returns the held slots of the limit of that name, or of every limit if name is "", in the order of limits
+// and slots, at most most slots of each. It locks nothing.
 func (s *Store) Holders(ctx context.Context, db pg.Queryer, name string, most int) ([]Held, error) {
 	rows, err := db.Query(ctx, s.sql.Get("holders"), name, most)
 	if err != nil {

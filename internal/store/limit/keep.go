@@ -8,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Held reports for each slot whether its holder still has it, and locks those until the transaction ends: what the
-// transaction writes is then written by the holder. It may wait for a heartbeat or a change of the limit, which are
-// short, so call it before anything that locks rows for which others wait. A slot whose time is over is not held, also
-// if no other holder has got it.
+// Held reports for each slot whether its holder still has it, and locks the held ones until the transaction ends: so
+// the writes of the transaction are the holder's. It may wait for a heartbeat or a change of the limit, which are
+// short, so call it before anything that locks rows for which others wait. A slot whose lease is over is not held,
+// even if no other holder has got it.
 func (s *Store) Held(ctx context.Context, tx Sender, slots []Slot) ([]bool, error) {
 	if len(slots) == 0 {
 		return nil, nil
@@ -24,8 +24,8 @@ func (s *Store) Held(ctx context.Context, tx Sender, slots []Slot) ([]bool, erro
 	return held, nil
 }
 
-// QueueHeld is Held in a pipeline of the caller. The answer, one for each slot, is there when the results of the batch
-// were read.
+// QueueHeld is Held in a pipeline of the caller. The results, one for each slot, are set after the results of the
+// batch were read.
 func (s *Store) QueueHeld(b *pgx.Batch, slots []Slot) []bool {
 	held := make([]bool, len(slots))
 	if len(slots) == 0 {
@@ -43,14 +43,14 @@ func (s *Store) QueueHeld(b *pgx.Batch, slots []Slot) []bool {
 	return held
 }
 
-// Released is what became of slots that were given back.
+// Released is the result of a release.
 type Released struct {
-	Slots   int      // that their holders still had, and that are free now
-	Waiting []string // limits for whose slots holders wait: give them to Call after the commit
+	Slots   int      // slots that their holders still had, and that are free now
+	Waiting []string // limits with waiting holders: pass them to Call after the commit
 }
 
-// QueueRelease gives slots back. It leaves those alone that have another holder meanwhile. The answer is there when the
-// results of the batch were read.
+// QueueRelease releases slots. It does not touch slots that were granted again. The result is set after the results
+// of the batch were read.
 func (s *Store) QueueRelease(b *pgx.Batch, slots []Slot) *Released {
 	r := &Released{}
 	if len(slots) == 0 {
@@ -75,8 +75,8 @@ func (s *Store) QueueRelease(b *pgx.Batch, slots []Slot) *Released {
 	return r
 }
 
-// Call notifies holders that wait for slots of the limits, so that they ask now. It is a transaction of its own,
-// because a transaction that notifies commits alone in the whole cluster.
+// Call notifies holders that wait for slots of the limits, so that they try again now. It is a transaction of its
+// own, because Postgres commits transactions that notify one at a time.
 func (s *Store) Call(ctx context.Context, db Execer, names ...string) error {
 	if len(names) == 0 {
 		return nil
@@ -87,10 +87,10 @@ func (s *Store) Call(ctx context.Context, db Execer, names ...string) error {
 	return nil
 }
 
-// Renew is the heartbeat: the holders keep their slots for lease from now. lost are those that have expired or have
-// another holder: whatever is done under them has to end. busy are those that are locked at this moment and were not
-// renewed: their holder may trust them for as long as before, and tries again with the next heartbeat. After an error
-// nothing is known. Renew waits for no lock.
+// Renew is the heartbeat: the holders keep their slots for lease from now. lost are slots that have expired or have a
+// new holder: the work under them must end. busy are slots whose rows are locked now and were not renewed: their
+// holder may trust them as long as before, and tries again with the next heartbeat. After an error the state is
+// unknown. Renew waits for no lock.
 func (s *Store) Renew(ctx context.Context, db Sender, slots []Slot, lease time.Duration) (lost, busy []Slot,
 	err error) {
 	if len(slots) == 0 {
@@ -119,7 +119,7 @@ func (s *Store) Renew(ctx context.Context, db Sender, slots []Slot, lease time.D
 	return lost, busy, nil
 }
 
-// Withdraw gives up the holder's place in the line: it has nothing to do any more.
+// Withdraw gives up the holder's place in the line, because it has no more work.
 func (s *Store) Withdraw(ctx context.Context, db Execer, name, holder string) error {
 	if _, err := db.Exec(ctx, s.sql.Get("withdraw"), name, holder); err != nil {
 		return fmt.Errorf("withdraw from limit %s: %w", name, err)
@@ -127,8 +127,8 @@ func (s *Store) Withdraw(ctx context.Context, db Execer, name, holder string) er
 	return nil
 }
 
-// ReleaseAll gives back all slots and tickets of the holder, and notifies those that wait. Nothing may go on under its
-// slots. It is a transaction of its own.
+// ReleaseAll releases all slots and tickets of the holder, and notifies waiting holders. No work may continue under
+// its slots. It is a transaction of its own.
 func (s *Store) ReleaseAll(ctx context.Context, db Execer, holder string) error {
 	if _, err := db.Exec(ctx, s.sql.Get("release_all"), holder, s.channel); err != nil {
 		return fmt.Errorf("give back the slots of %s: %w", holder, err)
@@ -137,7 +137,7 @@ func (s *Store) ReleaseAll(ctx context.Context, db Execer, holder string) error 
 }
 
 // Prune deletes at most limit tickets that expired longer than olderThan ago, whose holders do not come back. It
-// returns how many.
+// returns how many it deleted.
 func (s *Store) Prune(ctx context.Context, db Execer, olderThan time.Duration, limit int) (int64, error) {
 	tag, err := db.Exec(ctx, s.sql.Get("prune"), olderThan.Microseconds(), limit)
 	if err != nil {

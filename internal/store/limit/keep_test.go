@@ -32,7 +32,7 @@ func (w *world) renew(slots ...limit.Slot) (lost, busy []limit.Slot) {
 	return lost, busy
 }
 
-// A holder that slept through the end of its time has a slot that is another's by now.
+// The slot of a holder that was paused past the end of its lease belongs to another holder by now.
 func TestZombieNeitherFinishesNorFrees(t *testing.T) {
 	w := open(t)
 	w.set(2)
@@ -54,7 +54,7 @@ func TestZombieNeitherFinishesNorFrees(t *testing.T) {
 		t.Errorf("a zombie freed %+v", r)
 	}
 	w.gets("c", 1, 0)
-	// Under its own name, too: it is the epoch that counts.
+	// Under its own name, too: the epoch counts.
 	w.expire("b")
 	w.exec("DELETE FROM :schema.ticket")
 	own := w.gets("a", 1, 1)[0]
@@ -63,7 +63,7 @@ func TestZombieNeitherFinishesNorFrees(t *testing.T) {
 	}
 }
 
-// What was decided by Held stays so until the transaction ends, although the time is over meanwhile.
+// The result of Held stays true until the transaction ends, even if the lease ends in the meantime.
 func TestHeldSlotIsGivenToNobodyUntilTheEnd(t *testing.T) {
 	w := open(t)
 	w.set(1)
@@ -94,7 +94,8 @@ func TestHeldSlotIsGivenToNobodyUntilTheEnd(t *testing.T) {
 	w.gets("b", 1, 1)
 }
 
-// A disabled slot is given to nobody when its time is over, but another one is then: its holder must not finish.
+// A disabled slot is not granted again when its lease is over, but a different slot is: the old holder must not
+// finish.
 func TestHolderWhoseTimeIsOverDoesNotFinish(t *testing.T) {
 	w := open(t)
 	w.set(2)
@@ -122,7 +123,7 @@ func TestHeartbeatWaitsForNobody(t *testing.T) {
 	}
 }
 
-// A release that meets a heartbeat of its own finds the row that the heartbeat wrote.
+// A release that waited for its own heartbeat finds the row that the heartbeat wrote.
 func TestReleaseAfterAHeartbeatThatWasFaster(t *testing.T) {
 	w := open(t)
 	w.set(1)
@@ -150,9 +151,9 @@ func TestReleaseAfterAHeartbeatThatWasFaster(t *testing.T) {
 	}
 }
 
-// Heartbeats and finishes in any order, and a limit that changes under them: nobody waits in a circle. Each asks for
-// the slots that are held then, and finds most of them still held: a slot that was given back and granted again has
-// another epoch.
+// Heartbeats and finishes in any order, and a limit that changes at the same time: no circle of waits arises. Each
+// requests slots that are held at that time, and finds most of them still held: a slot that was released and granted
+// again has a new epoch.
 func TestNobodyDeadlocks(t *testing.T) {
 	w := open(t)
 	const slots, rounds = 6, 40
@@ -222,7 +223,7 @@ func TestNobodyDeadlocks(t *testing.T) {
 	}
 }
 
-// slotsOf are the slots that holder has at this moment.
+// slotsOf returns the slots that holder has now.
 func (w *world) slotsOf(ctx context.Context, holder string) ([]limit.Slot, error) {
 	rows, err := w.pool.Query(ctx, w.schema.Render("SELECT s.name, s.no, s.holder, s.epoch FROM :schema.slot s "+
 		"WHERE s.holder = $1 ORDER BY s.no"), holder)
@@ -232,8 +233,7 @@ func (w *world) slotsOf(ctx context.Context, holder string) ([]limit.Slot, error
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[limit.Slot])
 }
 
-// Whatever somebody does to one limit, those who work under another neither wait for it nor fail: their rows are
-// others.
+// Whatever happens to one limit, holders under a different limit neither wait for it nor fail: they use other rows.
 func TestLimitsDoNotMeet(t *testing.T) {
 	w := open(t)
 	w.set(2)
@@ -267,7 +267,7 @@ func TestLimitsDoNotMeet(t *testing.T) {
 	}
 }
 
-// A process that ends gives back what it has without waiting for its time to be over.
+// A process that ends releases its slots without waiting for the end of their lease.
 func TestReleaseAllGivesEverythingBack(t *testing.T) {
 	w := open(t)
 	w.set(2)

@@ -6,9 +6,9 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 )
 
-// Known is what a process knows of one limit.
+// Known is the state of one limit in a process.
 type Known struct {
 	Store   *Store
-	Set     *atomic.Bool // there is a limit; once true it stays so
+	Set     *atomic.Bool // the limit exists; once true it stays true
 	Changed run.Nudge    // it has changed, or a slot is free
 }

@@ -14,7 +14,7 @@ import (
 
 const lockNotAvailable = "55P03"
 
-// hurry makes a transaction give up what it has to wait for.
+// hurry bounds the lock waits of a transaction.
 func (w *world) hurry(tx pgx.Tx, patience string) {
 	w.t.Helper()
 	if _, err := tx.Exec(w.t.Context(), "SELECT set_config('lock_timeout', $1, true)", patience); err != nil {
@@ -22,8 +22,8 @@ func (w *world) hurry(tx pgx.Tx, patience string) {
 	}
 }
 
-// The first look at a slot takes the lock that the return of the slot needs. Two finishes that shared a lock until then
-// would wait for each other.
+// The first read of a slot takes the lock that the release of the slot needs. Two finishes that shared a weaker lock
+// until then would wait for each other.
 func TestSecondFinishWaitsForTheFirst(t *testing.T) {
 	w := open(t)
 	w.set(1)
@@ -38,7 +38,7 @@ func TestSecondFinishWaitsForTheFirst(t *testing.T) {
 	}
 }
 
-// A finish that waits for a slot holds none that comes after it. So nobody waits in a circle.
+// A finish that waits for a slot holds no slot that comes after it. So no circle of waits arises.
 func TestFinishThatWaitsHoldsNoLaterSlot(t *testing.T) {
 	w := open(t)
 	w.set(3)
@@ -56,7 +56,7 @@ func TestFinishThatWaitsHoldsNoLaterSlot(t *testing.T) {
 	pgtest.AwaitBlocked(t, w.pool.Pool, waiter.Conn())
 	w.hurry(third, "1s")
 	_, err := w.store.Held(t.Context(), third, slots[2:])
-	_ = third.Rollback(t.Context()) // the waiter comes to this slot next
+	_ = third.Rollback(t.Context()) // the waiting transaction locks this slot next
 	if err != nil {
 		t.Errorf("slot 3 is locked by a finish that waits for slot 2: %v", err)
 	}

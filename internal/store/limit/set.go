@@ -9,17 +9,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Info is how a limit stands, by the database's clock. It is a snapshot, read without a lock.
+// Info is the state of a limit, by the database's clock. It is a snapshot, read without a lock.
 type Info struct {
 	Name     string
-	Slots    int       // that may be held at once
+	Slots    int       // slots that may be held at once
 	Enabled  int       // slots that can be granted: Slots
 	Held     int       // draining ones and the permits of transactions included
 	Draining int       // held, and not to be granted again
 	Waiting  int       // holders in the line
-	Oldest   time.Time // when the first of them came; zero if none waits
+	Oldest   time.Time // when the first of them came; zero if the line is empty
 	Now      time.Time // the database's clock when it was read
-	Declared int       // by the program, last; 0 if none has
+	Declared int       // the last number that the program declared; 0 without one
 	Operated bool      // an operator has set Slots
 }
 
@@ -32,9 +32,9 @@ func check(name string, slots int) error {
 	return nil
 }
 
-// Set lets n slots of name be held at once, from its commit on, and makes the limit if there is none. It may be a part
-// of the caller's transaction. Lowering a limit ends no work. Set waits for transactions that have a permit beyond the
-// limit. What a program declares later does not change it, until Reset.
+// Set allows n slots of name to be held at once, from its commit on, and creates the limit if it does not exist. It
+// may be a part of the caller's transaction. Lowering a limit ends no work. Set waits for transactions that have a
+// permit beyond the limit. Later declarations of a program do not change it, until Reset.
 func (s *Store) Set(ctx context.Context, db DB, name string, n int) error {
 	if err := check(name, n); err != nil {
 		return err
@@ -43,8 +43,8 @@ func (s *Store) Set(ctx context.Context, db DB, name string, n int) error {
 	return err
 }
 
-// Declare is Set for a program: n takes effect unless an operator has set another number, and is remembered for Reset.
-// A number that was declared last changes nothing. It returns the limit in force.
+// Declare is Set for a program: n takes effect unless an operator has set a different number, and is stored for
+// Reset. Declaring the same number again changes nothing. It returns the limit in force.
 func (s *Store) Declare(ctx context.Context, db DB, name string, n int) (inForce int, err error) {
 	if err := check(name, n); err != nil {
 		return 0, err
@@ -52,7 +52,8 @@ func (s *Store) Declare(ctx context.Context, db DB, name string, n int) (inForce
 	return s.set(ctx, db, name, &n, true)
 }
 
-// Reset returns to the number that a program has declared, and to following it. It is an error if none has.
+// Reset returns to the number that a program has declared, and follows later declarations again. It returns an error
+// if no number was declared.
 func (s *Store) Reset(ctx context.Context, db DB, name string) error {
 	_, err := s.set(ctx, db, name, nil, false)
 	return err
@@ -65,7 +66,7 @@ func (s *Store) set(ctx context.Context, db DB, name string, n *int, declares bo
 	return inForce, nil
 }
 
-// Exists reports whether there is a limit of that name, by one probe of an index.
+// Exists reports whether a limit of that name exists, by one probe of an index.
 func (s *Store) Exists(ctx context.Context, db DB, name string) (yes bool, err error) {
 	if err := db.QueryRow(ctx, s.sql.Get("exists"), name).Scan(&yes); err != nil {
 		return false, fmt.Errorf("look for the limit of %.80s: %w", name, err)
@@ -73,7 +74,7 @@ func (s *Store) Exists(ctx context.Context, db DB, name string) (yes bool, err e
 	return yes, nil
 }
 
-// List returns how the limit of that name stands, or every limit if name is "", in the order of their names.
+// List returns the state of the limit of that name, or of every limit if name is "", in the order of their names.
 func (s *Store) List(ctx context.Context, db pg.Queryer, name string) ([]Info, error) {
 	rows, err := db.Query(ctx, s.sql.Get("list"), name)
 	if err != nil {
@@ -96,7 +97,7 @@ func scanInfo(row pgx.CollectableRow) (i Info, err error) {
 	return i, err
 }
 
-// Get is List for one limit. It returns ErrNoLimit if there is none of that name.
+// Get is List for one limit. It returns ErrNoLimit if no limit of that name exists.
 func (s *Store) Get(ctx context.Context, db pg.Queryer, name string) (Info, error) {
 	list, err := s.List(ctx, db, name)
 	if err == nil && (len(list) == 0 || name == "") {

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// listen hears the next notification of the schema.
+// listen returns a function that waits for the next notification of the schema.
 func (w *world) listen() (heard func() string) {
 	w.t.Helper()
 	conn := pgdev.Connect(w.t)
@@ -43,7 +43,7 @@ func TestLoweringDrainsAndRaisingKeepsThoseWhoDrain(t *testing.T) {
 	if i := w.info(); i.Enabled != 2 || i.Held != 5 || i.Draining != 3 {
 		t.Errorf("lowered to 2 with 5 held: %+v", i)
 	}
-	// The first to end need not be those whose slots are disabled.
+	// The holders that end first need not be the holders of disabled slots.
 	for n, slot := range all[:3] {
 		w.gets("b", 1, 0)
 		if r := w.release(slot); r.Slots != 1 {
@@ -51,7 +51,7 @@ func TestLoweringDrainsAndRaisingKeepsThoseWhoDrain(t *testing.T) {
 		}
 	}
 	w.gets("b", 1, 0)
-	// Raised while it drains: new slots beside those that drain would be too many.
+	// Raised while it drains: new slots in addition to the draining ones would be too many.
 	w.set(3)
 	if i := w.info(); i.Held != 2 || i.Enabled != 3 || i.Draining != 1 {
 		t.Errorf("raised by one while two drain: one of them should drain no more: %+v\n%s", i, w.story())
@@ -65,7 +65,7 @@ func TestLoweringDrainsAndRaisingKeepsThoseWhoDrain(t *testing.T) {
 	w.gets("c", 1, 0)
 }
 
-// A slot's row that was deleted and came back must not be taken for the old one.
+// A slot's row that was deleted and inserted again must not be taken for the old one.
 func TestEpochsGoOnAfterALimitWasLower(t *testing.T) {
 	w := open(t)
 	w.set(3)
@@ -75,7 +75,7 @@ func TestEpochsGoOnAfterALimitWasLower(t *testing.T) {
 		w.release(old...)
 	}
 	old = w.gets("a", 3, 3)
-	for range 4 { // the last slot, which goes first, has the largest epoch
+	for range 4 { // the last slot, which is deleted first, has the largest epoch
 		w.release(old[2])
 		old[2] = w.gets("a", 1, 1)[0]
 	}
@@ -99,7 +99,7 @@ func TestEpochsGoOnAfterALimitWasLower(t *testing.T) {
 	}
 }
 
-// Numbers that cannot be meant, from Go and from psql.
+// Invalid numbers, from Go and from psql.
 func TestSetRefuses(t *testing.T) {
 	w := open(t)
 	for _, n := range []int{0, -1, limit.Most + 1} {
@@ -132,7 +132,7 @@ func TestSetRefuses(t *testing.T) {
 	}
 }
 
-// A deploy with another number changes the limit, unless an operator has set one; a reset returns to the program's.
+// A deploy with a new number changes the limit, unless an operator has set one; a reset returns to the program's.
 func TestDeclaredLimitIsFollowedUntilAnOperatorSetsOne(t *testing.T) {
 	w := open(t)
 	stands := func(n, declared int, operated bool) {
@@ -196,8 +196,8 @@ func TestLargestLimit(t *testing.T) {
 	}
 }
 
-// Batches of transactional endpoints hold their slots by locks: raising passes them by, and lowering takes what is free
-// first, and waits only for as many as are too many.
+// Batches of transactional endpoints hold their slots by locks: raising the limit does not wait for them, and
+// lowering takes free slots first, and waits only for as many as are too many.
 func TestChangesUnderPermits(t *testing.T) {
 	w := open(t)
 	w.set(3)
@@ -227,7 +227,7 @@ func TestChangesUnderPermits(t *testing.T) {
 	}
 }
 
-// Whoever calls set_limit from psql does not know the channel.
+// A caller of set_limit in psql does not have the channel's name.
 func TestChannelIsThatOfTheProgram(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
@@ -252,7 +252,8 @@ func TestChannelIsThatOfTheProgram(t *testing.T) {
 	}
 }
 
-// A lock that a transaction holds is seen, and one that it has let go, or that is one's own to take, is not.
+// in_hand reports a lock that a transaction holds, and not a lock that was released or that the caller itself may
+// take.
 func TestInHandSeesRunningTransactions(t *testing.T) {
 	w := open(t)
 	w.set(1)

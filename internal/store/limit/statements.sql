@@ -1,18 +1,18 @@
--- Moments are clock_timestamp(), the database's clock when a row is looked at. A slot is free if it is enabled, is not
--- held or its holder's time is over, and no transaction has it locked. Statements that wait for the locks of several
--- slots wait in the order of (name, no); all others pass over what is locked.
+-- Times are clock_timestamp(), the database's clock when a statement reads a row. A slot is free if it is enabled, is
+-- not held or its holder's lease is over, and no transaction has it locked. Statements that wait for the locks of
+-- several slots wait in the order of (name, no); all others skip locked rows.
 --
--- "= ANY (ARRAY[x])" is "= x" with which the planner makes no join of whole tables: see
+-- "= ANY (ARRAY[x])" is "= x" in a form that keeps the planner from joining whole tables: see
 -- internal/engine/firing/statements.sql.
 
 -- name: grant
--- If there is no limit, this is one probe of an index and returns no row; else it returns at least one. Holders that
--- came before us are served first, and each of the others gets one slot before we get a second. What is held beyond a
--- limit that was lowered counts as taken. The counts come from a snapshot, and decide who may ask; the lock of a row
--- decides who gets the slot. While some slots drain, as many free slots have to stay free: a request locks them as
--- well, and takes only what it has beyond them. So of two requests at the same moment at most one gets the last slot.
--- The epoch is above those of all slots of the limit: with a limit of 1 it grows with each grant, also when the limit
--- was another one in between and another slot of it was left.
+-- Without a limit, this is one probe of an index and returns no row; otherwise it returns at least one. Earlier
+-- holders in the line are served first, and each of the others gets one slot before we get a second. Slots held
+-- beyond a lowered limit count as taken. The counts come from a snapshot, and decide who may try; the lock of a row
+-- decides who gets the slot. While some slots drain, an equal number of free slots has to stay free: a request locks
+-- these as well, and takes only slots beyond them. So of two requests at the same moment at most one gets the last
+-- slot. The epoch is above the epochs of all slots of the limit: with a limit of 1 it grows with each grant, even if
+-- the limit was larger in between and a different slot remained.
 WITH lim AS MATERIALIZED (
     SELECT l.name, l.epoch FROM :schema.concurrency_limit l WHERE l.name = $1
 ), line AS MATERIALIZED (
@@ -49,11 +49,11 @@ WITH lim AS MATERIALIZED (
 ), got AS MATERIALIZED (
     SELECT count(*) AS slots FROM taken
 ), served AS (
-    -- Nothing is joined here: from version 17 on, the planner would begin with the ticket.
+    -- Without a join: from version 17 on, the planner would begin with the ticket.
     DELETE FROM :schema.ticket t WHERE EXISTS (SELECT FROM lim) AND (SELECT got.slots FROM got) >= $3 AND t.name = $1
         AND t.holder = $2
 ), queued AS (
-    -- Who got something and wants more goes to the end of the line.
+    -- A holder that got some slots and wants more goes to the end of the line.
     INSERT INTO :schema.ticket AS t (name, holder, expires)
     SELECT lim.name, $2, clock_timestamp() + $5::bigint * interval '1 microsecond' FROM lim, got WHERE got.slots < $3
     ON CONFLICT ON CONSTRAINT ticket_pkey DO UPDATE
@@ -65,7 +65,7 @@ WITH lim AS MATERIALIZED (
 SELECT taken.no, taken.epoch FROM lim LEFT JOIN taken ON true;
 
 -- name: permit
--- The lock is the grant: it ends with the transaction, however that ends. What follows in the pipeline reads
+-- The lock is the grant: it ends with the transaction, however that ends. Later statements of the pipeline read
 -- edda.permit.
 SELECT set_config('edda.permit', CASE WHEN permit.no IS NULL THEN '0' ELSE '1' END, true), permit.no IS NOT NULL
 FROM (SELECT) one LEFT JOIN LATERAL (
@@ -75,8 +75,8 @@ FROM (SELECT) one LEFT JOIN LATERAL (
     FOR UPDATE SKIP LOCKED) permit ON true;
 
 -- name: held
--- A slot whose time is over is not held, also if no other holder has got it: a disabled one counts as given back. One
--- that is held now is not granted until this transaction ends.
+-- A slot whose lease is over is not held, even if no other holder has got it: a disabled one counts as released. A
+-- slot that is held now is not granted until this transaction ends.
 SELECT u.n FROM unnest($1::text[], $2::int[], $3::text[], $4::bigint[]) WITH ORDINALITY u(name, no, holder, epoch, n)
 CROSS JOIN LATERAL (
     SELECT FROM :schema.slot s
@@ -101,8 +101,8 @@ SELECT f.name, count(*), EXISTS (SELECT FROM :schema.ticket t WHERE t.name = f.n
 FROM freed f GROUP BY f.name;
 
 -- name: renew
--- It waits for no lock: a slot that is locked is being finished, or its limit is being changed, and is not lost because
--- of that.
+-- It waits for no lock: a locked slot is being finished, or its limit is being changed, and the slot is not lost
+-- because of that.
 WITH asked AS MATERIALIZED (
     SELECT * FROM unnest($1::text[], $2::int[], $3::text[], $4::bigint[]) WITH ORDINALITY u(name, no, holder, epoch, n)
 ), ours AS MATERIALIZED (
@@ -127,7 +127,7 @@ WHERE NOT EXISTS (SELECT FROM renewed r WHERE r.n = u.n);
 DELETE FROM :schema.ticket t WHERE t.name = $1 AND t.holder = $2;
 
 -- name: release_all
--- The holder is an endpoint's. The limits of endpoints are few, and their slots are read by name: an index of holders
+-- For the holder of an endpoint. Endpoints have few limits, and their slots are read by name: an index of holders
 -- would have to change with every grant.
 WITH ours AS MATERIALIZED (
     SELECT found.* FROM (SELECT l.name FROM :schema.concurrency_limit l WHERE l.name NOT LIKE 'named/%'
@@ -182,8 +182,8 @@ WHERE $1 = '' OR l.name = $1
 ORDER BY l.name;
 
 -- name: holders
--- What is held of the limit $1, or of each if that is empty: its first $2 slots that are. Where a transaction holds one
--- as its permit, the server process that runs it, and since when if this role may see that.
+-- The held slots of the limit $1, or of each limit if that is empty: its first $2 held slots. If a transaction holds
+-- one as its permit, also the server process that runs it, and since when, if this role may read that.
 WITH at_work AS MATERIALIZED (
     SELECT a.backend_xid, a.pid, a.application_name, a.xact_start FROM pg_stat_activity a
     WHERE a.backend_xid IS NOT NULL)

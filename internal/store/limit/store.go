@@ -15,19 +15,20 @@ import (
 //go:embed statements.sql
 var statements string
 
-// ErrNoLimit: there is no limit of that name.
+// ErrNoLimit means that no limit of that name exists.
 var ErrNoLimit = errors.New("there is no such limit")
 
 // CallPrefix begins the payload of a notification that slots are free or a limit has changed. The limit's name follows.
 const CallPrefix = "limit:"
 
-// NamedPrefix begins the names of the limits that programs have for work of their own. The others are of endpoints.
+// NamedPrefix begins the names of the limits that programs define for work of their own. The others belong to
+// endpoints.
 const NamedPrefix = "named/"
 
 // Most is the largest limit. A grant reads every slot of its limit.
 const Most = 10_000
 
-// Slot is one holder's time with a slot.
+// Slot is the time of one holder with a slot.
 type Slot struct {
 	Name   string // of the limit
 	No     int
@@ -35,7 +36,7 @@ type Slot struct {
 	Epoch  int64 // grows with each grant of this slot: a fencing number
 }
 
-// Store grants the slots of one schema. It holds no state: it is safe for concurrent use.
+// Store grants the slots of one schema. It holds no state and is safe for concurrent use.
 type Store struct {
 	sql     pg.Statements
 	channel string
@@ -46,23 +47,23 @@ func New(schema pg.Schema) *Store {
 	return &Store{sql: pg.Load(statements, schema), channel: schema.Channel()}
 }
 
-// Sender is met by pgx's pools, connections and transactions.
+// Sender is implemented by pgx's pools, connections and transactions.
 type Sender interface {
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// DB is met by pgx's pools, connections and transactions.
+// DB is implemented by pgx's pools, connections and transactions.
 type DB interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// Execer is met by pgx's pools, connections and transactions.
+// Execer is implemented by pgx's pools, connections and transactions.
 type Execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// columns are slots as the statements take them, in the order in which their locks are waited for, and where each of
-// them stood.
+// columns are slots as parameters of the statements, in the order in which the statements wait for their locks, with
+// their original indexes.
 type columns struct {
 	name   []string
 	no     []int32

@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The witness: what holders and setters did is written down in the transactions that did it, by the database's clock,
-// and judged afterwards by looking at the intervals alone.
+// The witness records the actions of holders and setters in their own transactions, by the database's clock.
+// Afterwards the test judges only the recorded intervals.
 const witnessTables = `
 	CREATE TABLE :schema.witness (name text, no int, epoch bigint, holder text, asked timestamptz, sent timestamptz,
 	begun timestamptz, until timestamptz, ended timestamptz, PRIMARY KEY (name, no, epoch));
@@ -25,7 +25,7 @@ const witnessTables = `
 
 const witnessLease = 400 * time.Millisecond
 
-// server is a process that works under the limit, dies at times and comes back with another name.
+// server is a process that works under the limit, dies at times and comes back with a new name.
 type server struct {
 	*world
 	number, life int
@@ -34,7 +34,7 @@ type server struct {
 
 func (s *server) holder() string { return fmt.Sprintf("server-%d/%d", s.number, s.life) }
 
-// work asks, works and finishes until ctx ends.
+// work requests slots, works and finishes until ctx ends.
 func (s *server) work(ctx context.Context) error {
 	for ctx.Err() == nil {
 		slots, err := s.begin(ctx)
@@ -52,7 +52,7 @@ func (s *server) work(ctx context.Context) error {
 	return nil
 }
 
-// begin asks, and writes down what it got in the same transaction.
+// begin requests slots, and records the granted ones in the same transaction.
 func (s *server) begin(ctx context.Context) (slots []limit.Slot, err error) {
 	err = pgx.BeginFunc(context.WithoutCancel(ctx), s.pool, func(tx pgx.Tx) error {
 		if s.asked.IsZero() {
@@ -82,8 +82,7 @@ func (s *server) begin(ctx context.Context) (slots []limit.Slot, err error) {
 	return slots, err
 }
 
-// hold is the work: it goes well, or its process dies, or it sleeps for longer than its time and goes on as if nothing
-// were.
+// hold is the work: it succeeds, or its process dies, or it sleeps past the end of its lease and then continues.
 func (s *server) hold(ctx context.Context, slots []limit.Slot) error {
 	switch fate := rand.IntN(20); {
 	case fate < 2:
@@ -121,7 +120,7 @@ func (s *server) beat(ctx context.Context, slots []limit.Slot) error {
 	})
 }
 
-// finish writes the end of what is still held, and frees it.
+// finish records the end of the slots that are still held, and frees them.
 func (s *server) finish(ctx context.Context, slots []limit.Slot) error {
 	ctx = context.WithoutCancel(ctx)
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
@@ -145,7 +144,7 @@ func (s *server) finish(ctx context.Context, slots []limit.Slot) error {
 	})
 }
 
-// change sets the limit, and writes that down.
+// change sets the limit, and records that.
 func (w *world) change(ctx context.Context, n int) error {
 	ctx = context.WithoutCancel(ctx)
 	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
@@ -163,14 +162,14 @@ func (w *world) change(ctx context.Context, n int) error {
 	return err
 }
 
-// term is one holder's time with a slot, as the witness has it.
+// term is the time of one holder with a slot, in the witness's record.
 type term struct {
 	No          int
 	Epoch       int64
 	Holder      string
 	Asked       time.Time
-	Sent, Begun time.Time // the grant took effect between the two: when its transaction began, and what its row says
-	End         time.Time // when it was ended, or its time was over
+	Sent, Begun time.Time // the grant took effect between the two: its begin, and the time in its row
+	End         time.Time // when it was finished, or its lease was over
 	Finished    bool
 }
 
@@ -191,7 +190,7 @@ func (w *world) terms() []term {
 
 type era struct {
 	N        int
-	At, Over time.Time // the change took effect between the two: it was written down, and its commit was known
+	At, Over time.Time // the change took effect between the two: it was recorded, and its commit was known
 }
 
 func (w *world) eras() []era {
@@ -208,7 +207,7 @@ func (w *world) eras() []era {
 	return all
 }
 
-// active are the terms under way at a moment.
+// active returns the terms under way at a moment.
 func active(all []term, at time.Time) (active []term) {
 	for _, one := range all {
 		if one.End.After(at) && !one.Begun.After(at) {
@@ -218,7 +217,7 @@ func active(all []term, at time.Time) (active []term) {
 	return active
 }
 
-// before are the terms that were, or may have been, under way when the limit changed.
+// before returns the terms that were, or may have been, under way when the limit changed.
 func (e era) before(all []term) (before []term) {
 	for _, one := range all {
 		if one.End.After(e.At) && !one.Sent.After(e.Over) {
@@ -228,8 +227,8 @@ func (e era) before(all []term) (before []term) {
 	return before
 }
 
-// judge looks at every moment at which somebody began. At each the number under way is at most the limit, and, until
-// they have ended, those that were too many when it was lowered.
+// judge checks every moment at which a term began. The number of terms under way must be at most the limit, plus,
+// until they have ended, the terms that were too many when it was lowered.
 func judge(t *testing.T, all []term, eras []era) (most int) {
 	t.Helper()
 	for _, one := range all {

@@ -15,7 +15,7 @@ import (
 // world is a migrated schema of a test's own.
 type world struct {
 	t      *testing.T
-	pool   *pg.Pool // as the engine has it
+	pool   *pg.Pool // as the engine uses it
 	schema pg.Schema
 	store  *limit.Store
 }
@@ -42,7 +42,7 @@ func (w *world) set(n int) {
 	}
 }
 
-// ask asks for slots in a transaction of its own.
+// ask requests slots in a transaction of its own.
 func (w *world) ask(holder string, want int) limit.Granted {
 	w.t.Helper()
 	tx := w.begin()
@@ -63,7 +63,7 @@ func (w *world) askIn(tx pgx.Tx, holder string, want int) limit.Granted {
 	return g
 }
 
-// gets asks and refuses another number of slots.
+// gets requests slots and fails the test unless the expected number is granted.
 func (w *world) gets(holder string, want, expected int) []limit.Slot {
 	w.t.Helper()
 	g := w.ask(holder, want)
@@ -112,14 +112,14 @@ func (w *world) info() limit.Info {
 	return i
 }
 
-// expire ends the time of whatever holder has, slots and tickets.
+// expire ends the lease of all slots and tickets of holder.
 func (w *world) expire(holder string) {
 	w.t.Helper()
 	w.exec("UPDATE :schema.slot SET expires = clock_timestamp() - interval '1 second' WHERE holder = $1", holder)
 	w.exec("UPDATE :schema.ticket SET expires = clock_timestamp() - interval '1 second' WHERE holder = $1", holder)
 }
 
-// story is what the tables hold.
+// story returns the contents of the tables.
 func (w *world) story() string {
 	text := ""
 	for _, sql := range []string{

@@ -1,15 +1,16 @@
--- Claims of leased endpoints. A statement that returns messages returns the columns of Row first, with the turn as due;
--- then due, claim, cancelled, the owner before, deaths, deaths alone, how many were found, how a process fell.
+-- Claims of leased endpoints. A statement that returns messages returns the columns of Row first, with the place
+-- before the claim as due; then due, claim, cancelled, the owner before, deaths, deaths alone, how many were found,
+-- how a process died.
 --
--- "q.due = ANY (ARRAY[u.due])" is "q.due = u.due" in words with which the planner can not merge. On a queue that vacuum
--- has found empty it counts with no row. With a plain = there it read the whole index, in the order of the keys, and
--- compared each entry with them. OFFSET 0 prevents the same where the queue is not the target.
+-- "q.due = ANY (ARRAY[u.due])" is "q.due = u.due" in a form that the planner cannot merge. On a queue that vacuum has
+-- found empty the planner expects no rows. With a plain = it would read the whole index, in the order of the keys,
+-- and compare each entry. OFFSET 0 prevents the same where the queue is not the target.
 
 -- name: claim
 -- A claim moves due to the end of the lease, so that the row leaves the head of the queue and comes back by itself.
--- Each row gets a microsecond of its own: one message may be in a queue twice. Rows are claimed as long as they have no
--- more than $4 bytes together, and the first one always is; the column before the last is how many were due, up to $1.
--- Where the process of a row's last owner has died, the row counts a death, which the last column tells: 2 when the
+-- Each row gets a different microsecond: one message may be in a queue twice. Rows are claimed as long as they have
+-- no more than $4 bytes together, and the first one always is; the column before the last is how many were due, up to
+-- $1. If the process of a row's last owner has died, the row counts a death, and the last column shows it: 2 if the
 -- message was alone in hand.
 WITH found AS MATERIALIZED (
     SELECT x.ctid AS tid, x.due AS was, x.owner AS before, x.alone AS lonely,
@@ -32,8 +33,8 @@ RETURNING q.was_due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind
           (SELECT count(*) FROM found), CASE WHEN n.died THEN 1 + (n.lonely IS TRUE)::int ELSE 0 END;
 
 -- name: extend
--- Rows that somebody has locked are left for the next time: the claim waits for nobody who finishes or cancels one.
--- They are found again by key and not by ctid: a cancel that commits after this statement's snapshot has moved the row.
+-- Locked rows are left for the next time: the extension does not wait for a finish or a cancel. They are found again
+-- by key and not by ctid: a cancel that commits after this statement's snapshot has moved the row.
 WITH found AS MATERIALIZED (
     SELECT u.place, x.due, x.id FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim,
         place)
@@ -50,15 +51,14 @@ CROSS JOIN LATERAL (
     SELECT FROM :queue m WHERE m.due = u.due AND m.id = u.id AND m.claim = u.claim AND m.owner = $5::uuid OFFSET 0) x;
 
 -- name: finish
--- Exactly the messages whose claim still stands: another claim has moved the row or taken its number. A cancel that
--- commits while this waits for the row moves it, too, and takes nothing: hence no ctid, which would be looked for where
--- the row was.
+-- Exactly the messages whose claim is in force: a later claim has moved the row or changed its number. A cancel that
+-- commits while this waits for the row also moves it, without ending the claim: so the row is not found by ctid.
 DELETE FROM :queue q USING unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
 WHERE q.due = ANY (ARRAY[u.due]) AND q.id = u.id AND q.claim = u.claim AND q.owner = $5::uuid
 RETURNING u.place, now(), q.cancelled;
 
 -- name: release
--- What was not begun goes back to where it was. See finish.
+-- A message that was not begun goes back to its former place. See finish.
 UPDATE :queue q SET due = q.was_due, was_due = NULL, claim = NULL, owner = NULL
 FROM unnest($1::timestamptz[], $2::uuid[], $3::int[], $4::int[]) u(due, id, claim, place)
 WHERE q.due = ANY (ARRAY[u.due]) AND q.id = u.id AND q.claim = u.claim AND q.owner = $5::uuid
@@ -68,11 +68,11 @@ RETURNING u.place, now(), q.cancelled;
 UPDATE :queue q SET alone = $5 WHERE q.due = $1 AND q.id = $2 AND q.claim = $3 AND q.owner = $4::uuid;
 
 -- name: in_dead_hands
--- What these sessions have claimed. A queue has no index of owners, so it is read from a lease before the first of
--- their lanes has ended to the latest end that a lease of this moment may have. An extension that is late moves the
--- rows and passes over the lane, which the caller has locked. It adds a lease to what its process takes for our clock,
--- which is behind by less than another lease: a process that took longer to read the clock does not trust what it
--- claimed with that.
+-- The messages that these sessions have claimed. A queue has no index of owners, so it is read from a lease before
+-- the first of their lanes has ended to the latest end that a current lease may have. An extension that is late moves
+-- the rows and skips the lane, which the caller has locked. It adds a lease to its process's estimate of the
+-- database's clock, which is behind by less than a lease: a process that took longer to read the clock does not trust
+-- a claim made with it.
 SELECT q.was_due, q.id, q.sent, q.first_failed, q.attempt, q.conflict, q.kind, q.header, q.body,
        octet_length(q.kind) + octet_length(q.header) + octet_length(q.body), now(),
        q.due, q.claim, q.cancelled, q.owner,
@@ -85,11 +85,11 @@ CROSS JOIN LATERAL (
         AND x.owner = d.session OFFSET 0) q;
 
 -- name: lock_claims
--- Claims of an ordered endpoint go one after another in the whole cluster: the first one sees the head first.
+-- Claims of an ordered endpoint run one at a time in the whole cluster: the first one gets the head of the queue.
 SELECT pg_advisory_xact_lock(1162110000 + $1::int, tableoid::int) FROM :schema.subscription_generation;
 
 -- name: cancel_waiting
--- Read from one end to the other: a queue has no index of ids. A message that a batch has in hand is waited for.
+-- Reads the whole queue: it has no index of ids. Waits for a message that a batch has in hand.
 DELETE FROM :queue q WHERE q.ctid = (
     SELECT x.ctid FROM :queue x WHERE x.id = $1 AND NOT (x.owner IS NOT NULL
         AND x.due > clock_timestamp()) LIMIT 1 FOR UPDATE)
@@ -106,8 +106,8 @@ SELECT EXISTS (SELECT FROM :queue q WHERE q.id = $1) OR EXISTS (SELECT FROM :sch
     AND p.id = $1);
 
 -- name: retime
--- An operator moves a timeout that nobody has in hand and that was not tried: its due is still that which its instance
--- knows. A time that has passed is now.
+-- An operator moves a timeout that no worker has in hand and that was not tried: its due is still the one in its
+-- instance. A time in the past means now.
 WITH found AS MATERIALIZED (
     SELECT m.ctid AS tid FROM :queue m WHERE m.due = $1 AND m.id = $2 FOR UPDATE SKIP LOCKED)
 UPDATE :queue q SET due = greatest($3::timestamptz, clock_timestamp())

@@ -11,10 +11,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// mostInsert is how many bytes one statement inserts, about. Postgres takes no parameter of a gigabyte.
+// mostInsert is about how many bytes one statement inserts. Postgres takes no parameter of a gigabyte.
 const mostInsert = 16 << 20
 
-// Inserts collects new messages for one queue. The connection must know the arrays of package pg.
+// Inserts collects new messages for one queue. The connection must have the array types of package pg.
 type Inserts struct {
 	due, id, kind, header, body *pg.Array
 }
@@ -24,7 +24,7 @@ func NewInserts() *Inserts {
 	return &Inserts{pg.Timestamps(), pg.UUIDs(), pg.Texts(), pg.Byteas(), pg.Byteas()}
 }
 
-// Add adds a message with its encoded header. A zero Due is the moment of the insert.
+// Add adds a message with its encoded header. A zero Due means the time of the insert.
 func (i *Inserts) Add(out *saga.Outgoing, header []byte) {
 	i.due.Time(out.Info.Due)
 	i.id.UUID(out.Info.ID)
@@ -38,7 +38,7 @@ func (i *Inserts) Queue(pipeline *pgx.Batch, q *Queue) {
 	pipeline.Queue(q.SQL("insert"), i.due, i.id, i.kind, i.header, i.body)
 }
 
-// Returns collects messages that are written back to their queue: everything about them is kept.
+// Returns collects messages that are written back to their queue with all their fields.
 type Returns struct {
 	delay, id, sent, first, attempt, conflict, kind, header, body, lastError *pg.Array
 }
@@ -52,7 +52,7 @@ func NewReturns() *Returns {
 	}
 }
 
-// Add adds a message that is due after delay, with the error that it goes back for.
+// Add adds a message that is due after delay, with the error for which it goes back.
 func (b *Returns) Add(r *Row, delay time.Duration, why error) {
 	b.delay.BigInt(pg.Micros(delay))
 	b.id.UUID(r.ID)
@@ -69,7 +69,7 @@ func (b *Returns) Add(r *Row, delay time.Duration, why error) {
 // mostError is how many bytes of an error a queue keeps.
 const mostError = 500
 
-// errorText is an error as a queue keeps it: its beginning, as a text that Postgres can store. The Error method of a
+// errorText returns the beginning of an error's text, without bytes that Postgres cannot store. The Error method of a
 // user's error may panic, which fmt turns into a text.
 func errorText(err error) string {
 	if err == nil {
@@ -79,7 +79,7 @@ func errorText(err error) string {
 }
 
 // Queue queues the statement insert_again or wait_in_lanes, unless there are no messages. before and after are its
-// parameters before and behind those of the messages.
+// parameters before and after those of the messages.
 func (b *Returns) Queue(pipeline *pgx.Batch, sql string, before, after []any) {
 	if b.id.Len() == 0 {
 		return
@@ -88,8 +88,8 @@ func (b *Returns) Queue(pipeline *pgx.Batch, sql string, before, after []any) {
 	pipeline.Queue(sql, slices.Concat(before, of, after)...)
 }
 
-// InOrder writes messages to one queue, due now in the order in which they are added. Its parameters are of types that
-// every connection knows.
+// InOrder writes messages to one queue, due now in the order of the calls of Add. Its parameters have types that
+// every connection supports.
 type InOrder struct {
 	queue    *Queue
 	pipeline *pgx.Batch
@@ -118,7 +118,7 @@ func (w *InOrder) AddOut(out *saga.Outgoing) {
 	w.Add(out.Info.ID, out.Info.Kind, wire.AppendHeader(nil, &out.Info), out.Body)
 }
 
-// Flush queues the statement for what was added since the last one.
+// Flush queues a statement for the messages that were added since the last one.
 func (w *InOrder) Flush() {
 	if len(w.ids) == 0 {
 		return

@@ -1,13 +1,13 @@
--- What is written into a queue.
+-- Statements that write messages into a queue.
 
 -- name: insert
--- A due that is null is now, by the clock of this very moment and not of the transaction's begin.
+-- A due that is null means now, by the clock at the insert and not at the transaction's begin.
 INSERT INTO :queue (due, id, kind, header, body)
 SELECT coalesce(o.due, clock_timestamp()), o.id, o.kind, o.header, o.body
 FROM unnest($1::timestamptz[], $2::uuid[], $3::text[], $4::bytea[], $5::bytea[]) o(due, id, kind, header, body);
 
 -- name: insert_again
--- A message that goes back: everything about it is kept, and a retry is due counted from now.
+-- A message that goes back with all its fields; the due time of a retry counts from now.
 INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, last_error)
 SELECT clock_timestamp() + o.delay * interval '1 microsecond', o.id, o.sent, o.first_failed, o.attempt, o.conflict,
     o.kind, o.header, o.body, nullif(o.last_error, '')
@@ -20,7 +20,7 @@ INSERT INTO :queue (due, id, kind, header, body) VALUES (coalesce($1,
     clock_timestamp() + $6::bigint * interval '1 microsecond'), $2, $3, $4, $5);
 
 -- name: insert_in_order
--- What is sent together keeps its order: each message is due a microsecond after the one before it.
+-- Messages that are sent together keep their order: each is due a microsecond after the one before it.
 WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS reading)
 INSERT INTO :queue (due, id, kind, header, body)
 SELECT clock.reading + o.place * interval '1 microsecond', o.id::uuid, o.kind, o.header, o.body

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Find returns the number of an endpoint's queue, and creates the queue when there is none and create says so.
-// ErrNotInstalled says that there is none and what to do.
+// Find returns the number of an endpoint's queue. If the queue does not exist, Find creates it if create is set, and
+// otherwise returns ErrNotInstalled, with the remedy.
 func (r *Router) Find(ctx context.Context, endpoint string, create bool) (id int, err error) {
 	err = r.pool.QueryRow(ctx, r.sql.Get("find_queue"), endpoint).Scan(&id)
 	switch {
@@ -30,7 +30,7 @@ func (r *Router) Find(ctx context.Context, endpoint string, create bool) (id int
 	return id, err
 }
 
-// Create creates the queue of an endpoint, unless there is one, and returns its number. It needs the right to create
+// Create creates the queue of an endpoint, unless it exists, and returns its number. It needs the right to create
 // tables.
 func (r *Router) Create(ctx context.Context, endpoint string) (id int, err error) {
 	err = r.pool.Row(ctx, r.sql.Get("create_queue"), endpoint).Scan(&id)
@@ -41,8 +41,8 @@ func (r *Router) Create(ctx context.Context, endpoint string) (id int, err error
 	return id, pgerr.Explain(err)
 }
 
-// Subscribe adds the kinds that a queue is not subscribed to yet. It waits for every transaction that is publishing, so
-// that what they publish is either before the subscription or seen by it.
+// Subscribe adds the kinds that a queue is not subscribed to yet. It waits for every transaction that is publishing,
+// so that each such transaction either commits before the subscription or reads it.
 func (r *Router) Subscribe(ctx context.Context, id int, kinds []string) error {
 	var missing int
 	if err := r.pool.QueryRow(ctx, r.sql.Get("missing_subscriptions"), id, kinds).Scan(&missing); err != nil {
@@ -60,7 +60,7 @@ func (r *Router) Subscribe(ctx context.Context, id int, kinds []string) error {
 			}
 			return nil
 		}
-		// A long transaction is publishing. Others would queue up behind a lock request that waits, so this waits in
+		// A long transaction is publishing. Others would queue up behind a waiting lock request, so this waits in
 		// short pieces.
 		if err := run.Sleep(ctx, run.Jitter(100*time.Millisecond)); err != nil {
 			return fmt.Errorf("subscribe: a transaction that publishes is still open: %w", err)
@@ -78,7 +78,7 @@ func (r *Router) trySubscribe(ctx context.Context, id int, kinds []string) error
 	})
 }
 
-// Unsubscribe ends the delivery of kinds to a queue. What is in the queue stays.
+// Unsubscribe ends the delivery of kinds to a queue. Messages that are in the queue stay.
 func (r *Router) Unsubscribe(ctx context.Context, id int, kinds []string) error {
 	defer r.Forget()
 	_, err := r.pool.Exec(ctx, r.sql.Get("unsubscribe"), id, kinds)

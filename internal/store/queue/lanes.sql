@@ -1,26 +1,26 @@
 -- The lanes of ordered endpoints, and the messages that are parked in them.
 
 -- name: await_lanes
--- Waits for the process that ends a message in one of these lanes, and keeps every other from doing so. The caller
--- sorts the keys by their bytes. A statement of its own: what is read after it includes what was committed before the
--- locks were had.
+-- Waits for a process that is ending a message in these lanes, and keeps every other process from doing so. The
+-- caller sorts the keys by their bytes. A statement of its own: later statements read everything that was committed
+-- before the locks were granted.
 SELECT FROM unnest($2::text[]) u(key) CROSS JOIN LATERAL (SELECT FROM :schema.lane l WHERE l.queue = $1
     AND l.key = u.key FOR UPDATE) x;
 
 -- name: live_lanes
--- The lanes that are ours. Nobody enters one while we have the lock of claims, so they stay so until this transaction
--- ends.
+-- The lanes that are ours. No process enters a lane while we hold the lock of claims, so they stay ours until this
+-- transaction ends.
 SELECT u.key FROM unnest($2::text[]) u(key)
 CROSS JOIN LATERAL (
     SELECT FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key AND l.owner = $3::uuid
         AND l.until > clock_timestamp()) x;
 
 -- name: enter_lanes
--- A lane is entered when nobody has it, or by the message that it waits for, which may also be gone. One whose owner's
--- lease is over is not entered: the owner has claimed messages that come before ours, and they are due behind the whole
--- queue. See internal/engine/leased. The row is locked even where the answer is no: a process that leaves the lane
--- waits for us, and then sees what we parked. The caller sorts the keys by their bytes, as everybody does who locks
--- more than one.
+-- A lane can be entered if it has no owner, and then only by the message that it waits for, or by any message if the
+-- awaited one is gone. A lane whose owner's lease is over cannot be entered: the owner has claimed messages that come
+-- before ours, and they are due behind the whole queue. See internal/engine/leased. The row is locked even if the
+-- lane cannot be entered: a process that leaves the lane waits for us, and then finds the messages we parked. The
+-- caller sorts the keys by their bytes, like every transaction that locks more than one.
 INSERT INTO :schema.lane (queue, key, owner, session, until, waits_id)
 SELECT $1, u.key, $4::uuid, $6::uuid, now() + $5::bigint * interval '1 microsecond', u.id FROM unnest($2::text[],
     $3::uuid[]) u(key, id)
@@ -31,8 +31,8 @@ WHERE lane.owner IS NULL AND (lane.waits_id = excluded.waits_id OR NOT :schema.i
 RETURNING key;
 
 -- name: park
--- All $7 of them, or those that are found where it is negative. A cancel that commits while this waits for a row moves
--- the row, and changes nothing else: hence no ctid, which would be looked for where the row was.
+-- All $7 messages, or, if $7 is negative, as many as are found. A cancel that commits while this waits for a row
+-- moves the row, and changes nothing else: so the row is not found by ctid.
 WITH gone AS (
     DELETE FROM :queue q USING unnest($2::timestamptz[], $3::uuid[], $4::int[], $5::text[], $8::int[],
         $9::int[]) u(due, id, claim, key, deaths, deaths_alone)
@@ -49,21 +49,21 @@ there AS (
 SELECT :schema.expect($7::bigint < 0 OR (SELECT count(*) FROM there) = $7, 'a claimed message has moved');
 
 -- name: lock_lanes
--- In the order of the keys, as everybody does who locks more than one.
+-- In the order of the keys, like every transaction that locks more than one.
 SELECT x.key FROM unnest($2::text[]) WITH ORDINALITY u(key, n)
 CROSS JOIN LATERAL (SELECT l.key FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key
     AND l.owner = $3::uuid FOR UPDATE) x
 ORDER BY u.n;
 
 -- name: parked_in
--- In which of these lanes messages are parked, and the turn of the first one.
+-- The lanes with parked messages, and the due time of the first message of each.
 SELECT u.key, x.due FROM unnest($2::text[]) u(key)
 CROSS JOIN LATERAL (SELECT p.due FROM :schema.parked p WHERE p.queue = $1 AND p.key = u.key ORDER BY p.due,
     p.id LIMIT 1) x;
 
 -- name: next_parked
--- What waits for the lanes comes back to the queue as claimed by their owner: of each lane as many as have no more than
--- $6 bytes together, and the first one in any case.
+-- Messages that wait in the lanes return to the queue as claimed by their owner: for each lane as many as have no
+-- more than $6 bytes together, and the first one in any case.
 WITH next AS MATERIALIZED (
     SELECT x.tid, u.key, row_number() OVER () AS place FROM unnest($2::text[]) u(key)
     CROSS JOIN LATERAL (
@@ -90,7 +90,7 @@ FROM gone g JOIN back b ON b.id = g.id AND b.was_due = g.due
 ORDER BY g.place;
 
 -- name: keep_lanes
--- A lane must not end long before what was just claimed in it.
+-- A lane must not end long before the messages just claimed in it.
 UPDATE :schema.lane l SET until = greatest(l.until, now() + $4::bigint * interval '1 microsecond')
 WHERE l.queue = $1 AND l.key = ANY ($2::text[]) AND l.owner = $3::uuid;
 
@@ -98,9 +98,9 @@ WHERE l.queue = $1 AND l.key = ANY ($2::text[]) AND l.owner = $3::uuid;
 DELETE FROM :schema.lane l WHERE l.queue = $1 AND l.key = ANY ($2::text[]) AND l.owner = $3::uuid;
 
 -- name: revive_lanes
--- The first message that is parked in each of these lanes goes back to its turn in the queue, and its lane waits for
--- it: so it is the next of its key that anybody can claim. A lane without such a message is gone. The caller has locked
--- the lanes.
+-- The first parked message of each of these lanes goes back to its place in the queue, and its lane waits for it: so
+-- it is the next of its key that any process can claim. A lane without such a message is deleted. The caller has
+-- locked the lanes.
 WITH first AS MATERIALIZED (
     SELECT u.key, x.tid FROM unnest($2::text[]) u(key)
     CROSS JOIN LATERAL (SELECT p.ctid AS tid FROM :schema.parked p WHERE p.queue = $1 AND p.key = u.key ORDER BY p.due,
@@ -120,7 +120,7 @@ UPDATE :schema.lane l SET owner = NULL, session = NULL, waits_due = g.due, waits
     WHERE l.queue = $1 AND l.key = g.key;
 
 -- name: wait_in_lanes
--- A message that failed goes back with its due, and its lane waits for it.
+-- A message that failed goes back with a new due time, and its lane waits for it.
 WITH again AS (
     INSERT INTO :queue (due, id, sent, first_failed, attempt, conflict, kind, header, body, last_error,
         was_due)
@@ -135,9 +135,9 @@ FROM unnest($3::uuid[], $13::text[]) u(id, key) JOIN again a ON a.id = u.id
 WHERE l.queue = $1 AND l.key = u.key;
 
 -- name: extend_lanes
--- Waits for nobody, as extend: a process that asks for a lane of ours has it locked until its claim ends, and it may
--- stand still in there. A statement that was given up, and arrives after a later one, must not end the lane sooner than
--- the later one has promised.
+-- Does not wait for locks, like extend: a process that tries to enter a lane of ours has it locked until its claim
+-- ends, and may stall in between. A statement that was given up, and arrives after a later one, must not shorten the
+-- lane's time.
 WITH ours AS MATERIALIZED (
     SELECT x.key FROM unnest($2::text[]) u(key)
     CROSS JOIN LATERAL (SELECT l.key FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key
@@ -150,8 +150,8 @@ SELECT u.key FROM unnest($2::text[]) u(key)
 CROSS JOIN LATERAL (SELECT FROM :schema.lane l WHERE l.queue = $1 AND l.key = u.key AND l.owner = $3::uuid) x;
 
 -- name: unpark
--- For an endpoint without order. What is parked in a lane that somebody has is that owner's to take over; it is a
--- program from before a deploy. The lanes stay: an ordered program finds out which of them are stale.
+-- For an endpoint without order. Messages parked in a lane that has an owner are left to that owner, a program from
+-- before a deploy. The lanes stay: an ordered program finds out which of them are stale.
 WITH lost AS MATERIALIZED (
     SELECT p.ctid AS tid FROM :schema.parked p
     WHERE p.queue = $1 AND NOT EXISTS (
@@ -170,7 +170,7 @@ there AS (
 SELECT count(*) FROM there;
 
 -- name: stale_lanes
--- Of a window of lanes, from a key on, those to revive, and the last one.
+-- Of a window of lanes, from a key on, the lanes to revive, and the last one.
 SELECT l.key, l.dead, l.n FROM (
     SELECT w.key, w.n, w.owner IS NOT NULL AND w.until <= clock_timestamp()
                OR w.owner IS NULL AND NOT EXISTS (SELECT FROM :queue q WHERE q.due = w.waits_due
@@ -180,7 +180,7 @@ SELECT l.key, l.dead, l.n FROM (
 WHERE l.dead OR l.n = $3;
 
 -- name: dead_lanes
--- Which of these lanes, that are locked, are still to be revived, and the sessions whose claims are to be looked for.
+-- Which of these locked lanes are still to be revived, and the sessions whose claims are to be read.
 SELECT x.key, x.session, x.until FROM unnest($2::text[]) u(key)
 CROSS JOIN LATERAL (
     SELECT l.key, CASE WHEN l.owner IS NOT NULL THEN l.session END AS session, l.until FROM :schema.lane l

@@ -11,8 +11,8 @@ ORDER BY q.due, q.id
 LIMIT $1;
 
 -- name: unhandled
--- The kinds of messages that were put back with an error that has the text $2, of the first $1 messages that are due
--- within a minute, which is the longest that such a message waits.
+-- The kinds of messages that were put back with an error that contains the text $2, of the first $1 messages that are
+-- due within a minute, which is the longest that such a message waits.
 WITH near AS MATERIALIZED (
     SELECT q.kind, q.first_failed, q.owner, q.last_error FROM :queue q
     WHERE q.due > now() AND q.due <= now() + interval '1 minute' ORDER BY q.due, q.id LIMIT $1)
@@ -21,16 +21,16 @@ WHERE s.first_failed IS NOT NULL AND s.owner IS NULL AND position($2::text IN s.
 GROUP BY s.kind ORDER BY count(*) DESC, s.kind LIMIT 10;
 
 -- name: estimate_ready
--- What the planner believes: reltuples of pg_class, scaled to the present size of the table, and the part of it that
--- the statistics of due put before now.
+-- The planner's estimate: reltuples of pg_class, scaled to the current size of the table, times the share of rows
+-- whose due time is before now according to the statistics.
 EXPLAIN (FORMAT JSON) SELECT FROM :queue q WHERE q.due <= now();
 
 -- name: estimate_delayed
 EXPLAIN (FORMAT JSON) SELECT FROM :queue q WHERE q.due > now();
 
 -- name: find
--- What a queue knows of one message, as often as it has it. The queue is read from one end to the other: it has no
--- index of ids. $2 is how much of the body.
+-- The rows of one message in a queue, one for each time the queue has it. Reads the whole queue: it has no index of
+-- ids. $2 bounds the size of the body.
 SELECT m.due, m.id, m.sent, m.first_failed, m.attempt, m.conflict, m.kind, m.header,
        substring(m.body FROM 1 FOR $2::int),
        octet_length(m.kind) + octet_length(m.header) + octet_length(m.body), now(), octet_length(m.body), m.last_error,
@@ -48,13 +48,13 @@ ORDER BY m.due
 LIMIT 100;
 
 -- name: sought
--- Where messages are in this queue, by their ids. It is read from one end to the other: it has no index of ids.
+-- The places of messages in this queue, by their ids. Reads the whole queue: it has no index of ids.
 SELECT q.due, q.id, false FROM :queue q WHERE q.id = ANY ($1::uuid[]) LIMIT 10000;
 
 -- name: near
--- Where messages are in this queue, without reading all of it: among the $5 that are due first, among the $5 that are
--- due next, or among the first $4 that are due between $2 and $3. The last column says whether the queue, or what is
--- parked of it, has more than was read at its ends.
+-- The places of messages in this queue, without reading all of it: among the $5 that are due first, among the $5 that
+-- are due next, or among the first $4 that are due between $2 and $3. The last column reports whether the queue, or
+-- its parked messages, has more rows than were read at its ends.
 WITH head AS MATERIALIZED (
     (SELECT q.due, q.id FROM :queue q WHERE q.due <= now() ORDER BY q.due, q.id LIMIT $5)
     UNION ALL
@@ -75,8 +75,8 @@ LEFT JOIN LATERAL (
     LIMIT 10000) x ON true;
 
 -- name: locate
--- Messages of this queue by their places, with their headers if $4 says so. Of the messages before one that is due, $3
--- are counted at most. xmax tells of a transaction that has the row locked.
+-- Messages of this queue by their places, with their headers if $4 is true. Counts at most $3 messages before a due
+-- one. xmax shows a transaction that has the row locked.
 SELECT h.id, h.due, h.sent, h.attempt, h.kind, CASE WHEN $4::boolean THEN h.header END, h.last_error,
        now(), h.was_due, h.cancelled, NULL AS lane, h.owner IS NULL AND :schema.in_hand(h.mark) AS in_hand,
        CASE WHEN h.due > now() THEN h.owner END AS holder, h.due AS until,
@@ -90,7 +90,7 @@ CROSS JOIN LATERAL (
     FROM :queue q WHERE q.due = u.due AND q.id = u.id OFFSET 0) h;
 
 -- name: locate_parked
--- Messages that are parked, of the first $4 of this queue, $3. Of those of a key before one, $2 are counted at most.
+-- Messages that are parked, of the first $4 of this queue, $3. Counts at most $2 messages of a key before one.
 SELECT p.id, p.due, p.sent, p.attempt, p.kind, CASE WHEN cardinality($1::uuid[]) = 1 THEN p.header END, p.last_error,
        now(), NULL, p.cancelled, p.key, false, l.session, coalesce(l.waits_due, l.until),
        (SELECT count(*) FROM (
@@ -102,8 +102,8 @@ WHERE p.id = ANY ($1::uuid[])
 LIMIT 10000;
 
 -- name: claimed
--- Messages that processes have in hand under a lease, among the first $1 that are due later: a claim moves a message to
--- the end of the lease.
+-- Messages that processes have in hand under a lease, among the first $1 that are due later: a claim moves a message
+-- to the end of the lease.
 SELECT x.id, x.kind, x.owner FROM (
     SELECT q.id, q.kind, q.owner FROM :queue q WHERE q.due > now() ORDER BY q.due, q.id LIMIT $1) x
 WHERE x.owner IS NOT NULL;

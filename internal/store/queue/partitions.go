@@ -11,10 +11,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PartitionName is the name of the endpoint that handles one partition of an endpoint.
+// PartitionName returns the name of the endpoint that handles one partition of an endpoint.
 func PartitionName(endpoint string, n int) string { return endpoint + ".p" + strconv.Itoa(n) }
 
-// PartitionNumber returns the number of partitions that is stored for an endpoint, "" when there is none.
+// PartitionNumber returns the number of partitions that is stored for an endpoint, or "".
 func (r *Router) PartitionNumber(ctx context.Context, endpoint string) (stored string, err error) {
 	err = r.pool.QueryRow(ctx, r.sql.Get("partition_number"), endpoint).Scan(&stored)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -23,7 +23,7 @@ func (r *Router) PartitionNumber(ctx context.Context, endpoint string) (stored s
 	return stored, nil
 }
 
-// Partitions returns the queues of an endpoint's partitions from a number on, in no order.
+// Partitions returns the queues of an endpoint's partitions from the number first on, in no order.
 func (t *Routes) Partitions(endpoint string, first int) (found []*Queue) {
 	if t.Endpoints[endpoint] == nil {
 		return nil
@@ -37,7 +37,7 @@ func (t *Routes) Partitions(endpoint string, first int) (found []*Queue) {
 	return found
 }
 
-// base is the endpoint of which an endpoint handles a partition; ok is false if it handles none.
+// base returns the endpoint whose partition the given endpoint handles; ok is false if it handles no partition.
 func (t *Routes) base(endpoint string) (base string, ok bool) {
 	at := strings.LastIndex(endpoint, ".p")
 	if at < 0 || t.Endpoints[endpoint[:at]] == nil {

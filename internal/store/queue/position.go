@@ -33,7 +33,7 @@ func (p Position) Before() Position {
 	return Position{Due: p.Due.Add(-time.Microsecond), ID: p.ID}
 }
 
-// DueParam is Due as the parameter of a statement that reads behind p.
+// DueParam returns Due as the parameter of a statement that reads behind p.
 func (p Position) DueParam() pgtype.Timestamptz {
 	if p == (Position{}) {
 		return pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}

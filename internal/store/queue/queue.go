@@ -37,7 +37,7 @@ type Queue struct {
 
 	schema    pg.Schema
 	templates pg.Statements                     // with :schema and :queue in them
-	rendered  atomic.Pointer[map[string]string] // those that were used; a map is never changed
+	rendered  atomic.Pointer[map[string]string] // statements that were used; a map is never changed
 }
 
 func newQueue(schema pg.Schema, templates pg.Statements, id int, endpoint string, relay bool) *Queue {
@@ -47,8 +47,8 @@ func newQueue(schema pg.Schema, templates pg.Statements, id int, endpoint string
 	}
 }
 
-// SQL returns a statement for this queue. It is rendered at its first use: a process knows every queue of the schema,
-// and works with a few of them.
+// SQL returns a statement for this queue. It is rendered at its first use: a process has every queue of the schema in
+// its cache, and works with a few of them.
 func (q *Queue) SQL(name string) string {
 	known := q.rendered.Load()
 	if known != nil {
@@ -60,11 +60,11 @@ func (q *Queue) SQL(name string) string {
 	if known != nil {
 		maps.Copy(grown, *known)
 	}
-	q.rendered.CompareAndSwap(known, &grown) // when another goroutine was faster, the next use renders it again
+	q.rendered.CompareAndSwap(known, &grown) // if another goroutine was faster, the next use renders it again
 	return grown[name]
 }
 
-// To returns a statement that moves messages from this queue to another one.
+// To returns a statement that moves messages from this queue to target.
 func (q *Queue) To(target *Queue, name string) string {
 	return q.schema.RenderWith(q.templates.Get(name), ":queue", q.Table, ":target", target.Table)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// A queue is consumed by an endpoint or by a relay, never by one after the other: an endpoint that ran under a relay's
-// name would handle what is meant for the other side. So a setting marks the queue of a relay when it is installed.
+// A queue is consumed by an endpoint or by a relay, never first by one and then by the other: an endpoint with a
+// relay's name would handle messages for other systems. So a setting marks the queue of a relay when it is installed.
 
 var (
 	errIsRelay = errors.New("this queue is a relay's, which carries its messages over the border of the database: " +
@@ -19,7 +19,7 @@ var (
 )
 
 // Install creates the queue of an endpoint, or of a relay, and subscribes it to kinds. It needs the right to create
-// tables, and does nothing when all of that was done before.
+// tables, and does nothing if all of that was done before.
 func (r *Router) Install(ctx context.Context, endpoint string, relay bool, kinds []string) error {
 	faults := []error{saga.CheckName(endpoint)}
 	for _, kind := range kinds {
@@ -45,7 +45,7 @@ func (r *Router) Install(ctx context.Context, endpoint string, relay bool, kinds
 	return r.Subscribe(ctx, id, kinds)
 }
 
-// FindRelay is Find for a relay. It needs the relay's mark too, and marks the queue when create says so.
+// FindRelay is Find for a relay. It also requires the relay's mark, and marks the queue if create is set.
 func (r *Router) FindRelay(ctx context.Context, name string, create bool) (id int, err error) {
 	id, err = r.Find(ctx, name, create)
 	if err != nil {
@@ -69,7 +69,7 @@ func (r *Router) FindRelay(ctx context.Context, name string, create bool) (id in
 	return id, r.CheckRelay(ctx, name, true)
 }
 
-// markRelay makes a queue that no endpoint has used a relay's.
+// markRelay marks a queue that no endpoint has used as a relay's.
 func (r *Router) markRelay(ctx context.Context, name string) error {
 	if _, err := r.pool.Exec(ctx, r.sql.Get("relay_mark"), name); err != nil {
 		return fmt.Errorf("mark its queue as a relay's: %w", pgerr.Explain(err))
@@ -85,7 +85,7 @@ func (r *Router) isRelay(ctx context.Context, name string) (is bool, err error) 
 	return is, nil
 }
 
-// CheckRelay compares what consumes the queue of that name with what is to consume it.
+// CheckRelay returns an error if the queue of that name belongs to a relay and relay is false, or the reverse.
 func (r *Router) CheckRelay(ctx context.Context, name string, relay bool) error {
 	is, err := r.isRelay(ctx, name)
 	switch {

@@ -18,7 +18,7 @@ import (
 //go:embed routes.sql
 var routesSQL string
 
-// Router holds the newest routes that this process has seen. Safe for concurrent use. See Set for the zero Router.
+// Router holds the newest routes that this process has read. Safe for concurrent use. See Set for the zero Router.
 type Router struct {
 	pool      *pg.Pool
 	schema    pg.Schema
@@ -27,16 +27,16 @@ type Router struct {
 	overrides map[string]string // kind to endpoint
 	current   atomic.Pointer[Routes]
 
-	// Check, if not nil, is called before routes are read while none are known. It is set before the first use.
+	// Check, if not nil, is called before routes are read while the cache is empty. It is set before the first use.
 	Check func(context.Context, pg.Queryer) error
 
 	mu         sync.Mutex
-	refreshing chan struct{} // closed when the refresh that is running has ended; guarded by mu, as is failure
+	refreshing chan struct{} // closed when the running refresh has ended; guarded by mu, as is failure
 	failure    error         // of the last refresh
 }
 
-// NewRouter returns a router over pool that has read nothing yet. Overrides name the endpoints of kinds that have no
-// single consumer.
+// NewRouter returns a router over pool that has read nothing yet. Overrides name the endpoints of kinds that have
+// several consumers.
 func NewRouter(pool *pg.Pool, schema pg.Schema, overrides map[string]string) *Router {
 	return &Router{
 		pool: pool, schema: schema, sql: pg.Load(routesSQL, schema), templates: pg.Parse(text), overrides: overrides,
@@ -46,19 +46,19 @@ func NewRouter(pool *pg.Pool, schema pg.Schema, overrides map[string]string) *Ro
 // Set makes routes the current ones. A zero Router has no database: only Set changes its routes.
 func (r *Router) Set(routes *Routes) { r.current.Store(routes) }
 
-// Pipeliner is met by pgx's transactions and by a connection that is in one.
+// Pipeliner is implemented by pgx's transactions and by a connection that is in one.
 type Pipeliner interface {
 	pg.Queryer
 	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 }
 
-// Current returns the routes that are known, nil when none are.
+// Current returns the cached routes, or nil.
 func (r *Router) Current() *Routes { return r.current.Load() }
 
-// Forget drops what is known, so that the next use reads it anew.
+// Forget drops the cached routes, so that the next use reads them again.
 func (r *Router) Forget() { r.current.Store(nil) }
 
-// Get returns the routes, and reads them when none are known.
+// Get returns the routes, and reads them if they are not cached.
 func (r *Router) Get(ctx context.Context, q pg.Queryer) (*Routes, error) {
 	if current := r.current.Load(); current != nil {
 		return current, nil
@@ -66,9 +66,9 @@ func (r *Router) Get(ctx context.Context, q pg.Queryer) (*Routes, error) {
 	return r.Reload(ctx, q)
 }
 
-// within returns the routes for a caller that has a transaction open: those that are known, or those that the
-// transaction sees when it is of the router's own database. Waiting for another connection meanwhile would never end
-// where all connections, or all sessions of a pooler, belong to callers that wait so.
+// within returns the routes for a caller that has a transaction open: the cached routes, or those read by the
+// transaction if it is of the router's own database. Waiting for a second connection would never end if all
+// connections, or all sessions of a pooler, belong to callers that wait in this way.
 func (r *Router) within(ctx context.Context, tx Pipeliner) (*Routes, error) {
 	if current := r.current.Load(); current != nil {
 		return current, nil
@@ -79,7 +79,7 @@ func (r *Router) within(ctx context.Context, tx Pipeliner) (*Routes, error) {
 	return r.SeenBy(ctx, tx)
 }
 
-// isOurs reports whether a connection goes where those of the router's pool go.
+// isOurs reports whether a connection has the same server and database as the router's pool.
 func (r *Router) isOurs(tx Pipeliner) bool {
 	connected, ok := tx.(interface{ Conn() *pgx.Conn })
 	if !ok {
@@ -89,8 +89,8 @@ func (r *Router) isOurs(tx Pipeliner) bool {
 	return theirs.Host == ours.Host && theirs.Port == ours.Port && theirs.Database == ours.Database
 }
 
-// SeenBy returns the routes as a transaction sees them. That may be old, or never be committed, so it is for this
-// transaction only; the rest of the process gets what is committed, in a moment.
+// SeenBy returns the routes that a transaction reads. They may be old, or never be committed, so they are for this
+// transaction only; the rest of the process gets the committed ones, in a moment.
 func (r *Router) SeenBy(ctx context.Context, tx pg.Queryer) (*Routes, error) {
 	seen, err := r.read(ctx, tx)
 	if err != nil {
@@ -102,8 +102,8 @@ func (r *Router) SeenBy(ctx context.Context, tx pg.Queryer) (*Routes, error) {
 	return seen, nil
 }
 
-// Newest sends the batch, and returns the newest routes that tx sees after it. ErrOtherDatabase says that tx is not of
-// the router's database and schema.
+// Newest sends the batch, and returns the newest routes that tx reads after it. It returns ErrOtherDatabase if tx is
+// not of the router's database and schema.
 func (r *Router) Newest(ctx context.Context, tx Pipeliner, batch *pgx.Batch) (*Routes, error) {
 	var (
 		generation int64
@@ -126,21 +126,21 @@ func (r *Router) Newest(ctx context.Context, tx Pipeliner, batch *pgx.Batch) (*R
 	return known, nil
 }
 
-// QueueWait queues the lock that makes a new subscriber wait for this transaction. It may wait for one that is being
-// added.
+// QueueWait queues the lock that makes a new subscriber wait for this transaction. The lock may wait for a subscriber
+// that is being added.
 func (r *Router) QueueWait(batch *pgx.Batch, kind string) {
 	batch.Queue(r.sql.Get("wait_generation"), kind)
 }
 
-// QueueCheck queues the same lock, without waiting, and behind it the check that the routes are still the newest. They
-// are two statements: a subscriber that is being added either waits for us or is seen by us.
+// QueueCheck queues the same lock, without waiting, and after it the check that the routes are still the newest. They
+// are two statements: a subscriber that is being added either waits for us, or the check finds its generation.
 func (r *Router) QueueCheck(pipeline *pgx.Batch, known *Routes) {
 	pipeline.Queue(r.sql.Get("lock_generation"))
 	pipeline.Queue(r.sql.Get("check_generation"), known.Generation)
 }
 
-// refresh reads the routes beside the caller, on a connection of its own, unless that is being done. The channel is
-// closed when the refresh has ended.
+// refresh reads the routes on a connection of its own, concurrently with the caller, unless a refresh is running. The
+// channel is closed when the refresh has ended.
 func (r *Router) refresh(ctx context.Context) (done <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,9 +178,9 @@ func (r *Router) reloadAside(ctx context.Context) error {
 
 var errNoConnection = errors.New("read the subscriptions: no other connection was free in time: raise MaxConns")
 
-// Aside returns the routes for a caller that has a transaction open which may be of another database. It waits for a
-// moment only: the connection that it asked for goes on waiting, and gets its turn at the latest when the transactions
-// of the callers that gave up have ended.
+// Aside returns the routes for a caller that has a transaction open which may be of another database. It waits only
+// for a moment: the refresh continues to wait for a connection, and gets one at the latest when the transactions of
+// the callers that gave up have ended.
 func (r *Router) Aside(ctx context.Context) (*Routes, error) {
 	if current := r.current.Load(); current != nil {
 		return current, nil
@@ -197,13 +197,12 @@ func (r *Router) Aside(ctx context.Context) (*Routes, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failure == nil {
-		return nil, errNoConnection // they were forgotten in the same moment
+		return nil, errNoConnection // the cache was cleared at the same moment
 	}
 	return nil, r.failure
 }
 
-// Reload reads the routes for the whole process. q sees what is committed, and nothing else. A zero
-// Router has nothing to read.
+// Reload reads the routes for the whole process. q must read only committed rows. A zero Router reads nothing.
 func (r *Router) Reload(ctx context.Context, q pg.Queryer) (*Routes, error) {
 	if r.pool == nil {
 		return r.Current(), nil
@@ -261,7 +260,7 @@ func (r *Router) read(ctx context.Context, q pg.Queryer) (*Routes, error) {
 	return fresh, nil
 }
 
-// known keeps the statements that were rendered before.
+// known returns the cached queue, to keep the statements that were rendered before.
 func (r *Router) known(id int, endpoint string, relay bool) *Queue {
 	if old := r.current.Load(); old != nil {
 		if q := old.ByID[id]; q != nil && q.Endpoint == endpoint && q.Relay == relay {

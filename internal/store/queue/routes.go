@@ -10,17 +10,18 @@ import (
 )
 
 var (
-	// ErrNoRoute says that no endpoint of this database consumes the kind, or that the named endpoint does not exist.
+	// ErrNoRoute means that no endpoint of this database consumes the kind, or that the named endpoint does not
+	// exist.
 	ErrNoRoute = errors.New("no endpoint consumes it")
-	// ErrAmbiguous says that several endpoints consume the kind, so a command does not know where to go.
+	// ErrAmbiguous means that several endpoints consume the kind, so the target of a command is not clear.
 	ErrAmbiguous = errors.New("several endpoints consume it")
-	// ErrOtherDatabase says that a transaction is not of the router's database and schema.
+	// ErrOtherDatabase means that a transaction is not of the router's database and schema.
 	ErrOtherDatabase = errors.New("the transaction belongs to another database or schema than the bus")
-	// ErrNotInstalled says that an endpoint has no queue, and that it may not be created here.
+	// ErrNotInstalled means that an endpoint has no queue, and that it may not be created here.
 	ErrNotInstalled = errors.New("the endpoint's queue is not installed")
 )
 
-// Routes say who consumes what, as it stood in one generation of the subscriptions. They never change.
+// Routes map kinds to the endpoints that consume them, as of one generation of the subscriptions. They never change.
 type Routes struct {
 	Generation int64
 	SchemaID   string
@@ -31,7 +32,7 @@ type Routes struct {
 	Bases      map[string]string // the endpoints of partitions, by the names of the partitions
 }
 
-// Command returns the one queue for a command of this kind; to, when given, wins over everything.
+// Command returns the one queue for a command of this kind; to, if given, takes precedence.
 func (t *Routes) Command(kind, to string) (*Queue, error) {
 	if to == "" {
 		to = t.Overrides[kind]

@@ -1,9 +1,9 @@
 -- The queues, and the subscriptions with their generation.
 
 -- name: routes
--- LIMIT tells the planner that there is one row. It takes a table without statistics for thousands, and
--- compiled this statement for half a second in the first transaction of every process.
--- A queue whose table somebody dropped by hand is no queue: a publish must not fail for ever because of it.
+-- LIMIT makes the planner expect one row. For a table without statistics it expects thousands, and compiled this
+-- statement for half a second in the first transaction of every process. A queue whose table was dropped by hand is
+-- left out: a publish must not fail forever because of it.
 SELECT g.generation, (SELECT value FROM :schema.settings WHERE name = 'schema_id'), q.id, q.endpoint,
        EXISTS (SELECT FROM :schema.settings r WHERE r.name = 'relay/' || q.endpoint), s.kind
 FROM (SELECT generation FROM :schema.subscription_generation LIMIT 1) g
@@ -12,7 +12,7 @@ LEFT JOIN :schema.subscription s ON s.queue = q.id
 ORDER BY q.id, s.kind;
 
 -- name: marks
--- Tells a transaction of another database from one of ours, and whether the known routes are the newest.
+-- Shows whether a transaction is of our database, and whether the cached routes are the newest.
 SELECT g.generation, s.value FROM :schema.subscription_generation g, :schema.settings s WHERE s.name = 'schema_id';
 
 -- name: lock_generation
@@ -21,12 +21,12 @@ SELECT :schema.expect(pg_try_advisory_xact_lock_shared(1162101825, tableoid::int
 FROM :schema.subscription_generation;
 
 -- name: wait_generation
--- The same in a caller's transaction, which may wait. Where that has one snapshot for all its statements, an older
--- one than the newest subscription, Postgres refuses it here with 40001.
+-- The same in a caller's transaction, which may wait. If that transaction has one snapshot for all its statements,
+-- which is older than the newest subscription, Postgres refuses it here with 40001.
 SELECT :schema.event_queues($1::text);
 
 -- name: check_generation
--- A statement of its own, after the lock: its snapshot must be younger than the lock.
+-- A statement of its own, after the lock: its snapshot must be newer than the lock.
 SELECT :schema.expect(generation = $1, 'the subscriptions have changed') FROM :schema.subscription_generation;
 
 -- name: find_queue
@@ -56,7 +56,7 @@ UPDATE :schema.subscription_generation SET generation = generation + 1 WHERE EXI
 SELECT value FROM :schema.settings WHERE name = 'partitions/' || $1;
 
 -- name: relay_mark
--- An endpoint that has run has a setting. Its queue does not become a relay's, since its program would come back.
+-- An endpoint that has run has a setting. Its queue cannot become a relay's, since its program would come back.
 INSERT INTO :schema.settings (name, value)
 SELECT 'relay/' || q.endpoint, 'yes' FROM :schema.queue q
 WHERE q.endpoint = $1 AND NOT EXISTS (SELECT FROM :schema.endpoint_setting k WHERE k.endpoint = q.endpoint)

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Row is one message as its queue has it.
+// Row is one message in the columns of its queue.
 type Row struct {
 	Due         time.Time
 	ID          saga.ID
@@ -21,11 +21,11 @@ type Row struct {
 	Body        []byte
 }
 
-// Position is the row's place in its queue.
+// Position returns the row's place in its queue.
 func (r *Row) Position() Position { return Position{Due: r.Due, ID: r.ID} }
 
-// The columns of every statement that returns messages: those of Row, in its order, and behind them these two. What a
-// statement returns besides begins at ColumnMore.
+// Columns of every statement that returns messages: the fields of Row, in its order, followed by these two. Further
+// columns begin at ColumnMore.
 const (
 	columnHeader = 7
 	columnBody   = 8
@@ -35,14 +35,14 @@ const (
 	ColumnMore = 11
 )
 
-// Reader reads the rows of one statement. The zero Reader is ready.
+// Reader reads the rows of one statement. The zero Reader is ready to use.
 type Reader struct {
-	Arena *Arena // where headers and bodies are kept
+	Arena *Arena // memory for headers and bodies
 	kinds map[string]string
 }
 
-// Read reads the current row into r. It reports whether the statement returned the header and the body: one that is too
-// large stays behind, see Large.
+// Read reads the current row into r. It reports whether the statement returned the header and the body: a large one
+// is left for a second statement, see Large.
 func (d *Reader) Read(row pg.Row, r *Row) (whole bool) {
 	r.Due, r.ID, r.Sent, r.FirstFailed = row.Time(0), row.UUID(1), row.Time(2), row.Time(3)
 	r.Attempt, r.Conflict, r.Kind = int(row.Int(4)), int(row.Int(5)), d.kind(row.Bytes(6))
@@ -53,7 +53,7 @@ func (d *Reader) Read(row pg.Row, r *Row) (whole bool) {
 	return true
 }
 
-// kind gives equal kinds one string: a batch has many messages and few kinds.
+// kind returns one string for equal kinds: a batch has many messages and few kinds.
 func (d *Reader) kind(b []byte) string {
 	if s, ok := d.kinds[string(b)]; ok {
 		return s
@@ -66,14 +66,14 @@ func (d *Reader) kind(b []byte) string {
 	return s
 }
 
-// SmallUpTo is the size above which a statement that reads up to so many messages leaves a header or a body behind, so
-// that all others together have no more bytes than the reader may have.
+// SmallUpTo returns the size above which a statement that reads up to that number of messages leaves out a header or
+// a body, so that all others together have no more than bytes.
 func SmallUpTo(bytes, messages int) int { return bytes / max(1, 2*messages) }
 
-// Large are rows whose headers and bodies a statement has left behind.
+// Large are rows whose headers and bodies a statement has left out.
 type Large []*Row
 
-// Queue queues the statement that reads what was left behind. A row that it finds is taken out of l.
+// Queue queues the statement that reads them. It removes each row that it finds from l.
 func (l *Large) Queue(pipeline *pgx.Batch, q *Queue, a *Arena) {
 	dues, ids := pg.Timestamps(), pg.UUIDs()
 	for _, r := range *l {
@@ -99,7 +99,7 @@ func (l *Large) Queue(pipeline *pgx.Batch, q *Queue, a *Arena) {
 	})
 }
 
-// Arena is memory for headers and small bodies, which are copied out of rows. The zero Arena is ready.
+// Arena is memory for headers and small bodies, which are copied out of rows. The zero Arena is ready to use.
 type Arena struct{ memory []byte }
 
 const arenaSize = 64 << 10 // a larger value gets memory of its own
@@ -117,5 +117,5 @@ func (a *Arena) Keep(value []byte) []byte {
 	return a.memory[begin:len(a.memory):len(a.memory)]
 }
 
-// Reset makes the memory ready for other values. What was kept before must not be used any more.
+// Reset makes the memory ready for other values. Values kept before must not be used any more.
 func (a *Arena) Reset() { a.memory = a.memory[:0] }

@@ -14,12 +14,12 @@ var transactionSQL string
 
 var transaction = sync.OnceValue(func() pg.Statements { return pg.Parse(transactionSQL) })
 
-// Begin is read committed, whatever the session's default is: every statement must see what others committed before it,
-// and a row that moved is looked at again instead of failing the transaction.
+// Begin sets read committed, whatever the session's default is: every statement must read what others committed
+// before it, and a row that moved is read again instead of failing the transaction.
 const Begin = "begin isolation level read committed read write"
 
-// Open queues the statement that keeps the planner to plans that reach their rows by an index or a ctid. It reads the
-// time at which the transaction began, by the database's clock, into now, unless that is nil.
+// Open queues the statement that limits the planner to plans that reach their rows by an index or a ctid. It reads
+// the begin of the transaction, by the database's clock, into now, unless that is nil.
 func Open(pipeline *pgx.Batch, now *time.Time) {
 	pipeline.Queue(transaction().Get("open")).Query(readNow(now))
 }
@@ -40,7 +40,7 @@ func readNow(now *time.Time) func(pgx.Rows) error {
 	}
 }
 
-// BoundIdle returns the statement that has the server end a transaction which stands still for longer than its
+// BoundIdle returns the statement that makes the server end a transaction which is idle for longer than its
 // parameter.
 func BoundIdle() string { return transaction().Get("bound_idle") }
 

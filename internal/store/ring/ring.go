@@ -17,14 +17,14 @@ import (
 //go:embed ring.sql
 var statements string
 
-// Name names a ring.
+// Name is the name of a ring.
 type Name string
 
 // The rings.
 const (
 	Inbox   Name = "inbox"   // ids of messages that came from other systems
 	Outbox  Name = "outbox"  // copies of messages that were relayed to them
-	History Name = "history" // what happened to messages and instances
+	History Name = "history" // events of messages and instances
 )
 
 // Store has the statements of one schema. It has no state and is safe for concurrent use.
@@ -34,18 +34,18 @@ type Store struct{ ring pg.Statements }
 func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
 
 const (
-	rotatePiece = "50ms" // that the rotation waits for writers, while others wait behind it
+	rotatePiece = "50ms" // how long the rotation waits for writers, while others wait behind it
 	rotatePause = 200 * time.Millisecond
 	rotateTries = 25
 )
 
-// ErrHeld is why a ring that is due did not rotate: transactions that write into it, or have looked at it, stay open.
-// It keeps its rows for longer.
+// ErrHeld is returned if a ring that is due did not rotate: transactions that write into it, or have read it, stay
+// open. It keeps its rows for longer.
 var ErrHeld = errors.New("open transactions block it: end those, then try again")
 
-// Rotate rotates a ring when that is due, and reports whether it did. While ids are written in transactions that stay
-// open it tries again, for some five seconds. Then it fails with ErrHeld, and names the session that has been in a
-// transaction for longest.
+// Rotate rotates a ring if that is due, and reports whether it did. While transactions that have written into it stay
+// open it tries again, for about five seconds. Then it returns ErrHeld, and names the session whose transaction is
+// the oldest.
 func (s *Store) Rotate(ctx context.Context, db pgBeginner, ring Name) (rotated bool, err error) {
 	for range rotateTries {
 		rotated, err = s.tryRotate(ctx, db, ring)
@@ -75,7 +75,7 @@ func (s *Store) tryRotate(ctx context.Context, db pgBeginner, ring Name) (rotate
 	return rotated && err == nil, err
 }
 
-// holder names a session that holds a ring.
+// holder returns the name of a session that holds a ring.
 func (s *Store) holder(ctx context.Context, db pgBeginner, ring Name) (name string) {
 	err := pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, s.ring.Get("holder"), string(ring)).Scan(&name)
@@ -86,7 +86,7 @@ func (s *Store) holder(ctx context.Context, db pgBeginner, ring Name) (name stri
 	return name
 }
 
-// pgBeginner is met by pgx's pools and connections.
+// pgBeginner is implemented by pgx's pools and connections.
 type pgBeginner interface {
 	BeginTx(ctx context.Context, o pgx.TxOptions) (pgx.Tx, error)
 }
@@ -128,7 +128,7 @@ func checkKeep(keep time.Duration) error {
 }
 
 // SetMost sets how many bytes the tables of a ring may have, with their indexes. A ring whose slot has grown to a
-// quarter of that is due to rotate, however short its rows have been kept. 0 is no limit.
+// quarter of that is due to rotate, however short its rows have been kept. 0 means no limit.
 func (s *Store) SetMost(ctx context.Context, db execer, ring Name, bytes int64) error {
 	if bytes < 0 || bytes > 0 && bytes < leastMost {
 		return fmt.Errorf("%d bytes at most, want 0 or %d and more", bytes, leastMost)
@@ -144,10 +144,10 @@ const leastMost = 1 << 20
 // Info describes a ring.
 type Info struct {
 	Ring  Name
-	Slot  int           // that is written into
+	Slot  int           // the slot in use
 	Keep  time.Duration // how long rows stay at least
 	Most  int64         // bytes that its tables may have, 0 is no limit
-	Bytes int64         // that they have
+	Bytes int64         // current size
 	Since time.Time     // of the last rotation, by the database's clock
 }
 
@@ -169,7 +169,7 @@ func (s *Store) List(ctx context.Context, db queryer) ([]Info, error) {
 	return infos, nil
 }
 
-// queryer and execer are met by pgx's pools, connections and transactions.
+// queryer and execer are implemented by pgx's pools, connections and transactions.
 type (
 	queryer interface {
 		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)

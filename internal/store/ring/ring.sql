@@ -5,7 +5,8 @@ SELECT set_config('lock_timeout', $1, true);
 SELECT :schema.rotate_ring($1::text);
 
 -- name: holder
--- What another user's session does is not shown to everybody; its number is.
+-- A role without special rights cannot read the query of another user's session, but it can read the session's
+-- number.
 SELECT format('process %s (%s) has been in a transaction since %s', l.pid, coalesce(nullif(a.application_name, ''),
     'no application_name'),
               coalesce(a.xact_start::text, 'a time that this role may not see'))

@@ -66,7 +66,7 @@ func (w world) count() (n int) {
 	return n
 }
 
-// fill writes a page of so many bytes into the slot in use, with the rows that go with it.
+// fill writes a page of that many bytes into the slot in use, with the rows that belong to it.
 func (w world) fill(bytes int) {
 	w.Helper()
 	w.exec(`WITH slot AS (SELECT slot FROM :schema.ring WHERE name = 'history'),
@@ -79,7 +79,7 @@ func (w world) fill(bytes int) {
 
 const id = "0198c0de-0000-7000-8000-000000000001"
 
-// A slot is emptied with all tables of its ring, when three others were written into after it.
+// A slot is emptied in all tables of its ring, after three others were written.
 func TestSlotsAreEmptiedInTurn(t *testing.T) {
 	w := open(t)
 	for turn, want := range []int{3, 6, 9, 9, 9} {
@@ -92,7 +92,7 @@ func TestSlotsAreEmptiedInTurn(t *testing.T) {
 	}
 }
 
-// A ring that may have so many bytes rotates when one slot has a quarter of them, and is smaller than that for ever.
+// A ring with a size limit rotates when one slot has a quarter of it, and stays below the limit.
 func TestRingThatIsLargeRotatesEarly(t *testing.T) {
 	w := open(t)
 	const most = 4 << 20

@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 )
 
-// FollowerOptions of a Follower. All are required.
+// FollowerOptions are the options of a Follower. All are required.
 type FollowerOptions struct {
 	Store    *Store
 	Pool     *pg.Pool
@@ -20,22 +20,23 @@ type FollowerOptions struct {
 	Log      *slog.Logger
 	Calm     *slog.Logger // for failures that are tried again
 
-	// Reported is called by Report, with what was reported before.
+	// Reported is called by Report, with the previous and the new settings.
 	Reported func(before, now Settings)
 }
 
-// Follower is what is set for one endpoint, as this process knows it. Load reads it, and Run keeps it up to date. A
-// loop asks Now, works by the answer, calls Report, and asks again when Changed is closed. Safe for concurrent use.
+// Follower caches the settings of one endpoint in this process. Load reads them, and Run keeps them up to date. A
+// loop calls Now, works by the result, calls Report, and calls Now again when Changed is closed. Safe for concurrent
+// use.
 type Follower struct {
 	options FollowerOptions
 	nudge   run.Nudge
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	set      Settings
 	change   chan struct{}
-	pauses   int // that this process has made itself
+	pauses   int // number of pauses by this process
 	reported Settings
-	failing  bool // the last look failed
+	failing  bool // the last read failed
 }
 
 // NewFollower returns a Follower that has not read yet.
@@ -57,7 +58,7 @@ func (f *Follower) Run(ctx context.Context) error {
 	return nil
 }
 
-// fails notes whether a look failed, and reports whether that is news.
+// fails notes whether a read failed, and reports whether the one before had not.
 func (f *Follower) fails(failed bool) (news bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,7 +69,7 @@ func (f *Follower) fails(failed bool) (news bool) {
 
 const loadTimeout = 5 * time.Second
 
-// Load reads what is set, and adds the row when there is none. After an error the last setting holds.
+// Load reads the settings, and adds the row if it does not exist. After an error the last settings apply.
 func (f *Follower) Load(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
@@ -81,15 +82,15 @@ func (f *Follower) Load(ctx context.Context) error {
 	return nil
 }
 
-// ownPauses is the mark that a look takes before it reads.
+// ownPauses returns the mark that a caller takes before it reads.
 func (f *Follower) ownPauses() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.pauses
 }
 
-// accept takes over what was read after mark. What was read before this process paused the endpoint does not know of
-// the pause: then it is read again.
+// accept stores settings that were read after mark. If this process has paused the endpoint since, they do not
+// include the pause: then they are read again.
 func (f *Follower) accept(now Settings, mark int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,7 +110,8 @@ func (f *Follower) become(now Settings) {
 	}
 }
 
-// Pause is for a process that has paused the endpoint itself. It holds until the process reads what others have set.
+// Pause is called after this process has paused the endpoint itself. It applies until the process reads the settings
+// again.
 func (f *Follower) Pause(reason string, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,21 +122,21 @@ func (f *Follower) Pause(reason string, at time.Time) {
 	}
 }
 
-// Now returns what is set.
+// Now returns the current settings.
 func (f *Follower) Now() Settings {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.set
 }
 
-// Changed returns a channel that is closed when something is set anew. Take it before Now.
+// Changed returns a channel that is closed when the settings change. Take it before Now.
 func (f *Follower) Changed() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.change
 }
 
-// Report logs what has changed, once the process works as now says.
+// Report logs the changes, after the process has adopted now.
 func (f *Follower) Report(now Settings) {
 	f.mu.Lock()
 	before := f.reported

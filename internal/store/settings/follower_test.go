@@ -2,8 +2,8 @@ package settings
 
 import "testing"
 
-// A look that began before this process paused the endpoint reads a row that knows nothing of it. It resumed the
-// endpoint for a moment, against the policy that had just paused it.
+// A read that began before this process paused the endpoint returns a row without the pause. It resumed the endpoint
+// for a moment, against the policy that had just paused it.
 func TestLateLookDoesNotResume(t *testing.T) {
 	t.Parallel()
 	f := NewFollower(FollowerOptions{})

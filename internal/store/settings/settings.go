@@ -22,16 +22,16 @@ const Prefix = "settings "
 // MostWorkers is the largest number of workers that can be set.
 const MostWorkers = 10_000
 
-// Settings are what is set for one endpoint.
+// Settings are the settings of one endpoint.
 type Settings struct {
 	Endpoint    string
 	Paused      bool
 	PausedAt    time.Time // by the database's clock; zero while it is not paused, as is Reason
 	Reason      string
-	PausedBy    string          // who paused it: "policy" is that of the endpoint
-	Concurrency int             // workers of each process; 0 while the number of the program holds
+	PausedBy    string          // who paused it: "policy" is the endpoint's policy
+	Concurrency int             // workers of each process; 0 if the program's number applies
 	Relay       bool            // a relay consumes the queue, and has no workers
-	History     history.Options // zero fields while what the program says holds
+	History     history.Options // zero fields if the program's options apply
 }
 
 // Store has the statements of one schema. Safe for concurrent use.
@@ -40,7 +40,7 @@ type Store struct{ sql pg.Statements }
 // New returns a store of a schema.
 func New(schema pg.Schema) *Store { return &Store{pg.Load(statements, schema)} }
 
-// Get returns the setting of an endpoint. It adds the row when there is none.
+// Get returns the setting of an endpoint. It adds the row if it does not exist.
 func (s *Store) Get(ctx context.Context, pool *pg.Pool, endpoint string) (Settings, error) {
 	found := Settings{Endpoint: endpoint}
 	var paused *time.Time
@@ -55,7 +55,7 @@ func (s *Store) Get(ctx context.Context, pool *pg.Pool, endpoint string) (Settin
 	return found, err
 }
 
-// levelOf reads what set_history has written. A level that a newer program knows is unset.
+// levelOf parses the value that set_history has written. A level of a newer program counts as unset.
 func levelOf(text string) history.Level {
 	level, _ := history.ParseLevel(text)
 	return level
@@ -89,7 +89,7 @@ type Row interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// State returns what is set for an endpoint as JSON, and locks it.
+// State returns the settings of an endpoint as JSON, and locks them.
 func (s *Store) State(ctx context.Context, tx Row, endpoint string) (state json.RawMessage, err error) {
 	err = tx.QueryRow(ctx, s.sql.Get("state"), endpoint).Scan(&state)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -98,7 +98,7 @@ func (s *Store) State(ctx context.Context, tx Row, endpoint string) (state json.
 	return state, err
 }
 
-// Pause pauses an endpoint in the name of by, the role of the connection if that is "", and returns the number of its
+// Pause pauses an endpoint in the name of by, or of the connection's role if by is "", and returns the number of its
 // queue. A second pause changes only the reason and the name.
 func (s *Store) Pause(ctx context.Context, tx Row, endpoint, reason, by string) (queue int, err error) {
 	err = tx.QueryRow(ctx, s.sql.Get("pause"), endpoint, reason, by).Scan(&queue)
@@ -111,22 +111,22 @@ func (s *Store) Resume(ctx context.Context, tx Row, endpoint string) (queue int,
 	return queue, err
 }
 
-// SetConcurrency sets the number of workers of each process, nil for that of the program, and returns the number of the
-// endpoint's queue.
+// SetConcurrency sets the number of workers of each process, nil for the program's number, and returns the number of
+// the endpoint's queue.
 func (s *Store) SetConcurrency(ctx context.Context, tx Row, endpoint string, n *int) (queue int, err error) {
 	err = tx.QueryRow(ctx, s.sql.Get("set_concurrency"), endpoint, n).Scan(&queue)
 	return queue, err
 }
 
-// SetHistory sets what is kept of an endpoint's messages, and returns the number of its queue. What o leaves open is
-// what the program says.
+// SetHistory sets how much of an endpoint's history is kept, and returns the number of its queue. For zero fields of
+// o the program's options apply.
 func (s *Store) SetHistory(ctx context.Context, tx Row, endpoint string, o history.Options) (queue int, err error) {
 	err = tx.QueryRow(ctx, s.sql.Get("set_history"), endpoint, o.Level.String(), o.Sample).Scan(&queue)
 	return queue, err
 }
 
-// QueuePause queues a pause that does not wait: when another transaction is changing the row it changes nothing. done
-// learns whether the endpoint is paused by it.
+// QueuePause queues a pause that does not wait: if the row is locked, it changes nothing. done receives whether the
+// endpoint is paused by it.
 func (s *Store) QueuePause(pipeline *pgx.Batch, endpoint, reason string, done func(paused bool)) {
 	pipeline.Queue(s.sql.Get("pause_in_batch"), endpoint, reason).Exec(func(tag pgconn.CommandTag) error {
 		done(tag.RowsAffected() == 1)
