@@ -16,20 +16,20 @@ import (
 // mostReport is how many bytes a report may have.
 const mostReport = 64 << 10
 
-// report is how an attempt of a run ended.
+// report is the outcome of an attempt of a run.
 type report struct {
 	Outcome string `json:"outcome"`
 	Error   string `json:"error,omitempty"`
 }
 
-// The outcomes of a report.
+// Outcomes of a report.
 const (
 	succeeded = "succeeded"
 	failed    = "failed" // tried again while the manifest has retries
 	dead      = "dead"   // never tried again
 )
 
-// reportOf is the report on an attempt that ended with failure; nil is success.
+// reportOf returns the report on an attempt that ended with failure; nil means success.
 func reportOf(failure error) report {
 	if failure == nil {
 		return report{Outcome: succeeded}
@@ -38,11 +38,11 @@ func reportOf(failure error) report {
 	if permanent := (*saga.PermanentError)(nil); errors.As(failure, &permanent) {
 		r.Outcome = dead
 	}
-	r.Error = r.Error[:min(len(r.Error), mostReport/8)] // as JSON a byte may be six
+	r.Error = r.Error[:min(len(r.Error), mostReport/8)] // as JSON a byte may take six
 	return r
 }
 
-// failure is the inverse of reportOf. ok is false for a report that is none.
+// failure is the inverse of reportOf. ok is false if the report is not valid.
 func (r report) failure() (failure error, ok bool) {
 	switch {
 	case r.Outcome == succeeded && r.Error == "":
@@ -56,8 +56,8 @@ func (r report) failure() (failure error, ok bool) {
 }
 
 // insist calls once until it returns nil or an error of backoff.Permanent, with pauses that grow to about half a
-// minute, or until ctx ends. A permanent error is returned also when ctx has ended meanwhile; otherwise the end of ctx
-// comes with the last error of once. A call of once that does not return holds insist up.
+// minute, or until ctx ends. It returns a permanent error even if ctx has ended by then; otherwise the end of ctx is
+// returned with the last error of once. If a call of once does not return, insist does not return either.
 func insist(ctx context.Context, log *slog.Logger, run saga.ID, attempt int, once func() error) error {
 	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(100*time.Millisecond),
 		backoff.WithMaxInterval(30*time.Second), backoff.WithMaxElapsedTime(0))

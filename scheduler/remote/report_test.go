@@ -65,7 +65,7 @@ func TestFailureIsWhatReportOfHasWritten(t *testing.T) {
 	}
 }
 
-// Over HTTP a report is read as it stands; over a broker it may come from a program of another version.
+// Over HTTP a report must have only known names; over a broker it may come from a program of a different version.
 func TestOnlyAStrictReaderRefusesOtherNames(t *testing.T) {
 	t.Parallel()
 	const more = `{"outcome":"failed","error":"no","at":1}`
@@ -85,12 +85,12 @@ func TestOnlyAStrictReaderRefusesOtherNames(t *testing.T) {
 
 var errAway, errEnd, errNever = errors.New("it is away"), errors.New("the end"), errors.New("never")
 
-// Insist goes on until the report is taken. When it gives up, its error has what the publisher said.
+// Insist continues until the report is accepted. When it gives up, its error includes the publisher's error.
 func TestInsistKeepsTheLastError(t *testing.T) {
 	t.Parallel()
 	quiet := slog.New(slog.DiscardHandler)
 	for name, c := range map[string]struct {
-		answers []error // and then again the last one; the context ends before it
+		answers []error // and then the last one again; the context ends before it
 		ended   bool
 		want    []error
 	}{

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// OfState returns the faults of the type of a state: the fields that would not come back from the database as they went
-// in. It is nil if there are none.
+// OfState returns the faults of the type of a state: the fields that would not come back from the database as they
+// went in. It returns nil if there are no faults.
 func OfState(t reflect.Type) []error {
 	c := check{seen: map[reflect.Type]bool{}, carried: "stored", state: true}
 	c.walk("", t)
@@ -85,7 +85,7 @@ func (c *check) walk(path string, t reflect.Type) {
 	}
 }
 
-// again lets a second field of a bad type be reported too.
+// again allows a second field of a bad type to be reported, too.
 func (c *check) again(t reflect.Type) { delete(c.seen, t) }
 
 func (c *check) mapKey(path string, k reflect.Type) {
@@ -136,7 +136,7 @@ func (c *check) unexported() string {
 	return "is unexported, so it is not " + c.carried + ": export it"
 }
 
-// embedded: the fields of an embedded struct are stored with the others, unless it hangs on a pointer to an
+// embedded checks an embedded struct. Its fields are stored with the others, unless it is embedded as a pointer to an
 // unexported type, which a decoder cannot set.
 func (c *check) embedded(path string, f reflect.StructField) {
 	t := f.Type

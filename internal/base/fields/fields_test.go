@@ -33,7 +33,7 @@ type lost struct {
 	*inner
 }
 
-// A message may have what a state may not: fields that are left out on purpose, and those of any.
+// A message may have fields that a state may not: fields left out on purpose, and fields of type any.
 func TestFieldsThatDoNotArrive(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

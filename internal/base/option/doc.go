@@ -7,7 +7,7 @@
 //
 // # States
 //
-// None: Faults is a list that lives as long as the check of one struct.
+// Faults is a list that lives as long as the check of one struct.
 //
 // # Failures
 //

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Faults collects what is wrong with a struct of options. The zero value is none.
+// Faults collects the faults of a struct of options. The zero value has no fault.
 type Faults struct{ all []error }
 
-// Add adds a fault; nil is none.
+// Add adds a fault, unless it is nil.
 func (f *Faults) Add(fault error) {
 	if fault != nil {
 		f.all = append(f.all, fault)
 	}
 }
 
-// Err is all faults, or nil.
+// Err returns all faults as one error, or nil.
 func (f *Faults) Err() error { return errors.Join(f.all...) }
 
-// Int checks the option of that name, and puts the standard in place of a zero.
+// Int checks the option of that name, and replaces a zero by the standard.
 func (f *Faults) Int(name string, value *int, standard, low, high int) {
 	set(f, name, value, bounds[int]{standard, low, high})
 }
 
-// Duration checks the option of that name, and puts the standard in place of a zero.
+// Duration checks the option of that name, and replaces a zero by the standard.
 func (f *Faults) Duration(name string, value *time.Duration, standard, low, high time.Duration) {
 	set(f, name, value, bounds[time.Duration]{standard, low, high})
 }
@@ -40,7 +40,7 @@ func set[V number](f *Faults, name string, value *V, b bounds[V]) {
 	Default(value, b.standard)
 }
 
-// Default puts the standard in place of a zero.
+// Default replaces a zero by the standard.
 func Default[V comparable](value *V, standard V) {
 	var zero V
 	if *value == zero {

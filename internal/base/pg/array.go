@@ -12,8 +12,8 @@ import (
 // Array builds a one-dimensional array parameter in Postgres' binary form, element by element, as a batch
 // collects its rows. pgx's own arrays box each element in an interface and look up a plan for it.
 //
-// An Array is sent once: encoding it gives its memory to the next one. A connection must have been prepared
-// with RegisterArrays. Not safe for concurrent use.
+// An Array is sent once: encoding it gives its memory to the next one. The connection must have been prepared with
+// RegisterArrays. Not safe for concurrent use.
 type Array struct {
 	element uint32
 	count   int
@@ -22,9 +22,9 @@ type Array struct {
 	data    *[]byte
 }
 
-// spares keep the memory of arrays that were sent, so that a batch does not grow ten of them from nothing; one for
-// each element type, because arrays of one type are of like size. Channels and not a sync.Pool: that is emptied by
-// the very collections this is meant to avoid.
+// spares keep the memory of arrays that were sent, so that a batch does not grow ten of them from nothing; there is
+// one channel for each element type, because arrays of one type have similar sizes. They are channels and not a
+// sync.Pool, because garbage collections empty a sync.Pool, and spares are meant to avoid those.
 var spares = newSpares()
 
 const (
@@ -52,31 +52,31 @@ func newArray(element uint32) *Array {
 	}
 }
 
-// UUIDs is an empty uuid[].
+// UUIDs returns an empty uuid[].
 func UUIDs() *Array { return newArray(pgtype.UUIDOID) }
 
-// Texts is an empty text[].
+// Texts returns an empty text[].
 func Texts() *Array { return newArray(pgtype.TextOID) }
 
-// JSONs is an empty json[].
+// JSONs returns an empty json[].
 func JSONs() *Array { return newArray(pgtype.JSONOID) }
 
-// Byteas is an empty bytea[].
+// Byteas returns an empty bytea[].
 func Byteas() *Array { return newArray(pgtype.ByteaOID) }
 
-// Ints is an empty int4[].
+// Ints returns an empty int4[].
 func Ints() *Array { return newArray(pgtype.Int4OID) }
 
-// BigInts is an empty int8[].
+// BigInts returns an empty int8[].
 func BigInts() *Array { return newArray(pgtype.Int8OID) }
 
-// Timestamps is an empty timestamptz[].
+// Timestamps returns an empty timestamptz[].
 func Timestamps() *Array { return newArray(pgtype.TimestamptzOID) }
 
-// TIDs is an empty tid[].
+// TIDs returns an empty tid[].
 func TIDs() *Array { return newArray(pgtype.TIDOID) }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (a *Array) Len() int { return a.count }
 
 func (a *Array) size(n int32) {
@@ -154,8 +154,8 @@ func (a *Array) appendTo(buf []byte) []byte {
 	return append(buf, *a.data...)
 }
 
-// RegisterArrays lets a connection take *Array for the array types above. Every other value goes to
-// the codec that it had before, in the format that that prefers: the connection may be of a user's pool.
+// RegisterArrays makes a connection accept *Array for the array types above. Every other value goes to the codec that
+// it had before, in the format that the codec prefers: the connection may be of a user's pool.
 func RegisterArrays(types *pgtype.Map) {
 	for _, oid := range []uint32{
 		pgtype.UUIDArrayOID, pgtype.TextArrayOID, pgtype.JSONArrayOID, pgtype.ByteaArrayOID, pgtype.Int4ArrayOID,

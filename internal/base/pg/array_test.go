@@ -12,14 +12,14 @@ import (
 	"github.com/edda-go/edda/internal/test/pgdev"
 )
 
-// What an Array holds arrives as if it had been written by hand.
+// The elements of an Array arrive as if they had been written as literals.
 func TestArrays(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeDescribeExec} {
 		t.Run(mode.String(), func(t *testing.T) { testArrays(t, mode) })
 	}
 }
 
-// textOnly is a codec that knows no binary form, as a user may have registered for a type.
+// textOnly is a codec without a binary form, as a user may have registered for a type.
 type textOnly struct{ pgtype.Codec }
 
 func (textOnly) FormatSupported(format int16) bool { return format == pgtype.TextFormatCode }

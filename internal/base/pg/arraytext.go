@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// arrayTextPlan writes an Array as text, for a connection whose owner has given its type a codec that knows no binary
+// arrayTextPlan writes an Array as text, for a connection whose owner has given its type a codec without a binary
 // form.
 type arrayTextPlan struct{}
 
@@ -26,7 +26,7 @@ func (arrayTextPlan) Encode(value any, buf []byte) ([]byte, error) {
 
 var quoteElement = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// appendText reads back what the methods for elements have written.
+// appendText reads back the binary elements and writes them as text.
 func (a *Array) appendText(buf []byte) []byte {
 	buf = append(buf, '{')
 	for n, rest := 0, *a.data; n < a.count; n++ {
@@ -47,7 +47,7 @@ func (a *Array) appendText(buf []byte) []byte {
 	return append(buf, '}')
 }
 
-// elementText is the text of one element.
+// elementText returns the text of one element.
 func elementText(element uint32, data []byte) string {
 	switch element {
 	case pgtype.UUIDOID:

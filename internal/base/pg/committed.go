@@ -10,12 +10,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ReadCommitted are the options of a transaction of Edda's own. Its statements wait for a lock and then read what the
-// transaction before them has written. At another level they would read what was there before they waited, or fail with
-// a serialization failure.
+// ReadCommitted are the options of Edda's own transactions. Their statements wait for a lock and then read what the
+// previous transaction has written. At a higher level they would read the rows as they were before the wait, or fail
+// with a serialization failure.
 //
-// Where no idle_in_transaction_session_timeout is set, such a transaction has one of a minute. It waits for nothing but
-// its own next statement, and the session of a machine that has vanished must not keep its locks for hours.
+// If no idle_in_transaction_session_timeout is set, such a transaction is ended after a minute. It waits for nothing
+// but its own next statement, and the session of a machine that has vanished must not keep its locks for hours.
 var ReadCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, BeginQuery: beginBounded}
 
 // the access mode stays as it is, too
@@ -23,32 +23,31 @@ const beginBounded = "begin isolation level read committed;\n" +
 	"select set_config('idle_in_transaction_session_timeout', '1min', true)\n" +
 	"where current_setting('idle_in_transaction_session_timeout') = '0'"
 
-// What is sent around a statement or a batch that is a transaction by itself. The access mode stays as it is: a role
-// that may only read may no more. They have names, so that a test that breaks a connection at the commit of a batch of
-// messages does not strike these.
+// Begin and commit around a statement or a batch that is a transaction by itself. The access mode stays as it is: a
+// read-only role stays read-only. They have names, so that a test that breaks a connection at the commit of a batch
+// of messages does not match these.
 const (
 	beginAlone  = "-- name: begin_alone\nbegin isolation level read committed"
 	commitAlone = "-- name: commit_alone\ncommit"
 )
 
-// Pool is a pool whose transactions are READ COMMITTED, whatever default_transaction_isolation says for the database,
+// Pool is a pool whose transactions are READ COMMITTED, whatever default_transaction_isolation is for the database,
 // the role or the session. A statement or a batch outside of a transaction is one by itself: Exec, Row and SendBatch
 // send it with BEGIN and COMMIT around it, in the same round trip.
 //
-// Four methods are those of the pool inside. Query and QueryRow are for statements that only read, of which a single
-// one reads the same at every level. BeginTx takes the level from its caller, and Acquire gives a connection out: use
-// it through Conn.
+// Four methods come from the inner pool. Query and QueryRow are for statements that only read: a single one reads the
+// same at every level. BeginTx takes the level from its caller. Acquire returns a connection: use it through Conn.
 //
 // While the database is away all methods share one attempt to connect with the other pools of the process, see reach.
 type Pool struct{ paced }
 
-// paced is the pool inside, with the methods that may connect.
+// paced is the inner pool, with the methods that may connect.
 type paced struct {
 	*pgxpool.Pool
 	reach *reach
 }
 
-// Committed wraps a pool. One of nil may not be used.
+// Committed wraps a pool. With a nil pool, the result must not be used.
 func Committed(pool *pgxpool.Pool) *Pool {
 	if pool == nil {
 		return &Pool{}
@@ -67,7 +66,7 @@ func (p paced) await(ctx context.Context) error {
 	})
 }
 
-// Acquire gives a connection out.
+// Acquire acquires a connection.
 func (p paced) Acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	if err := p.await(ctx); err != nil {
 		return nil, err
@@ -129,7 +128,7 @@ func (p *Pool) Row(ctx context.Context, sql string, args ...any) pgx.Row {
 	})
 }
 
-// Writing is p for functions that ask for the rows of statements that write: its QueryRow is Row.
+// Writing returns p for functions that read the rows of statements that write: its QueryRow is Row.
 func (p *Pool) Writing() writer { return writer{p} }
 
 // writer is a Pool whose QueryRow is Row.
@@ -149,7 +148,7 @@ func (p *Pool) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return sendCommitted(ctx, conn.Conn(), b, conn.Release)
 }
 
-// Conn is to a connection what Pool is to a pool. The connection must not be in a transaction.
+// Conn does for a connection what Pool does for a pool. The connection must not be in a transaction.
 type Conn struct{ *pgx.Conn }
 
 // Begin begins a READ COMMITTED transaction.
@@ -158,7 +157,7 @@ func (c Conn) Begin(ctx context.Context) (pgx.Tx, error) { return c.BeginTx(ctx,
 // Exec runs one statement.
 func (c Conn) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.CommandTag, err error) {
 	if len(args) > 0 {
-		if _, ok := args[0].(pgx.QueryExecMode); ok { // such as Planned, which no batch can do
+		if _, ok := args[0].(pgx.QueryExecMode); ok { // such as Planned, which a batch does not support
 			err = pgx.BeginFunc(ctx, c, func(tx pgx.Tx) (err error) {
 				tag, err = tx.Exec(ctx, sql, args...)
 				return err
@@ -171,8 +170,8 @@ func (c Conn) Exec(ctx context.Context, sql string, args ...any) (tag pgconn.Com
 	return tag, c.SendBatch(ctx, b).Close()
 }
 
-// Row is QueryRow for a statement that writes. It runs when the row is scanned. Where there is no row it is committed
-// all the same.
+// Row is QueryRow for a statement that writes. It runs when the row is scanned. It is committed even if it returns no
+// row.
 func (c Conn) Row(ctx context.Context, sql string, args ...any) pgx.Row {
 	return rowFunc(func(dest ...any) error {
 		none := false
@@ -208,7 +207,8 @@ func sendCommitted(ctx context.Context, conn *pgx.Conn, b *pgx.Batch, done func(
 	whole.Queue(commitAlone)
 	r := &committedResults{BatchResults: conn.SendBatch(ctx, whole), rollBack: func() { rollBack(ctx, conn) },
 		done: done}
-	// of BEGIN: the first result is that of the caller's first statement. An error is that of all that follow
+	// Reads the result of BEGIN, so that the first result is that of the caller's first statement. All later results
+	// return its error.
 	_, _ = r.Exec()
 	return r
 }
@@ -233,8 +233,8 @@ func (r *committedResults) Close() error {
 	return err
 }
 
-// rollBack ends the transaction that conn may be in, though ctx has ended. When that does not work within a second pgx
-// closes the connection, which ends it too.
+// rollBack ends the transaction that conn may be in, even if ctx has ended. If that fails within a second pgx closes
+// the connection, which also ends the transaction.
 func rollBack(ctx context.Context, conn *pgx.Conn) {
 	if conn.IsClosed() || conn.PgConn().TxStatus() == 'I' {
 		return

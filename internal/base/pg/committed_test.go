@@ -14,7 +14,7 @@ import (
 	"github.com/edda-go/edda/internal/test/pgdev"
 )
 
-// serializable is a pool of one connection whose transactions are serializable unless they say otherwise.
+// serializable returns a pool of one connection whose transactions are serializable unless they set a level.
 func serializable(t *testing.T) *pg.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(pgdev.DSN(t))
@@ -31,7 +31,7 @@ func serializable(t *testing.T) *pg.Pool {
 	return pg.Committed(pool)
 }
 
-// committed is met by Pool and Conn.
+// committed is implemented by Pool and Conn.
 type committed interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
@@ -96,7 +96,7 @@ func TestTransactionsAreReadCommittedWhateverTheDefaultIs(t *testing.T) {
 	})
 }
 
-// A failure leaves no transaction open and costs no connection; what comes back after success is committed.
+// A failure leaves no transaction open and costs no connection; a result without an error is committed.
 func TestAStatementByItselfCommitsOrHasNoEffect(t *testing.T) {
 	t.Parallel()
 	eachCommitted(t, func(t *testing.T, db committed) {
@@ -145,7 +145,7 @@ func TestAStatementByItselfCommitsOrHasNoEffect(t *testing.T) {
 	})
 }
 
-// A transaction of Edda's own may not be idle for ever, unless somebody has set for how long.
+// Edda's own transactions may not be idle forever, unless a timeout is set.
 func TestTransactionsMayBeIdleForAMinute(t *testing.T) {
 	t.Parallel()
 	for set, want := range map[string]string{"0": "1min", "5s": "5s"} {

@@ -16,16 +16,16 @@ var dialStatements string
 
 var dialling = sync.OnceValue(func() Statements { return Load(dialStatements, Schema{}) })
 
-// Dial opens a connection like those of a pool, beside it, for callers that must not wait until the pool has a free
-// one. Such a connection may hold a lock for as long as it lives, so the server is told to look often whether the
-// client is still there. Close it with HangUp.
+// Dial opens a connection like those of a pool, outside of the pool, for callers that must not wait for a free one.
+// Such a connection may hold a lock for as long as it lives, so the server checks often whether the client is still
+// alive. Close it with HangUp.
 func Dial(ctx context.Context, config *pgxpool.Config) (*pgx.Conn, error) {
 	conn, err := connect(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	// A server that cannot is as good as any other. In the simple protocol nothing is left in a session that is not
-	// ours.
+	// A server that does not support this is accepted. With the simple protocol no prepared statement stays in a
+	// session that is not ours.
 	_, _ = conn.Exec(ctx, dialling().Get("notice_vanished"), pgx.QueryExecModeSimpleProtocol,
 		int64(conn.PgConn().PID()))
 	if config.AfterConnect != nil {
@@ -61,7 +61,7 @@ func connectNow(ctx context.Context, config *pgxpool.Config) (*pgx.Conn, error) 
 	return pgx.ConnectConfig(ctx, to)
 }
 
-// HangUp closes a connection, whatever the server says to it. A transaction that is open is rolled back.
+// HangUp closes a connection, whether or not the server answers. An open transaction is rolled back.
 func HangUp(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()

@@ -1,7 +1,7 @@
 -- name: notice_vanished
--- Has the server notice within some eleven seconds that the client's machine is gone, whose session and locks would
--- stay for hours otherwise. Only what nobody has set, and only in a session of our own: that of a pooler has another
--- number.
+-- Makes the server notice within about eleven seconds that the client's machine is gone; otherwise its session and
+-- locks would stay for hours. Sets only values that are not set, and only in a session of our own: a pooler's session
+-- has a different number.
 SELECT set_config(v.name, v.value, false)
 FROM (VALUES ('tcp_keepalives_idle', '5'), ('tcp_keepalives_interval', '2'), ('tcp_keepalives_count', '3'),
     ('tcp_user_timeout', '10000')) v(name, value)

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// The lock of a process whose machine vanished must not stay until the defaults of TCP find out, after two hours.
+// The lock of a process whose machine vanished must not stay until the defaults of TCP detect that, after two hours.
 func TestServerNoticesAVanishedClient(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ given, want string }{

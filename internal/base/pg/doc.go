@@ -1,10 +1,10 @@
-// Package pg is the plumbing between Edda's packages and Postgres: it renders the SQL that stands in .sql files,
-// validates the schema name once, opens connections, begins transactions, and reads and writes values in binary form.
+// Package pg connects Edda's packages with Postgres: it renders the SQL of .sql files, validates the schema name
+// once, opens connections, begins transactions, and reads and writes values in binary form.
 //
 // Promise: no other package builds SQL text or quotes an identifier. Every transaction of a Pool or a Conn is READ
-// COMMITTED, whatever default_transaction_isolation says.
+// COMMITTED, whatever default_transaction_isolation is.
 //
-// Failures: a schema name that Postgres would cut or refuse is an error in ParseSchema. A .sql file with a block that
-// has no name, or two blocks of one name, is an error in Load, met when a program is constructed and never while a
-// message is handled. What an error of a statement means is said by package pgerr.
+// Failures: ParseSchema refuses a schema name that Postgres would cut or refuse. Load panics for a .sql file with a
+// block without a name, or with two blocks of one name; that happens when a program is constructed and never while a
+// message is handled. Package pgerr classifies errors of statements.
 package pg

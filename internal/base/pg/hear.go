@@ -16,12 +16,12 @@ var hearStatements string
 
 var hearing = sync.OnceValue(func() Statements { return Load(hearStatements, Schema{}) })
 
-// quiet is how long a listener believes in silence, and how long it then waits for an answer.
+// quiet is how long a listener accepts silence, and how long it then waits for an answer.
 const quiet = 5 * time.Second
 
-// Hear waits for a notification on a connection that listens, or returns nil when none came for five seconds. A server
-// that went away without a word, as in a failover of its machine, leaves a connection on which nothing comes any more,
-// and no error either. So then Hear asks first, and its error says that no answer came.
+// Hear waits for a notification on a connection that listens, or returns nil if no notification came for five
+// seconds. If the server's machine is lost, as in a failover, the connection delivers neither notifications nor
+// errors. So Hear then sends a query, and returns an error if no answer comes.
 func Hear(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
 	n, err := hearFor(ctx, conn, quiet)
 	if n != nil || ctx.Err() != nil || conn.IsClosed() {
@@ -33,7 +33,7 @@ func Hear(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
 	return nil, nil
 }
 
-// hearFor returns nothing, and an error, when its time is over.
+// hearFor returns nil, and an error, when its time is over.
 func hearFor(ctx context.Context, conn *pgx.Conn, most time.Duration) (*pgconn.Notification, error) {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()

@@ -1,4 +1,4 @@
--- Asked by a listener that has heard nothing for a while.
+-- Sent by a listener that has received nothing for a while.
 
 -- name: still_there
 SELECT 1;

@@ -12,36 +12,36 @@ import (
 )
 
 const (
-	outageSaidAfter = 5 * time.Second // shorter ones are the restart of a pooler, or a lost connection
+	outageSaidAfter = 5 * time.Second // a shorter outage is the restart of a pooler, or a lost connection
 	outageSaidEvery = time.Minute
 	outageEndsAfter = time.Second // without a failure
 )
 
-// Outage keeps a log readable while the database is away, when everything that runs warns, again and again. Of the
-// warnings that are given to its loggers with an error that says so, the first is logged as it is, the others with the
-// level Debug. After five seconds, then once a minute, and at the end, a warning tells how long it has lasted: the
-// first one is of what failed first, and may look like a trifle. Safe for concurrent use.
+// Outage keeps a log readable while the database is away, when every loop warns again and again. Of the warnings of
+// its loggers with an error of a lost database, the first is logged as it is, the others at the level Debug. After
+// five seconds, then once a minute, and at the end, a warning has the duration so far: the first warning is of
+// whatever failed first, and may look harmless. Safe for concurrent use.
 type Outage struct {
 	log *slog.Logger
 	on  atomic.Bool
 
 	mu     sync.Mutex
 	since  time.Time
-	last   time.Time // failure
-	next   time.Time // to be said
-	hidden int       // warnings
+	last   time.Time // the last failure
+	next   time.Time // when the next warning is due
+	hidden int       // hidden warnings
 }
 
-// NewOutage makes an Outage that logs to log.
+// NewOutage returns an Outage that logs to log.
 func NewOutage(log *slog.Logger) *Outage { return &Outage{log: log} }
 
-// Logger makes a logger for warnings of what will be tried again, which writes to to. Their attribute "error" is what
-// is looked at.
+// Logger returns a logger for warnings about work that will be tried again, which writes to to. It examines their
+// attribute "error".
 func (o *Outage) Logger(to *slog.Logger) *slog.Logger {
 	return slog.New(outageHandler{to.Handler(), o})
 }
 
-// Over is called when the database has done something. It costs nothing while nothing is wrong.
+// Over is called after a successful use of the database. It costs almost nothing while there is no outage.
 func (o *Outage) Over() {
 	if !o.on.Load() {
 		return
@@ -76,7 +76,7 @@ func (o *Outage) fails(err error) (first bool) {
 	return false
 }
 
-// away tells errors of a database that is away from those of one that says no.
+// away distinguishes errors of an unreachable database from refusals.
 func away(err error) bool {
 	switch pgerr.ClassOf(err) {
 	case pgerr.Lost, pgerr.ReadOnly, pgerr.Exhausted:
@@ -85,7 +85,7 @@ func away(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded)
 }
 
-// outageHandler is that of Outage.Logger.
+// outageHandler is the handler of Outage.Logger.
 type outageHandler struct {
 	slog.Handler
 	outage *Outage

@@ -17,7 +17,7 @@ import (
 )
 
 // An outage is one warning when it begins, one after five seconds and one a minute while it lasts, and one when it
-// ends, however many warn meanwhile.
+// ends, however many loops warn.
 func TestOutageIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestOutageIsSaidOnce(t *testing.T) {
 				for range 8 { // workers
 					calm.Warn("a batch was rolled back", "error", lost)
 				}
-				o.Over() // somebody else's last statement
+				o.Over() // a statement of a different goroutine
 				_ = run.Sleep(t.Context(), time.Second-1)
 				calm.Warn("something else", "error", errors.New("no"))
 				calm.Info("in between", "error", lost)

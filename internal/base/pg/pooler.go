@@ -17,23 +17,23 @@ var poolerStatements string
 // probeChannel is a channel without listeners and without notifications.
 const probeChannel = "edda_pooler"
 
-// Pooled reports whether something like PgBouncer stands between conn and Postgres, which answers as backend. A pooler
-// gives its clients numbers of its own, to cancel queries by.
+// Pooled reports whether a pooler such as PgBouncer is between conn and Postgres, which answers as backend. A pooler
+// gives its clients numbers of its own for the cancelling of queries.
 func Pooled(conn *pgx.Conn, backend int32) bool {
 	return conn.PgConn().PID() != uint32(backend) //nolint:gosec // a process id
 }
 
-// SharesSessions reports whether a pooler gives a client that listens another session for each transaction, so that
-// neither a notification nor the lock of a session can be relied on. It is certain when it says so. It asks in the
-// pool's own mode, so that an error of the class Mispooled says that this mode does not work there.
+// SharesSessions reports whether a pooler gives a listening client a different session for each transaction, so that
+// neither a notification nor the lock of a session can be relied on. true is certain; false is not. It queries in the
+// pool's own mode, so an error of the class Mispooled means that this mode does not work there.
 func SharesSessions(ctx context.Context, config *pgxpool.Config) (bool, error) {
 	p := prober{sql: Load(poolerStatements, Schema{}).Get("backend")}
-	one, err := connect(ctx, config) // without AfterConnect, whose statements may be what fails here
+	one, err := connect(ctx, config) // without AfterConnect, whose statements may fail here
 	if err != nil {
 		return false, err
 	}
 	defer HangUp(ctx, one)
-	// a pooler may leave a client that listens its session
+	// a pooler may reserve a session for a client that listens
 	if _, err := one.Exec(ctx, "listen "+probeChannel); err != nil {
 		return false, fmt.Errorf("listen: %w", err)
 	}
@@ -55,9 +55,10 @@ func SharesSessions(ctx context.Context, config *pgxpool.Config) (bool, error) {
 }
 
 const (
-	// until one tells: where many clients share few sessions, one may be given the same session again by chance
+	// repeat until a try is decisive: if many clients share few sessions, one may get the same session again by
+	// chance
 	comparisons = 5
-	// that one session is held while another is asked for; a pooler that has no other to give gives this one then
+	// how long one session is held while a second is requested; a pooler without a second one then gives this one
 	holdMost = time.Second
 )
 
@@ -66,7 +67,7 @@ var errNoSecondSession = errors.New("the pooler before Postgres gave no second s
 
 type prober struct{ sql string }
 
-// compare has another client, two, in a transaction, and asks one again meanwhile.
+// compare holds a transaction with client two, and checks which session client one gets at the same time.
 func (p prober) compare(ctx context.Context, two, one *pgx.Conn, first int32) (bool, error) {
 	tx, err := two.Begin(ctx)
 	if err != nil {
@@ -76,13 +77,13 @@ func (p prober) compare(ctx context.Context, two, one *pgx.Conn, first int32) (b
 	if err != nil {
 		return false, err
 	}
-	if theirs == first { // what one left behind is here
+	if theirs == first { // the setting that client one left is in this session
 		if _, err := tx.Exec(ctx, "unlisten "+probeChannel); err != nil {
 			return true, fmt.Errorf("unlisten: %w", err)
 		}
 		return true, tx.Commit(ctx)
 	}
-	// the network connection, which others may close
+	// closes the network connection, which other goroutines may close
 	release := time.AfterFunc(holdMost, func() { _ = two.PgConn().Conn().Close() })
 	again, err := p.backend(ctx, one)
 	switch held := release.Stop(); {

@@ -1,4 +1,4 @@
--- Asked to find out what stands between a client and Postgres.
+-- Queries that detect a pooler between a client and Postgres.
 
 -- name: backend
 SELECT pg_backend_pid();

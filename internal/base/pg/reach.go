@@ -16,22 +16,22 @@ import (
 const (
 	firstPause = 100 * time.Millisecond
 	mostPause  = time.Second
-	mostWait   = 2 * time.Second // for the attempt of another caller
+	mostWait   = 2 * time.Second // how long a caller waits for an attempt that is in flight
 )
 
-// reach paces the attempts of all loops of a process to connect to one database while none succeeds: one attempt is on
-// its way at a time, after a pause that grows to a second, and every caller has its outcome. An attempt that takes
-// longer than two seconds, such as one on a connection of the pool that a vanished server never answers, keeps nobody
-// waiting: the other callers then connect by themselves. Safe for concurrent use.
+// reach paces the attempts of all loops of a process to connect to one database while no attempt succeeds: one
+// attempt is in flight at a time, after a pause that grows to a second, and every caller gets its outcome. An attempt
+// that takes longer than two seconds, such as one on a connection of the pool that a vanished server never answers,
+// does not delay the others: they then connect by themselves. Safe for concurrent use.
 type reach struct {
 	away atomic.Bool
 
-	mu    sync.Mutex // guards all below
+	mu    sync.Mutex // guards all fields below
 	since time.Time
-	last  time.Time // attempt
+	last  time.Time // last attempt
 	pause time.Duration
 	err   error    // of the last attempt
-	next  *attempt // that callers wait for; nil: none does
+	next  *attempt // the attempt that callers wait for, or nil
 }
 
 type attempt struct {
@@ -39,19 +39,19 @@ type attempt struct {
 	err  error
 }
 
-var reaches sync.Map // of *reach, by where they connect to
+var reaches sync.Map // values are *reach, by server and database
 
 // reachOf returns the reach of the database that config connects to.
 func reachOf(config *pgxpool.Config) *reach {
 	c := config.ConnConfig
-	// A pool with a wrong password must not make those with the right one wait.
+	// A pool with a wrong password must not make pools with the right one wait.
 	where := fmt.Sprintf("%q %d %q %q %q", c.Host, c.Port, c.Database, c.User, c.Password)
 	known, _ := reaches.LoadOrStore(where, &reach{})
 	return known.(*reach)
 }
 
-// note takes over what a caller met: an attempt to connect that failed makes the following callers wait, and one that
-// succeeded ends that.
+// note records the result of a caller: after a failed attempt to connect the following callers wait, and a successful
+// one ends that.
 func (r *reach) note(err error) error {
 	var failed *pgconn.ConnectError
 	if err == nil {
@@ -74,7 +74,7 @@ func (r *reach) note(err error) error {
 }
 
 // await returns at once unless the last attempt to connect has failed. Then it returns nil after an attempt that
-// succeeded or takes too long, and the error of one that failed. One of the callers makes the attempt, with probe.
+// succeeds or takes too long, and the error of a failed one. A caller that waits makes the attempt, with probe.
 func (r *reach) await(ctx context.Context, probe func(ctx context.Context) error) error {
 	if !r.away.Load() {
 		return nil
@@ -104,7 +104,7 @@ func (r *reach) await(ctx context.Context, probe func(ctx context.Context) error
 
 var errProbe = errors.New("the attempt to connect ended its goroutine")
 
-// try makes an attempt, which ends also if a hook of the pool panics in it: the others wait for its end.
+// try makes an attempt. The attempt ends even if a hook of the pool panics in it: the others wait for its end.
 func (r *reach) try(
 	ctx context.Context, a *attempt, wait time.Duration, probe func(context.Context) error,
 ) (err error) {
@@ -120,7 +120,8 @@ func (r *reach) try(
 	}
 }
 
-// tried ends an attempt. One that its caller gave up has no outcome, and the others have that of the one before.
+// tried ends an attempt. If its caller gave up, the attempt has no outcome, and the others get the outcome of the one
+// before.
 func (r *reach) tried(ctx context.Context, a *attempt, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,7 +146,7 @@ func (r *reach) told(err error) error {
 	return r.say(errors.Join(err, r.err))
 }
 
-// say is for a caller that holds mu.
+// say wraps err with the time since the last success. The caller holds mu.
 func (r *reach) say(err error) error {
 	return fmt.Errorf("the database is away since %s: %w", r.since.UTC().Format(time.RFC3339), err)
 }

@@ -77,7 +77,7 @@ func TestLoopsShareTheAttemptsToConnect(t *testing.T) {
 	})
 }
 
-// Two passwords do not share their attempts, and an attempt that ends its goroutine keeps no others waiting.
+// Two passwords do not share their attempts, and an attempt that ends its goroutine does not make others wait.
 func TestAttemptsThatAreNotShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestAttemptsThatAreNotShared(t *testing.T) {
 	})
 }
 
-// An attempt that the server never answers keeps the other callers waiting for a moment, and the first of them that
-// connects ends the outage.
+// An attempt that the server never answers delays the other callers for a moment, and the first of them that connects
+// ends the outage.
 func TestAnAttemptWithoutAnAnswerKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)

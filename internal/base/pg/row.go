@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Row reads the binary values of one result row without going through pgx's scan plans, which cost more
-// than the rest of a batch's bookkeeping. The caller knows the column types of its own statement. The
-// values are valid until the next row is read: Bytes must be copied to be kept.
+// Row reads the binary values of one result row without pgx's scan plans, which cost more than the rest of a batch's
+// bookkeeping. The caller must use the column types of its own statement. The values are valid until the next row is
+// read: Bytes must be copied to be kept.
 type Row [][]byte
 
 // CurrentRow returns the row that rows.Next stopped at.
@@ -47,8 +47,8 @@ func (r Row) UUID(i int) (id [16]byte) {
 // postgresEpoch is the zero of Postgres' timestamps in Unix microseconds (2000-01-01).
 const postgresEpoch = 946_684_800_000_000
 
-// Time reads a timestamptz, the zero time for NULL and for nothing else: Timestamps.Time makes the same of it again,
-// also of the infinite ones. Go's zero time is a moment that a row may have, and is read as the nanosecond before it.
+// Time reads a timestamptz, the zero time for NULL and for nothing else. Timestamps.Time writes the same value again,
+// including infinite ones. A row may contain Go's zero time; it is read as the nanosecond before it.
 func (r Row) Time(i int) time.Time {
 	if len(r[i]) != 8 {
 		return time.Time{}

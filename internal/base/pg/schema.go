@@ -11,18 +11,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// DefaultSchema is where the tables live when an Options says nothing.
+// DefaultSchema is the schema of the tables if an Options names no other.
 const DefaultSchema = "edda"
 
-// maxIdentifier is Postgres' NAMEDATALEN - 1: a longer name is cut with a notice, so that two names could meet.
+// maxIdentifier is Postgres' NAMEDATALEN - 1: a longer name is cut with a notice, so that two names could become the
+// same.
 const maxIdentifier = 63
 
 // Schema is the name of a schema, checked and ready to be written into SQL. The zero Schema is invalid.
 type Schema struct{ name string }
 
-// ParseSchema checks name; "" is DefaultSchema. Any other text is allowed, quotes and spaces included,
-// as long as Postgres keeps it as it is and it cannot end the text around it: bodies of functions are
-// quoted by dollars, and scripts are read by lines.
+// ParseSchema checks name; "" is DefaultSchema. Any other text is allowed, including quotes and spaces, if Postgres
+// keeps it unchanged and it cannot end the text around it: bodies of functions are quoted by dollars, and scripts are
+// read by lines.
 func ParseSchema(name string) (Schema, error) {
 	if name == "" {
 		name = DefaultSchema
@@ -40,15 +41,15 @@ func ParseSchema(name string) (Schema, error) {
 	return Schema{name: name}, nil
 }
 
-// Name is the name without quotes.
+// Name returns the name without quotes.
 func (s Schema) Name() string { return s.name }
 
-// Render puts the schema into SQL text: :schema becomes the quoted identifier and :'schema' the quoted
-// literal, as psql does it, so that every file of statements also runs by hand.
+// Render inserts the schema into SQL text: :schema becomes the quoted identifier and :'schema' the quoted literal, as
+// in psql, so that every file of statements can also be run by hand.
 func (s Schema) Render(sql string) string { return s.RenderWith(sql) }
 
-// RenderWith is Render for text with more marks in it; they follow, each with what stands for it. What is put in is not
-// looked at again, whatever it says.
+// RenderWith is Render for text with further marks; marks lists each one with its replacement. Replacements are not
+// searched for marks.
 func (s Schema) RenderWith(sql string, marks ...string) string {
 	return strings.NewReplacer(append([]string{
 		":'schema'", Literal(s.name),
@@ -57,8 +58,8 @@ func (s Schema) RenderWith(sql string, marks ...string) string {
 	}, marks...)...).Replace(sql)
 }
 
-// Literal quotes text as Postgres' quote_literal does: with a backslash in it, the E form means the same
-// under every setting of standard_conforming_strings.
+// Literal quotes text like Postgres' quote_literal: if it contains a backslash, the E form means the same under every
+// setting of standard_conforming_strings.
 func Literal(text string) string {
 	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
 	if strings.Contains(text, `\`) {
@@ -67,8 +68,8 @@ func Literal(text string) string {
 	return quoted
 }
 
-// Channel is the NOTIFY channel of this schema. It is made from a hash, because channels are shared by
-// a whole database and a schema name may not be a valid channel.
+// Channel returns the NOTIFY channel of this schema. It is made from a hash, because a whole database shares its
+// channels and a schema name may not be a valid channel.
 func (s Schema) Channel() string {
 	h := fnv.New64a()
 	h.Write([]byte(s.name))

@@ -67,8 +67,7 @@ func TestChannel(t *testing.T) {
 	}
 }
 
-// A name that passes is kept as it is, and what is rendered around it reads back as that name: nothing of it
-// becomes SQL.
+// A name that passes is kept unchanged, and rendered SQL reads back as that name: no part of it becomes SQL.
 func FuzzParseSchema(f *testing.F) {
 	for _, seed := range []string{"", "edda", `weird"x y`, `we'ird`, `\`, `'"\'"`, "$$", "a\nb", ":schema", "::schema",
 		"ä", "\x00", "pg_x"} {
@@ -99,7 +98,7 @@ func FuzzParseSchema(f *testing.F) {
 	})
 }
 
-// unquote reads text in quotes, where a quote within is doubled; it returns a remark when it is anything else.
+// unquote reads text in quotes, where a quote within is doubled; for any other text it returns a remark.
 func unquote(text, quote string) string {
 	inner, ok := strings.CutPrefix(text, quote)
 	inner, end := strings.CutSuffix(inner, quote)

@@ -11,10 +11,10 @@ const nameMark = "-- name: "
 // Statements are the SQL statements of one package, by name.
 type Statements map[string]string
 
-// Load splits the text of a .sql file into its "-- name:" blocks and renders each for the schema. The
-// name stays in the statement as its first line: it shows in pg_stat_activity, and tests that break a
-// connection at a named statement find it there. It panics when the text is malformed: the text is a constant of the
-// calling package, and a test of that package loads it.
+// Load splits the text of a .sql file into its "-- name:" blocks and renders each for the schema. The name stays in
+// the statement as its first line: it shows in pg_stat_activity, and tests that break a connection at a named
+// statement match it. Load panics if the text is malformed: the text is a constant of the calling package, and a test
+// of that package loads it.
 func Load(text string, schema Schema) Statements {
 	statements := Parse(text)
 	for name, sql := range statements {
@@ -23,8 +23,8 @@ func Load(text string, schema Schema) Statements {
 	return statements
 }
 
-// Parse is Load for statements that have more marks than the schema's. Each is rendered by one call of RenderWith: a
-// second pass would find marks in the names that the first one has put in.
+// Parse is Load for statements that have further marks. Each is rendered by one call of RenderWith: a second pass
+// could find marks in the names that the first one has inserted.
 func Parse(text string) Statements {
 	head, blocks, _ := strings.Cut("\n"+text, "\n"+nameMark)
 	if rest := withoutComments(head); rest != "" {
@@ -46,7 +46,7 @@ func Parse(text string) Statements {
 	return statements
 }
 
-// Get returns the statement. It panics when there is none: the name is a constant of the calling
+// Get returns the statement. It panics if there is no statement of that name: the name is a constant of the calling
 // package, and a test of that package uses every one.
 func (s Statements) Get(name string) string {
 	sql, ok := s[name]

@@ -59,7 +59,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// loaded returns the statements of text, or what Load panics with.
+// loaded returns the statements of text, or the message of Load's panic.
 func loaded(text string, schema pg.Schema) (_ pg.Statements, refusal string) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -79,7 +79,7 @@ func TestGetPanicsForANameThatIsNotThere(t *testing.T) {
 	pg.Statements{}.Get("x")
 }
 
-// What is loaded has a name on its first line, once, and a body.
+// A loaded statement has a name on its first line, once, and a body.
 func FuzzLoad(f *testing.F) {
 	f.Add("-- name: a\nSELECT 1;\n-- name: b\nSELECT 2")
 	f.Add("-- note\n-- name: a\n-- name: b\nSELECT 2")

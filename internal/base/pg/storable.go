@@ -13,7 +13,7 @@ func Storable(s string, most int) string {
 		return s
 	}
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-	return cut(s, most) // a replacement is longer than what it replaces
+	return cut(s, most) // a replacement is longer than the bytes that it replaces
 }
 
 func cut(s string, most int) string {

@@ -11,23 +11,22 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Class says what an error of Postgres means to the caller.
+// Class is the meaning of an error of Postgres for the caller.
 type Class int
 
-// The classes, by the SQLSTATE that puts an error into one
-// (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+// Classes, with the SQLSTATEs that belong to each (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 const (
-	Other          Class = iota // a bug, bad data, an ended context: 22…, 23…, 42… and whatever is not named below
-	Race                        // 40001, 40P01: another transaction won; run again
+	Other          Class = iota // a bug, bad data, an ended context: 22…, 23…, 42… and all codes not named below
+	Race                        // 40001, 40P01: another transaction won; try again
 	Busy                        // 55P03: a lock was not free in time
 	Cancelled                   // 57014: statement timeout or cancel
 	IdleKilled                  // 25P03, 25P04: the session was ended for being idle or too long in a transaction
 	Lost                        // 08…, 57P01-57P05, closed sockets: the connection is gone
 	ReadOnly                    // 25006: not a primary
 	Exhausted                   // 53…: disk, memory or connections ran out
-	Unprepared                  // 42P01, 42703, 3F000, 42883: a table, column, schema or function is not there
+	Unprepared                  // 42P01, 42703, 3F000, 42883: a table, column, schema or function is missing
 	Denied                      // 42501: a missing grant
-	GuardFailed                 // ED001: a guard of ours said no; nothing was committed
+	GuardFailed                 // ED001: a guard of Edda's own failed; nothing was committed
 	Mispooled                   // 42P05, 26000: a pooler gave the prepared statement's session to another client
 	AbortedAlready              // 25P02, or a COMMIT that rolled back: the transaction had failed before
 )
@@ -50,7 +49,7 @@ var classes = map[string]Class{
 	"25P02":   AbortedAlready,
 }
 
-// Code returns the SQLSTATE of err, "" when it is not an error of the server. It knows the errors of every driver that
+// Code returns the SQLSTATE of err, or "" if it is not an error of the server. It reads errors of every driver that
 // has a method for the SQLSTATE, so database/sql works with pgx/stdlib and with lib/pq.
 func Code(err error) string {
 	var e interface{ SQLState() string }
@@ -60,17 +59,17 @@ func Code(err error) string {
 	return ""
 }
 
-// Refused reports whether err is the server's word that the statement had no effect. An error of a pooler's own, made
-// up because the session behind it died, has a SQLSTATE as well (PgBouncer's is 08P01) and says nothing of the
-// statement: it may be a COMMIT that took effect. 40003 says so by its name.
+// Refused reports whether the server has confirmed by err that the statement had no effect. A pooler whose session
+// died makes up an error that has a SQLSTATE as well (PgBouncer's is 08P01) but does not show the effect of the
+// statement: it may be a COMMIT that took effect. 40003 means that the outcome is unknown.
 func Refused(err error) bool {
 	code := Code(err)
 	return code != "" && code != "40003" && !strings.HasPrefix(code, "08")
 }
 
 // ClassOf returns the class of an error that a call of pgx has returned. nil is Other, and so is the end of the
-// caller's own context: it says nothing about the database, though pgx has closed the connection. Do not ask it about
-// an error that a handler has made: a lost connection to another server looks the same.
+// caller's own context: it shows nothing about the database, although pgx has closed the connection. Do not pass
+// errors that a handler has made: a lost connection to a different server looks the same.
 func ClassOf(err error) Class {
 	code := Code(err)
 	if class, ok := classes[code]; ok {
@@ -89,9 +88,9 @@ func ClassOf(err error) Class {
 	return Other
 }
 
-// connectionLost recognises errors of the client side, which have no SQLSTATE. A context's deadline is a net.Error too,
-// so it asks for contexts first. It takes a deadline while connecting for the connect_timeout of the configuration: pgx
-// does not tell the two apart.
+// connectionLost recognises errors of the client side, which have no SQLSTATE. A context's deadline is a net.Error
+// too, so it checks for contexts first. It takes a deadline while connecting for the connect_timeout of the
+// configuration: pgx does not distinguish the two.
 func connectionLost(err error) bool {
 	var (
 		network net.Error
@@ -109,8 +108,8 @@ func connectionLost(err error) bool {
 		errors.Is(err, net.ErrClosed) || errors.Is(err, pgx.ErrTxClosed) || errors.As(err, &network)
 }
 
-// Constraint returns the name of the constraint that err violates, "" for any other error and for any other
-// driver than pgx.
+// Constraint returns the name of the constraint that err violates, or "" for any other error and any driver other
+// than pgx.
 func Constraint(err error) string {
 	var e *pgconn.PgError
 	if errors.As(err, &e) && strings.HasPrefix(e.Code, "23") {

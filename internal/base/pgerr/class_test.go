@@ -21,7 +21,7 @@ func wantClass(t *testing.T, err error, want pgerr.Class) {
 	}
 }
 
-// The server's own words for each class, in a transaction where that matters.
+// The server's own errors for each class, in a transaction where that matters.
 func TestClassOfStatements(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -49,7 +49,7 @@ func TestClassOfStatements(t *testing.T) {
 	}
 }
 
-// Codes that are dear to provoke are raised by hand.
+// Codes that are expensive to provoke are raised directly.
 func TestClassOfCodes(t *testing.T) {
 	t.Parallel()
 	conn := pgdev.Connect(t)
@@ -95,10 +95,10 @@ func TestClassOfAFailedTransaction(t *testing.T) {
 	wantClass(t, err, pgerr.AbortedAlready)
 	wantClass(t, tx.Commit(t.Context()), pgerr.AbortedAlready) // the server answers ROLLBACK
 	_, err = tx.Exec(t.Context(), "SELECT 1")
-	wantClass(t, err, pgerr.Lost) // somebody else ended the transaction
+	wantClass(t, err, pgerr.Lost) // a different session ended the transaction
 }
 
-// The server ends a session that idles too long in a transaction; the client learns it at the next use.
+// The server ends a session that idles too long in a transaction; the client notices at the next use.
 func TestClassOfAnIdleTransaction(t *testing.T) {
 	t.Parallel()
 	conn := pgdev.Connect(t)
@@ -120,11 +120,11 @@ func TestClassOfAClosedConnection(t *testing.T) {
 	_, err := conn.Exec(t.Context(), "SELECT 1")
 	wantClass(t, err, pgerr.Lost) // the socket is closed
 	_, err = conn.Exec(t.Context(), "SELECT 1")
-	wantClass(t, err, pgerr.Lost) // pgx knows it
+	wantClass(t, err, pgerr.Lost) // pgx has noticed it
 }
 
-// An ended context is the caller's doing, whether it ends before a statement, during it, or while waiting
-// for a connection of the pool. What pgx then says of the closed connection is Lost.
+// An ended context is the caller's doing, whether it ends before a statement, during it, or while waiting for a
+// connection of the pool. The error that pgx then returns for the closed connection is Lost.
 func TestClassOfAnEndedContext(t *testing.T) {
 	t.Parallel()
 	ended, cancel := context.WithCancel(t.Context())
@@ -158,7 +158,7 @@ func TestClassOfAnEndedContext(t *testing.T) {
 
 func TestClassOfAServerThatIsNotThere(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts in the kernel, and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts in the kernel, and never answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func (a answer) SQLState() string { return string(a) }
 func TestRefusedIsTheServersWord(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]bool{
-		// sent by a session that ends before it commits
+		// codes sent by a session that ends before it commits
 		answer("40001"): true, answer("23505"): true, answer("57P01"): true,
 		answer("08P01"): false, answer("08006"): false, answer("40003"): false, net.ErrClosed: false,
 		context.Canceled: false,

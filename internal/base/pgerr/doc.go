@@ -1,9 +1,8 @@
-// Package pgerr says what an error of Postgres means: its class, by its SQLSTATE, and the remedy that a beginner needs.
+// Package pgerr classifies errors of Postgres by their SQLSTATE, and adds the remedy that a beginner needs.
 //
-// Promise: no other package matches the text of an error, or knows the SQLSTATEs that put an error into a class. A
-// class depends on the code alone, so errors of any driver have one, and on the kind of an error that has no code: a
-// connection that was lost.
+// Promise: no other package matches the text of an error, or lists the SQLSTATEs of a class. A class depends only on
+// the code, so errors of any driver have one; an error without a code is classified by its kind, a lost connection.
 //
-// Failures: an error that is not of the database is Other. Explain and ExplainPooler wrap an error and never replace
-// it.
+// Failures: an error that does not come from the database is Other. Explain and ExplainPooler wrap an error and never
+// replace it.
 package pgerr

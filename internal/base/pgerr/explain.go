@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Explain adds the remedy to the errors that a beginner meets.
+// Explain adds the remedy to errors that beginners often get.
 func Explain(err error) error {
 	switch ClassOf(err) {
 	case Unprepared:
@@ -20,15 +20,15 @@ func Explain(err error) error {
 	return ExplainPooler(err)
 }
 
-// refusedToStart reports whether err is of a connection that was refused for a setting it asked for, which Postgres
-// would know and a pooler does not.
+// refusedToStart reports whether a connection was refused because of a setting that it requested, which Postgres
+// supports and a pooler does not.
 func refusedToStart(err error) bool {
 	var connect *pgconn.ConnectError
 	return errors.As(err, &connect) && Code(err) == "08P01"
 }
 
-// ExplainPooler adds the remedy to errors that a pooler between the client and Postgres is the reason of. Any other it
-// leaves as it is.
+// ExplainPooler adds the remedy to errors caused by a pooler between the client and Postgres. It returns any other
+// error unchanged.
 func ExplainPooler(err error) error {
 	switch {
 	case ClassOf(err) == Mispooled:

@@ -8,24 +8,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Holder is what keeps Postgres from removing dead rows. A [Pin] is the oldest one, with what it does to the schema.
+// Holder keeps Postgres from removing dead rows. A [Pin] is the oldest one, with its effect on the schema.
 type Holder struct {
-	Kind         string        // as that of a Pin, as are all fields up to State
+	Kind         string        // as in a Pin, like all fields up to State
 	Name         string        //
 	Database     string        //
 	Role         string        //
 	Application  string        //
 	State        string        //
 	XID          string        // the oldest id in the snapshot: while it is the same, the snapshot is
-	Catalogs     bool          // it keeps rows of system catalogs alone, and none of a queue: a logical slot
-	Transactions int64         // how many have begun since
-	Held         time.Duration // since the transaction began; 0 where it is not known, or the role may not see it
-	Queried      time.Time     // when its last query began; zero where that is not known
-	Query        string        // the beginning of it; "" where it is not known
+	Catalogs     bool          // it keeps only rows of system catalogs, and no rows of a queue: a logical slot
+	Transactions int64         // number of transactions that have begun since
+	Held         time.Duration // since the transaction began; 0 if that is unknown, or the role may not read it
+	Queried      time.Time     // when its last query began; zero if unknown
+	Query        string        // the beginning of the query; "" if unknown
 }
 
-// Holders returns at most so many holders, the oldest first and those of catalogs last, with as many characters of
-// their queries. It waits as long as ctx.
+// Holders returns at most most holders, the oldest first and those of catalogs last, each with at most queryRunes
+// characters of its query. It waits until ctx ends.
 func (l *Look) Holders(ctx context.Context, db pg.Queryer, most, queryRunes int) ([]Holder, error) {
 	rows, err := db.Query(ctx, l.sql.Get("holders"), pg.Planned, most, queryRunes)
 	if err != nil {

@@ -16,24 +16,25 @@ import (
 var statements string
 
 const (
-	// Long is how long a transaction or a snapshot keeps dead rows before it is named. Processes and pages look every
-	// few seconds, and Postgres' statistics are some seconds old: with a Long of 20 s the warning comes within 30 s. No
-	// transaction of Edda's own lasts so long, except that of a HandleTx handler whose StepTimeout allows it.
+	// Long is how long a transaction or a snapshot keeps dead rows before it is reported. Processes and pages check
+	// every few seconds, and Postgres' statistics are some seconds old: with a Long of 20 s the warning comes within
+	// 30 s. No transaction of Edda's own lasts this long, except that of a HandleTx handler whose StepTimeout allows
+	// it.
 	Long = 20 * time.Second
-	// DeadRows is how many dead rows a queue must have for that to matter. A take that walks over 2,000 dead messages
-	// reads some 500 buffers in place of 5. A queue without a pin may have more between two vacuums; a take then skips
-	// their index entries, which earlier takes have marked as dead.
+	// DeadRows is how many dead rows a queue must have before a pin matters. A take that walks over 2,000 dead
+	// messages reads about 500 buffers in place of 5. A queue without a pin may have more between two vacuums; a take
+	// then skips their index entries, which earlier takes have marked as dead.
 	DeadRows = 2_000
-	// OtherDeadRows is the same for a table that is no queue. Autovacuum comes to the table saga after 5,000.
+	// OtherDeadRows is the same for a table that is no queue. Autovacuum vacuums the table saga after 5,000.
 	OtherDeadRows = 10_000
 
-	manyTransactions = 1000 // stands for Long where the time is not known
+	manyTransactions = 1000 // replaces Long if the time is unknown
 	within           = 5 * time.Second
 	endQuery         = "end the long query on the standby, or set hot_standby_feedback = off there"
 	page             = "docs/operate/scaling.md#a-pinned-snapshot"
 )
 
-// Pin is the oldest of what keeps Postgres from removing dead rows: a session with a transaction, a prepared
+// Pin is the oldest holder that keeps Postgres from removing dead rows: a session with a transaction, a prepared
 // transaction, a replication slot, or a standby that reports its queries (hot_standby_feedback). Takes walk over dead
 // messages until it has ended.
 type Pin struct {
@@ -42,26 +43,26 @@ type Pin struct {
 	Database     string        // "" of a slot or a standby, which keep the rows of all databases
 	Role         string        // "" of a slot
 	Application  string        // the application_name of a session or a standby
-	State        string        // of a session or a slot; "" when the asking role may not see it
-	Held         time.Duration // since the transaction began; 0 where the asking role may not see it
-	Transactions int64         // how many have begun since
-	Table        string        // of the schema: the one with most dead rows
-	Endpoint     string        // whose queue that is, or ""
-	DeadRows     int64         // of the table, as Postgres' statistics estimate them
-	XID          string        // two pins with one name and one XID are the same
-	Asker        string        // the role that asked
+	State        string        // of a session or a slot; "" if the connected role may not read it
+	Held         time.Duration // since the transaction began; 0 if the connected role may not read it
+	Transactions int64         // number of transactions that have begun since
+	Table        string        // the table of the schema with most dead rows
+	Endpoint     string        // the endpoint of that queue, or ""
+	DeadRows     int64         // dead rows of the table, by Postgres' estimate
+	XID          string        // two pins with the same name and the same XID are the same
+	Asker        string        // the connected role
 }
 
 // Look has the statements of one schema. Safe for concurrent use.
 type Look struct{ sql pg.Statements }
 
-// New returns a look at a schema.
+// New returns a Look for a schema.
 func New(schema pg.Schema) *Look { return &Look{pg.Load(statements, schema)} }
 
-// Find finds what keeps dead rows from being removed, if a table of the schema suffers from it: if a queue has
-// DeadRows, or another table OtherDeadRows. The Pin has no Kind if no table does, or if nothing keeps the rows. It may
-// be a transaction that ends in a moment: see Pin.Old. Find reads catalog views alone, locks nothing, and needs no
-// right beyond SELECT on the schema's tables; a role that has pg_read_all_stats learns more.
+// Find finds the holder that keeps dead rows from being removed, if a table of the schema has many of them: a queue
+// DeadRows, or any other table OtherDeadRows. The Pin has no Kind if no table has, or if nothing keeps the rows. It
+// may be a transaction that ends in a moment: see Pin.Old. Find reads only catalog views, locks nothing, and needs no
+// right beyond SELECT on the schema's tables; with pg_read_all_stats it finds more details.
 func (l *Look) Find(ctx context.Context, db pg.Queryer) (p Pin, suffers bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -83,7 +84,7 @@ func (l *Look) find(ctx context.Context, db pg.Queryer) (p Pin, err error) {
 		return p, err // the search for holders costs more
 	}
 	holders, err := l.Holders(ctx, db, 1, 0)
-	if err != nil || len(holders) == 0 || holders[0].Catalogs { // those of catalogs come last
+	if err != nil || len(holders) == 0 || holders[0].Catalogs { // holders of catalogs come last
 		return p, err
 	}
 	h := holders[0]
@@ -92,11 +93,11 @@ func (l *Look) find(ctx context.Context, db pg.Queryer) (p Pin, err error) {
 	return p, nil
 }
 
-// Old reports whether the pin has been held for Long, as far as one look can tell: where the time is not known, it
-// asks whether a thousand transactions have begun since.
+// Old reports whether the pin has been held for Long. If the time is unknown, it reports whether a thousand
+// transactions have begun since.
 func (p Pin) Old() bool { return p.Held >= Long || p.Held == 0 && p.Transactions >= manyTransactions }
 
-// Holder says what the pin is, as far as the asking role may see it.
+// Holder describes the pin, as far as the connected role may read it.
 func (p Pin) Holder() string {
 	var details []string
 	add := func(format, value string) {
@@ -115,7 +116,7 @@ func (p Pin) Holder() string {
 	return fmt.Sprintf("%s %s (%s)", p.Kind, name, strings.Join(details, ", "))
 }
 
-// Remedy says what ends the pin.
+// Remedy returns the action that ends the pin.
 func (p Pin) Remedy() string {
 	var do string
 	switch p.Kind {

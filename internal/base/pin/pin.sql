@@ -1,11 +1,11 @@
--- What keeps dead rows. Both statements read catalog views and the table queue, and lock nothing else.
+-- Finds holders of dead rows. Both statements read catalog views and the table queue, and lock nothing else.
 
 -- name: holders
--- Whatever keeps Postgres from removing dead rows, the oldest first. An unfinished transaction of any database counts,
--- since each new snapshot begins where the oldest of them does; a snapshot counts in its own database, and that of a
+-- All holders that keep Postgres from removing dead rows, the oldest first. An unfinished transaction of any database
+-- counts, since each new snapshot begins at the oldest of them; a snapshot counts in its own database, and that of a
 -- standby in all. Some keep nothing and are left out: a plain VACUUM, whose snapshot Postgres disregards; a walsender
--- that has a slot, which says the same; this statement. The catalog_xmin of a slot keeps rows of catalogs alone. A role
--- that may not read all statistics finds what other roles' sessions do NULL.
+-- with a slot, because the slot is listed; this statement. The catalog_xmin of a slot keeps only rows of catalogs. A
+-- role that may not read all statistics gets NULL for other roles' queries.
 SELECT h.kind, h.name, coalesce(h.database, ''), coalesce(h.role, ''), coalesce(h.application, ''),
        coalesce(h.state, ''), coalesce(h.xid, ''), h.catalogs, h.transactions,
        (extract(epoch FROM clock_timestamp() - h.since) * 1000000)::bigint, h.queried, coalesce(h.query, '')
@@ -36,8 +36,8 @@ WHERE h.transactions IS NOT NULL
 ORDER BY h.catalogs, h.transactions DESC, h.holds DESC, h.since NULLS LAST, h.kind, h.name LIMIT $1;
 
 -- name: most_dead
--- The table of the schema that has most dead rows for its kind, as Postgres' statistics estimate them, and whether it
--- has too many: $1 of a queue, or $2 of any other table, which no take reads from the front.
+-- The table of the schema with the most dead rows for its kind, by Postgres' estimate, and whether it has too many:
+-- $1 for a queue, or $2 for any other table, which no take reads from the front.
 SELECT coalesce(d.endpoint, ''), d.name, d.dead, current_user::text, d.dead >= d.most
 FROM (
     SELECT q.endpoint, c.relname::text AS name, pg_stat_get_dead_tuples(c.oid) AS dead,

@@ -11,8 +11,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// parser reads five fields, or six with the seconds first, and names like @daily. It is all that is used of
-// robfig/cron: its search for the next time loses days around changes of the clock, so Edda has its own calendar and
+// parser reads five fields, or six with the seconds first, and names like @daily. Nothing else of robfig/cron is
+// used: its search for the next time loses days around changes of the clock, so Edda has its own calendar and
 // wallClock.
 var parser = cron.NewParser(
 	cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
@@ -35,7 +35,7 @@ func parseCron(expr string) (*calendar, error) {
 			"for years")
 	}
 	for _, field := range fields {
-		// The parser drops an empty element, and takes a list without any for the first value.
+		// The parser drops an empty element, and takes a list without elements for the first value.
 		if slices.Contains(strings.Split(field, ","), "") {
 			return nil, fmt.Errorf("expression %q: the field %q has an empty element of a list: want a value before "+
 				"and after each comma", expr, field)
@@ -56,14 +56,14 @@ func parseCron(expr string) (*calendar, error) {
 	return c, nil
 }
 
-// calendar is a set of moments that a wall clock shows. It knows nothing of zones. Moments in a blackout are left out.
+// calendar is a set of times of a wall clock, without a zone. Times in a blackout are left out.
 type calendar struct {
 	second, minute, hour, dom, month, dow uint64
 	eitherDay                             bool // day of month or weekday is enough: both were restricted
 	out                                   []blackout
 }
 
-const star = 1 << 63 // how robfig/cron marks a field that is *
+const star = 1 << 63 // robfig/cron's mark for a field that is *
 
 func newCalendar(s *cron.SpecSchedule) *calendar {
 	return &calendar{
@@ -73,13 +73,13 @@ func newCalendar(s *cron.SpecSchedule) *calendar {
 	}
 }
 
-// horizon bounds each search: the Longest wait is from one 29 February to the next over a year that is divisible by
+// horizon bounds each search: the longest wait is from one 29 February to the next over a year that is divisible by
 // 100.
 const horizon = 9 * 366
 
 func has(set uint64, n int) bool { return set>>n&1 == 1 }
 
-// on reports whether the day is one of the calendar's. The time is its midnight.
+// on reports whether the day belongs to the calendar. t is its midnight.
 func (c *calendar) on(t time.Time) bool {
 	if !has(c.month, int(t.Month())) {
 		return false
@@ -91,7 +91,7 @@ func (c *calendar) on(t time.Time) bool {
 	return dom && dow
 }
 
-// next is the first moment after w, within the horizon.
+// next returns the first time after w, within the horizon.
 func (c *calendar) next(w wall) (wall, bool) {
 	d, tod := (w + 1).split()
 	for end := d + horizon; d < end; tod = 0 {
@@ -110,7 +110,7 @@ func (c *calendar) next(w wall) (wall, bool) {
 	return 0, false
 }
 
-// last is the last moment not after w, within the horizon.
+// last returns the last time not after w, within the horizon.
 func (c *calendar) last(w wall) (wall, bool) {
 	d, tod := w.split()
 	for end := d - horizon; d > end; tod = secondsOfDay - 1 {
@@ -166,7 +166,7 @@ func (c *calendar) lastOfDay(d day, tod int) (int, bool) {
 	}
 }
 
-// above is the first member of set from n on, below the last one up to n; -1 is none.
+// above returns the first member of set from n on, below the last one up to n; -1 means that there is no such member.
 func above(set uint64, n int) int {
 	if rest := set >> n << n; n < 64 && rest != 0 {
 		return bits.TrailingZeros64(rest)
@@ -181,7 +181,7 @@ func below(set uint64, n int) int {
 	return bits.Len64(set&(1<<(n+1)-1)) - 1
 }
 
-// ceil is the first time of day from tod on, floor the last one up to it.
+// ceil returns the first time of day from tod on, floor the last one up to it.
 func (c *calendar) ceil(tod int) (int, bool) {
 	h, m, s := tod/3600, tod/60%60, tod%60
 	first := bits.TrailingZeros64(c.second)
@@ -238,8 +238,8 @@ func (c *calendar) rank(tod int) int {
 	return n
 }
 
-// count counts the moments after from and up to to: those that are kept, and those that are left out. It walks days,
-// never moments.
+// count counts the times after from and up to to: kept ones, and ones left out. Its loop visits days, never single
+// times.
 func (c *calendar) count(from, to wall) (kept, left int) {
 	if to <= from {
 		return 0, 0

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What the docstring of Cron says of changes of the clock, and what people ask first.
+// The statements of Cron's docstring about changes of the clock, and frequent questions.
 func TestCronWhenTheClockIsChanged(t *testing.T) {
 	t.Parallel()
 	const minute = "02 15:04 -0700"
@@ -83,7 +83,7 @@ func TestExclusionOverMidnight(t *testing.T) {
 	friday := Exclusion{Days: []time.Weekday{time.Friday}, Start: "22:00:00", End: "06:00:00"}
 	p := compiled(t, Definition{Rule: cronRule("0 2,23 * * *", "Asia/Tokyo"), Exclude: []Exclusion{friday}})
 	var got []string
-	for _, due := range p.Next(at("2026-01-01T00:00:00Z"), 4) { // a Thursday
+	for _, due := range p.Next(at("2026-01-01T00:00:00Z"), 4) { // this is a Thursday
 		got = append(got, due.Format("Mon 15:04"))
 	}
 	if got, want := strings.Join(got, ", "), "Thu 23:00, Fri 02:00, Sat 23:00, Sun 02:00"; got != want {

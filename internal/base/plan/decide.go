@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Verdict says what happens to a manifest whose due time has come.
+// Verdict is the decision about a manifest whose due time has come.
 type Verdict struct {
-	Fire     time.Time // a run for this due time; zero is none
-	Next     time.Time // the due to store; zero is never again. It may have passed too, under MisfireAll
-	Missed   int       // due times that passed and are given up
+	Fire     time.Time // the due time of the new run; zero: no run
+	Next     time.Time // the due time to store; zero: never again. Under MisfireAll it may have passed, too
+	Missed   int       // due times that passed and are dropped
 	Excluded int       // due times that an Exclusion left out
 }
 
-// slots are the due times of a rule. None of them walks from one due time to the next over a long stretch.
+// slots are the due times of a rule. No implementation iterates over all due times of a long period.
 type slots interface {
-	after(t time.Time) time.Time               // the first after t that is not left out; zero is none
-	upTo(t time.Time) time.Time                // the last not after t that is not left out; zero is none
+	after(t time.Time) time.Time               // the first after t that is not left out, or zero
+	upTo(t time.Time) time.Time                // the last not after t that is not left out, or zero
 	count(from, to time.Time) (kept, left int) // after from, up to to
 	out(t time.Time) bool                      // t is left out
 }
 
-// slots counts Every from the anchor. It is nil for rules that no clock decides.
+// slots returns the due times of the rule. It counts Every from the anchor. It returns nil for rules without a clock.
 func (p *Plan) slots(anchor time.Time) slots {
 	switch p.Rule.Kind {
 	case Cron:
@@ -36,8 +36,8 @@ func (p *Plan) slots(anchor time.Time) slots {
 	return nil
 }
 
-// First returns the first due time of a manifest that is declared at now, zero if no clock decides that. Once may be
-// due in the past: its misfire policy judges that.
+// First returns the first due time of a manifest that is declared at now, or zero if the rule has no clock. Once may
+// be due in the past: then its misfire policy decides.
 func (p *Plan) First(now time.Time) time.Time {
 	now = Stored(now)
 	switch s := p.slots(now); p.Rule.Kind {
@@ -59,8 +59,8 @@ func (p *Plan) open(t time.Time) time.Time {
 	return t.In(p.location)
 }
 
-// Decide judges a manifest whose stored due is not after now. That due counts as a due time even if the rule no longer
-// names it.
+// Decide decides about a manifest whose stored due is not after now. That due counts as a due time even if the rule
+// no longer includes it.
 func (p *Plan) Decide(due, now time.Time) Verdict {
 	due, now = Stored(due), Stored(now)
 	s := p.slots(due)
@@ -104,7 +104,7 @@ func (p *Plan) decideAll(passed passed, now time.Time) Verdict {
 	return v
 }
 
-// passed are the due times from due, which is one of them, to to.
+// passed are the due times from due, itself a due time, up to to.
 type passed struct {
 	slots
 	due, to time.Time
@@ -125,7 +125,7 @@ func (p passed) last() time.Time {
 	return p.due
 }
 
-// first is the first of the last n, of which there are at least n. It halves the time between.
+// first returns the first of the last n due times; at least n must exist. It bisects the time between.
 func (p passed) first(n int) time.Time {
 	if kept, _ := p.count(); kept == n && !p.out(p.due) {
 		return p.due
@@ -138,8 +138,8 @@ func (p passed) first(n int) time.Time {
 	return time.UnixMicro(from + int64(at))
 }
 
-// Jitter returns how much later than due a run begins: from 0 to the variance, both included, spread evenly. It depends
-// on nothing but the name and the due time, so every server computes the same.
+// Jitter returns how much later than due a run begins: from 0 to the variance, both included, spread evenly. It
+// depends only on the name and the due time, so every server computes the same.
 func (p *Plan) Jitter(manifest string, due time.Time) time.Duration {
 	if p.Variance < time.Microsecond {
 		return 0

@@ -23,7 +23,7 @@ func onDemand() Rule                  { return Rule{Kind: OnDemand} }
 func after(manifest string) Rule      { return Rule{Kind: After, Parent: manifest} }
 func dormant(manifest string) Rule    { return Rule{Kind: Dormant, Parent: manifest} }
 
-// compiled is the plan of what a definition is after it was stored.
+// compiled returns the plan of a definition after it was stored.
 func compiled(t *testing.T, d Definition) *Plan {
 	t.Helper()
 	stored, err := json.Marshal(d)

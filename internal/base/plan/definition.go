@@ -10,7 +10,7 @@ import (
 )
 
 // Definition is the JSON of the column manifest.definition: everything that decides when a manifest is due. Zeros are
-// left out, and Compile fills in their defaults, so the column holds what was declared.
+// left out, and Compile fills in their defaults, so the column holds the declared values.
 type Definition struct {
 	Rule      Rule          `json:"rule"`
 	Misfire   Misfire       `json:"misfire,omitzero"`
@@ -94,7 +94,7 @@ func (d Definition) checkNumbers() error {
 	return nil
 }
 
-const maxYear = 9999 // of JSON, and of what people write
+const maxYear = 9999 // of JSON, and of common notations
 
 func (p *Plan) readRule() error {
 	r := p.Rule
@@ -165,13 +165,13 @@ func loadZone(name string) (*time.Location, error) {
 	return loaded, nil
 }
 
-// Zone returns the zone in which due times are given: that of Cron, else UTC.
+// Zone returns the zone of due times: Cron's zone, or UTC.
 func (p *Plan) Zone() *time.Location { return p.location }
 
 const maxName = 127
 
-// CheckName reports what is wrong with the name of a manifest, a group or an owner: it must match
-// [a-z][a-z0-9_./-]{0,126}.
+// CheckName returns an error that describes a fault in the name of a manifest, a group or an owner, or nil: it must
+// match [a-z][a-z0-9_./-]{0,126}.
 func CheckName(name string) error {
 	ok := name != "" && len(name) <= maxName && name[0] >= 'a' && name[0] <= 'z'
 	for i := 0; ok && i < len(name); i++ {
@@ -189,8 +189,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Read reads the text of a definition. known reports whether this release knows all of its fields: a newer release may
-// have written others.
+// Read reads the text of a definition. known reports whether this release supports all of its fields: a newer release
+// may have written others.
 func Read(text []byte) (d Definition, known bool) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -198,7 +198,7 @@ func Read(text []byte) (d Definition, known bool) {
 	return d, known
 }
 
-// Parse reads and compiles the text of a definition. It ignores fields that this release does not know.
+// Parse reads and compiles the text of a definition. It ignores unknown fields.
 func Parse(text []byte) (*Plan, error) {
 	var d Definition
 	if err := json.Unmarshal(text, &d); err != nil {
@@ -207,7 +207,7 @@ func Parse(text []byte) (*Plan, error) {
 	return d.Compile()
 }
 
-// ZoneOf returns the zone of the text of a definition, UTC if it names none that is known here.
+// ZoneOf returns the zone in the text of a definition, or UTC if it names no zone that this machine supports.
 func ZoneOf(text []byte) *time.Location {
 	var d Definition
 	if json.Unmarshal(text, &d) == nil && d.Rule.Zone != "" {

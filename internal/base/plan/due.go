@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// ErrTooMany says that a time has more due times than were asked for.
+// ErrTooMany means that the period has more due times than the caller's limit.
 var ErrTooMany = errors.New("too many due times")
 
-// Next returns the first n due times after that moment, fewer if there are no more. An interval is counted from after,
-// which is not among them.
+// Next returns the first n due times after the given time, fewer if there are no more. An interval is counted from
+// after, which is not among them.
 func (p *Plan) Next(after time.Time, n int) []time.Time {
 	s := p.slots(Stored(after))
 	if s == nil {
@@ -27,7 +27,7 @@ func (p *Plan) Next(after time.Time, n int) []time.Time {
 }
 
 // Between returns the due times from from until before until. An interval is counted from from, which is among them.
-// More than most of them are ErrTooMany.
+// If there are more than most, it returns ErrTooMany.
 func (p *Plan) Between(from, until time.Time, most int) ([]time.Time, error) {
 	from, until = Stored(from), Stored(until)
 	s := p.slots(from)
@@ -44,9 +44,9 @@ func (p *Plan) Between(from, until time.Time, most int) ([]time.Time, error) {
 	return due, nil
 }
 
-// Fill returns the due times of a stored manifest from from until before until, at most most of them, and the first one
-// that it left out, zero if there is none. due is what the manifest is due, zero if it is not: an interval keeps the
-// points of its grid. ok is false if no clock decides when the manifest is due.
+// Fill returns the due times of a stored manifest from from until before until, at most most of them, and the first
+// one beyond that, or zero. due is the stored due time of the manifest, zero if it is not due: an interval keeps the
+// points of its grid. ok is false if the rule has no clock.
 func (p *Plan) Fill(due, from, until time.Time, most int) (times []time.Time, more time.Time, ok bool) {
 	anchor := due
 	if anchor.IsZero() {
@@ -63,7 +63,7 @@ func (p *Plan) Fill(due, from, until time.Time, most int) (times []time.Time, mo
 	return times, more, true
 }
 
-// within lists the due times from from until before until, and the first that most has no room for.
+// within returns the due times from from until before until, and the first one beyond most.
 func (p *Plan) within(s slots, from, until time.Time, most int) (due []time.Time, more time.Time) {
 	t := p.open(s.after(from.Add(-time.Microsecond)))
 	for ; !t.IsZero() && t.Before(until); t = p.open(s.after(t)) {

@@ -8,7 +8,7 @@ import (
 
 const secondsOfDay = 24 * 60 * 60
 
-// wall is what a wall clock shows: date and time of day, in seconds as though its zone were UTC.
+// wall is the time of a wall clock: date and time of day, in seconds as though its zone were UTC.
 type wall int64
 
 // day is a date: days since the first of 1970.
@@ -36,11 +36,11 @@ type Exclusion struct {
 	Days  []time.Weekday `json:"days,omitempty"`
 	From  string         `json:"from,omitempty"`
 	To    string         `json:"to,omitempty"`
-	Start string         `json:"start,omitempty"` // both or none
+	Start string         `json:"start,omitempty"` // both or neither
 	End   string         `json:"end,omitempty"`
 }
 
-// blackout is a compiled Exclusion. A part of the day over midnight belongs to the day on which it starts.
+// blackout is a compiled Exclusion. A part of the day over midnight belongs to the day of its start.
 type blackout struct {
 	days       uint8 // a bit for each weekday
 	from, to   day
@@ -115,7 +115,7 @@ func (b blackout) on(d day) bool {
 // span is a part of a day in seconds: from until before to.
 type span struct{ from, to int }
 
-// holes are the parts of d that are left out, in order, none touching another.
+// holes returns the excluded parts of d, in order and without overlaps.
 func holes(blackouts []blackout, d day) []span {
 	var all []span
 	for _, b := range blackouts {
@@ -143,7 +143,7 @@ func holes(blackouts []blackout, d day) []span {
 	return out
 }
 
-// holeAt is the hole that tod is in.
+// holeAt returns the hole that tod is in.
 func holeAt(holes []span, tod int) (span, bool) {
 	for _, h := range holes {
 		if h.from <= tod && tod < h.to {

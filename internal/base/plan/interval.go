@@ -2,8 +2,8 @@ package plan
 
 import "time"
 
-// interval is anchor, anchor + every, anchor + 2 × every, …: the due times of Every. Exclusions are looked at in UTC.
-// It counts in microseconds, as Postgres stores times.
+// interval is anchor, anchor + every, anchor + 2 × every, …: the due times of Every. Exclusions apply in UTC. It
+// counts in microseconds, as Postgres stores times.
 type interval struct {
 	anchor, every int64
 	blackouts     []blackout
@@ -15,7 +15,7 @@ func newInterval(anchor time.Time, every time.Duration, out []blackout) interval
 	return interval{anchor.UnixMicro(), every.Microseconds(), out}
 }
 
-// step is the number of the last point not after t; the anchor has the number 0.
+// step returns the number of the last point not after t; the anchor has the number 0.
 func (i interval) step(t int64) int64 {
 	k := (t - i.anchor) / i.every
 	if (t-i.anchor)%i.every < 0 {
@@ -28,7 +28,7 @@ func (i interval) point(k int64) int64 { return i.anchor + k*i.every }
 
 func (i interval) time(us int64) time.Time { return time.UnixMicro(us).UTC() }
 
-// hole is the exclusion that the point is in, in microseconds.
+// hole returns the exclusion that the point is in, in microseconds.
 func (i interval) hole(us int64) (from, to int64, in bool) {
 	if len(i.blackouts) == 0 {
 		return 0, 0, false

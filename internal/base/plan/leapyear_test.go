@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Go's ZoneBounds ends a zone at the very moment it is asked for on the last day of leap years after 2037.
+// On the last day of leap years after 2037 Go's ZoneBounds returns the queried time as the end of the zone.
 func TestCronOnTheLastDayOfALeapYear(t *testing.T) {
 	t.Parallel()
 	for _, zone := range []string{"Europe/Oslo", "America/New_York"} {

@@ -2,19 +2,19 @@ package plan
 
 import "fmt"
 
-// Misfire decides about due times that passed unused.
+// Misfire is a policy for due times that passed without a run.
 type Misfire uint8
 
-// The policies.
+// Policies.
 const (
 	MisfireOnce Misfire = iota // one run, for the last due time that was missed
-	MisfireSkip                // none: the next due time is the next to fire
+	MisfireSkip                // no run: the next due time is the next to fire
 	MisfireAll                 // one run for each, in their order, up to Definition.MisfireUp
 )
 
 var misfireNames = [...]string{MisfireOnce: "once", MisfireSkip: "skip", MisfireAll: "all"}
 
-// String is "once", "skip" or "all".
+// String returns "once", "skip" or "all".
 func (m Misfire) String() string {
 	if int(m) < len(misfireNames) {
 		return misfireNames[m]
@@ -22,7 +22,7 @@ func (m Misfire) String() string {
 	return fmt.Sprintf("misfire(%d)", uint8(m))
 }
 
-// MarshalText writes what String returns.
+// MarshalText returns String as bytes.
 func (m Misfire) MarshalText() ([]byte, error) {
 	if int(m) >= len(misfireNames) {
 		return nil, fmt.Errorf("Misfire: %d: want MisfireOnce, MisfireSkip or MisfireAll", uint8(m))
@@ -30,7 +30,7 @@ func (m Misfire) MarshalText() ([]byte, error) {
 	return []byte(misfireNames[m]), nil
 }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses the output of MarshalText.
 func (m *Misfire) UnmarshalText(text []byte) error {
 	for i, name := range misfireNames {
 		if string(text) == name {

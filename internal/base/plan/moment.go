@@ -2,7 +2,7 @@ package plan
 
 import "time"
 
-// moment is the one due time of Once. Exclusions are looked at in UTC.
+// moment is the one due time of Once. Exclusions apply in UTC.
 type moment struct {
 	at        time.Time
 	blackouts []blackout

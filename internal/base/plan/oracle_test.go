@@ -15,8 +15,8 @@ import (
 //	go test ./internal/base/plan -run TestCronEvaluations -evaluations 1000000 -v
 var evaluations = flag.Int("evaluations", 30_000, "due times that TestCronEvaluations computes")
 
-// oracle knows an expression as plain sets, and finds due times by walking through time, looking at the clock at each
-// step.
+// oracle stores an expression as plain sets, and finds due times by stepping through time and checking the clock at
+// each step.
 type oracle struct {
 	expr   string
 	fields [6][]bool // second, minute, hour, day of month, month, weekday
@@ -24,7 +24,7 @@ type oracle struct {
 	out    []Exclusion
 }
 
-// names reports whether the expression names what the clock shows, written as a time of UTC.
+// names reports whether the expression includes the time that the clock shows, written as a time of UTC.
 func (o oracle) names(shown time.Time) bool {
 	f := o.fields
 	dom, dow := f[3][shown.Day()], f[5][shown.Weekday()]
@@ -36,7 +36,7 @@ func (o oracle) names(shown time.Time) bool {
 		!slices.ContainsFunc(o.out, func(e Exclusion) bool { return covers(e, shown) })
 }
 
-// covers is what an Exclusion says, read once more from its docstring.
+// covers implements an Exclusion a second time, from its docstring.
 func covers(e Exclusion, shown time.Time) bool {
 	tod := shown.Format(time.TimeOnly)
 	date := time.Date(shown.Year(), shown.Month(), shown.Day(), 0, 0, 0, 0, time.UTC)
@@ -54,7 +54,7 @@ func covers(e Exclusion, shown time.Time) bool {
 		(e.From == "" || text >= e.From) && (e.To == "" || text <= e.To)
 }
 
-// walk looks at the clock of the zone at each step and gives the due times from from until before to.
+// walk reads the zone's clock at each step and returns the due times from from until before to.
 func (o oracle) walk(zone *time.Location, w window) (due []time.Time) {
 	label := func(t time.Time) time.Time {
 		_, offset := t.In(zone).Zone()
@@ -80,7 +80,7 @@ type window struct {
 	step     time.Duration
 }
 
-// dice makes expressions and the sets that they stand for.
+// dice generates expressions and the sets that they represent.
 type dice struct{ *rand.Rand }
 
 var bounds = [6][2]int{{0, 59}, {0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 6}}
@@ -99,7 +99,7 @@ func (d dice) name(field, n int) string {
 	return fmt.Sprint(n)
 }
 
-// term adds to set what the text stands for. open tells that it is * or the like.
+// term adds the values of the text to set. open reports whether the text is * or similar.
 func (d dice) term(field int, set []bool) (text string, open bool) {
 	low, high := bounds[field][0], bounds[field][1]
 	a := low + d.IntN(high-low+1)
@@ -177,7 +177,7 @@ func (d dice) exclusion() Exclusion {
 	return e
 }
 
-// twentyZones have changes of the clock of both hemispheres, of half an hour and of two, at midnight, and none.
+// twentyZones have changes of the clock of both hemispheres, of half an hour and of two, at midnight, and no changes.
 var twentyZones = []string{
 	"Europe/Berlin", "Europe/London", "Europe/Dublin", "America/New_York", "America/Los_Angeles", "America/St_Johns",
 	"America/Santiago", "America/Asuncion", "America/Havana", "Australia/Sydney", "Australia/Lord_Howe",
@@ -186,7 +186,7 @@ var twentyZones = []string{
 	"Atlantic/Azores", "UTC",
 }
 
-// rareChanges are days on which a clock did something that it does not do each year.
+// rareChanges are days with an unusual change of the clock.
 var rareChanges = []struct {
 	zone string
 	day  string
@@ -216,8 +216,8 @@ func zoneOf(t testing.TB, name string) *time.Location {
 	return zone
 }
 
-// pick is a window of three days, by minutes, or of six hours, by seconds. Two of three are around a change of the
-// clock.
+// pick returns a window of three days, by minutes, or of six hours, by seconds. Two of three are around a change of
+// the clock.
 func (d dice) pick(t testing.TB, seconds bool) (*time.Location, window) {
 	w := window{step: time.Minute}
 	zone := zoneOf(t, twentyZones[d.IntN(len(twentyZones))])
@@ -266,7 +266,7 @@ func TestCronEvaluations(t *testing.T) {
 	t.Logf("%d evaluations of %d expressions: %d ns each", done, cases, spent.Nanoseconds()/int64(done))
 }
 
-// compile is the plan of the oracle's expression; nil when it never fires.
+// compile returns the plan of the oracle's expression; nil if it never fires.
 func (o oracle) compile(t *testing.T, zone *time.Location) *Plan {
 	t.Helper()
 	p, err := Definition{Rule: cronRule(o.expr, zone.String()), Exclude: o.out}.Compile()
@@ -276,10 +276,11 @@ func (o oracle) compile(t *testing.T, zone *time.Location) *Plan {
 	return p
 }
 
-// most is how many due times of one expression are compared: of a few dense ones a million would say little.
+// most is how many due times of one expression are compared: a million due times of a few dense expressions would
+// prove little.
 const most = 300
 
-// compare walks through the window with the oracle, and from begin on with the plan.
+// compare steps through the window with the oracle, and from begin on with the plan.
 func (o oracle) compare(t *testing.T, zone *time.Location, w window, begin time.Time) (due []time.Time, n int,
 	took time.Duration) {
 	t.Helper()
@@ -336,7 +337,7 @@ func same(t *testing.T, zone *time.Location, want, got []time.Time) {
 	}
 }
 
-// check asks for counts and for the last due time at moments of the window.
+// check compares counts and the last due time at random times of the window.
 func (d dice) check(t *testing.T, o oracle, zone *time.Location, w window, due []time.Time) {
 	t.Helper()
 	p := o.compile(t, zone)
@@ -371,7 +372,7 @@ func (d dice) check(t *testing.T, o oracle, zone *time.Location, w window, due [
 	}
 }
 
-// FuzzCron reads any text. What parses is compared with the oracle around a change of the clock.
+// FuzzCron tries any text. An expression that parses is compared with the oracle around a change of the clock.
 func FuzzCron(f *testing.F) {
 	for _, expr := range []string{"*/5 * * * *", "30 2 * * *", "0 0 29 2 *", "0 0 30 2 *", "@daily", "@every 1s", "TZ=",
 		"CRON_TZ=UTC * * * * *",

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive walks each due time by itself, and judges what a docstring says and no more.
+// naive visits each due time, and decides only by the docstrings.
 func naive(p *Plan, due, now time.Time) Verdict {
 	s := p.slots(due)
 	var kept []time.Time
@@ -50,7 +50,7 @@ func naive(p *Plan, due, now time.Time) Verdict {
 	return v
 }
 
-// everything is due and what the rule names after it up to now, exclusions not looked at.
+// everything returns due and the rule's later due times up to now, without exclusions.
 func everything(p *Plan, due, now time.Time) []time.Time {
 	bare := *p
 	bare.out = nil
@@ -69,8 +69,8 @@ func everything(p *Plan, due, now time.Time) []time.Time {
 	}
 }
 
-// Zones that change their clock in the windows below would let an excluded moment share its instant with a kept one,
-// which is counted in one way by decide and in another by the walk: TestCronEvaluations is for those.
+// In zones that change their clock in the windows below, an excluded time could share its instant with a kept one;
+// decide and the walk count that differently. TestCronEvaluations covers such zones.
 func TestDecideAgainstAWalk(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -147,7 +147,7 @@ func TestJitter(t *testing.T) {
 	t.Parallel()
 	p := compiled(t, Definition{Rule: every(time.Second), Variance: 100 * time.Millisecond})
 	due := at("2026-03-01T10:00:00Z")
-	// What servers of two releases compute must not differ.
+	// Servers of two releases must compute the same.
 	if got, want := p.Jitter("report", due), 50405*time.Microsecond; got != want {
 		t.Errorf("jitter: got %v, want %v", got, want)
 	}

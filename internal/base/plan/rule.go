@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Rule says at which moments a manifest is due. Kind is one of the constants below; each kind uses the fields that name
-// it.
+// Rule determines when a manifest is due. Kind is a constant below; each kind uses the fields that name it.
 type Rule struct {
 	Kind   string        `json:"kind"`
 	Expr   string        `json:"expr,omitempty"` // Cron: five fields, or six with seconds first, or a @name
@@ -16,7 +15,7 @@ type Rule struct {
 	Parent string        `json:"parent,omitempty"` // After and Dormant
 }
 
-// The kinds.
+// Kinds of rules.
 const (
 	Cron     = "cron"
 	Every    = "every"
@@ -26,7 +25,7 @@ const (
 	Dormant  = "dormant"
 )
 
-// String returns the rule in words.
+// String describes the rule in words.
 func (r Rule) String() string {
 	switch r.Kind {
 	case Cron:

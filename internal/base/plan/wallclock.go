@@ -2,22 +2,22 @@ package plan
 
 import "time"
 
-// wallClock is a calendar in a zone: the due times of Cron. A moment of the calendar is due when the clock of the zone
+// wallClock is a calendar in a zone: the due times of Cron. A time of the calendar is due when the clock of the zone
 // first shows it or a later one.
 type wallClock struct {
 	*calendar
 	zone *time.Location
 }
 
-// widest is more than any two offsets from UTC differ by, in seconds.
+// widest is more than the difference of any two offsets from UTC, in seconds.
 const widest = 36 * 60 * 60
 
-// firstShows is the first instant at which the clock shows w or later.
+// firstShows returns the first instant when the clock shows w or later.
 func (c wallClock) firstShows(w wall) time.Time {
 	for t := time.Unix(int64(w)-widest, 0).In(c.zone); ; {
 		start, end := t.ZoneBounds()
 		if !end.IsZero() && !end.After(t) {
-			// Go loses the last day of leap years from 2040 on: that zone ends where it is asked for
+			// Go has an error on the last day of leap years from 2040 on: the zone ends at the queried time
 			end = t.Add(widest * time.Second)
 		}
 		_, offset := t.Zone()
@@ -32,7 +32,7 @@ func (c wallClock) firstShows(w wall) time.Time {
 	}
 }
 
-// latest is the latest moment that the clock has shown at t or before.
+// latest returns the latest time that the clock has shown at t or before.
 func (c wallClock) latest(t time.Time) wall {
 	t = t.In(c.zone)
 	oldest := t.Unix() - widest
@@ -70,8 +70,7 @@ func (c wallClock) out(t time.Time) bool {
 	return excluded(c.calendar.out, wall(t.Unix()+int64(offset)))
 }
 
-// count counts due times after from and up to to. Moments that the clock jumped over are due together: they count as
-// one.
+// count counts due times after from and up to to. Times that the clock skipped are due together: they count as one.
 func (c wallClock) count(from, to time.Time) (kept, left int) {
 	kept, left = c.calendar.count(c.latest(from), c.latest(to))
 	for _, end := from.In(c.zone).ZoneBounds(); !end.IsZero() && !end.After(to); _, end = end.ZoneBounds() {

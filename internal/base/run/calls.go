@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// Calls are the functions of the user that run now, for people who wait for them. The zero value is empty, and a nil
-// one stays so. Safe for concurrent use.
+// Calls lists the functions of the user that are running, for people who wait for them. The zero value is empty, and
+// a nil one stays empty. Safe for concurrent use.
 type Calls struct {
 	mu    sync.Mutex
 	hands map[*Hand]struct{}
-	left  int // goroutines that Do has left, and that have not ended
+	left  int // goroutines that Do has left, and that are still running
 }
 
 // Hand is a goroutine that calls functions of the user, one at a time. Enter, Return and Leave are called by that
 // goroutine. The methods of a nil Hand do nothing.
 type Hand struct {
 	of     *Calls
-	left   chan struct{} // closed when Do leaves the goroutine; nil: it does not
+	left   chan struct{} // closed when Do leaves the goroutine; nil if it never does
 	within time.Duration // how long a function may run; 0 is Ends.Within
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	now  call       // since is zero while no function runs
-	late time.Time  // when it was first seen that now has taken too long
+	late time.Time  // when now was first found to have taken too long
 	gone bool       // left is closed
 }
 
@@ -49,7 +49,8 @@ func (c call) String() string {
 var ErrLeft = errors.New("a function of the program has not returned in time, and another worker has taken the place " +
 	"of the one that called it")
 
-// Enter notes that the function of the user called what begins, for the message id or, when that is zero, for none.
+// Enter notes that the function of the user named what begins, for the message id or, if that is zero, for no
+// message.
 func (c *Calls) Enter(what string, id [16]byte, since time.Time) (over func()) {
 	h := c.hand(nil, 0)
 	h.Enter(what, id, since)
@@ -69,7 +70,7 @@ func (c *Calls) hand(left chan struct{}, within time.Duration) *Hand {
 	return h
 }
 
-// end takes h out of the calls.
+// end removes h from the calls.
 func (h *Hand) end() {
 	if h.of == nil {
 		return
@@ -89,10 +90,10 @@ func (h *Hand) hasLeft() bool {
 }
 
 // Do calls f in a goroutine of its own, as Call does, and returns nil when f has returned. It returns ErrExited if a
-// function of the user has ended the goroutine, and ErrLeft if one that f has called between Enter and Return of its
-// Hand has not returned in time (see Ends.Within). Then the goroutine still runs, and what f was working on belongs to
-// the caller of Do: when the function returns, Return ends the goroutine, and its deferred functions, which Left tells
-// apart, may touch nothing of it.
+// function of the user has ended the goroutine, and ErrLeft if a function that f has called between Enter and Return
+// of its Hand has not returned in time (see Ends.Within). Then the goroutine still runs, and the data that f was
+// working on belongs to the caller of Do: when the function returns, Return ends the goroutine, and its deferred
+// functions, which can detect this with Leave, must not touch that data.
 func (c *Calls) Do(f func(h *Hand)) error { return c.do(0, f) }
 
 func (c *Calls) do(within time.Duration, f func(h *Hand)) error {
@@ -117,12 +118,12 @@ func (c *Calls) do(within time.Duration, f func(h *Hand)) error {
 	return nil
 }
 
-// Each calls f for 0 to n-1, one after another, in a goroutine that is not the caller's. When that goroutine ends as
-// Do says, Each calls failed in the caller's goroutine, and f for the rest in a new one. A function of the user may
-// run for within.
+// Each calls f for 0 to n-1, one after the other, in a goroutine that is not the caller's. If that goroutine ends as
+// described at Do, Each calls failed in the caller's goroutine, and f for the remaining numbers in a new one. A
+// function of the user may run for within.
 func (c *Calls) Each(within time.Duration, n int, f func(h *Hand, at int), failed func(at int, err error)) {
 	for next := 0; next < n; next++ {
-		at := next // of this goroutine, which writes it before each call
+		at := next // belongs to this goroutine, which writes it before each call
 		err := c.do(within, func(h *Hand) {
 			for ; at < n; at++ {
 				f(h, at)
@@ -134,7 +135,7 @@ func (c *Calls) Each(within time.Duration, n int, f func(h *Hand, at int), faile
 	}
 }
 
-// Enter notes that the goroutine begins to call what, for the message id or, when that is zero, for none.
+// Enter notes that the goroutine begins to call what, for the message id or, if that is zero, for no message.
 func (h *Hand) Enter(what string, id [16]byte, since time.Time) {
 	if h == nil {
 		return
@@ -166,8 +167,9 @@ func (h *Hand) Leave() (left bool) {
 	return h.gone
 }
 
-// leave leaves the goroutine if its function has taken too long at two looks, which are every apart: a process that
-// stood still finds its functions about to return. It reports whether the goroutine is to be left, and which call.
+// leave leaves the goroutine if two checks, which are every apart, find that its function has taken too long: in a
+// process that stalled, the functions are about to return. It reports whether the goroutine is to be left, and which
+// call.
 func (h *Hand) leave(now time.Time, within, every time.Duration, may bool) (is bool, of call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -187,8 +189,8 @@ func (h *Hand) leave(now time.Time, within, every time.Duration, may bool) (is b
 	return true, h.now
 }
 
-// leaveLate leaves the goroutines whose functions have run for longer than within, as long as fewer than most are left
-// that have not ended. It returns the calls that it has left, and those for which there were too many.
+// leaveLate leaves the goroutines whose functions have run for longer than within, as long as fewer than most left
+// goroutines are still running. It returns the calls that it has left, and the calls beyond most.
 func (c *Calls) leaveLate(within, every time.Duration, most int) (left, stuck []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,7 +208,7 @@ func (c *Calls) leaveLate(within, every time.Duration, most int) (left, stuck []
 	return left, stuck
 }
 
-// Left is how many goroutines Do has left that have not ended.
+// Left returns how many goroutines Do has left that are still running.
 func (c *Calls) Left() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,7 +217,7 @@ func (c *Calls) Left() int {
 
 const mostNamed = 10
 
-// Busy names the calls that run now, the longest first, without those that Do has left.
+// Busy returns the names of the calls that are running, the longest first, without the calls that Do has left.
 func (c *Calls) Busy() (names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// ErrDrain says that a Run had to cancel work that did not end in time.
+// ErrDrain means that a Run had to cancel work that did not end in time.
 var ErrDrain = errors.New("handlers did not end in time and were cancelled")
 
-// Drain cancels work with ErrDrain when it has not ended for d after ctx has. It returns when work is over.
+// Drain cancels work with ErrDrain if it has not ended within d after ctx has. It returns when work has ended.
 func Drain(ctx, work context.Context, d time.Duration, cancel context.CancelCauseFunc) {
 	select {
 	case <-work.Done():

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Ending is how a Run ends whose work is done in terms, one after another or beside each other: none of them is the
-// Run, and each may end it. Begin comes before all else; then it is safe for concurrent use.
+// Ending is the end of a Run whose work is done in terms, one after the other or in parallel: each term may end the
+// Run. Call Begin first; then it is safe for concurrent use.
 type Ending struct {
 	fatal   chan error
 	over    atomic.Bool // the context of Run has ended
@@ -21,7 +21,7 @@ func (e *Ending) Begin(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { e.over.Store(true) })
 }
 
-// GiveUp ends the Run with err, unless another error came first.
+// GiveUp ends the Run with err, unless it has an error already.
 func (e *Ending) GiveUp(err error) {
 	select {
 	case e.fatal <- err:
@@ -29,7 +29,7 @@ func (e *Ending) GiveUp(err error) {
 	}
 }
 
-// Await is a member of the Run's group: it returns what GiveUp was called with, or nil when ctx has ended.
+// Await is a member of the Run's group: it returns the error passed to GiveUp, or nil when ctx has ended.
 func (e *Ending) Await(ctx context.Context) error {
 	select {
 	case err := <-e.fatal:
@@ -39,15 +39,15 @@ func (e *Ending) Await(ctx context.Context) error {
 	}
 }
 
-// Drained notes that work was cancelled because it did not end in time. That counts when the Run is to end, and not
-// when a term is over.
+// Drained notes that work was cancelled because it did not end in time. That counts only if the Run is to end, and
+// not if a term is over.
 func (e *Ending) Drained() {
 	if e.over.Load() {
 		e.drained.Store(true)
 	}
 }
 
-// Err returns err, or ErrDrain when there is none and work was cancelled.
+// Err returns err, or ErrDrain if err is nil and work was cancelled.
 func (e *Ending) Err(err error) error {
 	if err == nil && e.drained.Load() {
 		return ErrDrain

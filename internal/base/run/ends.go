@@ -13,26 +13,27 @@ import (
 const Grace = 2 * time.Second
 
 const (
-	sayAfter  = 500 * time.Millisecond // a Run that ends sooner does not announce its end
+	sayAfter  = 500 * time.Millisecond // a Run that ends sooner does not log that it is ending
 	lookEvery = 50 * time.Millisecond
-	settling  = 30 * time.Second // the work after such a function, a commit above all, has time limits of its own
+	settling  = 30 * time.Second // the work after such a function, such as a commit, has time limits of its own
 )
 
-// Ends is how a Run ends that calls functions of the user, which may never return.
+// Ends defines how a Run ends that calls functions of the user, which may never return.
 type Ends struct {
 	Name  string        // of the Run, in the log
-	Drain time.Duration // how long the functions may run on when the context of the Run has ended
+	Drain time.Duration // how long the functions may continue after the end of the Run's context
 	Log   *slog.Logger
 	Calls *Calls
-	// how long a function may run that Calls.Do may leave, see there; 0 is without end
+	// Within is how long a function may run before Calls.Do leaves it, see there; 0 means no limit.
 	Within time.Duration
 	Leave  func() // called when the Run returns before its work; may be nil
 }
 
 var errGone = errors.New("a function of the program has ended the goroutine of Run")
 
-// Run calls work and returns its error. If a function of the user still runs Drain and Grace after the end of ctx, Run
-// returns ErrDrain with the names of these calls, and work outlives it. The log says in time what Run waits for.
+// Run calls work and returns its error. If a function of the user still runs Drain and Grace after the end of ctx,
+// Run returns ErrDrain with the names of these calls, and work outlives it. The log names the calls that Run waits
+// for.
 func (e Ends) Run(ctx context.Context, work func(ctx context.Context) error) error {
 	if e.Within > 0 {
 		watch := NewGroup(context.WithoutCancel(ctx))
@@ -63,7 +64,7 @@ func (e Ends) Run(ctx context.Context, work func(ctx context.Context) error) err
 	return e.leave(ended, until)
 }
 
-// leave waits for work as long as no function of the user runs: it commits, and will end.
+// leave waits for work as long as no function of the user runs: the work commits, and will end.
 func (e Ends) leave(ended <-chan error, until time.Time) error {
 	for {
 		busy := e.Calls.Busy()
@@ -94,12 +95,12 @@ func within(ended <-chan error, d time.Duration) (err error, is bool) {
 	}
 }
 
-// Patience is how long a function of the user may run on after the end of its context before Calls.Do leaves it.
+// Patience is how long a function of the user may run after the end of its context before Calls.Do leaves it.
 const Patience = 5 * time.Second
 
 const (
 	watchEvery = time.Second
-	mostLeft   = 100 // goroutines of one Run that have been left and still run
+	mostLeft   = 100 // goroutines of one Run that have been left and are still running
 )
 
 // watch leaves functions of the user that do not return, until ctx ends.

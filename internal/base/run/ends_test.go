@@ -16,7 +16,8 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 )
 
-// A Run waits for a function of the user for Drain and Grace, and for what follows that function until it is over.
+// A Run waits for a function of the user for Drain and Grace, and for the work after that function until it has
+// ended.
 func TestARunEndsWithoutAFunctionThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	const drain = 30 * time.Second
@@ -65,7 +66,7 @@ func TestARunEndsWithoutAFunctionThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// A call that ends its goroutine, or does not return, does not keep Each from the calls behind it. Each call runs once.
+// If a call ends its goroutine, or does not return, Each continues with the calls behind it. Each call runs once.
 func TestEachGoesOnWhereAGoroutineEnds(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 7} {
@@ -122,8 +123,8 @@ func watched(t *testing.T, log io.Writer, work func(calls *run.Calls) error) err
 	return ends.Run(t.Context(), func(context.Context) error { return work(calls) })
 }
 
-// A function that does not return is left after its time and two looks, and one whose process stood still is not. Of
-// more than a hundred that run at the same time no more are left, and the log says so once.
+// A function that does not return is left after its time and two checks; if the process stalled, it is not. At most a
+// hundred are left at the same time, and the log reports the limit once.
 func TestFunctionsThatDoNotReturnAreLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +161,7 @@ func TestFunctionsThatDoNotReturnAreLeft(t *testing.T) {
 			for range cap(ended) {
 				go func() { ended <- call(time.Now(), back) }()
 			}
-			_ = run.Sleep(t.Context(), time.Minute+500*time.Millisecond) // between two looks
+			_ = run.Sleep(t.Context(), time.Minute+500*time.Millisecond) // between two checks
 			if left := len(ended); left != 99 {
 				t.Errorf("%d more were left, want 99", left)
 			}

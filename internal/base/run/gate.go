@@ -2,14 +2,14 @@ package run
 
 import "sync"
 
-// A Gate admits callers until it is closed. The zero value is open. Safe for concurrent use.
+// Gate admits callers until it is closed. The zero value is open. Safe for concurrent use.
 type Gate struct {
 	mu     sync.Mutex
 	closed bool
 	inside sync.WaitGroup
 }
 
-// Enter reports whether the caller was admitted. A caller that was must call Leave.
+// Enter reports whether the caller was admitted. An admitted caller must call Leave.
 func (g *Gate) Enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -17,14 +17,14 @@ type Group struct {
 	err    error // written once, before cancel; read after wg.Wait
 }
 
-// NewGroup returns a Group whose members see a context that ends with ctx, or when a member fails.
+// NewGroup returns a Group whose members receive a context that ends with ctx, or when a member fails.
 func NewGroup(ctx context.Context) *Group {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return &Group{ctx: ctx, cancel: cancel}
 }
 
-// Go starts a member. A nil error lets the others go on. A member that returns because its context ended,
-// with the error of the context, has not failed.
+// Go starts a member. If a member returns nil, the others continue. A member that returns the error of its context
+// after that has ended has not failed.
 func (g *Group) Go(member func(ctx context.Context) error) {
 	g.wg.Go(func() {
 		if err := member(g.ctx); err != nil && !g.endedBy(err) {
@@ -42,7 +42,7 @@ func (g *Group) endedBy(err error) bool {
 // Stop ends the context of the members without an error.
 func (g *Group) Stop() { g.cancel(context.Canceled) }
 
-// Wait returns after the last member has: the error of the first that failed, nil when none did.
+// Wait returns after all members have returned, with the error of the first that failed, or nil.
 func (g *Group) Wait() error {
 	g.wg.Wait()
 	g.cancel(context.Canceled)
@@ -57,9 +57,9 @@ func Jitter(d time.Duration) time.Duration {
 // ErrExited is the failure of a function that ended its goroutine.
 var ErrExited = errors.New("it ended its goroutine (runtime.Goexit, or FailNow of package testing)")
 
-// Call runs f in a goroutine of its own, waits for its end, and reports whether f returned. It did not when a function
-// of a user that it called ended the goroutine with runtime.Goexit, as t.FailNow of package testing does. A panic of f
-// ends the process, as any.
+// Call runs f in a goroutine of its own, waits for its end, and reports whether f returned. It did not if a function
+// of a user that it called ended the goroutine with runtime.Goexit, as t.FailNow of package testing does. A panic of
+// f ends the process.
 func Call(f func()) (returned bool) {
 	done := make(chan struct{})
 	go func() {
@@ -71,11 +71,11 @@ func Call(f func()) (returned bool) {
 	return returned
 }
 
-// Beside starts f, which its caller may leave: it calls a function that may never return.
+// Beside starts f in a goroutine that its caller may abandon: f calls a function that may never return.
 func Beside(f func()) { go f() }
 
-// Detached runs f beside the caller, with the caller's values and without its end. f must end by itself, soon and
-// whatever happens: it is for a courtesy.
+// Detached runs f in a goroutine of its own, with the caller's context values but not its cancellation. f must always
+// end soon by itself. Use it for work that may be lost.
 func Detached(ctx context.Context, f func(ctx context.Context)) {
 	go f(context.WithoutCancel(ctx))
 }

@@ -12,7 +12,7 @@ import (
 
 var errBroken, errLater = errors.New("broken"), errors.New("later")
 
-// after is a member that works for d, and then ends with err, unless its context ends before.
+// after returns a member that works for d, and then ends with err, unless its context ends before.
 func after(d time.Duration, err error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if ended := run.Sleep(ctx, d); ended != nil {
@@ -61,7 +61,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// The cause of the end reaches the members: they can tell a failed brother from a shutdown.
+// Members receive the cause of the end: they can distinguish a failed member from a shutdown.
 func TestGroupTellsTheCause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,8 +79,8 @@ func TestGroupTellsTheCause(t *testing.T) {
 	})
 }
 
-// An end from outside is no failure, whichever error of the context a member returns; a failure on the way
-// out is one.
+// An end from outside is no failure, whichever error of the context a member returns; a failure during the shutdown
+// is one.
 func TestGroupEndsFromOutside(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -116,7 +116,7 @@ func TestGroupEndsFromOutside(t *testing.T) {
 	}
 }
 
-// A member may start another one.
+// A member may start a further member.
 func TestGroupGrows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

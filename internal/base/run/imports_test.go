@@ -11,7 +11,8 @@ import (
 //go:embed *.go
 var sources embed.FS
 
-// What cancels goroutines and waits for them is no dependency: contexts and wait groups of the standard library do.
+// Groups need no dependency to cancel goroutines and wait for them: contexts and wait groups of the standard library
+// suffice.
 func TestGroupsNeedTheStandardLibraryAlone(t *testing.T) {
 	t.Parallel()
 	entries, err := sources.ReadDir(".")

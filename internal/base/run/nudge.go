@@ -1,8 +1,7 @@
 package run
 
-// A Nudge tells one loop that something has happened. A nudge is kept until a loop waits for it, and several of them
-// count as one, so that the loop asks afterwards what has happened. Receive from it to wait. The zero value is not
-// usable.
+// Nudge signals one loop that something has happened. A nudge is kept until a loop waits for it, and several count as
+// one, so the loop must then check what has happened. Receive from it to wait. The zero value is not usable.
 type Nudge chan struct{}
 
 // NewNudge returns a Nudge that was not sent yet.
@@ -16,7 +15,7 @@ func (n Nudge) Send() {
 	}
 }
 
-// Drop forgets a nudge that was kept.
+// Drop removes a nudge that was kept.
 func (n Nudge) Drop() {
 	select {
 	case <-n:

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Pauses is how long a loop waits after its failures in a row: First, then half as long again each time, up to Most.
-// Each pause is spread by half of it. It belongs to one goroutine.
+// Pauses computes how long a loop waits after failures in a row: First, then half as long again each time, up to
+// Most. Each pause is spread by half of it. It belongs to one goroutine.
 type Pauses struct {
 	First, Most time.Duration
 
@@ -24,11 +24,11 @@ func (p *Pauses) After(err error) time.Duration {
 	return p.grown()
 }
 
-// lasting is how long something runs that has succeeded before it ends.
+// lasting is how long a run that has succeeded takes at least.
 const lasting = time.Minute
 
-// AfterRun is called when something has ended that ran since begun and is to run for ever. It returns how long to wait
-// before it is started again, also when it has ended without an error. A run of more than a minute ends the row.
+// AfterRun is called when work has ended that began at begun and should run forever. It returns how long to wait
+// before the next start, even if the work has ended without an error. A run of more than a minute ends the row.
 func (p *Pauses) AfterRun(begun time.Time) time.Duration {
 	if time.Since(begun) > lasting {
 		p.After(nil)
@@ -53,7 +53,7 @@ func (p *Pauses) Reopen(ctx context.Context, open, use func(ctx context.Context)
 		}
 		if ctx.Err() == nil {
 			broken(err)
-			_ = Sleep(ctx, pause) // the loop sees the end of ctx
+			_ = Sleep(ctx, pause) // the loop notices the end of ctx
 		}
 	}
 }

@@ -55,7 +55,7 @@ func TestWhatHasRunLongIsStartedAgainSoon(t *testing.T) {
 	})
 }
 
-// Connections that cannot be opened are tried seldom, and one that was opened and breaks is followed soon.
+// Connections that cannot be opened are tried seldom, and a connection that was opened and breaks is reopened soon.
 func TestWhatBreaksIsOpenedAgainSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,21 +5,21 @@ import (
 	"sync"
 )
 
-// Shared is loops that several runtimes of a process share: they run from the first Start to the last stop. Each loop
-// deals with its own failures, and returns nil when its context ends. Safe for concurrent use.
+// Shared holds loops that several runtimes of a process share: they run from the first Start to the last stop. Each
+// loop handles its own failures, and returns nil when its context ends. Safe for concurrent use.
 type Shared struct {
 	loops []func(ctx context.Context) error
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	users int
 	group *Group
 }
 
-// NewShared returns loops that do not run yet.
+// NewShared returns loops that are not yet running.
 func NewShared(loops ...func(ctx context.Context) error) *Shared { return &Shared{loops: loops} }
 
-// Start makes the loops run until stop is called, unless another caller needs them longer. The last stop returns when
-// they have ended. stop is called once. The end of ctx does not end the loops.
+// Start makes the loops run until stop is called, or longer if other callers need them. The last stop returns when
+// they have ended. stop must be called once. The end of ctx does not end the loops.
 func (s *Shared) Start(ctx context.Context) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -52,12 +52,12 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// Nudges that nobody waited for are one.
+// Several nudges before a Wait count as one.
 func TestNudgesCoalesce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := run.NewNudge()
-		n.Drop() // nothing is there, and it does not wait
+		n.Drop() // nothing was kept, and Drop does not wait
 		n.Send()
 		n.Send()
 		if woken := run.Wait(t.Context(), time.Hour, n); woken != run.Nudged {

@@ -6,8 +6,8 @@ import (
 	"maps"
 )
 
-// Like returns the mask that a masked text shows, nil if nothing in it is masked: for texts of the same type, where the
-// type is not known. A field that the text does not have is taken for no secret.
+// Like returns the mask that a masked text shows, or nil if nothing in it is masked. It is for texts of the same
+// type, if the type is unknown. A field that the text does not have is not treated as a secret.
 func Like(masked []byte) *Mask {
 	if !bytes.Contains(masked, []byte(Masked)) {
 		return nil
@@ -51,7 +51,7 @@ func like(value any) *Mask {
 	return nil
 }
 
-// both masks what a or b masks.
+// both returns a mask of everything that a or b masks.
 func both(a, b *Mask) *Mask {
 	switch {
 	case a == nil || b != nil && b.all:

@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// Masked is what stands in the place of a secret.
+// Masked replaces a secret.
 const Masked = "[secret]"
 
 const (
@@ -20,22 +20,23 @@ const (
 	tag     = "secret"
 )
 
-// Mask masks the secrets of one type. A nil Mask has none. It is safe for concurrent use.
+// Mask masks the secrets of one type. A nil Mask masks nothing. Safe for concurrent use.
 type Mask struct {
 	all    bool             // the whole value is secret
 	fields map[string]*Mask // by their folded names in JSON
 	each   *Mask            // of the elements of a list or a map
-	either []*Mask          // of several fields with one folded name: each of them is applied
-	secret bool             // something in it is secret
+	either []*Mask          // the masks of several fields with one folded name: each of them is applied
+	secret bool             // it contains a secret
 }
 
-// whole masks a value of which all is secret.
+// whole masks a value that is all secret.
 var whole = &Mask{all: true, secret: true}
 
-// masks are those of types that were asked for: a *Mask or an error.
+// masks are the results of Of by type: a *Mask or an error.
 var masks sync.Map
 
-// Of returns the mask of a type, nil if nothing in it is secret. It fails if a tag edda:"..." is not edda:"secret".
+// Of returns the mask of a type, or nil if nothing in it is secret. It returns an error if a tag edda:"..." is not
+// edda:"secret".
 func Of(t reflect.Type) (*Mask, error) {
 	if t == nil {
 		return nil, nil
@@ -62,7 +63,7 @@ func Of(t reflect.Type) (*Mask, error) {
 	return m, nil
 }
 
-// builder makes masks. A type that contains itself has one that does too.
+// builder builds masks. The mask of a type that contains itself contains itself, too.
 type builder struct {
 	masks  map[reflect.Type]*Mask
 	within []reflect.Type // the embedded structs that are being added
@@ -86,7 +87,7 @@ func (b *builder) of(t reflect.Type) *Mask {
 		m.each = b.of(t.Elem())
 	}
 	if encodesItself(t) && m.finds(map[*Mask]bool{}) {
-		*m = *whole // where its fields are in the JSON is not known
+		*m = *whole // the place of its fields in the JSON is unknown
 	}
 	return m
 }
@@ -124,8 +125,8 @@ func (b *builder) addFields(m *Mask, t reflect.Type) {
 	}
 }
 
-// add adds a field. A name that has one already is masked as either of them: encoding/json reads a name in any letters,
-// and of the fields of one name, in embedded structs, it takes one or none.
+// add adds a field. If there is a mask for the name, both are applied: encoding/json ignores the case of names, and
+// of several fields with one name, in embedded structs, it reads one or no field.
 func (m *Mask) add(name string, field *Mask) {
 	switch has := m.fields[name]; {
 	case has == nil || field.all:
@@ -135,8 +136,8 @@ func (m *Mask) add(name string, field *Mask) {
 	}
 }
 
-// fold returns the letters of a name as encoding/json compares them: of those that differ in case only, or that Unicode
-// takes for the same, such as s and ſ, the smallest.
+// fold returns a name in the form that encoding/json compares: of letters that differ only in case, or that Unicode
+// treats as equal, such as s and ſ, the smallest.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		for {
@@ -149,7 +150,7 @@ func fold(name string) string {
 	}, name)
 }
 
-// embed adds the fields of a struct that JSON has beside those of the struct around it.
+// embed adds the fields of an embedded struct, which JSON has beside those of the outer struct.
 func (b *builder) embed(m *Mask, inner reflect.Type, secret bool) {
 	if slices.Contains(b.within, inner) {
 		return
@@ -177,7 +178,7 @@ func encodesItself(t reflect.Type) bool {
 	return p.Implements(jsonMarshaler) || p.Implements(textMarshaler)
 }
 
-// finds reports whether anything is secret in m. seen are the masks that were looked at.
+// finds reports whether anything is secret in m. seen are the masks that were visited.
 func (m *Mask) finds(seen map[*Mask]bool) bool {
 	if m == nil || seen[m] {
 		return false
@@ -194,7 +195,7 @@ func (m *Mask) finds(seen map[*Mask]bool) bool {
 	return slices.ContainsFunc(m.either, func(f *Mask) bool { return f.finds(seen) })
 }
 
-// Apply returns JSON with its secrets masked. Numbers stay as they are written; the order of fields may change.
+// Apply returns JSON with its secrets masked. Numbers keep their text; the order of fields may change.
 func (m *Mask) Apply(text []byte) ([]byte, error) {
 	if m == nil {
 		return text, nil
@@ -248,5 +249,5 @@ func (m *Mask) masked(value any) any {
 		}
 		return v
 	}
-	return Masked // another shape than the type has: it may be the secret itself
+	return Masked // the value has a shape other than the type's: it may be the secret itself
 }

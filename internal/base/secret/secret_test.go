@@ -134,7 +134,7 @@ func TestWrongTagIsAnError(t *testing.T) {
 	type wrong struct {
 		A string `edda:"secrte"`
 	}
-	for range 2 { // the second answer is remembered
+	for range 2 { // the second result comes from the cache
 		_, err := Of(reflect.TypeFor[wrong]())
 		if want := `field A of secret.wrong has the tag edda:"secrte", want edda:"secret"`; err == nil ||
 			err.Error() != want {

@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 )
 
-// An Alarm wakes the loops that wait for the messages of one queue: when Wake is called, at a time that is known, and
+// Alarm wakes the loops that wait for the messages of one queue: when Wake is called, at a time set by WakeAt, and
 // once a poll interval. Safe for concurrent use.
 type Alarm struct {
 	poll  time.Duration
@@ -18,7 +18,7 @@ type Alarm struct {
 	idle  atomic.Int32
 
 	mu   sync.Mutex // guards next
-	next time.Time  // when Tick wakes a waiter unasked; zero until Tick has set the time of the next poll
+	next time.Time  // when Tick wakes a waiter by itself; zero until Tick has set the time of the next poll
 }
 
 // NewAlarm returns an Alarm whose first waiter is woken at once.
@@ -28,7 +28,7 @@ func NewAlarm(poll time.Duration) *Alarm {
 	return a
 }
 
-// Wake wakes one waiter. It never blocks. It reports whether one was idle.
+// Wake wakes one waiter. It never blocks. It reports whether a waiter was idle.
 func (a *Alarm) Wake() (idle bool) {
 	idle = a.Idle()
 	a.wake.Send()
@@ -58,7 +58,7 @@ func (a *Alarm) Await(ctx context.Context) bool {
 	select {
 	case <-a.wake:
 		if ctx.Err() != nil {
-			a.wake.Send() // it was meant for a loop that works on
+			a.wake.Send() // it was meant for a loop that continues
 			return false
 		}
 		return true
@@ -67,8 +67,8 @@ func (a *Alarm) Await(ctx context.Context) bool {
 	}
 }
 
-// Tick polls until ctx ends: it calls wake at the next moment that is known, at the latest after a poll interval. wake
-// is Wake, or what its caller does in its place.
+// Tick polls until ctx ends: it calls wake at the time set by WakeAt, at the latest after a poll interval. wake is
+// Wake, or a function of the caller in its place.
 func (a *Alarm) Tick(ctx context.Context, wake func() (idle bool)) error {
 	for {
 		switch run.Wait(ctx, a.untilNext(), a.reset) {
@@ -84,7 +84,7 @@ func (a *Alarm) Tick(ctx context.Context, wake func() (idle bool)) error {
 	}
 }
 
-// untilNext is how long to wait. It sets the time of the next poll unless an earlier one is known.
+// untilNext returns how long to wait. It sets the time of the next poll unless an earlier time is set.
 func (a *Alarm) untilNext() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/internal/base/wake"
 )
 
-// bubble runs test with an Alarm that ticks, on a clock of its own.
+// bubble runs test with an Alarm that ticks, on a virtual clock.
 func bubble(t *testing.T, poll time.Duration, test func(ctx context.Context, a *wake.Alarm)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -25,7 +25,7 @@ func bubble(t *testing.T, poll time.Duration, test func(ctx context.Context, a *
 	})
 }
 
-// waited is how long a loop waits until it is woken.
+// waited returns how long a loop waits until it is woken.
 func waited(ctx context.Context, a *wake.Alarm) time.Duration {
 	begin := time.Now()
 	a.Await(ctx)
@@ -46,7 +46,8 @@ func TestAlarmPolls(t *testing.T) {
 	})
 }
 
-// A wake-up is for one loop that works on: an earlier time counts, and one that meets a loop which ends is kept.
+// A wake-up is for one loop that continues: an earlier time counts, and a wake-up that meets a loop which ends is
+// kept.
 func TestAlarmWakesAtAKnownTime(t *testing.T) {
 	t.Parallel()
 	bubble(t, time.Minute, func(ctx context.Context, a *wake.Alarm) {
@@ -60,7 +61,7 @@ func TestAlarmWakesAtAKnownTime(t *testing.T) {
 	})
 }
 
-// A loop may learn of a time before Tick runs for the first time, and before it waits again after a poll.
+// A loop may set a time before Tick runs for the first time, and before it waits again after a poll.
 func TestAlarmKeepsATimeThatComesBeforeTickWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,28 +8,29 @@ import (
 	"time"
 )
 
-// A Waker is woken when messages may have come to its queue.
+// Waker is woken when messages may have come to its queue.
 type Waker interface {
 	Wake() (idle bool)  // never blocks; reports whether a loop was idle
 	WakeAt(t time.Time) // by this process's clock
 }
 
-// A Hub passes on, within a process, what its own transactions and other processes announce. Safe for concurrent use.
+// Hub passes on wake-ups within a process, from its own transactions and from other processes. Safe for concurrent
+// use.
 type Hub struct {
-	called func(queue int) // messages may have come to a queue of any consumer; nil is nothing
+	called func(queue int) // called when messages may have come to a queue of any consumer; nil: not called
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	wakers    map[int][]Waker
 	listeners []*listener
 }
 
-// listener wants to hear of payloads that begin alike.
+// listener receives payloads with its prefix.
 type listener struct {
 	prefix string
 	hear   func(rest string)
 }
 
-// NewHub returns a Hub that calls called for every queue to which messages may have come. called must not block.
+// NewHub returns a Hub that calls called for every queue that may have received messages. called must not block.
 func NewHub(called func(queue int)) *Hub { return &Hub{called: called, wakers: map[int][]Waker{}} }
 
 // Attach wakes w for the messages of a queue, until detach is called.
@@ -44,8 +45,8 @@ func (h *Hub) Attach(queue int, w Waker) (detach func()) {
 	}
 }
 
-// Listen calls hear with what follows prefix in each payload that begins with it, and with "" when such a payload may
-// have been missed, until stop is called. hear must not block.
+// Listen calls hear with the rest of each payload that begins with prefix, and with "" if such a payload may have
+// been missed, until stop is called. hear must not block.
 func (h *Hub) Listen(prefix string, hear func(rest string)) (stop func()) {
 	l := &listener{prefix: prefix, hear: hear}
 	h.mu.Lock()
@@ -58,7 +59,7 @@ func (h *Hub) Listen(prefix string, hear func(rest string)) (stop func()) {
 	}
 }
 
-// OfQueue returns what to Listen with where a payload names a queue: it calls do for this queue.
+// OfQueue returns a function for Listen if the rest of a payload names a queue: it calls do for this queue.
 func OfQueue(queue int, do func()) (hear func(rest string)) {
 	own := Payload(queue)
 	return func(rest string) {
@@ -69,7 +70,7 @@ func OfQueue(queue int, do func()) (hear func(rest string)) {
 }
 
 // Wake wakes the loops of this process that consume a queue, now or at a time by this process's clock. It reports
-// whether one of them was idle, so that no other process need be woken.
+// whether a loop was idle, so that no other process need be woken.
 func (h *Hub) Wake(queue int, at time.Time) (idle bool) {
 	h.mu.Lock()
 	wakers := slices.Clone(h.wakers[queue])
@@ -89,8 +90,8 @@ func (h *Hub) Wake(queue int, at time.Time) (idle bool) {
 	return idle
 }
 
-// Hear passes on a payload: that of a notification, or one that this process has sent. A payload that is a number names
-// a queue with messages; several payloads may be joined by commas.
+// Hear passes on a payload from a notification or from this process itself. A payload that is a number names a queue
+// with messages; several payloads may be joined by commas.
 func (h *Hub) Hear(payload string) {
 	for text := range strings.SplitSeq(payload, ",") {
 		if queue, err := strconv.Atoi(text); err == nil {
@@ -105,7 +106,7 @@ func (h *Hub) Hear(payload string) {
 	}
 }
 
-// Missed is called after notifications may have been lost: everything is woken.
+// Missed is called after notifications may have been lost. It wakes all loops.
 func (h *Hub) Missed() {
 	h.mu.Lock()
 	var wakers []Waker

@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/internal/base/wake"
 )
 
-// heard is a Waker that writes down what reaches it.
+// heard is a Waker that records its calls.
 type heard struct {
 	name string
 	all  *[]string

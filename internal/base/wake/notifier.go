@@ -18,8 +18,8 @@ import (
 //go:embed wake.sql
 var statements string
 
-// A Notifier wakes the loops of this process, and by NOTIFY those of others. A notification has a transaction of its
-// own, for Postgres commits transactions that notify one after another. What is asked for while one is on its way goes
+// Notifier wakes the loops of this process, and by NOTIFY those of others. A notification has a transaction of its
+// own, because Postgres commits transactions that notify one at a time. Requests that come while one is in flight go
 // with the next. Safe for concurrent use.
 type Notifier struct {
 	pool     *pg.Pool
@@ -29,10 +29,10 @@ type Notifier struct {
 	channel  string
 	pollOnly bool
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	pending []wakeUp
 	running bool
-	inTx    map[any][]int // queues to which transactions that are watched have sent
+	inTx    map[any][]int // queues to which watched transactions have sent
 }
 
 type wakeUp struct {
@@ -45,7 +45,7 @@ const (
 	sendTimeout = time.Second
 )
 
-// NewNotifier returns a Notifier over pool. With pollOnly no process listens: it wakes this process alone.
+// NewNotifier returns a Notifier over pool. With pollOnly no process listens: it only wakes this process.
 func NewNotifier(pool *pg.Pool, schema pg.Schema, hub *Hub, log *slog.Logger, pollOnly bool) *Notifier {
 	return &Notifier{
 		pool: pool, hub: hub, log: log, sql: pg.Load(statements, schema).Get("notify"),
@@ -53,8 +53,8 @@ func NewNotifier(pool *pg.Pool, schema pg.Schema, hub *Hub, log *slog.Logger, po
 	}
 }
 
-// Wake wakes a loop that can handle what was just committed: one of this process, or of others when none is idle.
-// at is by this process's clock, zero is now.
+// Wake wakes a loop for messages that were just committed: one of this process, or of others if no loop is idle here.
+// at is by this process's clock, zero means now.
 func (n *Notifier) Wake(ctx context.Context, queue int, at time.Time) {
 	if !n.hub.Wake(queue, at) && !at.After(time.Now()) {
 		n.later(ctx, queue, 0)
@@ -69,8 +69,8 @@ func (n *Notifier) WakeAll(ctx context.Context, queues []int) {
 	n.Send(ctx, payloads(queues)...)
 }
 
-// WakeLater is for a transaction whose commit this process does not see: it wakes several times at growing distances,
-// unless the transaction is collected. tx is its connection, or the *sql.Tx.
+// WakeLater is for a transaction whose commit this process cannot observe: it wakes several times at growing
+// intervals, unless the transaction is collected. tx is its connection, or the *sql.Tx.
 func (n *Notifier) WakeLater(ctx context.Context, tx any, queues []int) {
 	if n.collected(tx, queues) {
 		return
@@ -87,7 +87,7 @@ func (n *Notifier) Queue(pipeline *pgx.Batch, payload string) {
 	pipeline.Queue(n.sql, n.channel, payload)
 }
 
-// Send notifies other processes, and returns when that is done. Others may listen although this process does not.
+// Send notifies other processes, and returns when that is done. Others may listen even if this process does not.
 func (n *Notifier) Send(ctx context.Context, payloads ...string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
@@ -96,11 +96,11 @@ func (n *Notifier) Send(ctx context.Context, payloads ...string) {
 		n.Queue(pipeline, payload)
 	}
 	if err := n.pool.SendBatch(ctx, pipeline).Close(); err != nil {
-		n.log.Debug("edda: notify failed", "error", err) // the poll finds it
+		n.log.Debug("edda: notify failed", "error", err) // the poll finds the messages
 	}
 }
 
-// Collect notes the queues to which the transaction tx sends while fn runs. tx is its connection, or the *sql.Tx.
+// Collect returns the queues to which the transaction tx sends while fn runs. tx is its connection, or the *sql.Tx.
 func (n *Notifier) Collect(tx any, fn func() error) (queues []int, err error) {
 	n.mu.Lock()
 	if n.inTx == nil {
@@ -117,14 +117,14 @@ func (n *Notifier) Collect(tx any, fn func() error) (queues []int, err error) {
 	return nil, fn()
 }
 
-// Collecting is how many transactions are collected now.
+// Collecting returns how many transactions are collected now.
 func (n *Notifier) Collecting() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.inTx)
 }
 
-// collected adds queues to those of a transaction that is collected. It reports whether it is.
+// collected adds queues to a transaction that is collected. It reports whether it is.
 func (n *Notifier) collected(tx any, queues []int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -141,8 +141,7 @@ func (n *Notifier) collected(tx any, queues []int) bool {
 	return true
 }
 
-// later wakes the consumers of a queue in all processes after a time. The goroutine behind it ends when nothing is left
-// to do.
+// later wakes the consumers of a queue in all processes after a time. Its goroutine ends when nothing is left to do.
 func (n *Notifier) later(ctx context.Context, queue int, in time.Duration) {
 	if n.pollOnly && in == 0 {
 		return
@@ -182,7 +181,7 @@ func (n *Notifier) wakeDue(ctx context.Context, due []int) {
 	}
 }
 
-// next takes what is due, and returns how long to wait for the rest.
+// next removes the due queues, and returns how long to wait for the others.
 func (n *Notifier) next() (due []int, wait time.Duration, more bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -205,13 +204,13 @@ func (n *Notifier) next() (due []int, wait time.Duration, more bool) {
 	return due, min(wait, gap), true
 }
 
-// payloadBytes is how long a payload may become: Postgres refuses those of 8,000 bytes.
+// payloadBytes is the largest size of a payload: Postgres refuses 8,000 bytes.
 const payloadBytes = 7900
 
-// Payload names a queue with messages.
+// Payload returns the payload that names a queue with messages.
 func Payload(queue int) string { return strconv.Itoa(queue) }
 
-// payloads lists the queues in as few payloads as possible.
+// payloads distributes the queues over as few payloads as possible.
 func payloads(queues []int) (all []string) {
 	var b strings.Builder
 	for _, q := range queues {

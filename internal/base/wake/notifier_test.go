@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/base/wake"
 )
 
-// What a transaction of ours sends to is collected once, and woken by whoever commits it.
+// Collect returns the queues of a collected transaction once, and the code that commits the transaction wakes them.
 func TestNotifierCollects(t *testing.T) {
 	t.Parallel()
 	schema, err := pg.ParseSchema("")

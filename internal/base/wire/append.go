@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// AppendHeader appends to buf what i has beyond the columns of a queue.
+// AppendHeader appends to buf the fields of i that are not in the columns of a queue.
 func AppendHeader(buf []byte, i *saga.Info) []byte {
 	buf = append(buf, '{')
 	begin := len(buf)
@@ -33,7 +33,7 @@ func AppendHeader(buf []byte, i *saga.Info) []byte {
 	case i.From == "":
 	case saga.CheckName(i.From) == nil:
 		pair(nameFrom, i.From)
-	default: // another program wrote the name
+	default: // a different program wrote the name
 		pair(nameFrom, "")
 		buf = appendJSONString(buf[:len(buf)-2], i.From)
 	}

@@ -1,13 +1,13 @@
-// Package wire encodes what a message carries beyond the columns of its queue: its header, and the envelope that
-// crosses the border of a database.
+// Package wire encodes the fields of a message that are not in the columns of its queue: its header, and the envelope
+// that leaves the database.
 //
-// A header is one flat JSON object of strings. The framework's names begin with "edda-", all others are the user's.
-// What can be derived is left out, so a message that begins a conversation has an empty header.
+// A header is one flat JSON object of strings. Edda's names begin with "edda-", all others are the user's. Values
+// that can be derived are left out, so a message that begins a conversation has an empty header.
 //
 // An envelope is the same as a map, without the run of a manifest: a run ends in the database that started it.
 //
-// Errors: ErrNewer says that a newer program wrote the header, so the message should wait for a program that can read
-// it. Any other error says that the bytes are no header.
+// Errors: ErrNewer means that a newer program wrote the header, so the message should wait for a program that can
+// read it. Any other error means that the bytes are not a header.
 package wire
 
 import "errors"
@@ -21,14 +21,14 @@ const (
 	nameRelated      = "edda-related"      // absent: the conversation's id, unless the message begins it
 	nameInstance     = "edda-instance"
 	nameOrigin       = "edda-origin"
-	nameExpire       = "edda-expire" // as time.Duration has it, from when the message was sent; absent: never
+	nameExpire       = "edda-expire" // in the syntax of time.Duration, from when the message was sent; absent: never
 	nameManifest     = "edda-manifest"
 	nameRun          = "edda-run"
 	nameRunAttempt   = "edda-run-attempt" // absent: 1
 	nameFireDue      = "edda-fire-due"
 	nameFireZone     = "edda-fire-zone"
 
-	ownNames    = "edda-" // begins the names of the framework
+	ownNames    = "edda-" // prefix of Edda's names
 	thisVersion = 1
 )
 

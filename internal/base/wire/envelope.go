@@ -9,12 +9,12 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Envelope returns what has to cross a border with a message besides its id, kind and body: the user's headers, and who
-// sent it, for which conversation and which instance.
+// Envelope returns the fields that leave the database with a message besides its id, kind and body: the user's
+// headers, the sender, the conversation and the instance.
 func Envelope(info *saga.Info) map[string]string {
 	all := make(map[string]string, info.HeaderCount()+4)
 	for name, value := range info.Headers() {
-		if !strings.HasPrefix(name, ownNames) { // a newer program's name, which this one does not understand
+		if !strings.HasPrefix(name, ownNames) { // an unknown name of a newer program
 			all[name] = value
 		}
 	}
@@ -44,12 +44,12 @@ func Envelope(info *saga.Info) map[string]string {
 	return all
 }
 
-// Split parts a header that came across a border into the user's names and the envelope. The names of the envelope are
-// in small letters. Both are nil when header has no name of the framework: then all of it is the user's.
+// Split divides a header from another system into the user's names and the envelope. The names of the envelope are in
+// lower case. Both are nil if header has no name of Edda's: then all of it is the user's.
 //
-// Names of the framework that must not cross are dropped. Those of a run belong to the database that has the run. Names
-// that this version does not know are dropped too, so that no sender can make this process sort a hundred thousand of
-// them; a sender whose envelope cannot be understood without them says so by its version.
+// Split drops names of Edda's that must not leave their database, such as those of a run. It also drops names that
+// this version does not know, so that no sender can make this process sort a hundred thousand of them; a sender whose
+// envelope cannot be understood without them has to set a newer version.
 func Split(header map[string]string) (own, envelope map[string]string) {
 	for name := range header {
 		if isOwn(name) {

@@ -23,7 +23,7 @@ func ids() *rapid.Generator[saga.ID] {
 	})
 }
 
-// infos are all that a sender can write: what saga.Compose lets through.
+// infos generates all Infos that a sender can write: those that saga.Compose accepts.
 func infos() *rapid.Generator[saga.Info] {
 	name := rapid.StringMatching(`[a-z][a-z0-9_.-]{0,62}`)
 	maybe := func(t *rapid.T, what string) saga.ID { return rapid.OneOf(rapid.Just(saga.ID{}), ids()).Draw(t, what) }
@@ -61,7 +61,7 @@ func infos() *rapid.Generator[saga.Info] {
 	})
 }
 
-// told is an Info in a form that can be compared and printed.
+// told returns an Info in a form that can be compared and printed.
 func told(i saga.Info) map[string]any {
 	out := map[string]any{"ids": []saga.ID{i.ID, i.CorrelationID, i.ConversationID, i.RelatedTo, i.Instance, i.Origin},
 		"kind": i.Kind, "intent": i.Intent, "from": i.From, "expire": i.Expire}
@@ -77,7 +77,7 @@ func told(i saga.Info) map[string]any {
 	return out
 }
 
-// What a sender wrote is what a handler reads: every field, every header, in the order of their names.
+// A handler reads what the sender wrote: every field, every header, in the order of their names.
 func TestHeaderComesBackAsItWentIn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := infos().Draw(t, "info")
@@ -107,7 +107,7 @@ func TestHeadersOfOtherPrograms(t *testing.T) {
 	}
 }
 
-// A newer program may use intents, ids and names that this one does not know: the version decides, wherever it stands.
+// A newer program may use unknown intents, ids and names: the version decides, in any position.
 func TestHeaderOfANewerProgramIsNotAnError(t *testing.T) {
 	for header, newer := range map[string]bool{
 		`{"edda-version":"2"}`:                              true,
@@ -146,8 +146,8 @@ func TestWhatIsNoHeader(t *testing.T) {
 	}
 }
 
-// FuzzReadHeader: no bytes panic, and reading is the same every time. What could be read and is of a form that a sender
-// may write comes back when it is written.
+// FuzzReadHeader checks that no bytes cause a panic, and that reading gives the same result every time. If the result
+// could have been written by a sender, it must be the same after it is written and read again.
 func FuzzReadHeader(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `null`, `{"a":"b"}`, `{"a":"b","a":"c"}`, `{"a":"\n"}`, `{"n":1.10}`, `{"edda-version":"2"}`,
@@ -181,13 +181,13 @@ func FuzzReadHeader(f *testing.F) {
 	})
 }
 
-// writable reports whether a sender could have written i: its names are names, and its time has a place.
+// writable reports whether a sender could have written i: its names are names, and its time can be stored.
 func writable(i saga.Info) bool {
 	if i.From != "" && saga.CheckName(i.From) != nil {
 		return false
 	}
 	if i.ConversationID == i.ID && (!i.RelatedTo.IsZero() && i.RelatedTo == i.ID) {
-		return false // nothing is related to itself
+		return false // no message is related to itself
 	}
 	f := i.Fire
 	return f == nil || saga.CheckName(f.Manifest) == nil && slices.Contains(zones, f.Due.Location().String())

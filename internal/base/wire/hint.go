@@ -10,8 +10,8 @@ import (
 // mostNamed bounds how many kinds an error names.
 const mostNamed = 10
 
-// Hint is for the error of a kind without an endpoint: the kinds with one that are spelled almost like it, or else some
-// of all. It is empty if no kind has an endpoint. known are the kinds that have one.
+// Hint returns the end of an error about a kind without an endpoint: the kinds in known that are spelled similarly,
+// or else some of all. It is empty if no kind has an endpoint. known are the kinds that have one.
 func Hint[V any](kind string, known map[string]V) string {
 	if len(known) == 0 {
 		return ""
@@ -34,14 +34,14 @@ func cut(names []string) []string {
 
 const mostTypos = 2
 
-// almost reports whether at most mostTypos letters, inserted, removed or replaced, make b of a, fewer than half of its
-// own.
+// almost reports whether a can be turned into b by at most mostTypos inserted, removed or replaced letters, and fewer
+// than half of its letters.
 func almost(a, b string) bool {
 	typos := min(mostTypos, (len(b)-1)/2)
 	if len(a)-len(b) > typos || len(b)-len(a) > typos {
 		return false
 	}
-	row := make([]int, len(b)+1) // of the distances between the first letters of a and those of b
+	row := make([]int, len(b)+1) // distances between the first letters of a and of b
 	for j := range row {
 		row[j] = j
 	}

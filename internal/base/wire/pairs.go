@@ -46,7 +46,7 @@ func cutString(s string) (value, after string, ok bool) {
 	return strings.Cut(s[1:], `"`)
 }
 
-// eachPairSlow starts over: do only gets whole values, and getting one twice does no harm.
+// eachPairSlow starts over: do only gets whole values, and a repeated call does no harm.
 func eachPairSlow(header []byte, do func(name, value string)) error {
 	d := json.NewDecoder(bytes.NewReader(header))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {
@@ -61,7 +61,7 @@ func eachPairSlow(header []byte, do func(name, value string)) error {
 		if err := d.Decode(&value); err != nil {
 			return fmt.Errorf("%w: %w", ErrNoObject, err)
 		}
-		text := string(value) // another program wrote a number or an object; it stays readable
+		text := string(value) // a different program wrote a number or an object; it stays readable
 		if value[0] == '"' {
 			if err := json.Unmarshal(value, &text); err != nil {
 				return fmt.Errorf("%w: %w", ErrNoObject, err)

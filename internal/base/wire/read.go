@@ -10,16 +10,16 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// ReadHeader fills i from a stored header. The caller has set i's ID, Kind and times. After ErrNewer or any other error
-// i holds what could be read.
+// ReadHeader fills i from a stored header. The caller has set i's ID, Kind and times. After ErrNewer or any other
+// error i has the fields that could be read.
 func ReadHeader(header []byte, i *saga.Info) error {
 	r := reader{info: i, version: thisVersion}
 	err := eachPair(header, r.pair)
 	return r.end(err)
 }
 
-// ReadDelivery fills a stored message's Info, and reports whether a manifest emitted the message. Of a header that is
-// cut off nothing is believed about a run: its attempt may be missing.
+// ReadDelivery fills a stored message's Info, and reports whether a manifest emitted the message. If the header is
+// cut off, it ignores the run: its attempt may be missing.
 func ReadDelivery(header []byte, i *saga.Info) (fired bool, err error) {
 	err = ReadHeader(header, i)
 	if i.Fire == nil || errors.Is(err, ErrNewer) {
@@ -33,7 +33,7 @@ func ReadDelivery(header []byte, i *saga.Info) (fired bool, err error) {
 	return fired, err
 }
 
-// checkFire finds what no scheduler writes into a header.
+// checkFire returns an error for values that no scheduler writes into a header.
 func checkFire(f *saga.Fire) error {
 	if f.Run.IsZero() || f.Attempt < 1 || f.Attempt > math.MaxInt32 {
 		return fmt.Errorf("it names run %s, attempt %d: want a run, and an attempt from 1", f.Run, f.Attempt)
@@ -47,7 +47,7 @@ type reader struct {
 	version int
 	related bool
 	zone    string
-	wrong   error // the first fault; a later name may still say that a newer program wrote the header
+	wrong   error // the first fault; a later name may still show that a newer program wrote the header
 }
 
 func (r *reader) pair(name, value string) {
@@ -85,7 +85,7 @@ func (r *reader) pair(name, value string) {
 	}
 }
 
-// end derives the ids that the writer left out. err says why the header could not be read to its end.
+// end derives the ids that the writer left out. err is why the header could not be read to its end, or nil.
 func (r *reader) end(err error) error {
 	if r.version > thisVersion {
 		return ErrNewer
@@ -115,10 +115,10 @@ func readVersion(value string) (int, error) {
 	return version, nil
 }
 
-// Expired is the reason with which a message is discarded whose time is over.
+// Expired is the reason for discarding a message whose time is over.
 const Expired = "expired"
 
-// HasExpired reports whether the time of a message is over at a time of the database's clock.
+// HasExpired reports whether the time of a message is over at the given time of the database's clock.
 func HasExpired(i *saga.Info, at time.Time) bool { return i.Expire > 0 && at.Sub(i.Sent) >= i.Expire }
 
 func readExpire(value string) (time.Duration, error) {
@@ -129,7 +129,7 @@ func readExpire(value string) (time.Duration, error) {
 	return d, nil
 }
 
-// deriveIDs is the inverse of what AppendHeader leaves out.
+// deriveIDs derives the ids that AppendHeader leaves out.
 func deriveIDs(i *saga.Info, related bool) {
 	if i.ConversationID.IsZero() {
 		i.ConversationID = i.ID
@@ -161,8 +161,8 @@ func readFire(i *saga.Info, name, value string) (err error) {
 	return err
 }
 
-// inZone gives the due time of a firing its zone by name. A zone that this machine does not know, or that means another
-// place here ("Local"), leaves the time at its offset.
+// inZone converts the due time of a firing to its zone. If this machine does not have the zone, or it means a
+// different place here ("Local"), the time keeps its offset.
 func inZone(fire *saga.Fire, zone string) {
 	if fire == nil || fire.Due.IsZero() || zone == "" || zone == "Local" {
 		return

@@ -7,10 +7,10 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-const mostShown = 80 // bytes of a kind that is no name
+const mostShown = 80 // bytes of a kind that is not a valid name
 
-// Shown is a kind as the log and events have it: one that is no name is escaped and cut. Anybody who may write to a
-// topic, or has rights on a queue, chooses the kinds there: any bytes of any length.
+// Shown returns a kind in the form for the log and events: a kind that is not a valid name is escaped and cut. Any
+// sender that may write to a topic, or has rights on a queue, chooses the kinds there: any bytes of any length.
 func Shown(kind string) string {
 	if saga.CheckName(kind) == nil {
 		return kind
@@ -22,13 +22,13 @@ func Shown(kind string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// ShownInfo is info as events have it.
+// ShownInfo returns info in the form for events.
 func ShownInfo(info saga.Info) saga.Info {
 	info.Kind = Shown(info.Kind)
 	return info
 }
 
-// LogArgs are the keys and values that name a message in the log.
+// LogArgs returns the keys and values that name a message in the log.
 func LogArgs(endpoint string, info *saga.Info) []any {
 	args := []any{"endpoint", endpoint, "message_id", info.ID.String(), "kind", Shown(info.Kind), "attempt",
 		info.Attempt}
@@ -38,8 +38,8 @@ func LogArgs(endpoint string, info *saga.Info) []any {
 	return AppendTrace(args, info)
 }
 
-// AppendTrace appends the keys and values that say what a message belongs to: its conversation, and the trace of its
-// header traceparent if that is valid.
+// AppendTrace appends the keys and values for the context of a message: its conversation, and the trace of its header
+// traceparent if that is valid.
 func AppendTrace(args []any, info *saga.Info) []any {
 	if !info.ConversationID.IsZero() {
 		args = append(args, "conversation", info.ConversationID.String())
@@ -50,14 +50,14 @@ func AppendTrace(args []any, info *saga.Info) []any {
 	return args
 }
 
-// The parts of a traceparent, see https://www.w3.org/TR/trace-context/: 00-<trace-id>-<parent-id>-<flags>.
+// Parts of a traceparent, see https://www.w3.org/TR/trace-context/: 00-<trace-id>-<parent-id>-<flags>.
 const (
 	traceBegin, traceEnd   = 3, 35
 	parentBegin, parentEnd = 36, 52
 	traceparentSize        = 55
 )
 
-// traceID returns the trace id of a traceparent, "" if that is not valid. A later version may have more parts.
+// traceID returns the trace id of a traceparent, or "" if that is not valid. A later version may have more parts.
 func traceID(parent string) string {
 	if len(parent) < traceparentSize || parent[2] != '-' || parent[traceEnd] != '-' || parent[parentEnd] != '-' {
 		return ""
@@ -74,5 +74,5 @@ func traceID(parent string) string {
 	return id
 }
 
-// isHex reports whether s is of lower-case hexadecimal digits.
+// isHex reports whether s consists of lower-case hexadecimal digits.
 func isHex(s string) bool { return strings.Trim(s, hexDigits) == "" }

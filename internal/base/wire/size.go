@@ -1,7 +1,7 @@
 package wire
 
-// Limits of a queue's table, by its constraints, in bytes. They are far above those of a send. A message beyond them is
-// no dead letter either, because it could not be retried.
+// Limits of a queue's table, by its constraints, in bytes. They are far above the limits of a send. A message beyond
+// them cannot become a dead letter, because it could not be retried.
 const (
 	MostHeader = 2 << 20
 	MostBody   = 16 << 20

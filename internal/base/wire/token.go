@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// ErrNoToken says that a report has not the token of its attempt: its sender was not given the attempt.
+// ErrNoToken means that a report does not have the token of its attempt: its sender did not receive the attempt.
 var ErrNoToken = errors.New("the report has no token of this attempt: send back the one of its submission")
 
 type (
@@ -19,13 +19,14 @@ type (
 	tokenOf struct{}
 )
 
-// WithKey returns a context in which Token makes tokens. The key is the id of the schema, which only programs with
-// access to the database can read.
+// WithKey returns a context with a key for Token. The key is the id of the schema, which only programs with access to
+// the database can read.
 func WithKey(ctx context.Context, schemaID string) context.Context {
 	return context.WithValue(ctx, keyOf{}, schemaID)
 }
 
-// Token returns what a submission carries, so that a report on its attempt is believed: "" in a context without a key.
+// Token returns the token of a submission; scheduler.Reports accept a report on its attempt only with this token. It
+// is "" in a context without a key.
 func Token(ctx context.Context, f *saga.Fire) string {
 	key, _ := ctx.Value(keyOf{}).(string)
 	if key == "" {
@@ -34,16 +35,16 @@ func Token(ctx context.Context, f *saga.Fire) string {
 	return token(key, f.Run, f.Attempt)
 }
 
-// WithToken returns a context in which scheduler.Reports take a report only with the token of its attempt. A program
-// that reports with the database in hand needs none.
+// WithToken returns a context with a token. With it, scheduler.Reports accept a report only if the token is that of
+// its attempt. A program that reports with access to the database needs no token.
 func WithToken(ctx context.Context, token string) context.Context {
 	return context.WithValue(ctx, tokenOf{}, token)
 }
 
-// NeedsToken reports whether the context is one of WithToken.
+// NeedsToken reports whether the context comes from WithToken.
 func NeedsToken(ctx context.Context) bool { return ctx.Value(tokenOf{}) != nil }
 
-// Proves reports whether the token of the context is the one that was given with the attempt.
+// Proves reports whether the context has the token that was given with the attempt.
 func Proves(ctx context.Context, schemaID string, run saga.ID, attempt int) bool {
 	given, _ := ctx.Value(tokenOf{}).(string)
 	return hmac.Equal([]byte(given), []byte(token(schemaID, run, attempt)))

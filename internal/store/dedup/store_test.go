@@ -90,7 +90,7 @@ func TestClaimNeverReadsTheWholeTable(t *testing.T) {
 		Fill: `INSERT INTO :schema.sent_id (id, sum)
 			SELECT lpad(to_hex(n), 32, '0')::uuid, '' FROM generate_series(1, 20000) n`,
 	}.Check(t, pool, schema)
-	pool, schema = pgtest.Database(t) // new, because the server may have counted rows that were rolled back in the old one
+	pool, schema = pgtest.Database(t) // new, because the server may have counted rolled-back rows in the old one
 	pgtest.Probes{
 		SQL: dedup.Statements(dedup.New(schema)), MaxRows: 2, PlannedAnew: true,
 		Statements: map[string][]string{"prune": {"604800", "1000"}},
