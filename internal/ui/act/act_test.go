@@ -33,7 +33,7 @@ func TestActionsAreWhole(t *testing.T) {
 	}
 }
 
-// A name that came from anywhere is one argument of the command, and one part of the address.
+// A name from any source is one argument of the command, and one part of the address.
 func TestNamesAreQuoted(t *testing.T) {
 	t.Parallel()
 	f := pauseEndpoint.form(values{"endpoint", "a/b'; rm -rf ~ #"})
@@ -47,8 +47,8 @@ func TestNamesAreQuoted(t *testing.T) {
 	}
 }
 
-// A state that may be seen as a whole is edited as a whole, and another one by a patch. What nobody sees is escaped as
-// JSON has it.
+// A state that the actor may see in full is edited in full, and any other one by a patch. Invisible characters are
+// escaped as in JSON.
 func TestAStateIsEditedAsItIsShown(t *testing.T) {
 	t.Parallel()
 	forms := func(s Seen) (names []string, state string) {

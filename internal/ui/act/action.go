@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Right is what an actor needs. Package eddaui has the same as bits, and says what each allows.
+// Right is a right that an actor needs. Package eddaui has the same rights as bits, and documents each.
 type Right uint8
 
-// The rights to change something.
+// Rights to change something.
 const (
 	Retry Right = iota
 	Edit
@@ -30,26 +30,26 @@ var rightNames = [...]string{"Retry", "Edit", "Discard", "Pause", "Limit", "Sche
 
 func (r Right) String() string { return rightNames[r] }
 
-// Action is something that people can do.
+// Action is an operation that people start on the pages.
 type Action struct {
 	Name    string // such as endpoint.pause
-	Pattern string // of its address, as http.ServeMux has it
+	Pattern string // pattern of its address, in the syntax of http.ServeMux
 	Rights  []Right
 	Button  string
-	Says    string // what it does
+	Says    string // its description
 
 	fields  []field
 	command func(in Input) string
-	page    func(in Input) string // relative to the first page: where it belongs
-	done    string                // the sentence of what was done, with %d for each number of Done
+	page    func(in Input) string // the page it belongs to, relative to the first page
+	done    string                // a sentence about the result, with %d for each number of Done
 	check   func(ctx context.Context, d *Desk, in Input) (*Preview, error)
 	do      func(ctx context.Context, d *Desk, in Input) (Done, error)
-	file    func(ctx context.Context, d *Desk, in Input, w io.Writer) error // in place of do: the outcome is a file
+	file    func(ctx context.Context, d *Desk, in Input, w io.Writer) error // in place of do: the result is a file
 }
 
-// Done is where an action leads to, and the numbers of its sentence.
+// Done is the page that an action leads to, and the numbers of its sentence.
 type Done struct {
-	Page    string // relative to the first page; "" is where the action belongs
+	Page    string // relative to the first page; "" is the page that the action belongs to
 	Numbers []int64
 }
 
@@ -59,7 +59,8 @@ func All() []*Action {
 		ofManifests, ofGroups, ofRuns, ofLimits, ofBorder)
 }
 
-// Look returns what is to be agreed to before the action is done, nil if there is nothing, or if in agrees.
+// Look returns a preview to confirm before the action runs, or nil if there is nothing to confirm, or if in confirms
+// it.
 func (a *Action) Look(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 	if a.check == nil {
 		return nil, nil
@@ -72,7 +73,7 @@ func (a *Action) Look(ctx context.Context, d *Desk, in Input) (*Preview, error) 
 	return p, nil
 }
 
-// Do does it. It returns the address of the page that shows the outcome, relative to the first page.
+// Do runs the action. It returns the address of the page that shows the result, relative to the first page.
 func (a *Action) Do(ctx context.Context, d *Desk, in Input) (address string, err error) {
 	done, err := a.do(ctx, d, in)
 	if err != nil {
@@ -96,7 +97,7 @@ func (a *Action) Do(ctx context.Context, d *Desk, in Input) (address string, err
 	return done.Page + separator + query.Encode(), nil
 }
 
-// Named returns the name of the file that is the outcome of the action; "" is a page, and Do does it.
+// Named returns the name of the file that the action writes, or "" if the result is a page and Do runs it.
 func (a *Action) Named(in Input) string {
 	if a.file == nil {
 		return ""
@@ -104,16 +105,16 @@ func (a *Action) Named(in Input) string {
 	return in.text("saga") + ".jsonl"
 }
 
-// Write does it, and writes the file.
+// Write runs the action, and writes the file.
 func (a *Action) Write(ctx context.Context, d *Desk, in Input, w io.Writer) error {
 	return refused(a.file(ctx, d, in, w))
 }
 
-// Page is where the action belongs, relative to the first page.
+// Page returns the page that the action belongs to, relative to the first page.
 func (a *Action) Page(in Input) string { return a.page(in) }
 
-// Told is the sentence of what was done: name is that of an action, counts are its numbers. It is "" if there is no
-// such action, so that an address says nothing that is not written here.
+// Told returns the sentence about a result: name is the name of an action, counts are its numbers. It returns "" if
+// there is no such action, so that an address cannot inject text.
 func Told(name, counts string) string {
 	at := slices.IndexFunc(All(), func(a *Action) bool { return a.Name == name })
 	if at < 0 {

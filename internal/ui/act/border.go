@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/outbox"
 )
 
-// Relay are the forms of a relay; kept: it has copies.
+// Relay returns the forms of a relay. kept reports that it has copies.
 func Relay(name string, paused, kept bool) []Form {
 	forms := []Form{Pausing(name, paused)}
 	if kept {
@@ -22,7 +22,7 @@ func Relay(name string, paused, kept bool) []Form {
 	return forms
 }
 
-// Ring are the forms of what is kept for a time.
+// Ring returns the forms of a ring, whose rows are kept for a time.
 func Ring(r operate.Ring) []Form {
 	v := values{"ring", r.Name, "keep", r.Keep.String()}
 	if r.Most > 0 {
@@ -33,7 +33,7 @@ func Ring(r operate.Ring) []Form {
 
 func pageOfBorder(Input) string { return "border" }
 
-// mostReplayed is how many messages the pages put back: more take too long for one request.
+// mostReplayed is how many messages the pages put back at once: more would take too long for one request.
 const mostReplayed = 10_000
 
 var replay = &Action{
@@ -66,7 +66,7 @@ var replay = &Action{
 	},
 }
 
-// kept are the copies that are chosen. They end now, because messages that are put back are relayed again.
+// kept returns the filter of the chosen copies. It ends now, because messages that are put back are relayed again.
 func (in Input) kept(now time.Time) outbox.KeptFilter {
 	f := outbox.KeptFilter{Endpoint: in.text("relay"), Kind: in.text("kind"), Since: in.moment("since", now, -1),
 		Until: now}

@@ -17,8 +17,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Crowd are the forms of the living instances of a saga whose keys begin with prefix. Somebody who may see states may
-// export them.
+// Crowd returns the forms of a crowd: the living instances of a saga whose keys begin with prefix. An actor who may
+// see states may export them.
 func Crowd(saga, prefix string, states bool) []Form {
 	of := values{"saga", saga, "prefix", prefix}
 	forms := []Form{sendCrowd.form(of), endCrowd.form(of)}
@@ -28,15 +28,15 @@ func Crowd(saga, prefix string, states bool) []Form {
 	return forms
 }
 
-// long is Desk.Long unless somebody sets it: less than a request may take.
+// long is the default of Desk.Long: less than a request may take.
 const long = 20 * time.Second
 
-// crowd are the fields that choose instances, as they were looked at.
+// crowd are the fields that choose instances, with the time of the preview.
 var crowd = []field{of("saga"), which("prefix"), {name: "until", label: "Until", kind: hidden, most: 60},
 	{name: "after", label: "After", kind: target, most: mostName}}
 
-// crowd are the instances that a form is about. Those of the page are what began before the look at it, so a form whose
-// time cannot be read is refused: it would be about others.
+// crowd returns the filter of the instances that a form is about. The instances of the page began before the page was
+// read, so a form whose time cannot be read is refused: it would choose other instances.
 func (in Input) crowd() (f bulk.Filter, err error) {
 	f = bulk.Filter{Saga: in.text("saga"), Prefix: in.text("prefix"), After: in.text("after")}
 	text := in.text("until")
@@ -59,7 +59,7 @@ func pageOfCrowd(in Input) string {
 	return page
 }
 
-// crowdCommand is a command for the instances that are chosen.
+// crowdCommand returns a command for the chosen instances.
 func (in Input) crowdCommand(command string) string {
 	if in.text("prefix") == "" {
 		command += " --all"
@@ -67,7 +67,7 @@ func (in Input) crowdCommand(command string) string {
 	return in.because(in.flags(command, "prefix", "prefix", "started-before", "until", "after", "after"))
 }
 
-// lookAtCrowd counts the instances that are chosen, and shows the first of them.
+// lookAtCrowd counts the chosen instances, and shows the first of them.
 func lookAtCrowd(what, final string) func(context.Context, *Desk, Input) (*Preview, error) {
 	return func(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 		f, err := in.crowd()
@@ -101,7 +101,7 @@ func lookAtCrowd(what, final string) func(context.Context, *Desk, Input) (*Previ
 	}
 }
 
-// toCrowd does something to many instances for as long as a request may take. What is left can be gone on with.
+// toCrowd changes many instances for as long as a request may take. The actor can continue with the rest.
 func (d *Desk) toCrowd(
 	ctx context.Context, in Input, do func(context.Context, bulk.Filter) (bulk.Done, error),
 ) (Done, error) {
@@ -202,7 +202,7 @@ var exportCrowd = &Action{
 	},
 }
 
-// errStates refuses an export to somebody who may not see what is in it.
+// errStates refuses an export to an actor who may not see states.
 var errStates = &Refusal{Status: http.StatusForbidden, Text: "An export has states, which you may not see: it needs " +
 	"the right Bodies, too."}
 

@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Desk is what actions are done with. It writes.
+// Desk has the connections and stores for actions.
 type Desk struct {
 	Pool      *pgxpool.Pool
 	Op        *operate.Operator
@@ -27,29 +27,29 @@ type Desk struct {
 	Leases    *scheduler.Leases
 	Bulk      *bulk.Operator
 	Jobs      *Jobs
-	Long      time.Duration // for how long many instances are dealt with in one request
-	Limit     time.Duration // for how long an action may take whose outcome is no file
+	Long      time.Duration // for how long one request changes many instances
+	Limit     time.Duration // time limit of an action that writes no file
 
 	o Options
 }
 
-// Options of a Desk.
+// Options are the options of a Desk.
 type Options struct {
 	Schema     string
-	Scheduler  *scheduler.Store // nil: one over the pool
+	Scheduler  *scheduler.Store // nil: a store over the pool
 	Redact     func(kind string, body json.RawMessage) json.RawMessage
-	Definition func(saga string) *saga.Definition     // nil: not known
-	Body       func(kind string, body []byte) []byte  // as it may be shown
-	State      func(saga string, state []byte) []byte // as it may be shown
+	Definition func(saga string) *saga.Definition     // returns nil for an unknown saga
+	Body       func(kind string, body []byte) []byte  // the part that may be shown
+	State      func(saga string, state []byte) []byte // the part that may be shown
 }
 
-// The limits of actions: usual is Desk.Limit unless somebody sets it. A file is read an instance at a time.
+// Limits of actions: usual is the default of Desk.Limit. A file is read an instance at a time.
 const (
 	usual  = 30 * time.Second
 	ofFile = 5 * time.Minute
 )
 
-// LimitOf is for how long an action may take.
+// LimitOf returns how long an action may take.
 func (d *Desk) LimitOf(a *Action) time.Duration {
 	if a.file != nil {
 		return ofFile
@@ -57,7 +57,7 @@ func (d *Desk) LimitOf(a *Action) time.Duration {
 	return d.Limit
 }
 
-// NewDesk makes a Desk over a pool that may write. It does no I/O.
+// NewDesk returns a Desk over a pool that may write. It does no I/O.
 func NewDesk(pool *pgxpool.Pool, o Options) (d *Desk, err error) {
 	d = &Desk{Pool: pool, Scheduler: o.Scheduler, Long: long, Limit: usual, o: o}
 	if d.Op, err = operate.New(pool, operate.Options{Schema: o.Schema}); err != nil {
@@ -85,10 +85,10 @@ func NewDesk(pool *pgxpool.Pool, o Options) (d *Desk, err error) {
 	return d, err
 }
 
-// letters is the store of dead letters.
+// letters returns the store of dead letters.
 func (d *Desk) letters() *deadletter.Store { return d.Op.DeadLetters() }
 
-// now is the database's clock.
+// now returns the time by the database's clock.
 func (d *Desk) now(ctx context.Context) (now time.Time, err error) {
 	if err = d.Pool.QueryRow(ctx, "select clock_timestamp()").Scan(&now); err != nil {
 		return now, fmt.Errorf("read the database's clock: %w", err)
@@ -99,5 +99,5 @@ func (d *Desk) now(ctx context.Context) (now time.Time, err error) {
 // patching resends letters, and changes their bodies.
 type patching struct{ *operate.Operator }
 
-// Patch applies a JSON merge patch. Numbers stay as they are written.
+// Patch applies a JSON merge patch. Numbers keep their text.
 func (patching) Patch(body, patch []byte) ([]byte, error) { return jsonpatch.MergePatch(body, patch) }

@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/operate/messages"
 )
 
-// Endpoint are the forms of an endpoint.
+// Endpoint returns the forms of an endpoint.
 func Endpoint(set operate.EndpointSettings, limit *operate.LimitInfo) []Form {
 	name := set.Endpoint
 	forms := []Form{Pausing(name, set.Paused)}
@@ -30,7 +30,7 @@ func Endpoint(set operate.EndpointSettings, limit *operate.LimitInfo) []Form {
 		sendTo.form(values{"endpoint", name}))
 }
 
-// Pausing is the form that pauses an endpoint or a relay, or resumes it.
+// Pausing returns the form that pauses an endpoint or a relay, or resumes it.
 func Pausing(name string, paused bool) Form {
 	if paused {
 		return resumeEndpoint.form(values{"endpoint", name})
@@ -111,7 +111,7 @@ var keepHistory = &Action{
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
 		o := history.Options{Sample: float64(in.number("sample")) / 100}
 		if level := in.text("level"); level != "" {
-			o.Level, _ = history.ParseLevel(level) // it is one of the choices
+			o.Level, _ = history.ParseLevel(level) // the field is a choice
 		}
 		return Done{}, d.Op.Endpoints().SetHistory(ctx, in.text("endpoint"), o)
 	},

@@ -14,34 +14,34 @@ import (
 	"github.com/edda-go/edda/internal/ui/view"
 )
 
-// kind is what a field holds, and how it looks.
+// kind is the type of a field's value, and how the field is drawn.
 type kind string
 
 const (
-	target  kind = "target"  // what is acted upon: a part of the address, or hidden
-	hidden  kind = "hidden"  // what the page knows, such as a version
+	target  kind = "target"  // the object of the action: a part of the address, or hidden
+	hidden  kind = "hidden"  // a value that the page supplies, such as a version
 	line    kind = "line"    // a text of one line
 	area    kind = "area"    // a text of many lines
 	number  kind = "number"  // a number
-	choice  kind = "choice"  // one of some words
+	choice  kind = "choice"  // a word from a list
 	tick    kind = "tick"    // yes or no
-	coming  kind = "coming"  // a moment, or how long it is until then
-	past    kind = "past"    // a moment, or how long ago it was
+	coming  kind = "coming"  // a time, or the duration until then
+	past    kind = "past"    // a time, or the duration since then
 	lasting kind = "lasting" // a duration
 )
 
-// field is what a form asks for.
+// field is one input of a form.
 type field struct {
 	name, label string
 	kind        kind
 	must        bool
-	least, most int64 // of a number; of a text most is in bytes
+	least, most int64 // of a number; for a text most is in bytes
 	choices     []string
 	hint        string
-	example     string // stands in the command for what has to be given
+	example     string // a placeholder in the command for the value
 }
 
-// The limits of texts, in bytes.
+// Limits of texts, in bytes.
 const (
 	mostName   = 2000
 	mostReason = 8 << 10
@@ -52,7 +52,7 @@ func of(name string) field {
 	return field{name: name, label: name, kind: target, must: true, most: mostName}
 }
 
-// which is a target that may be left out.
+// which returns a target that may be left out.
 func which(name string) field { return field{name: name, label: name, kind: target, most: mostName} }
 
 var (
@@ -67,7 +67,7 @@ var (
 	seen = field{name: "version", label: "Version", kind: hidden, most: 30}
 )
 
-// Input is what somebody has sent, every field of which is as its action wants it.
+// Input holds the submitted values of a form, after all of them have passed the checks.
 type Input struct {
 	May    func(Right) bool
 	Bodies bool // bodies and states may be shown
@@ -79,19 +79,19 @@ type Input struct {
 func (in Input) text(name string) string { return in.values[name] }
 func (in Input) ticked(name string) bool { return in.values[name] != "" }
 
-// number is 0 for a field that was left out.
+// number returns 0 for a field that was left out.
 func (in Input) number(name string) int64 {
 	n, _ := strconv.ParseInt(in.values[name], 10, 64)
 	return n
 }
 
-// lasting is 0 for a field that was left out.
+// lasting returns 0 for a field that was left out.
 func (in Input) lasting(name string) time.Duration {
 	d, _ := time.ParseDuration(in.values[name])
 	return d
 }
 
-// moment is zero for a field that was left out. A duration is before now, or after it.
+// moment returns the zero time for a field that was left out. A duration counts from now, in the direction of sign.
 func (in Input) moment(name string, now time.Time, sign time.Duration) time.Time {
 	text := in.values[name]
 	if d, err := time.ParseDuration(text); err == nil {
@@ -101,10 +101,10 @@ func (in Input) moment(name string, now time.Time, sign time.Duration) time.Time
 	return at
 }
 
-// Reason is why it is done.
+// Reason returns the reason that the actor gave.
 func (in Input) Reason() string { return in.values["reason"] }
 
-// Read reads a form. path returns a part of the address. The error is a Refusal that names each field which is wrong,
+// Read reads a form. path returns a part of the address. The error is a Refusal that names each field that is wrong,
 // with its limit.
 func (a *Action) Read(path func(string) string, form url.Values) (Input, error) {
 	in := Input{action: a, values: map[string]string{}}
@@ -114,7 +114,7 @@ func (a *Action) Read(path func(string) string, form url.Values) (Input, error) 
 		if a.inPath(f) {
 			text = path(f.name)
 		}
-		text = strings.ReplaceAll(text, "\r\n", "\n") // as browsers send the ends of lines
+		text = strings.ReplaceAll(text, "\r\n", "\n") // browsers send line ends in this form
 		if f.kind != area && f.kind != target {
 			text = strings.TrimSpace(text)
 		}
@@ -129,7 +129,7 @@ func (a *Action) Read(path func(string) string, form url.Values) (Input, error) 
 	return in, nil
 }
 
-// allFields are the fields of the form, and of its confirmation.
+// allFields returns the fields of the form, and of its confirmation.
 func (a *Action) allFields() []field {
 	if a.check == nil {
 		return a.fields
@@ -139,7 +139,7 @@ func (a *Action) allFields() []field {
 
 func (a *Action) inPath(f field) bool { return strings.Contains(a.Pattern, "{"+f.name+"}") }
 
-// check says what is wrong with a text, "" if nothing is.
+// check returns a description of the fault of a text, or "".
 func (f field) check(text string) string {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):

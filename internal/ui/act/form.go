@@ -7,7 +7,7 @@ import (
 	"github.com/edda-go/edda/internal/ui/words"
 )
 
-// Form is an action with the values that its fields begin with.
+// Form is an action with the initial values of its fields.
 type Form struct {
 	*Action
 
@@ -17,7 +17,7 @@ type Form struct {
 	Shell    string // the command that does the same
 }
 
-// Control is a field of a form, as a template needs it.
+// Control is a field of a form, in the shape that a template needs.
 type Control struct {
 	ID, Name, Label, Hint string
 	Kind                  string
@@ -27,7 +27,7 @@ type Control struct {
 	Choices               []string
 }
 
-// values are those of fields by their names: NAME, VALUE, ...
+// values are names and values of fields in turn: NAME, VALUE, ...
 type values []string
 
 func (v values) fields() map[string]string {
@@ -38,7 +38,7 @@ func (v values) fields() map[string]string {
 	return all
 }
 
-// Blank is the form without values.
+// Blank returns the form without values.
 func (a *Action) Blank() Form { return a.form(nil) }
 
 // form returns the form of an action.
@@ -71,7 +71,7 @@ func (a *Action) filled(values map[string]string, fields []field) Form {
 	return f
 }
 
-// again is a form with what was sent, all of it hidden, and some values instead of what was sent.
+// again returns a form with all submitted values as hidden fields, replaced by those in keep.
 func (a *Action) again(in Input, keep map[string]string) Form {
 	all := map[string]string{}
 	for name, value := range in.values {
@@ -94,7 +94,7 @@ func (a *Action) again(in Input, keep map[string]string) Form {
 	return f
 }
 
-// shell is a command line. Arguments are quoted where they need it.
+// shell returns a command line. Arguments are quoted if necessary.
 func shell(command string, args ...string) string {
 	for _, arg := range args {
 		command += " " + words.Quoted(arg)
@@ -102,7 +102,7 @@ func shell(command string, args ...string) string {
 	return command
 }
 
-// flags adds flags that have a value: flag, field, ...
+// flags adds the flags whose fields have a value: flag, field, ...
 func (in Input) flags(command string, flags ...string) string {
 	for n := 0; n+1 < len(flags); n += 2 {
 		if value := in.text(flags[n+1]); value != "" {

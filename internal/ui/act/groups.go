@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// ManifestGroup are the forms of a group of manifests.
+// ManifestGroup returns the forms of a group of manifests.
 func ManifestGroup(g scheduler.GroupInfo) []Form {
 	name := values{"group", g.Name}
 	forms := []Form{pauseGroup.form(name)}

@@ -12,15 +12,15 @@ import (
 	"github.com/edda-go/edda/persistence"
 )
 
-// Seen is a living instance as a page shows it.
+// Seen is a living instance as shown on a page.
 type Seen struct {
 	Saga, Key string
 	Version   int64
-	State     []byte // nil if it may not be seen, or if a part of it is masked
-	Over      bool   // it has completed, and is only remembered
+	State     []byte // nil if it may not be shown, or if a part of it is masked
+	Over      bool   // it has completed, and its row is only remembered
 }
 
-// Instance are the forms of a living instance.
+// Instance returns the forms of a living instance.
 func Instance(s Seen) []Form {
 	of, version := values{"saga", s.Saga, "key", s.Key}, strconv.FormatInt(s.Version, 10)
 	forms := []Form{sendInstance.form(of)}
@@ -35,14 +35,14 @@ func Instance(s Seen) []Form {
 	return append(forms, end.form(append(of, "version", version)))
 }
 
-// pageOfInstance is the address of the page of an instance, relative to the first page.
+// pageOfInstance returns the address of the page of an instance, relative to the first page.
 func pageOfInstance(in Input) string {
 	return "instance?saga=" + url.QueryEscape(in.text("saga")) + "&key=" + url.QueryEscape(in.text("key"))
 }
 
 var instance = []field{of("saga"), which("key")}
 
-// about is a command about an instance.
+// about returns a command about an instance.
 func (in Input) about(command string) string { return shell(command, in.text("saga"), in.text("key")) }
 
 // living reads the instance.

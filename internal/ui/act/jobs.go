@@ -7,7 +7,7 @@ import (
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 
-// Job are the forms of a job of dead letters.
+// Job returns the forms of a job on dead letters.
 func Job(j deadletter.Job) (forms []Form) {
 	number := values{"number", strconv.FormatInt(j.Number, 10)}
 	switch j.State {
@@ -58,7 +58,7 @@ var resumeJob = &Action{
 	},
 }
 
-// rightOf is what somebody needs who runs a job.
+// rightOf returns the right that an actor needs to run a job.
 func rightOf(j deadletter.Job) Right {
 	switch {
 	case j.Action == deadletter.ActionDiscard:

@@ -12,8 +12,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Letter are the forms of a dead letter. body is what may be edited: nil if it may not be seen, or if a part of it is
-// masked or not shown.
+// Letter returns the forms of a dead letter. body is the text to edit: nil if it may not be shown, or if a part of it
+// is masked or left out.
 func Letter(l deadletter.Letter, body []byte) []Form {
 	number := values{"number", strconv.FormatInt(l.Number, 10)}
 	return []Form{
@@ -92,7 +92,7 @@ var editLetter = &Action{
 	},
 }
 
-// headersOf are the lines of the two fields for headers.
+// headersOf returns the lines of the two fields for headers.
 func headersOf(in Input) (set, remove []string, fault string) {
 	lines := func(name string) (all []string) {
 		for text := range strings.SplitSeq(in.text(name), "\n") {
@@ -171,7 +171,7 @@ var discardLetter = &Action{
 	},
 }
 
-// example is a letter as a preview shows it: bodies only to those who may see them.
+// example returns a letter for a preview, with bodies only if the actor may see them.
 func (d *Desk) example(in Input, l deadletter.Letter, before, after []byte) Example {
 	e := Example{Text: fmt.Sprintf("Dead letter %d: %s", l.Number, l.Error)}
 	if in.Bodies && before != nil {

@@ -11,10 +11,10 @@ import (
 
 func segment(name string) string { return url.PathEscape(name) }
 
-// Limited are the forms of a limit.
+// Limited returns the forms of a limit.
 func Limited(l operate.LimitInfo) []Form { return limitsOf(setLimit, resetLimit, "limit", l.Name, &l) }
 
-// Leased are the forms of a lease.
+// Leased returns the forms of a lease.
 func Leased(l scheduler.LeaseInfo) []Form {
 	if !l.Held || l.Resigning {
 		return nil
@@ -34,7 +34,7 @@ func limitsOf(set, reset *Action, of, name string, l *operate.LimitInfo) []Form 
 	return forms
 }
 
-// limiting is an action that sets a limit, whose name is the field subject.
+// limiting returns an action that sets the limit named in the field subject.
 func limiting(name, pattern, subject string, page func(Input) string) *Action {
 	return &Action{
 		Name: name, Pattern: pattern, Rights: []Right{Limit}, Button: "Set limit",

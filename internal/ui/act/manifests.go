@@ -11,7 +11,8 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// Manifest are the forms of a manifest. body is its message, nil if it may not be seen or if a part of it is masked.
+// Manifest returns the forms of a manifest. body is its message, nil if it may not be shown or if a part of it is
+// masked.
 func Manifest(m scheduler.ManifestInfo, body []byte) []Form {
 	name := values{"manifest", m.Name}
 	forms := []Form{}
@@ -124,7 +125,7 @@ var backfill = &Action{
 	check: lookAtBackfill, do: doBackfill,
 }
 
-// period is what is to be filled. The confirmation has its moments.
+// period returns the period to backfill. The confirmation has its times.
 func (d *Desk) period(ctx context.Context, in Input) (p scheduler.Period, err error) {
 	now, err := d.now(ctx)
 	if err != nil {

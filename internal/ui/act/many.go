@@ -12,19 +12,19 @@ import (
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 
-// Group are the forms of a group of dead letters, which has a note.
+// Group returns the forms of a group of dead letters, which has a note.
 func Group(name, note string) []Form {
 	return append(many(values{"group", name}), noteGroup.form(values{"group", name, "note", note}))
 }
 
-// Letters are the forms of the dead letters of an endpoint and a kind, "" is any.
+// Letters returns the forms of the dead letters of an endpoint and a kind; "" means any.
 func Letters(endpoint, kind string) []Form { return many(values{"endpoint", endpoint, "kind", kind}) }
 
 func many(of values) []Form {
 	return []Form{retryMany.form(of), patchMany.form(of), discardMany.form(of)}
 }
 
-// chosen are the fields that choose letters. Without a value they are all letters.
+// chosen are the fields that choose letters. Without a value they choose all letters.
 var chosen = []field{which("group"), which("endpoint"), which("kind"),
 	{name: "until", label: "Until", kind: hidden, most: 60}}
 
@@ -32,14 +32,14 @@ var way = field{name: "way", label: "Way", kind: choice, choices: []string{"cana
 	example: "canary", hint: "a canary goes in stages of 1, 5, 25, 125 and so on, and stops itself when more than a " +
 		"tenth of one fails again"}
 
-// filter are the letters that are chosen. What died after the first look is not among them.
+// filter returns the filter of the chosen letters. It leaves out letters that died after the preview.
 func (in Input) filter() deadletter.Filter {
 	f := deadletter.Filter{Group: in.text("group"), Endpoint: in.text("endpoint"), Kind: in.text("kind")}
 	f.DiedBefore, _ = time.Parse(time.RFC3339, in.text("until"))
 	return f
 }
 
-// manyCommand is a command for the letters that are chosen.
+// manyCommand returns a command for the chosen letters.
 func (in Input) manyCommand(command string) string {
 	command = in.flags(command, "group", "group", "endpoint", "endpoint", "kind", "kind", "until", "until")
 	if in.text("group")+in.text("endpoint")+in.text("kind")+in.text("until") == "" {
@@ -61,7 +61,7 @@ func pageOfMany(in Input) string {
 	return "dead"
 }
 
-// job is what is done to the letters.
+// job returns the job that runs the action on the letters.
 func (in Input) job(action deadletter.Action) deadletter.Job {
 	j := deadletter.Job{Action: action, Filter: in.filter(), Rate: float64(in.number("rate")), Reason: in.Reason(),
 		To: in.text("to")}
@@ -83,7 +83,7 @@ func (d *Desk) begin(ctx context.Context, j deadletter.Job) (Done, error) {
 
 const examplesShown = 3
 
-// lookAtMany counts the letters that are chosen, and shows the first of them.
+// lookAtMany counts the chosen letters, and shows the first of them.
 func lookAtMany(what, final string) func(context.Context, *Desk, Input) (*Preview, error) {
 	return func(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 		p, err := d.count(ctx, &in, what)
@@ -103,7 +103,7 @@ func lookAtMany(what, final string) func(context.Context, *Desk, Input) (*Previe
 	}
 }
 
-// count counts the letters that died until now, or until the first look.
+// count counts the letters that died until now, or until the preview.
 func (d *Desk) count(ctx context.Context, in *Input, what string) (*Preview, error) {
 	if in.filter().DiedBefore.IsZero() {
 		now, err := d.now(ctx)
@@ -132,7 +132,7 @@ func (d *Desk) count(ctx context.Context, in *Input, what string) (*Preview, err
 	return p, nil
 }
 
-// which says which letters are chosen.
+// which describes which letters are chosen.
 func (in Input) which() (text string) {
 	for _, name := range []string{"group", "endpoint", "kind"} {
 		if value := in.text(name); value != "" {
@@ -182,7 +182,7 @@ var patchMany = &Action{
 	},
 }
 
-// lookAtPatch shows what a patch makes of the first letters.
+// lookAtPatch shows the first letters before and after a patch.
 func lookAtPatch(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 	if err := in.checkJSON("patch"); err != nil {
 		return nil, err

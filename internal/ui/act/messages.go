@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Message are the forms of a message in the queue of an endpoint.
+// Message returns the forms of a message in the queue of an endpoint.
 func Message(id saga.ID, endpoint string) []Form {
 	return []Form{cancelMessage.form(values{"id", id.String(), "endpoint", endpoint})}
 }
@@ -39,7 +39,7 @@ var cancelMessage = &Action{
 
 var ofMessages = []*Action{cancelMessage}
 
-// letterOf are the fields of a message that is sent.
+// letterOf are the fields of a message to send.
 var letterOf = []field{
 	{name: "kind", label: "Kind", kind: line, must: true, most: mostName, example: "KIND"},
 	{name: "body", label: "Body", kind: area, must: true, most: mostText, hint: "JSON"},

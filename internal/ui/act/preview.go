@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// Preview is what is to be agreed to before it is done.
+// Preview is shown for confirmation before an action runs.
 type Preview struct {
-	Says     []string  // what is going to happen
-	Final    string    // why it cannot be undone, "" if it can
-	Count    int64     // of what it is about
+	Says     []string  // the effects of the action
+	Final    string    // why it cannot be undone, or ""
+	Count    int64     // number of affected things
 	Examples []Example // the first of them
 
-	keep map[string]string // fields that hold what was looked at
+	keep map[string]string // fields that hold the state at the time of the preview
 	form Form
 }
 
-// Example is one of those that an action is about.
+// Example is one thing that an action affects.
 type Example struct {
 	Text          string
-	Before, After string // bodies or states, "" if there is nothing to show
-	Error         string // why it stays as it is
+	Before, After string // bodies or states, or ""
+	Error         string // why it stays unchanged
 }
 
-// mustType is the number above which it has to be typed.
+// mustType is the number above which the actor has to type it.
 const mustType = 1000
 
-// typed is the field in which somebody agrees.
+// typed is the field for the confirmation.
 var typed = field{name: "confirm", label: "Confirmation", kind: line, most: 30}
 
 // agreement are the fields of a confirmation.
@@ -34,14 +34,13 @@ var agreement = []field{
 	{name: "count", label: "Number", kind: number, most: 1 << 40}, typed,
 }
 
-// Form is what does it, with the number and everything that was sent before.
+// Form returns the form that runs the action, with the number and all values submitted before.
 func (p *Preview) Form() Form { return p.form }
 
-// Type reports whether the number has to be typed.
+// Type reports whether the actor has to type the number.
 func (p *Preview) Type() bool { return p.Count > mustType }
 
-// agreed reports whether in agrees to what is previewed: to a number that is not smaller, and which was typed if it is
-// a large one.
+// agreed reports whether in confirms the preview: with a number that is not smaller, and typed if it is large.
 func (p *Preview) agreed(in Input) bool {
 	count := in.text("count")
 	n, err := strconv.ParseInt(count, 10, 64)
@@ -58,5 +57,5 @@ func (p *Preview) agreed(in Input) bool {
 	return false
 }
 
-// one is a preview of something that is done to one thing, for good.
+// one returns a preview of an irreversible change of one thing.
 func one(final string, says ...string) *Preview { return &Preview{Says: says, Final: final, Count: 1} }

@@ -16,17 +16,17 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Refusal says why something was not done.
+// Refusal is the reason why an action did not run.
 type Refusal struct {
 	Status int
 	Text   string
-	Now    string // what is there now, "" if that is not to be shown
-	Form   *Form  // to send again, with what was sent; nil if that makes no sense
+	Now    string // the current state, or "" if it is not to be shown
+	Form   *Form  // the form with the submitted values, to send again; nil if that is of no use
 }
 
 func (r *Refusal) Error() string { return r.Text }
 
-// refuse refuses what was sent, and shows its form again.
+// refuse refuses the submitted form, and shows it again.
 func (in Input) refuse(status int, text string) error {
 	f := in.action.filled(in.values, in.action.fields)
 	return &Refusal{Status: status, Text: text, Form: &f}
@@ -46,7 +46,7 @@ var (
 	}
 )
 
-// refused turns an error that says what is wrong into a Refusal.
+// refused turns an error that describes a fault of the input into a Refusal.
 func refused(err error) error {
 	is := func(known error) bool { return errors.Is(err, known) }
 	var server *pgconn.PgError
@@ -61,7 +61,7 @@ func refused(err error) error {
 	return err
 }
 
-// refuses reports whether an SQLSTATE says that a function was given what it does not take.
+// refuses reports whether an SQLSTATE means that a function refused its arguments.
 func refuses(code string) bool { return len(code) == 5 && (code[:2] == "22" || code[:2] == "P0") }
 
 // Forbidden refuses an actor that lacks the right.

@@ -9,8 +9,8 @@ import (
 	"github.com/edda-go/edda/internal/engine/handlers"
 )
 
-// Jobs runs jobs of dead letters behind the pages. A job is a row, so one that is interrupted goes on where it was when
-// somebody runs it again. Safe for concurrent use.
+// Jobs runs jobs on dead letters in the background. A job is a row, so an interrupted one continues when it is run
+// again. Safe for concurrent use.
 type Jobs struct {
 	desk   *Desk
 	log    *slog.Logger
@@ -19,10 +19,10 @@ type Jobs struct {
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
-	running map[int64]bool // by their numbers; true: somebody has asked again meanwhile
+	running map[int64]bool // by number; true: another Run was requested in the meantime
 }
 
-// NewJobs gives a desk what runs its jobs. Close ends them.
+// NewJobs returns the Jobs of a desk. Close ends them.
 func NewJobs(d *Desk, log *slog.Logger) *Jobs {
 	j := &Jobs{desk: d, log: log, running: map[int64]bool{}}
 	//nolint:forbidigo // a job lives longer than the request that begins it
@@ -32,7 +32,7 @@ func NewJobs(d *Desk, log *slog.Logger) *Jobs {
 	return j
 }
 
-// Close interrupts the jobs that run here, and returns when none does. It may be called more than once.
+// Close interrupts the jobs that run here, and returns when all have ended. It may be called more than once.
 func (j *Jobs) Close() {
 	j.mu.Lock()
 	j.cancel()
@@ -40,7 +40,8 @@ func (j *Jobs) Close() {
 	_ = j.group.Wait() // a job that fails is logged
 }
 
-// Run runs a job to its end. A job that runs here already is looked at once more when it ends: it may just be pausing.
+// Run runs a job to its end. If the job already runs here, it is checked once more when it ends: it may just be
+// pausing.
 func (j *Jobs) Run(number int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -67,7 +68,7 @@ func (j *Jobs) once(ctx context.Context, number int64) (err error) {
 	return err
 }
 
-// again reports whether a job is to be looked at once more. Otherwise it does not run here any more.
+// again reports whether a job is to be checked once more. Otherwise it does not run here any more.
 func (j *Jobs) again(number int64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

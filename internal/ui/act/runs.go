@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// Run are the forms of a run of a manifest.
+// Run returns the forms of a run of a manifest.
 func Run(r scheduler.RunInfo) (forms []Form) {
 	id := values{"id", r.ID.String()}
 	if r.State != scheduler.RunSucceeded && r.State != scheduler.RunActive {
@@ -22,7 +22,7 @@ func Run(r scheduler.RunInfo) (forms []Form) {
 
 func pageOfRun(in Input) string { return "runs/" + segment(in.text("id")) }
 
-// run reads the id of a run. One that is no id names none.
+// run reads the id of a run. A text that is no id names no run.
 func (in Input) run() (saga.ID, error) {
 	id, err := saga.ParseID(in.text("id"))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 )
 
-// editable is a text of JSON for a field: set in, and with what is not printable as JSON escapes it, so that nobody
-// edits what they do not see.
+// editable returns JSON for a field: indented, with unprintable characters escaped, so that people edit only visible
+// characters.
 func editable(text []byte) string {
 	if !json.Valid(text) {
 		return string(text)
@@ -25,10 +25,10 @@ func editable(text []byte) string {
 	return view.EscapeLines(view.Body(text))
 }
 
-// shown is a body or a state for people.
+// shown returns a body or a state for people.
 func shown(text []byte) string { return view.EscapeLines(view.Body(text)) }
 
-// packed is JSON without the spaces that somebody has set it in with.
+// packed returns JSON without the spaces of an indentation.
 func packed(text []byte) []byte {
 	var b bytes.Buffer
 	if json.Compact(&b, text) != nil {
@@ -37,7 +37,7 @@ func packed(text []byte) []byte {
 	return b.Bytes()
 }
 
-// newState is the state that is to be stored: the whole of it, or what a patch makes of the one before.
+// newState returns the state to store: all of it, or the result of a patch on before.
 func newState(in Input, before []byte) ([]byte, error) {
 	if _, patches := in.values["patch"]; !patches {
 		return packed([]byte(in.text("state"))), in.checkJSON("state")
@@ -56,7 +56,7 @@ func newState(in Input, before []byte) ([]byte, error) {
 	return state, nil
 }
 
-// Diff is the difference of two states, by the texts of them that may be shown; "" if the states are the same.
+// Diff returns the difference of two states, computed from the texts that may be shown; "" if the states are equal.
 func Diff(before, after, shownBefore, shownAfter []byte) string {
 	diff := history.Diff(shownBefore, shownAfter)
 	if diff == "" && history.Diff(before, after) != "" {
@@ -65,7 +65,7 @@ func Diff(before, after, shownBefore, shownAfter []byte) string {
 	return diff
 }
 
-// lookAtState says what a repair would change. A state of another version than the one that was edited is shown.
+// lookAtState shows the changes of a repair. If the state has a newer version than the edited one, it is shown.
 func lookAtState(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 	l, err := living(ctx, d, in)
 	if err != nil {

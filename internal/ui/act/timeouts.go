@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/operate/instances"
 )
 
-// Timeout are the forms of a pending timeout of an instance: name is its name, or its id.
+// Timeout returns the forms of a pending timeout of an instance: name is its name, or its id.
 func Timeout(saga, key, name string) []Form {
 	v := values{"saga", saga, "key", key, "name", name}
 	return []Form{fireTimeout.form(v), moveTimeout.form(v), cancelTimeout.form(v)}
@@ -22,7 +22,7 @@ func (in Input) aboutTimeout() string {
 	return shell("edda saga timeout", in.text("saga"), in.text("key"), in.text("name"))
 }
 
-// lookAtTimeout says what is done to a timeout, for good.
+// lookAtTimeout shows the irreversible change of a timeout.
 func lookAtTimeout(done, final string) func(context.Context, *Desk, Input) (*Preview, error) {
 	return func(_ context.Context, _ *Desk, in Input) (*Preview, error) {
 		return one(final, fmt.Sprintf("Timeout %s of %s %s %s.", in.text("name"), in.text("saga"), in.text("key"),

@@ -8,17 +8,17 @@ import (
 // Node is a node with its size. Layout sets X and Y, its upper left corner.
 type Node struct{ Width, Height, X, Y int }
 
-// Edge leads from one node to another. Layout sets Path.
+// Edge connects two nodes. Layout sets Path.
 type Edge struct {
 	From, To int     // numbers of nodes; an edge from a node to itself has no path
 	Path     []Point // from the right side of From to the left side of To, with a point in each layer between
-	Back     bool    // it closes a cycle: its path leads from the left side of From to the right side of To
+	Back     bool    // it closes a cycle: its path goes from the left side of From to the right side of To
 }
 
 // Point is a place in the drawing.
 type Point struct{ X, Y int }
 
-// Graph is what Layout places.
+// Graph is the input and output of Layout.
 type Graph struct {
 	Nodes []Node
 	Edges []Edge
@@ -26,36 +26,36 @@ type Graph struct {
 	Width, Height int // of the drawing; Layout sets them
 }
 
-// The space around and between nodes.
+// Space around and between nodes.
 const (
 	Margin    = 16
 	layerGap  = 190 // for the names of edges
 	nodeGap   = 28
-	bendSpace = 20 // of an edge that passes a layer
+	bendSpace = 20 // for an edge that passes a layer
 	rounds    = 8
 )
 
-// spot is a place in a layer: a node's, or that of an edge that passes.
+// spot is a place in a layer, of a node or of an edge that passes.
 type spot struct {
 	node   int // -1 for a bend
 	edge   int
 	height int
-	left   []int // spots that lead to it
-	right  []int // spots that it leads to
+	left   []int // spots with edges to it
+	right  []int // spots that its edges go to
 	y      int
 }
 
-// layout is a graph on its way to a drawing.
+// layout is a graph that is being drawn.
 type layout struct {
 	*Graph
-	spots  []spot   // those of nodes first, in their order
+	spots  []spot   // spots of nodes first, in their order
 	layer  []int    // of each spot
 	layers [][]int  // spots, from top to bottom
 	bends  [][]int  // of each edge, from left to right
 	ends   [][2]int // of each edge: its left and its right node
 }
 
-// Layout places the nodes, and leads the edges.
+// Layout places the nodes, and draws the paths of the edges.
 func (g *Graph) Layout() {
 	l := &layout{Graph: g}
 	l.turn()
@@ -66,7 +66,7 @@ func (g *Graph) Layout() {
 	l.lead()
 }
 
-// turn finds the edges that close a cycle, by a walk in depth from each node in the order of their numbers.
+// turn finds the edges that close a cycle, by a depth-first walk from each node in the order of their numbers.
 func (l *layout) turn() {
 	const (
 		fresh = iota
@@ -105,7 +105,7 @@ func (l *layout) turn() {
 	}
 }
 
-// assign gives each node its layer: that behind the last of those that lead to it.
+// assign gives each node its layer: the one after the last layer with an edge to it.
 func (l *layout) assign() {
 	l.layer = make([]int, len(l.Nodes))
 	for moved := true; moved; {
@@ -176,7 +176,7 @@ func (l *layout) copied() [][]int {
 	return all
 }
 
-// ranks are the places of spots in their layers.
+// ranks returns the places of spots in their layers.
 func (l *layout) ranks() []int {
 	ranks := make([]int, len(l.spots))
 	for _, layer := range l.layers {
@@ -231,7 +231,7 @@ func (l *layout) crossings() (n int) {
 	return n
 }
 
-// place gives spots their places: layers stand beside each other, each in the middle of the drawing's height.
+// place gives spots their places: layers side by side, each in the middle of the drawing's height.
 func (l *layout) place() {
 	heights := make([]int, len(l.layers))
 	for n, layer := range l.layers {
@@ -251,7 +251,7 @@ func (l *layout) place() {
 				width = max(width, l.Nodes[node].Width)
 			}
 		}
-		for _, s := range layer { // those that are narrower stand in the middle of their layer
+		for _, s := range layer { // narrower nodes are centred in their layer
 			if node := l.spots[s].node; node >= 0 {
 				l.Nodes[node].X += (width - l.Nodes[node].Width) / 2
 			}
@@ -271,8 +271,8 @@ func (l *layout) bendAt(layer []int, x int) {
 	}
 }
 
-// lead adds the ends of each path. The ends at one side of a node are apart from each other, in the order of where they
-// lead to.
+// lead adds the ends of each path. The ends at one side of a node are apart from each other, in the order of the
+// nodes that they lead to.
 func (l *layout) lead() {
 	for at := range l.Edges {
 		from, to := l.ends[at][0], l.ends[at][1]
@@ -289,7 +289,7 @@ func (l *layout) lead() {
 	}
 }
 
-// port is the height at which an edge meets a node, whose end it is: 0 the left one, 1 the right one.
+// port returns the height at which an edge meets a node. end is 0 for the left end of the edge, 1 for the right.
 func (l *layout) port(node, edge, end int) int {
 	of := []int{}
 	for at, ends := range l.ends {
@@ -302,7 +302,7 @@ func (l *layout) port(node, edge, end int) int {
 	return n.Y + n.Height*(slices.Index(of, edge)+1)/(len(of)+1)
 }
 
-// next is the height of where an edge leads to from an end.
+// next returns the height of the point that an edge leads to from an end.
 func (l *layout) next(edge, end int) int {
 	bends := l.bends[edge]
 	s := l.ends[edge][1-end]

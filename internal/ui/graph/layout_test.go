@@ -20,7 +20,7 @@ func drawn(nodes int, edges ...[2]int) *Graph {
 	return g
 }
 
-// columns are the numbers of nodes by their X, and within a column by their Y.
+// columns returns the numbers of nodes by their X, and within a column by their Y.
 func (g *Graph) columns() (all [][]int) {
 	byX := map[int][]int{}
 	for n, node := range g.Nodes {
@@ -59,7 +59,7 @@ func TestNodesStandBehindThoseThatLeadToThem(t *testing.T) {
 	}
 }
 
-// An edge over several layers has a point in each, and one that closes a cycle leads back.
+// An edge over several layers has a point in each, and an edge that closes a cycle leads back.
 func TestPathsOfEdges(t *testing.T) {
 	t.Parallel()
 	g := drawn(3, [2]int{0, 1}, [2]int{1, 2}, [2]int{0, 2}, [2]int{2, 0})
@@ -78,7 +78,7 @@ func TestPathsOfEdges(t *testing.T) {
 	}
 }
 
-// Whatever the graph is, nodes do not overlap, all is inside of the drawing, and a second layout is the same.
+// Whatever the graph is, nodes do not overlap, everything is inside the drawing, and a second layout is the same.
 func TestAnyGraphIsDrawn(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // for a test

@@ -25,22 +25,22 @@ import (
 	"github.com/edda-go/edda/eddaui"
 )
 
-// access lets people in, in one of three ways.
+// access authenticates people, in one of three ways.
 type access struct {
 	// without authentication
-	local string // the name of who asks
+	local string // the name of the local actor
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	token   string // "" when it has been used
+	token   string // "" after it was used
 	session string
-	cookie  string // the name of the cookie that has the session
+	cookie  string // the name of the session cookie
 
-	users   map[string]string // by basic authentication: passwords by their names
-	slow    *backOff          // of those
-	header  string            // that a proxy sets to the name
-	proxies []netip.Prefix    // that may set it
-	hosts   []string          // names by which requests reach the proxy, in small letters
+	users   map[string]string // by basic authentication: passwords by user name
+	slow    *backOff          // for wrong passwords
+	header  string            // the header that a proxy sets to the name
+	proxies []netip.Prefix    // proxies that may set it
+	hosts   []string          // host names of requests that reach the proxy, in lower case
 }
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
@@ -81,7 +81,7 @@ func isLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// readUsers reads lines NAME:PASSWORD. As with ~/.pgpass, nobody else may read the file.
+// readUsers reads lines NAME:PASSWORD. As with ~/.pgpass, other users must not be able to read the file.
 func (a *access) readUsers(file string) error {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -131,8 +131,8 @@ func (a *access) readProxies(text string) error {
 	return nil
 }
 
-// listens takes the address of the listener, and returns the address where a browser begins. Browsers send a cookie to
-// every port of a host, so the port is in its name: two programs on one machine have two cookies.
+// listens takes the address of the listener, and returns the address for a browser. Browsers send a cookie to every
+// port of a host, so the port is in its name: two programs on one machine have two cookies.
 func (a *access) listens(listens net.Addr) string {
 	_, port, _ := net.SplitHostPort(listens.String())
 	a.cookie = "edda_ui_" + port
@@ -149,10 +149,10 @@ var (
 	errName    = errors.New("the request names a host that is neither an IP address nor given by --host")
 )
 
-// everything are all rights, also those to come. Options.ReadOnly takes those to change something.
+// everything is all rights, including future ones. Options.ReadOnly removes the rights to change something.
 const everything = ^eddaui.May(0)
 
-// authorize says who asks.
+// authorize returns the actor of a request.
 func (a *access) authorize(r *http.Request) (eddaui.Actor, error) {
 	actor := eddaui.Actor{Name: a.local, From: r.RemoteAddr, May: everything}
 	switch {
@@ -167,17 +167,17 @@ func (a *access) authorize(r *http.Request) (eddaui.Actor, error) {
 		if !a.trusts(r.RemoteAddr) {
 			return eddaui.Actor{}, errProxy
 		}
-		if !a.answersTo(r.Host) { // a browser beside the proxy may come by a name of another site, and set the header
+		if !a.answersTo(r.Host) { // a browser beside the proxy may come by the name of another site, and set the header
 			return eddaui.Actor{}, fmt.Errorf("%w: if the proxy passes it on, give --host %.80s", errName,
 				nameOf(r.Host))
 		}
 		names := r.Header.Values(a.header)
-		if len(names) != 1 || names[0] == "" { // two: a browser has sent one through the proxy
+		if len(names) != 1 || names[0] == "" { // two values: a browser has sent one through the proxy
 			return eddaui.Actor{}, errUnknown
 		}
 		actor.Name = names[0]
 	default:
-		if !HostIsLoopback(r.Host) { // a name of another site may have been pointed here
+		if !HostIsLoopback(r.Host) { // the name of a different site may have been pointed here
 			return eddaui.Actor{}, errHost
 		}
 		if cookie, err := r.Cookie(a.cookie); err != nil || !equal(cookie.Value, a.session) {
@@ -187,17 +187,17 @@ func (a *access) authorize(r *http.Request) (eddaui.Actor, error) {
 	return actor, nil
 }
 
-// equal takes as long whatever the texts are.
+// equal compares in constant time.
 func equal(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
 // HostIsLoopback reports whether a host, with or without a port, can only be this machine. A site may point its own
-// name to this machine, so a request that names any other host is not to be trusted.
+// name to this machine, so a request with any other host is not to be trusted.
 func HostIsLoopback(host string) bool { return isLoopback(nameOf(host)) }
 
-// nameOf is a host without its port, in small letters.
+// nameOf returns a host without its port, in lower case.
 func nameOf(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -205,8 +205,8 @@ func nameOf(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// answersTo reports whether a proxy may pass on a request for a host: for a name of --host, for localhost, or for an
-// address, which no site can point elsewhere.
+// answersTo reports whether a proxy may pass on a request for a host: a name of --host, localhost, or an address,
+// which no site can point elsewhere.
 func (a *access) answersTo(host string) bool {
 	name := nameOf(host)
 	return name == "localhost" || net.ParseIP(name) != nil || slices.Contains(a.hosts, name)
@@ -225,7 +225,7 @@ func (a *access) trusts(remote string) bool {
 	return false
 }
 
-// guard answers requests with a token, and asks for a password where one is needed.
+// guard handles requests with a token, and requests a password if one is needed.
 func (a *access) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if query := r.URL.Query(); a.session != "" && query.Has("token") && HostIsLoopback(r.Host) {
@@ -245,7 +245,7 @@ func (a *access) guard(next http.Handler) http.Handler {
 	})
 }
 
-// passes reports whether a request has the right password. If not it has been answered.
+// passes reports whether a request has the right password. If not, it has answered the request.
 func (a *access) passes(w http.ResponseWriter, r *http.Request) bool {
 	name, _, given := r.BasicAuth()
 	who := guesserOf(name, r.RemoteAddr)
@@ -268,11 +268,11 @@ func (a *access) passes(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// notEntered is what a browser is told that comes without a good token, and has no cookie.
+// notEntered is the answer to a browser without a good token and without a cookie.
 const notEntered = "This browser may not look here yet. Open the address that the program printed last; it works " +
 	"once, so for another browser start the program again."
 
-// once says how often the address works that is printed.
+// once describes how often the printed address works.
 func (a *access) once() string {
 	if a.session == "" {
 		return ""
@@ -280,8 +280,8 @@ func (a *access) once() string {
 	return "This address works once, in one browser. Start the program again for another.\n"
 }
 
-// onward leads to the page without its token. A link does, and not a redirect: after a redirect from another site, such
-// as a chat, a browser would not send the cookie.
+// onward links to the page without its token. It is a link and not a redirect: after a redirect from a different
+// site, such as a chat, a browser would not send the cookie.
 var onward = template.Must(template.New("onward").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={{.}}"><title>Edda</title>
 <p><a href="{{.}}">Go on to Edda</a></p></html>
@@ -311,9 +311,9 @@ func (a *access) enter(w http.ResponseWriter, r *http.Request, query url.Values)
 	})
 	query.Del("token")
 	to := url.URL{Path: r.URL.Path, RawQuery: query.Encode()}
-	if strings.HasPrefix(to.Path, "//") { // which would be another host
+	if strings.HasPrefix(to.Path, "//") { // that would be a different host
 		to.Path = "/"
 	}
 	head.Set("Content-Type", "text/html; charset=utf-8")
-	_ = onward.Execute(w, to.String()) // a browser that has gone
+	_ = onward.Execute(w, to.String()) // the browser may have gone
 }

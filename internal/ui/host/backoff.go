@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// backOff slows down those who guess passwords. After some wrong ones, all that come from the same address for the same
-// name are refused for a while, right ones too, and for twice as long after each that is wrong again. It is safe for
-// concurrent use.
+// backOff slows down attempts to guess passwords. After some wrong passwords it refuses all attempts from the same
+// address for the same name for a while, even with the right password, and twice as long after each further wrong
+// one. Safe for concurrent use.
 type backOff struct {
 	now func() time.Time
 
@@ -20,11 +20,11 @@ type backOff struct {
 	wrong map[guesser]guesses
 }
 
-// guesser is where passwords for a name come from. A name that nobody has counts like any other: how often a guess is
-// answered must not say which names there are.
+// guesser is a name and the network that passwords for it come from. An unknown name counts like any other: the pace
+// of the answers must not reveal which names exist.
 type guesser struct {
-	name [sha256.Size]byte // its sum: a name may be long
-	from netip.Prefix      // a site has 2^64 addresses of IPv6, which are one here
+	name [sha256.Size]byte // hash of the name, which may be long
+	from netip.Prefix      // a site has 2^64 addresses of IPv6, which count as one here
 }
 
 func guesserOf(name, remote string) guesser {
@@ -33,27 +33,27 @@ func guesserOf(name, remote string) guesser {
 	if address.Is4() {
 		bits = 32
 	}
-	from, _ := address.Prefix(bits) // the zero one for what is no address
+	from, _ := address.Prefix(bits) // the zero prefix if it is no address
 	return guesser{sha256.Sum256([]byte(name)), from}
 }
 
 type guesses struct {
-	n     int       // wrong ones
-	last  time.Time // the last of them
-	until time.Time // before that nothing is looked at
+	n     int       // number of wrong passwords
+	last  time.Time // the last wrong password
+	until time.Time // until then all attempts are refused
 }
 
 const (
-	freeGuesses = 5 // wrong ones, before anything is refused
+	freeGuesses = 5 // wrong passwords before attempts are refused
 	firstPause  = time.Second
 	mostPause   = time.Minute
 	forgotten   = 15 * time.Minute // after the last wrong one
-	mostGuesser = 10_000           // are remembered
+	mostGuesser = 10_000           // guessers that are remembered
 )
 
 func newBackOff() *backOff { return &backOff{now: time.Now, wrong: map[guesser]guesses{}} }
 
-// wait returns for how long nothing of a guesser is looked at, 0 if it may go on.
+// wait returns how long attempts of a guesser are still refused, or 0.
 func (b *backOff) wait(g guesser) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,8 +79,8 @@ func (b *backOff) failed(g guesser) {
 	b.wrong[g] = is
 }
 
-// forget drops those who have not guessed for long. If that is nobody it drops the half with the fewest wrong ones:
-// memory is bounded, and a crowd of new names takes nobody's pause away.
+// forget drops guessers without a recent guess. If there is no such guesser it drops the half with the fewest wrong
+// passwords: memory is bounded, and many new names do not shorten the pause of a persistent guesser.
 func (b *backOff) forget(now time.Time) {
 	for g, is := range b.wrong {
 		if now.Sub(is.last) > forgotten {
@@ -97,7 +97,7 @@ func (b *backOff) forget(now time.Time) {
 	}
 }
 
-// passed forgets the wrong ones of somebody who has given the right password.
+// passed removes the record of a guesser that gave the right password.
 func (b *backOff) passed(g guesser) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

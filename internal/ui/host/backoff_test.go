@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// After wrong passwords the next try has to wait, longer each time, also with the right password. Other names do not.
+// After wrong passwords the next try has to wait, longer each time, even with the right password. Other names do not.
 func TestGuessersHaveToWait(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "users")
@@ -44,10 +44,10 @@ func TestGuessersHaveToWait(t *testing.T) {
 	for range 4 {
 		check("401", "ann", "wrong", "10.0.0.7")
 	}
-	check("200", "ann", "right", "10.0.0.7") // forgets them
+	check("200", "ann", "right", "10.0.0.7") // removes the record
 	for range 5 {
 		check("401", "ann", "wrong", "10.0.0.7")
-		check("401", "", "", "10.0.0.7") // a browser that has not asked yet guesses nothing
+		check("401", "", "", "10.0.0.7") // a browser's first request, without a password, is not a guess
 	}
 	check("429 1", "ann", "right", "10.0.0.7")
 	check("200", "bob", "right", "10.0.0.7")
@@ -62,7 +62,7 @@ func TestGuessersHaveToWait(t *testing.T) {
 	check("429 60", "ann", "right", "10.0.0.7")
 	now = now.Add(time.Minute)
 	check("200", "ann", "right", "10.0.0.7")
-	for _, name := range []string{"ann", "nobody"} { // whether somebody has a name is not told
+	for _, name := range []string{"ann", "nobody"} { // the answer must not reveal whether a name exists
 		for range 5 {
 			check("401", name, "x", "10.0.0.9")
 		}
@@ -76,7 +76,7 @@ func TestGuessersHaveToWait(t *testing.T) {
 	check("200", "ann", "right", "[2001:db8:0:1::7]")
 }
 
-// However many guess, few are remembered.
+// However many guessers there are, few are remembered.
 func TestGuessersAreForgotten(t *testing.T) {
 	t.Parallel()
 	now, b := time.Now(), newBackOff()

@@ -2,25 +2,26 @@
 //
 // # Promise
 //
-// Without authentication it listens on a loopback address only, answers only requests that name one, and lets in only a
-// browser that has come with the token of the printed address. The token works once: it is exchanged for a cookie that
-// scripts cannot read and other sites cannot send. The name of the cookie has the port, so that programs on one machine
-// do not replace the cookies of each other. A browser sends it to all ports of its host, which no cookie can avoid.
+// Without authentication it listens only on a loopback address, answers only requests whose host is one, and admits
+// only a browser that has come with the token of the printed address. The token works once: it is exchanged for a
+// cookie that scripts cannot read and other sites cannot send. The name of the cookie has the port, so that programs
+// on one machine do not replace each other's cookies. A browser sends it to all ports of its host, which no cookie
+// can avoid.
 //
-// With header:NAME a request counts only if it comes from a trusted proxy, has the header once, and names as its host
-// an address, localhost or a name of Options.Hosts: a script in a browser beside the proxy can set the header, but it
-// comes under the name of its own site.
+// With header:NAME a request is accepted only if it comes from a trusted proxy, has the header once, and its host is
+// an address, localhost or a name in Options.Hosts: a script in a browser beside the proxy can set the header, but
+// its requests have the name of its own site.
 //
 // After five wrong passwords for a name the next try has to wait: a second, then twice as long each time, up to a
 // minute.
 //
-// Of several databases each has its pages under its name, with a pool and streams of its own. One that does not answer
-// says so on its pages, and the others go on.
+// With several databases each has its pages under its name, with a pool and streams of its own. If one does not
+// answer, its pages say so, and the others work.
 //
 // # Failures
 //
-// An [ErrUsage] says that the options contradict each other, before anything has begun. Serve returns nil when its
-// context has ended, after requests that are under way.
+// An [ErrUsage] means that the options contradict each other; it is returned before anything has begun. Serve returns
+// nil after its context and the requests in flight have ended.
 //
 // Reading order: host.go, access.go, backoff.go.
 package uihost

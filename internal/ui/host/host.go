@@ -18,26 +18,26 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Options of a host.
+// Options are the options of a host.
 type Options struct {
 	Schema   string
 	Listen   string   // address and port; port 0 is a free one. "" is Standard, or a free port if that is taken
 	Auth     string   // "", basic:FILE, or header:NAME with trusted proxies behind an @
 	Hosts    []string // names of hosts that a proxy passes on, besides localhost and addresses; only with header:NAME
-	Actor    string   // who asks where nobody says who it is, for the audit; "" is "local"
-	ReadOnly bool     // nobody may change anything
+	Actor    string   // the actor of requests without a name, for the audit; "" is "local"
+	ReadOnly bool     // all actors may only read
 	Out      io.Writer
 	Log      *slog.Logger
 }
 
-// ErrUsage says that options are wrong or contradict each other.
+// ErrUsage means that options are wrong or contradict each other.
 var ErrUsage = errors.New("wrong options")
 
-// Standard is where the pages listen if nobody says where.
+// Standard is the default address of the pages.
 const Standard = "127.0.0.1:7433"
 
 const (
-	lastRequests = 5 * time.Second // for requests that are under way at the end
+	lastRequests = 5 * time.Second // for requests that are in flight at the end
 	mostHeader   = 64 << 10
 )
 
@@ -47,13 +47,13 @@ type Host struct {
 	access *access
 }
 
-// New returns a host, or an ErrUsage. It reads the file of --auth, and does nothing else.
+// New returns a host, or an ErrUsage. It reads the file of --auth, and does no other I/O.
 func New(o Options) (*Host, error) {
 	a, err := newAccess(o)
 	return &Host{o, a}, err
 }
 
-// Database is one of several databases, with a name that its addresses begin with. A single one may have none.
+// Database is a database with a name that its addresses begin with. A single one may have no name.
 type Database struct {
 	Name string
 	Pool *pgxpool.Pool
@@ -62,7 +62,7 @@ type Database struct {
 // validName is the name of a database: a part of an address that needs no escapes.
 var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
 
-// CheckNames returns an ErrUsage if databases cannot be told apart by these names.
+// CheckNames returns an ErrUsage if a name is not valid or occurs twice.
 func CheckNames(names []string) error {
 	for n, name := range names {
 		if !validName.MatchString(name) {
@@ -83,7 +83,7 @@ func (h *Host) Serve(ctx context.Context, databases ...Database) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = listener.Close() }() // closed already where a server had it
+	defer func() { _ = listener.Close() }() // closed already if a server had it
 	pages, end, err := h.pages(databases)   //nolint:contextcheck // they connect when the first page is read
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (h *Host) Serve(ctx context.Context, databases ...Database) error {
 	return group.Wait()
 }
 
-// listen takes the address that was given, or the standard one, or a free port if that is taken.
+// listen listens at the configured address, or the standard one, or a free port if that is taken.
 func (o *Options) listen(ctx context.Context) (net.Listener, error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", cmp.Or(o.Listen, Standard))
@@ -128,8 +128,8 @@ func (o *Options) listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-// probed answers the probe of a supervisor, which has no name and no cookie. The answer says that the process serves,
-// and nothing else: a database that is away is told on the pages, and a restart would not help.
+// probed answers the probe of a supervisor, which has no name and no cookie. The answer only shows that the process
+// serves requests: the pages show that a database is away, and a restart would not help.
 func probed(pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != "/health/live" {
@@ -142,7 +142,7 @@ func probed(pages http.Handler) http.Handler {
 	})
 }
 
-// pages are those of all databases, and what ends their streams.
+// pages returns the pages of all databases, and a function that ends their streams.
 func (h *Host) pages(databases []Database) (all http.Handler, end func(), err error) {
 	var uis []*eddaui.UI
 	end = func() {
@@ -170,7 +170,7 @@ func (h *Host) pages(databases []Database) (all http.Handler, end func(), err er
 	return mux, end, nil
 }
 
-// switchOf is what the pages of one of several databases have in their header.
+// switchOf returns the links between databases for the header of the pages.
 func switchOf(databases []Database, current int) (all []eddaui.Database) {
 	for n, d := range databases {
 		all = append(all, eddaui.Database{Name: d.Name, Path: "../" + d.Name + "/", Current: n == current})
@@ -178,7 +178,7 @@ func switchOf(databases []Database, current int) (all []eddaui.Database) {
 	return all
 }
 
-// first leads from the address of the program to the first database.
+// first redirects from the root address to the first database.
 func (h *Host) first(name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")

@@ -25,20 +25,20 @@ func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
 
 var address = regexp.MustCompile(`http://\S+`)
 
-// start serves the pages of an empty schema, and returns the address that is printed. stop ends that.
+// start serves the pages of an empty schema, and returns the printed address. stop ends that.
 func start(t *testing.T, o uihost.Options) (url string, stop func()) {
 	t.Helper()
 	return startWith(t, o, slog.DiscardHandler)
 }
 
-// startWith is start with a log that somebody reads.
+// startWith is start with the given log handler.
 func startWith(t *testing.T, o uihost.Options, log slog.Handler) (url string, stop func()) {
 	t.Helper()
 	o.Listen = cmp.Or(o.Listen, "127.0.0.1:0")
 	return startAt(t, o, log)
 }
 
-// startAt is startWith where the options say, or at the standard address.
+// startAt is startWith at the address of the options, or at the standard one.
 func startAt(t *testing.T, o uihost.Options, log slog.Handler) (url string, stop func()) {
 	t.Helper()
 	pool, schema := pgdev.Pool(t), pgdev.Schema(t)
@@ -53,7 +53,7 @@ func startAt(t *testing.T, o uihost.Options, log slog.Handler) (url string, stop
 	ended := make(chan error, 1)
 	go func() {
 		err := host.Serve(ctx, uihost.Database{Pool: pool})
-		_ = in.Close() // so that nobody waits for the address
+		_ = in.Close() // so that nothing waits for the address
 		ended <- err
 	}()
 	lines := bufio.NewScanner(out)
@@ -147,7 +147,7 @@ func TestTheTokenWorksOnce(t *testing.T) {
 	if code, _, _ := ann.get(base+"/?token="+token, nil); code != http.StatusOK {
 		t.Errorf("the address again, in the browser that has the cookie, is %d", code)
 	}
-	code, _, _ = eve.get(base+"/", func(r *http.Request) { // a browser that believes to be elsewhere sends it, too
+	code, _, _ = eve.get(base+"/", func(r *http.Request) { // a browser at a different site's name sends it, too
 		r.Host = "evil.example"
 		r.Header.Set("Cookie", strings.Split(cookie, ";")[0])
 	})
@@ -156,7 +156,7 @@ func TestTheTokenWorksOnce(t *testing.T) {
 	}
 }
 
-// Browsers know no ports when they send cookies: two programs on one machine keep the browser that each has let in.
+// Browsers ignore ports when they send cookies: two programs on one machine must not log out each other's browsers.
 func TestTwoProgramsKeepTheirBrowser(t *testing.T) {
 	t.Parallel()
 	ann, bases := newPerson(t), []string{}
@@ -176,15 +176,15 @@ func TestTwoProgramsKeepTheirBrowser(t *testing.T) {
 	}
 }
 
-// standard is the address of the pages where nobody gives one; docs and bookmarks have it.
+// standard is the default address of the pages; docs and bookmarks have it.
 const standard = "127.0.0.1:7433"
 
-// A standard address that is taken is no reason to end; one that somebody gave is, and the error names the flag.
+// If the standard address is taken, the host uses a free port; if a given address is taken, the error names the flag.
 func TestAddressThatIsTaken(t *testing.T) {
 	t.Parallel()
 	var lc net.ListenConfig
 	other, err := lc.Listen(t.Context(), "tcp", standard)
-	if err == nil { // else somebody else has it, which is as good
+	if err == nil { // otherwise a different program has it, which is as good
 		t.Cleanup(func() { _ = other.Close() })
 	}
 	url, _ := startAt(t, uihost.Options{}, slog.DiscardHandler)
@@ -269,7 +269,7 @@ func TestBasicAuthentication(t *testing.T) {
 	}
 }
 
-// A header counts if it comes once, from a proxy that is trusted, in a request for a host that no other site can point
+// A header is accepted if it comes once, from a trusted proxy, in a request for a host that no other site can point
 // here: a script in a browser beside the proxy may set any header, but not the host.
 func TestAProxySaysWhoItIs(t *testing.T) {
 	t.Parallel()
@@ -305,7 +305,7 @@ func TestAProxySaysWhoItIs(t *testing.T) {
 	}
 }
 
-// The end does not wait for pages that are open.
+// The end does not wait for open pages.
 func TestItEndsWithPagesOpen(t *testing.T) {
 	t.Parallel()
 	url, stop := start(t, uihost.Options{Auth: "header:X-User"})
@@ -327,7 +327,7 @@ func TestItEndsWithPagesOpen(t *testing.T) {
 	}
 }
 
-// The pages change something for those who were let in, and nothing with ReadOnly.
+// Actors may change something, and nothing with ReadOnly.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	for only, want := range map[bool]string{false: "Nothing was changed: ", true: "These pages only show things"} {

@@ -35,7 +35,7 @@ func TestSecretsStayOutOfTheLog(t *testing.T) {
 	base, token, _ := strings.Cut(url, "/?token=")
 	eve := newPerson(t)
 	eve.get(base+"/?token=wrong-s3cret", nil)
-	eve.get(base+"/now", nil) // is refused, which the log tells
+	eve.get(base+"/now", nil) // is refused, which is logged
 	_, _, head := newPerson(t).get(url, nil)
 	_, cookie, _ := strings.Cut(head.Get("Set-Cookie"), "=")
 	session, _, _ := strings.Cut(cookie, ";")
@@ -53,7 +53,7 @@ func TestSecretsStayOutOfTheLog(t *testing.T) {
 	}
 }
 
-// A request that is too large, or never ends, costs a connection for some seconds and nothing else.
+// A request that is too large, or never ends, costs only a connection for some seconds.
 func TestLargeAndSlowRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	url, _ := start(t, uihost.Options{Auth: "header:X-User"})
@@ -81,7 +81,7 @@ func TestLargeAndSlowRequestsAreRefused(t *testing.T) {
 	}
 }
 
-// There is no page for those who look for what other programs forget to close.
+// No page exists at paths that other programs often leave open.
 func TestNothingElseIsServed(t *testing.T) {
 	t.Parallel()
 	url, _ := start(t, uihost.Options{Auth: "header:X-User"})
@@ -98,7 +98,7 @@ func TestNothingElseIsServed(t *testing.T) {
 	}
 }
 
-// A supervisor has no name, and learns that the process serves. What is beside the probe stays closed.
+// A supervisor has no name, and may find out that the process serves requests. Other paths need authentication.
 func TestAProbeNeedsNoName(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "users")

@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// several serves the pages of two databases, each with an endpoint of its own, and of one that does not answer. It
-// returns the address that is printed.
+// several serves the pages of two databases, each with an endpoint of its own, and of a third that does not answer.
+// It returns the printed address.
 func several(t *testing.T) (url string) {
 	t.Helper()
 	shop := pgdev.Pool(t)
@@ -70,7 +70,7 @@ func several(t *testing.T) (url string) {
 	return address.FindString(lines.Text())
 }
 
-// Each database has its pages under its name, and a switch leads from those of one to those of another.
+// Each database has its pages under its name, and a switch links the pages of the two.
 func TestSeveralDatabases(t *testing.T) {
 	t.Parallel()
 	url := several(t)
@@ -80,7 +80,7 @@ func TestSeveralDatabases(t *testing.T) {
 			t.Errorf("%s without the token is %d: %.100s", path, code, body)
 		}
 	}
-	// Nor is a name told to a site that has pointed its own to this machine.
+	// Names of databases are not shown to a site that has pointed its own name to this machine.
 	eve := newPerson(t)
 	eve.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for _, path := range []string{"/", "/nothing"} {
@@ -117,7 +117,7 @@ func TestSeveralDatabases(t *testing.T) {
 	if code, _, _ := ann.get(base+"/other/", nil); code != http.StatusNotFound {
 		t.Errorf("a database that is not there is %d", code)
 	}
-	// An instance, and what is not there, are of one database.
+	// An instance, and a page that does not exist, belong to one database.
 	for _, path := range []string{"/bank/instance?saga=order&key=7", "/bank/nothing"} {
 		if _, body, _ := ann.get(base+path, nil); !strings.Contains(body, `href="./../shop/">shop</a>`) {
 			t.Errorf("%s does not lead to the first page of the other database", path)
@@ -133,7 +133,7 @@ func TestSeveralDatabases(t *testing.T) {
 	}
 }
 
-// The pages of one database stand at the root, and have no switch.
+// With one database the pages are at the root, and have no switch.
 func TestOneDatabaseHasNoSwitch(t *testing.T) {
 	t.Parallel()
 	url, _ := start(t, uihost.Options{})

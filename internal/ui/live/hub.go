@@ -15,21 +15,21 @@ import (
 // Fragment is a part of a page that changes by itself.
 type Fragment struct {
 	ID, HTML string
-	Sum      string // two fragments of one Sum are the same; "" is the HTML
+	Sum      string // two fragments with the same Sum are equal; "" means the HTML
 }
 
 // Read reads a page.
 type Read func(ctx context.Context) ([]Fragment, error)
 
-// Options of a Hub. Every zero is a default.
+// Options are the options of a Hub. Every zero is a default.
 type Options struct {
 	Most     int           // streams at once; 0 is 1,000
 	Pace     time.Duration // between two reads of a kind of page; 0 is a second
-	Beat     time.Duration // between signs of life on a stream; 0 is 15 seconds
-	Slowest  time.Duration // a browser that does not read for so long is cut; 0 is 10 seconds
+	Beat     time.Duration // between comments on a stream; 0 is 15 seconds
+	Slowest  time.Duration // a browser that does not read for this long is cut off; 0 is 10 seconds
 	Patience time.Duration // of one read; 0 is 10 seconds
-	Log      *slog.Logger  // of reads that fail otherwise than with an error; nil: nowhere
-	Longest  time.Duration // of a stream, after which the browser has to ask again; 0 is 10 minutes
+	Log      *slog.Logger  // for reads that panic or do not return; nil: no log
+	Longest  time.Duration // of a stream, after which the browser has to connect again; 0 is 10 minutes
 }
 
 // Hub has the loops, and the streams that they serve. Safe for concurrent use.
@@ -88,7 +88,7 @@ type loop struct {
 	kind  string
 	more  run.Nudge // a page has its first viewer
 	pages map[string]*open
-	guest hooks.Guest // the reads, which draw what the program's types and functions make of bodies and states
+	guest hooks.Guest // calls the reads, which run the program's types and functions on bodies and states
 }
 
 // open is a page with viewers. Its fields are guarded by the hub's mutex.
@@ -117,8 +117,8 @@ func newsOf(fragments []Fragment) news {
 	return n
 }
 
-// join adds a viewer of a page, and starts the loop of its kind if there is none. It returns nil if there are too many
-// viewers, or the hub is closed.
+// join adds a viewer of a page, and starts the loop of its kind if it does not run. It returns nil if there are too
+// many viewers, or the hub is closed.
 func (h *Hub) join(kind, key string, read Read) *viewer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -155,7 +155,7 @@ func (h *Hub) leave(v *viewer) {
 	}
 }
 
-// run reads pages until nobody looks at one.
+// run reads pages until no page has a viewer.
 func (l *loop) run(ctx context.Context) error {
 	for next := (time.Time{}); ; {
 		p, due := l.choose()
@@ -179,8 +179,8 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// choose returns the page that is to be read first, and when. Without a page the loop is over: another viewer starts
-// another loop.
+// choose returns the page that is to be read first, and when. Without a page the loop ends: the next viewer starts a
+// new one.
 func (l *loop) choose() (first *open, due time.Time) {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
@@ -196,10 +196,10 @@ func (l *loop) choose() (first *open, due time.Time) {
 	return first, first.due
 }
 
-// slack is what a read has, after its context ended, to return.
+// slack is the time for a read to return after its context ended.
 const slack = 5 * time.Second
 
-// rest is how much longer than a read a loop waits before it reads the same page again.
+// rest is how many times longer than a read a loop waits before it reads the same page again.
 const rest = 9
 
 // load reads a page, and wakes its viewers.

@@ -40,7 +40,7 @@ func (b *browser) Write(p []byte) (int, error) {
 
 func (b *browser) fragments() int { return strings.Count(*b.text.Load(), "event: fragment") }
 
-// watch opens a stream; the second value ends it, as a browser that goes.
+// watch opens a stream; the second result ends it, like a browser that leaves.
 func watch(h *Hub, kind, key string, read Read) (*browser, func()) {
 	return watchWith(h, Page{kind, key, read, func() bool { return true }})
 }
@@ -63,7 +63,7 @@ func watchWith(h *Hub, p Page) (*browser, func()) {
 // wait lets the time of the test pass.
 func wait(d time.Duration) { <-time.After(d) }
 
-// counted reads a page of two fragments, of which one changes each time.
+// counted reads a page of two fragments. One of them changes each time.
 func counted(n *atomic.Int64) Read {
 	return func(context.Context) ([]Fragment, error) {
 		return []Fragment{{ID: "same", HTML: "<p>same</p>"}, {ID: "new", HTML: fmt.Sprint(n.Add(1))}}, nil
@@ -128,7 +128,7 @@ func TestNobodyLooksAndNothingIsRead(t *testing.T) {
 		if n.Load() != before {
 			t.Errorf("the page was read %d times when nobody looked", n.Load()-before)
 		}
-		b, leave := watch(h, "now", "/", counted(&n)) // and somebody looks again
+		b, leave := watch(h, "now", "/", counted(&n)) // a viewer comes back
 		defer leave()
 		synctest.Wait()
 		if b.fragments() != 2 {
@@ -138,7 +138,7 @@ func TestNobodyLooksAndNothingIsRead(t *testing.T) {
 	})
 }
 
-// A read that takes long is repeated after nine times as long.
+// A slow read is repeated after nine times as long.
 func TestASlowPageIsReadLessOften(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -247,8 +247,8 @@ func TestSignsOfLifeAndTheEnd(t *testing.T) {
 	})
 }
 
-// Nothing is written to a viewer who may no longer see the page: neither news, nor the sign of life of a page without
-// news, which ends a quiet stream too. Other viewers of the page keep their streams.
+// Nothing is written to a viewer who may no longer see the page: neither changes, nor the comments of a quiet stream,
+// which ends too. Other viewers of the page keep their streams.
 func TestAStreamEndsWithTheRightToLook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestAStreamEndsWithTheRightToLook(t *testing.T) {
 		defer stays()
 		for what, c := range map[string]struct {
 			read  Read
-			ends  time.Duration // after the right was taken away
+			ends  time.Duration // after the right was withdrawn
 			shows int           // fragments until then
 		}{"/": {counted(&n), time.Second, 6}, "/quiet": {quiet, 15 * time.Second, 0}} {
 			var out atomic.Bool
@@ -298,7 +298,7 @@ func TestAStreamDoesNotLastForEver(t *testing.T) {
 	})
 }
 
-// A read that panics, or ends its goroutine, is told to the viewers, and read again.
+// If a read panics, or ends its goroutine, the viewers get the error, and the page is read again.
 func TestReadThatFailsEndsNoLoop(t *testing.T) {
 	for name, fail := range map[string]func(){"panics": func() { panic("no text") }, "exits": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 )
 
-// comeBack is when a browser whose stream was cut tries again.
+// comeBack is when a browser whose stream was cut off tries again.
 const comeBack = 2 * time.Second
 
 // viewer is one stream.
@@ -23,20 +23,21 @@ type viewer struct {
 	may   func() bool
 
 	out     http.ResponseWriter
-	sent    map[string]uint64 // what the browser has, by the fragments' ids
-	trouble string            // what it was told last
+	sent    map[string]uint64 // versions that the browser has, by the fragments' ids
+	trouble string            // the last error that was sent
 	wrote   time.Time
 }
 
 // Page is a page that a browser follows.
 type Page struct {
 	Kind string
-	Key  string      // its address, with all that decides how it looks
-	Read Read        // of viewers with one key, the first one's serves all
+	Key  string      // its address, with everything that decides its contents
+	Read Read        // for viewers with one key, the first one's Read serves all
 	May  func() bool // reports whether this viewer may still see it; it is called before each write after the first
 }
 
-// Serve writes the news of a page until the browser goes, the viewer may no longer see the page, or the hub is closed.
+// Serve writes the changes of a page until the browser leaves, the viewer may no longer see the page, or the hub is
+// closed.
 func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, p Page) error {
 	v := h.join(p.Kind, p.Key, p.Read)
 	if v == nil {
@@ -59,14 +60,14 @@ func (v *viewer) follow(ctx context.Context) error {
 	head := v.out.Header()
 	head.Set("Content-Type", "text/event-stream")
 	head.Set("Cache-Control", "no-store")
-	head.Set("X-Accel-Buffering", "no") // nginx would wait for more
-	// a stream may be open for days; a server without deadlines has none to clear
+	head.Set("X-Accel-Buffering", "no") // otherwise nginx would wait for more
+	// a stream may be open for days; on a server without deadlines this does nothing
 	_ = http.NewResponseController(v.out).SetReadDeadline(time.Time{})
 	begin := fmt.Sprintf("retry: %d\n\nevent: clock\ndata: %d\n\n", comeBack.Milliseconds(), time.Now().UnixMilli())
 	if err := v.write(begin); err != nil {
 		return err
 	}
-	for { // news that changes nothing on the page is no sign of life
+	for { // a new version without changes on the page does not count as a sign of life
 		text := ": still here\n\n"
 		switch run.Wait(ctx, time.Until(v.wrote.Add(v.loop.hub.o.Beat)), v.nudge) {
 		case run.Ended:
@@ -120,11 +121,11 @@ func event(name string, data any) string {
 	return "event: " + name + "\ndata: " + string(line) + "\n\n"
 }
 
-// write sends text at once. A browser that does not read for long is cut.
+// write sends text at once. A browser that does not read for long is cut off.
 func (v *viewer) write(text string) error {
 	v.wrote = time.Now()
 	out := http.NewResponseController(v.out)
-	_ = out.SetWriteDeadline(time.Now().Add(v.loop.hub.o.Slowest)) // a server under a test may know none
+	_ = out.SetWriteDeadline(time.Now().Add(v.loop.hub.o.Slowest)) // a server under a test may not support deadlines
 	if _, err := v.out.Write([]byte(text)); err != nil {
 		return err
 	}

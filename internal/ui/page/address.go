@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Seconds is a duration, which JSON has in seconds.
+// Seconds is a duration that is a number of seconds in JSON.
 type Seconds time.Duration
 
 // MarshalJSON writes the seconds as a number.
@@ -20,7 +20,8 @@ func segment(name string) string { return url.PathEscape(name) }
 
 func escapeQuery(text string) string { return url.QueryEscape(text) }
 
-// Instance is the address of an instance. Some keys cannot be a part of a path: a browser would take it away.
+// Instance returns the address of an instance. Some keys cannot be a part of a path, because a browser would remove
+// it.
 func Instance(name, key string) string {
 	if odd(name) || odd(key) {
 		return "instance?saga=" + escapeQuery(name) + "&key=" + escapeQuery(key)
@@ -28,7 +29,7 @@ func Instance(name, key string) string {
 	return "sagas/" + segment(name) + "/" + segment(key)
 }
 
-// LifeOf is the address of one life of a key.
+// LifeOf returns the address of one life of a key: an instance from its start to its end.
 func LifeOf(name, key string, id saga.ID) string {
 	link := Instance(name, key)
 	if strings.Contains(link, "?") {

@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// auditPage is the page of what operators have changed.
+// auditPage is the page of operators' changes.
 type auditPage struct {
 	Head
 	By, Verb, Target, Since string // of the filter
@@ -27,13 +27,13 @@ type auditPage struct {
 type auditRow struct {
 	audit.Entry
 	Change string
-	Link   string // to what was changed, "" if there is no page of it
+	Link   string // to the changed thing, "" if it has no page
 }
 
-// JSON is what the command prints.
+// JSON returns the output of the command.
 func (p *auditPage) JSON() any { return p.shown }
 
-// Filtered reports whether entries were chosen.
+// Filtered reports whether there is a filter.
 func (p *auditPage) Filtered() bool { return p.By+p.Verb+p.Target+p.Since != "" }
 
 const entriesShown = 100
@@ -67,15 +67,15 @@ func (s *Source) Changes(ctx context.Context, a Ask) (Page, error) {
 	return p, nil
 }
 
-// changedOf is what was changed as it may be shown: states, patches and bodies are masked, and are for those who may
-// see bodies.
+// changedOf returns a changed value as it may be shown: states, patches and bodies are masked, and only shown to
+// people who may see bodies.
 func changedOf(s *Source, a Ask, e *audit.Entry, value json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(value, &members) != nil {
 		return value
 	}
 	touched, kind := false, ""
-	_ = json.Unmarshal(members["kind"], &kind) // of many kinds there is none
+	_ = json.Unmarshal(members["kind"], &kind) // of many kinds: there is no kind
 	for _, name := range []string{"state", "patch", "body"} {
 		if members[name] == nil {
 			continue
@@ -95,12 +95,12 @@ func changedOf(s *Source, a Ask, e *audit.Entry, value json.RawMessage) json.Raw
 	}
 	text, err := json.Marshal(members)
 	if err != nil {
-		return nil // Redact has made of it what is no JSON
+		return nil // Redact has returned text that is no JSON
 	}
 	return text
 }
 
-// linkOf is the page of what a verb was done to.
+// linkOf returns the page of the target of a verb.
 func linkOf(verb, target string) string {
 	thing, what, _ := strings.Cut(verb, ".")
 	switch thing {
@@ -111,7 +111,7 @@ func linkOf(verb, target string) string {
 	case "limit", "lease":
 		return "limits"
 	case "manifest":
-		if what != "declare" && what != "remove" { // of an owner; of what is gone
+		if what != "declare" && what != "remove" { // neither an owner nor a deleted thing has a page
 			return "manifests/" + segment(target)
 		}
 	case "run":
@@ -126,7 +126,7 @@ func linkOf(verb, target string) string {
 	return ""
 }
 
-// AuditOf is the address of the changes of one target, by the verbs of a thing; "" is any.
+// AuditOf returns the address of the changes of one target, by the verbs of a thing; "" means any.
 func AuditOf(thing, target string) string {
 	query := url.Values{}
 	for name, value := range map[string]string{"verb": thing, "target": target} {

@@ -10,14 +10,14 @@ import (
 	"github.com/edda-go/edda/outbox"
 )
 
-// borderPage is the page of what crosses the border to other systems.
+// borderPage is the page of messages to and from other systems.
 type borderPage struct {
 	Head
 	Relays []relay
 	Rings  []ring
 }
 
-// relay is a relay with what it has carried last.
+// relay is a relay with the messages that it has sent last.
 type relay struct {
 	Row   endpointRow
 	Kept  []outbox.Kept
@@ -25,13 +25,13 @@ type relay struct {
 	Forms []act.Form
 }
 
-// ring is what is kept for a time.
+// ring is a ring, whose rows are kept for a time.
 type ring struct {
 	operate.Ring
 	Forms []act.Form
 }
 
-// JSON is the relays as the list of queues has them, and the rings.
+// JSON returns the relays as in the list of queues, and the rings.
 func (p *borderPage) JSON() any {
 	relays, rings := []view.Object{}, []view.Object{}
 	for _, r := range p.Relays {
@@ -46,7 +46,7 @@ func (p *borderPage) JSON() any {
 
 const keptShown = 10
 
-// Border reads the relays with the copies that they keep, and for how long ids and copies are kept.
+// Border reads the relays with their copies, and how long ids and copies are kept.
 func (s *Source) Border(ctx context.Context, _ Ask) (Page, error) {
 	rows, err := endpointsOf(ctx, s)
 	if err != nil {

@@ -10,41 +10,41 @@ import (
 	"github.com/edda-go/edda/operate/vitals"
 )
 
-// databasePage is the page of what in the database hurts the queues.
+// databasePage is the page of conditions of the database that slow the queues.
 type databasePage struct {
 	Head
 	Report  vitals.Report
-	Queries bool // of sessions are shown
+	Queries bool // queries of sessions are shown
 	Holders []holderRow
 
 	shown view.Object
 }
 
-// holderRow is what keeps dead rows.
+// holderRow is a holder of dead rows.
 type holderRow struct {
 	vitals.Holder
-	Since time.Time // its transaction began; zero where that is not known
-	Kill  string    // the statement that ends it, "" if none is needed, or none is that simple
+	Since time.Time // begin of its transaction; zero if unknown
+	Kill  string    // the statement that ends it, "" if it is not needed, or if no single statement does
 }
 
-// JSON is what the command prints.
+// JSON returns the output of the command.
 func (p *databasePage) JSON() any { return p.shown }
 
-// Findings are the vitals that are not well.
+// Findings returns the vitals that are not well.
 func (p *databasePage) Findings() []vitals.Vital {
 	return slices.DeleteFunc(slices.Clone(p.Report.Vitals), func(v vitals.Vital) bool { return v.Level == vitals.OK })
 }
 
-// Oldest is the age of what keeps dead rows longest, as its vital has it.
+// Oldest returns the age of the oldest holder of dead rows.
 func (p *databasePage) Oldest() string { return p.value(vitals.Snapshot) }
 
-// Freeze is the age of the oldest transaction id.
+// Freeze returns the age of the oldest transaction id.
 func (p *databasePage) Freeze() string { return p.value(vitals.Freeze) }
 
-// Log is what is written to the write-ahead log in a second, "" at the first look.
+// Log returns the size of the write-ahead log written per second, "" at the first read.
 func (p *databasePage) Log() string { return p.value(vitals.WAL) }
 
-// Dead is how many dead rows the worst table has.
+// Dead returns how many dead rows the worst table has.
 func (p *databasePage) Dead() (most int64) {
 	for _, t := range p.Report.Tables {
 		most = max(most, t.Dead)
@@ -61,16 +61,16 @@ func (p *databasePage) value(name string) string {
 	return ""
 }
 
-// vitalNames are those of vitals for people.
+// vitalNames are the names of vitals for people.
 var vitalNames = map[string]string{
 	vitals.Snapshot: "oldest snapshot", vitals.DeadRows: "dead rows", vitals.WAL: "write-ahead log",
 	vitals.Slot: "replication slot", vitals.Freeze: "transaction ids",
 }
 
-// VitalName is the name of a vital for people.
+// VitalName returns the name of a vital for people.
 func VitalName(v vitals.Vital) string { return cmp.Or(vitalNames[v.Name], v.Name) }
 
-// Begins says where the level of a vital begins, or where a vital that is well would warn.
+// Begins returns the threshold of a vital's level, or of the warning if the vital is well.
 func Begins(v vitals.Vital) string {
 	if v.Threshold.Unit == "" {
 		return ""
@@ -87,13 +87,13 @@ func (s *Source) Database(ctx context.Context, a Ask) (Page, error) {
 	return DatabaseOf(report, a.Bodies), nil
 }
 
-// DatabaseOf is the page of a look; queries of sessions are for those who may see bodies.
+// DatabaseOf returns the page of a report; queries of sessions are only for people who may see bodies.
 func DatabaseOf(report vitals.Report, queries bool) Page {
 	p := &databasePage{Head: head("database", "Database", "edda vitals"), Report: report, Queries: queries}
 	p.Report.Holders = slices.Clone(report.Holders)
 	for n := range p.Report.Holders {
 		h := &p.Report.Holders[n]
-		if !queries { // what customers wrote may stand in it
+		if !queries { // they may contain customers' data
 			h.Query = ""
 		}
 		row := holderRow{Holder: *h}
@@ -109,7 +109,7 @@ func DatabaseOf(report vitals.Report, queries bool) Page {
 	return p
 }
 
-// blamed reports whether a snapshot is not well.
+// blamed reports whether a vital names this holder.
 func blamed(r *vitals.Report, holder string) bool {
 	return slices.ContainsFunc(r.Vitals, func(v vitals.Vital) bool {
 		return v.Name == vitals.Snapshot && v.Subject == holder && v.Level > vitals.OK

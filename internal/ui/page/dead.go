@@ -20,7 +20,7 @@ import (
 // deadPage is the list of groups of dead letters.
 type deadPage struct {
 	Head
-	Endpoint, Kind string // of the filter
+	Endpoint, Kind string // the filter
 	Groups         []deadletter.Group
 	Count          int64
 	Capped         bool
@@ -31,7 +31,7 @@ type deadPage struct {
 	shown view.Object
 }
 
-// JSON is what the command prints.
+// JSON returns the output of the command.
 func (d *deadPage) JSON() any { return d.shown }
 
 const jobsShown = 10
@@ -62,7 +62,7 @@ func (s *Source) Dead(ctx context.Context, a Ask) (Page, error) {
 	return d, err
 }
 
-// command is a command with the flags that have a value.
+// command returns a command with the flags that have a value.
 func command(text string, flags ...string) string {
 	for n := 0; n+1 < len(flags); n += 2 {
 		if flags[n+1] != "" {
@@ -83,7 +83,7 @@ type groupPage struct {
 	shown   view.Object
 }
 
-// JSON is what the command prints.
+// JSON returns the output of the command.
 func (g *groupPage) JSON() any { return g.shown }
 
 // Group reads one group: its example, and its letters a page at a time.
@@ -119,7 +119,7 @@ func (s *Source) Group(ctx context.Context, a Ask) (Page, error) {
 	return g, err
 }
 
-// namesakes is how many groups may have names that begin as one name does without its last digit.
+// namesakes is how many groups may have names that differ only in the last digit.
 const namesakes = 16
 
 func numberOf(text string) (int64, error) {
@@ -147,7 +147,7 @@ type letterPage struct {
 	shown   view.Object
 }
 
-// Lived is how long the message was tried.
+// Lived returns for how long the message was tried.
 func (l *letterPage) Lived() time.Duration {
 	if l.Letter.FirstFailed.IsZero() {
 		return 0
@@ -155,7 +155,7 @@ func (l *letterPage) Lived() time.Duration {
 	return max(l.Letter.Died.Sub(l.Letter.FirstFailed), 0)
 }
 
-// JSON is what the command prints.
+// JSON returns the output of the command.
 func (l *letterPage) JSON() any { return l.shown }
 
 // Letter reads one dead letter by its number.
@@ -196,7 +196,7 @@ func (s *Source) Letter(ctx context.Context, a Ask) (Page, error) {
 	return l, nil
 }
 
-// editable is a body that a field may begin with: all of it is shown, and a browser sends it back as it is.
+// editable returns a body for a field: only if all of it is shown, and a browser sends it back unchanged.
 func editable(whole, shown []byte) []byte {
 	if !bytes.Equal(whole, shown) || len(whole) > mostBody || !utf8.Valid(whole) || bytes.ContainsAny(whole, "\x00\r") {
 		return nil
@@ -204,7 +204,7 @@ func editable(whole, shown []byte) []byte {
 	return whole
 }
 
-// ErrorParts are the first line of an error, and the rest.
+// ErrorParts returns the first line of an error, and the rest.
 func ErrorParts(text string) (first, rest string) {
 	first, rest, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	return first, rest

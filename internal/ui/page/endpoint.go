@@ -24,11 +24,11 @@ type endpointPage struct {
 	Kinds     []string
 	Says      []sentence
 	Processes []whereabouts.Process
-	Limit     *operate.LimitInfo // nil: there is none
+	Limit     *operate.LimitInfo // nil without a limit
 	Sagas     []operate.SagaCounters
 	Groups    []deadletter.Group
 	Messages  []queuedRow
-	More      bool // messages behind those
+	More      bool // there are more messages
 	Forms     []act.Form
 
 	shown view.Object
@@ -46,7 +46,7 @@ type queuedRow struct {
 	Size    int
 }
 
-// Workers is how many workers each process has, in words.
+// Workers describes how many workers each process has.
 func (e *endpointPage) Workers() string {
 	if e.Settings.Concurrency == 0 {
 		return "as each program says"
@@ -54,7 +54,7 @@ func (e *endpointPage) Workers() string {
 	return words.Of(int64(e.Settings.Concurrency), "worker") + " in each process"
 }
 
-// History is what is kept, in words.
+// History describes how much of the history is kept.
 func (e *endpointPage) History() string {
 	o := e.Settings.History
 	text := o.Level.String()
@@ -67,7 +67,7 @@ func (e *endpointPage) History() string {
 	return text
 }
 
-// JSON is what the commands print.
+// JSON returns the output of the commands.
 func (e *endpointPage) JSON() any { return e.shown }
 
 // headShown is how many messages of a queue are shown.
@@ -153,10 +153,10 @@ func addSettings(ctx context.Context, s *Source, e *endpointPage) error {
 	return nil
 }
 
-// Handler is the time of a handler, on average.
+// Handler returns the average time of a handler.
 func Handler(c operate.SagaCounters) time.Duration { return mean(c.Times.Handler, c.Messages.Steps) }
 
-// Critical is the time from when a message was due to its commit, on average.
+// Critical returns the average time from when a message was due to its commit.
 func Critical(c operate.SagaCounters) time.Duration { return mean(c.Times.Critical, c.Messages.Steps) }
 
 // Waited is the share of the batches' time in which they waited for instances that others held, in words.

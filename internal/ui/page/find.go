@@ -15,14 +15,14 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// Find is what a text is: an id, a key, a name.
+// Find lists the things that a text may name: an id, a key, a name.
 type Find struct {
 	Head  `json:"-"`
 	Query string  `json:"id"`
 	Found []match `json:"found"`
 }
 
-// match is one thing that a text is.
+// match is one thing that the text names.
 type match struct {
 	Is      string `json:"is"`
 	Says    string `json:"says"`
@@ -30,10 +30,10 @@ type match struct {
 	Link    string `json:"-"`
 }
 
-// JSON is the page itself, which has the fields that the command prints.
+// JSON returns the page itself, which has the fields of the command's output.
 func (f *Find) JSON() any { return f }
 
-// Only is where the only thing is that was found, "" if there are more or none.
+// Only returns the page of the only match, "" if there are more or no matches.
 func (f *Find) Only() string {
 	if len(f.Found) != 1 {
 		return ""
@@ -41,10 +41,10 @@ func (f *Find) Only() string {
 	return f.Found[0].Link
 }
 
-// mostQuery is how long a text may be that is looked for.
+// mostQuery is how long a searched text may be.
 const mostQuery = 1200
 
-// Find looks for what a text is.
+// Find looks up a text.
 func (s *Source) Find(ctx context.Context, a Ask) (Page, error) {
 	query := strings.TrimSpace(a.Query.Get("q"))
 	if len(query) > mostQuery {
@@ -89,7 +89,7 @@ func findLetter(ctx context.Context, s *Source, f *Find, number int64) error {
 	return err
 }
 
-// findID looks for what has an id.
+// findID looks up an id.
 func findID(ctx context.Context, s *Source, f *Find, id saga.ID) error {
 	life, ok, err := s.Op.History().Life(ctx, id)
 	if err != nil {
@@ -141,7 +141,7 @@ func (f *Find) addLife(l history.Life) {
 		words.Quoted(l.Key), l.ID), LifeOf(l.Saga, l.Key, l.ID))
 }
 
-// findName looks for an endpoint, a kind, a saga or a group of dead letters of that name.
+// findName looks up an endpoint, a kind, a saga or a group of dead letters of that name.
 func findName(ctx context.Context, s *Source, f *Find) error {
 	queues, err := s.Op.Queues().List(ctx)
 	if err != nil {
@@ -178,7 +178,7 @@ func findName(ctx context.Context, s *Source, f *Find) error {
 	return err
 }
 
-// isGroup reports whether a text is as the name of a group: twelve hexadecimal digits.
+// isGroup reports whether a text has the form of a group's name: twelve hexadecimal digits.
 func isGroup(text string) bool {
 	return len(text) == 12 && strings.Trim(text, "0123456789abcdef") == ""
 }
@@ -197,10 +197,10 @@ func findManifest(ctx context.Context, s *Source, f *Find) error {
 	return err
 }
 
-// mostSagas is how many sagas are listed, and in how many a key is looked for.
+// mostSagas is how many sagas are listed, and searched for a key.
 const mostSagas = 100
 
-// findKey looks for an instance by its key, in all sagas or in the one that stands before it.
+// findKey looks up an instance by its key, in all sagas or in the saga named before the key.
 func findKey(ctx context.Context, s *Source, f *Find) error {
 	names, err := sagaNames(ctx, s)
 	if err != nil {

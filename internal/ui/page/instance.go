@@ -43,7 +43,7 @@ type stateShown struct {
 	Cut  int
 }
 
-// wait is something that an instance waits for, and why it does not come.
+// wait is something that an instance waits for, and why it has not come.
 type wait struct {
 	State string    `json:"state"`
 	Kind  string    `json:"kind"`
@@ -55,19 +55,19 @@ type wait struct {
 	Forms []act.Form `json:"-"`
 }
 
-// compared is what differs between two versions.
+// compared is the difference of two versions.
 type compared struct {
 	From int64  `json:"from"`
 	To   int64  `json:"to"`
 	Diff string `json:"diff"`
 }
 
-// JSON is what the command prints, and what the page says besides.
+// JSON returns the output of the command, and the page's additional fields.
 func (p *instancePage) JSON() any {
 	return append(slices.Clone(p.shown), "waits", p.Waits, "may_get", p.MayGet)
 }
 
-// Living reports whether the life goes on.
+// Living reports whether the instance has not ended.
 func (p *instancePage) Living() bool { return p.Life.Ended.IsZero() }
 
 const (
@@ -75,7 +75,7 @@ const (
 	versionsRead = 50
 )
 
-// One reads the page of an instance by the saga's name and its key; by the life that is asked for, or else the newest.
+// One reads the page of an instance by the saga's name and its key; of the requested life, or the newest.
 func (s *Source) One(ctx context.Context, a Ask) (Page, error) {
 	name, key := a.Path("saga"), a.Path("key")
 	if name == "" {
@@ -123,7 +123,7 @@ func (s *Source) One(ctx context.Context, a Ask) (Page, error) {
 	return p, err
 }
 
-// life returns the life that is asked for, and those of its key.
+// life returns the requested life, and the lives of its key.
 func (s *Source) life(ctx context.Context, name, key, id string) (of history.Life, lives []history.Life, err error) {
 	if lives, err = s.Op.History().Lives(ctx, name, key, mostLives); err != nil {
 		return of, nil, err
@@ -147,7 +147,7 @@ func (s *Source) life(ctx context.Context, name, key, id string) (of history.Lif
 	return of, lives, err
 }
 
-// idOf reads an id that may be left out.
+// idOf reads an optional id.
 func idOf(text string) (id saga.ID, err error) {
 	if text == "" {
 		return id, nil
@@ -158,7 +158,7 @@ func idOf(text string) (id saga.ID, err error) {
 	return id, nil
 }
 
-// addInstance adds what the row of a living instance has.
+// addInstance adds the fields of a living instance's row.
 func addInstance(ctx context.Context, s *Source, a Ask, p *instancePage) error {
 	if n := len(p.Rows); n > 0 {
 		p.Version, p.Changed = p.Rows[n-1].Version, p.Rows[n-1].At
@@ -172,7 +172,7 @@ func addInstance(ctx context.Context, s *Source, a Ask, p *instancePage) error {
 	if a.Bodies {
 		p.State.Text, p.State.Cut = cut(s.State(i.Saga, i.State))
 		if n := len(p.Rows); n > 0 && p.Rows[n-1].Version == i.Version && p.Rows[n-1].State != nil {
-			// history has masked what is secret, whether a definition is known here or not
+			// the history has masked secrets, even if the definition is not available here
 			p.State = stateShown{p.Rows[n-1].State, p.Rows[n-1].Cut}
 		}
 	}
@@ -194,7 +194,7 @@ func addInstance(ctx context.Context, s *Source, a Ask, p *instancePage) error {
 	return nil
 }
 
-// mayGet are the kinds that an instance has handlers for, and of which its timeline has no message.
+// mayGet returns the kinds that an instance has handlers for, and that are not in its timeline.
 func mayGet(s *Source, name string, timeline []history.Version) []string {
 	kinds := []string{}
 	d := s.definitions[name]
@@ -216,10 +216,10 @@ func mayGet(s *Source, name string, timeline []history.Version) []string {
 	return kinds
 }
 
-// mostFollowed is how many messages of a timeline are looked for, the newest first.
+// mostFollowed is how many messages of a timeline are looked up, the newest first.
 const mostFollowed = 500
 
-// messagesOf looks for what a timeline has sent, and for those of its messages that have failed.
+// messagesOf looks up the messages that a timeline has sent, and its messages that have failed.
 func (s *Source) messagesOf(
 	ctx context.Context, timeline []history.Version,
 ) (map[saga.ID]*whereabouts.Message, error) {
@@ -251,7 +251,7 @@ func (s *Source) messagesOf(
 	return found, err
 }
 
-// versions are those of a timeline as they may be shown: without bodies and states, or with what Redact leaves of them.
+// versions returns a timeline as it may be shown: without bodies and states, or with the output of Redact.
 func (s *Source) versions(a Ask, timeline []history.Version) []history.Version {
 	all := slices.Clone(timeline)
 	for n := range all {

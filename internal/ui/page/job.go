@@ -12,18 +12,18 @@ import (
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 
-// jobPage is the page of a job that ends many dead letters.
+// jobPage is the page of a job on many dead letters.
 type jobPage struct {
 	Head
 	Job     deadletter.Job
-	Idle    time.Duration // it is open, and nothing has happened for so long; 0 is not long
-	Entries []audit.Entry // who did what with it
+	Idle    time.Duration // time without progress, if it is open; 0 if that is short
+	Entries []audit.Entry // who changed the job, and when
 	Forms   []act.Form
 
 	shown view.Object
 }
 
-// JSON is the job as the list of the command has it.
+// JSON returns the job as in the list of the command.
 func (j *jobPage) JSON() any { return j.shown }
 
 const (

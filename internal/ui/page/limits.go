@@ -23,15 +23,15 @@ type limitsPage struct {
 	shown view.Object
 }
 
-// JSON is what the commands print.
+// JSON returns the output of the commands.
 func (p *limitsPage) JSON() any { return p.shown }
 
 // limitRow is a limit, with a cell for each slot if they are few.
 type limitRow struct {
 	operate.LimitInfo
 	Cells    []cell
-	Lines    []cell // the cells, if they are so few that each has a line
-	Endpoint string // whose limit it is, "" for a limit of a program's own
+	Lines    []cell // the cells, if each fits on a line of its own
+	Endpoint string // the endpoint of the limit, "" for a program's own limit
 	Forms    []act.Form
 }
 
@@ -41,7 +41,7 @@ type cell struct {
 	Holder *slots.Holder
 }
 
-// Title says what the cell stands for.
+// Title describes a cell.
 func (c cell) Title(now time.Time) string {
 	h := c.Holder
 	if h == nil {
@@ -118,7 +118,7 @@ func limited(l operate.LimitInfo, held []slots.Holder) limitRow {
 		out.LimitInfo, out.Cells = l, nil
 		return out
 	}
-	for _, c := range out.Cells { // the table and the cells are read one after the other, and say the same
+	for _, c := range out.Cells { // the table and the cells are read one after the other, and must agree
 		if c.State == "draining" {
 			out.Draining++
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/operate/flow"
 )
 
-// mapPage is which kinds go from where to where.
+// mapPage shows which endpoints send which kinds to which endpoints.
 type mapPage struct {
 	Head
 	Map flow.Map
@@ -16,21 +16,22 @@ type mapPage struct {
 	shown view.View
 }
 
-// JSON is what the command prints.
+// JSON returns the output of the command.
 func (p *mapPage) JSON() any { return p.shown.JSON }
 
-// Mermaid is what the command prints with --mermaid.
+// Mermaid returns the output of the command with --mermaid.
 func (p *mapPage) Mermaid() string { return p.shown.Mermaid }
 
-// Basis says what the map was read from.
+// Basis describes the sources of the map.
 func (p *mapPage) Basis() string { return p.Map.Basis() }
 
-// Has reports whether an endpoint is installed. The history also names those that are gone.
+// Has reports whether an endpoint is installed. The history also names endpoints that are gone.
 func (p *mapPage) Has(name string) bool {
 	return slices.ContainsFunc(p.Map.Endpoints, func(e flow.Endpoint) bool { return e.Name == name })
 }
 
-// Map reads which kinds go from where to where. What the definitions handle in an endpoint is in its subscriptions.
+// Map reads which endpoints send which kinds to which endpoints. The kinds that definitions handle are in the
+// endpoint's subscriptions.
 func (s *Source) Map(ctx context.Context, _ Ask) (Page, error) {
 	m, err := s.Flow.Map(ctx)
 	if err != nil {
@@ -39,7 +40,7 @@ func (s *Source) Map(ctx context.Context, _ Ask) (Page, error) {
 	return MapOf(m), nil
 }
 
-// MapOf is the page of a map.
+// MapOf returns the page of a map.
 func MapOf(m flow.Map) Page {
 	return &mapPage{Head: head("map", "Map", "edda map"), Map: m, shown: view.Map(&m)}
 }

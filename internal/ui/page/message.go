@@ -24,14 +24,14 @@ type messagePage struct {
 	Places   []placed
 	Attempts []attempted
 	Body     []byte // nil if it is not kept, or not to be shown
-	Cut      int    // bytes that are not shown
+	Cut      int    // bytes that are left out
 	Headers  []deadletter.Header
-	Trace    string // the id of its trace
+	Trace    string // id of its trace
 
 	shown view.Object
 }
 
-// placed is where a message is, in one endpoint.
+// placed is the place of a message in one endpoint.
 type placed struct {
 	State    string
 	Endpoint string
@@ -50,13 +50,13 @@ type attempted struct {
 	Version  int64
 }
 
-// JSON is what the command prints.
+// JSON returns the output of the command.
 func (m *messagePage) JSON() any { return m.shown }
 
 // mostBody is how much of a body is shown.
 const mostBody = 64 << 10
 
-// Message reads where a message is and what became of it.
+// Message reads the place of a message and its fate.
 func (s *Source) Message(ctx context.Context, a Ask) (Page, error) {
 	id, err := saga.ParseID(a.Path("id"))
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Source) Message(ctx context.Context, a Ask) (Page, error) {
 	return p, nil
 }
 
-// inQueue are the states of a message that can be cancelled.
+// inQueue lists the states of a message that can be cancelled.
 var inQueue = []whereabouts.State{
 	whereabouts.Waiting, whereabouts.Delayed, whereabouts.Retrying, whereabouts.Parked, whereabouts.InHand,
 }
@@ -137,7 +137,7 @@ func attemptsOf(ctx context.Context, s *Source, a Ask, m whereabouts.Message) (a
 	return all, nil
 }
 
-// addBody adds what is kept of the body, and the headers where they can be had: in a queue, or of a dead letter.
+// addBody adds the kept part of the body, and the headers if they are available: in a queue, or in a dead letter.
 func addBody(ctx context.Context, s *Source, a Ask, p *messagePage, m *whereabouts.Message) error {
 	body := m.Info.Body
 	for _, place := range m.Places {
@@ -148,7 +148,7 @@ func addBody(ctx context.Context, s *Source, a Ask, p *messagePage, m *whereabou
 		if err != nil {
 			continue // it was retried a moment ago
 		}
-		p.Headers, _ = l.Headers() // one that cannot be read is shown on the page of the letter
+		p.Headers, _ = l.Headers() // a header that cannot be read is shown on the page of the letter
 		if body == nil {
 			body = l.Body
 		}
@@ -160,7 +160,7 @@ func addBody(ctx context.Context, s *Source, a Ask, p *messagePage, m *whereabou
 	return nil
 }
 
-// cut is the beginning of a body, up to a whole character, and how many bytes are left out.
+// cut returns the beginning of a body, up to a whole character, and how many bytes are left out.
 func cut(body []byte) (beginning []byte, left int) {
 	if len(body) <= mostBody {
 		return body, 0
@@ -172,7 +172,7 @@ func cut(body []byte) (beginning []byte, left int) {
 	return beginning, len(body) - len(beginning)
 }
 
-// traceOf is the id of the trace in a header traceparent, "" if there is none that is valid.
+// traceOf returns the id of the trace in a header traceparent, or "" if no header is valid.
 func traceOf(headers []deadletter.Header) string {
 	at := slices.IndexFunc(headers, func(h deadletter.Header) bool { return h.Name == "traceparent" })
 	if at < 0 {
@@ -195,7 +195,7 @@ func traceID(parent string) string {
 	return id
 }
 
-// mask applies Redact to the bodies of a message and of what it has sent.
+// mask applies Redact to the bodies of a message and of the messages it has sent.
 func mask(s *Source, a Ask, m *whereabouts.Message) {
 	clean := func(of *history.Message) {
 		if !a.Bodies {
@@ -215,7 +215,7 @@ func mask(s *Source, a Ask, m *whereabouts.Message) {
 	}
 }
 
-// conversationPage is the tree of what followed from a message.
+// conversationPage is the tree of the messages that a message has caused.
 type conversationPage struct {
 	Head
 	Asked saga.ID
@@ -230,18 +230,18 @@ type conversationPage struct {
 type node struct {
 	ID      saga.ID
 	Kind    string
-	Asked   bool // it is the one whose id was given
+	Asked   bool // its id was requested
 	Places  []placed
-	Saga    string // of an instance that it changed
+	Saga    string // the saga of an instance that it changed
 	Key     string
 	Version int64
-	Failed  int           // attempts
-	After   time.Duration // it was handled after the first message was sent
-	Took    time.Duration // of its last handler
+	Failed  int           // number of attempts
+	After   time.Duration // between the first message's send and the handling of this one
+	Took    time.Duration // duration of its last handler
 	Groups  []kindGroup
 }
 
-// kindGroup is what a message has sent of one kind.
+// kindGroup holds the messages of one kind that a message has sent.
 type kindGroup struct {
 	Kind   string
 	Count  int
@@ -250,16 +250,16 @@ type kindGroup struct {
 	Nodes  []node
 }
 
-// JSON is what the command prints.
+// JSON returns the output of the command.
 func (c *conversationPage) JSON() any { return c.shown.JSON }
 
-// Mermaid is what the command prints with --mermaid.
+// Mermaid returns the output of the command with --mermaid.
 func (c *conversationPage) Mermaid() string { return c.shown.Mermaid }
 
 // mostOfTree is how many messages of a conversation are read.
 const mostOfTree = 1000
 
-// Conversation reads the tree to which a message belongs.
+// Conversation reads the tree of a message.
 func (s *Source) Conversation(ctx context.Context, a Ask) (Page, error) {
 	id, err := saga.ParseID(a.Path("id"))
 	if err != nil {
@@ -283,7 +283,7 @@ func (s *Source) Conversation(ctx context.Context, a Ask) (Page, error) {
 	return c, nil
 }
 
-// mostDeep is how many levels of a tree are shown. What is below has a link of its own.
+// mostDeep is how many levels of a tree are shown. Messages below have a link of their own.
 const mostDeep = 60
 
 func (c *conversationPage) node(n *whereabouts.Node, began time.Time, level int) node {
@@ -328,7 +328,7 @@ func (c *conversationPage) node(n *whereabouts.Node, began time.Time, level int)
 	return out
 }
 
-// Mentions is a short name of a message for a sentence.
+// Mentions returns a short name of a message for a sentence.
 func (n node) Mentions() string {
 	if n.Kind == "" {
 		return "(kind not known)"

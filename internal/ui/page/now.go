@@ -17,18 +17,18 @@ import (
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 
-// nowPage is the first page: what needs somebody, and a row for each endpoint.
+// nowPage is the first page: problems, and a row for each endpoint.
 type nowPage struct {
 	Head      `json:"-"`
 	Sentences []sentence    `json:"sentences"`
 	Endpoints []endpointRow `json:"endpoints"`
 }
 
-// sentence is one thing that needs somebody, or that nothing does.
+// sentence is one problem, or the statement that there is no problem.
 type sentence struct {
 	// dead, paused, nobody, behind, unhandled, warning or well; of schedules dead, timed_out, lost, skipped or orphan
 	State string    `json:"state"`
-	About string    `json:"about"` // an endpoint, or manifests, "" for the whole
+	About string    `json:"about"` // an endpoint, or manifests, "" for the whole system
 	Text  string    `json:"text"`
 	Since time.Time `json:"since,omitzero"`
 	Link  string    `json:"-"`
@@ -54,31 +54,31 @@ type endpointRow struct {
 	Reason    string    `json:"reason,omitempty"`
 	Pace      pace      `json:"pace,omitzero"`
 
-	more bool      // there are at least so many dead letters
-	died time.Time // the first of them
+	more bool      // there are at least Dead dead letters
+	died time.Time // the first death
 
 	of parts
 }
 
-// parts are what a row is made of.
+// parts are the data of the rows.
 type parts struct {
 	queue     operate.QueueInfo
 	settings  operate.EndpointSettings
 	groups    []deadletter.Group
 	processes []whereabouts.Process
 	unhandled []flow.Unhandled
-	left      int      // functions that do not return, of living processes
-	leave     []string // these processes
+	left      int      // functions that do not return, in living processes
+	leave     []string // processes with such functions
 }
 
-// CountTo is up to which number the messages of a queue and the letters of a group are counted one by one. Above it the
-// number of messages is an estimate.
+// CountTo is the largest number of messages of a queue, or letters of a group, that is counted. Above it the number
+// of messages is an estimate.
 const CountTo = 10_000
 
-// MoreDead reports whether Dead is what was counted, and there are more.
+// MoreDead reports whether there are more dead letters than Dead.
 func (r endpointRow) MoreDead() bool { return r.more }
 
-// JSON is the page itself.
+// JSON returns the page itself.
 func (n *nowPage) JSON() any { return n }
 
 // Now reads the first page.
@@ -125,10 +125,10 @@ func allWell(rows []endpointRow) string {
 		words.Of(int64(len(rows)), "endpoint"))
 }
 
-// late is the lag above which an endpoint that runs is behind.
+// late is the lag above which a running endpoint is behind.
 const late = 30 * time.Second
 
-// sentences are what is wrong with an endpoint.
+// sentences returns the problems of an endpoint.
 func (r *endpointRow) sentences(now time.Time) (all []sentence) {
 	say := func(state, text string, since time.Time, link string) {
 		all = append(all, sentence{State: state, About: r.Name, Text: text, Since: since, Link: link})
@@ -185,7 +185,8 @@ func (r *endpointRow) saysLeft() string {
 		". Give each call of another system a time limit"
 }
 
-// unhandledKinds is what is said of messages that wait because no program knows their kinds, and since when they do.
+// unhandledKinds returns the sentence about messages that wait because no program handles their kinds, and since when
+// they wait.
 func unhandledKinds(all []flow.Unhandled) (text string, since time.Time) {
 	const named = 3
 	n, more, kinds := 0, "", []string{}
@@ -225,7 +226,7 @@ func due(n int64) string {
 	return words.Count(n) + " messages are due"
 }
 
-// endpoints reads a row for each endpoint.
+// endpointsOf reads a row for each endpoint.
 func endpointsOf(ctx context.Context, s *Source) ([]endpointRow, error) {
 	queues, err := s.Op.Queues().List(ctx)
 	if err != nil {
@@ -271,7 +272,7 @@ func endpointsOf(ctx context.Context, s *Source) ([]endpointRow, error) {
 	return rows, nil
 }
 
-// withDelayed are the endpoints of queues that have messages which are due later.
+// withDelayed returns the endpoints of queues that have messages which are due later.
 func withDelayed(queues []operate.QueueInfo) (names []string) {
 	for _, q := range queues {
 		if q.Delayed > 0 {
@@ -323,7 +324,7 @@ func (r *endpointRow) state() string {
 	return "running"
 }
 
-// Word is the state for people.
+// Word returns the state for people.
 func (r endpointRow) Word() string {
 	if r.State == "nobody" {
 		return "no process"

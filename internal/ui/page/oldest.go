@@ -19,7 +19,7 @@ const (
 	mostEnded   = 1000 // of a saga are counted
 )
 
-// Capped reports whether Ended is what was counted, and there may be more.
+// Capped reports whether there may be more ended instances than Ended.
 func (r sagaRow) Capped() bool { return r.Ended >= mostEnded }
 
 // addHours adds how many instances of each saga started, by the hour, and how many ended in the last one.

@@ -11,15 +11,15 @@ import (
 	"github.com/edda-go/edda/operate/flow"
 )
 
-// pace is what an endpoint handles. It is zero for a relay, which does not count.
+// pace is how much an endpoint handles. It is zero for a relay, which does not count.
 type pace flow.Pace
 
-// MarshalJSON writes what the command prints.
+// MarshalJSON writes the output of the command.
 func (p pace) MarshalJSON() ([]byte, error) {
 	return view.Paces([]flow.Pace{flow.Pace(p)}).Rows[0].JSON.MarshalJSON()
 }
 
-// Rate is the rate for people, "" if nothing was handled.
+// Rate returns the rate for people, "" if nothing was handled.
 func (p pace) Rate() string {
 	switch {
 	case p.PerMinute == 0:
@@ -32,15 +32,15 @@ func (p pace) Rate() string {
 	return words.Count(int64(math.Round(p.PerMinute)))
 }
 
-// Hours is what was handled in each of the last 24 hours.
+// Hours returns the numbers handled in each of the last 24 hours.
 func (p pace) Hours() []int64 { return p.Handled[:] }
 
-// Average says over which time the rate is.
+// Average names the time over which the rate is averaged.
 func (p pace) Average() string {
 	return "on average over " + words.Span(p.Over.Round(time.Minute))
 }
 
-// addPace adds to the rows of endpoints what they handle.
+// addPace adds their rates to the rows of endpoints.
 func addPace(ctx context.Context, s *Source, rows []endpointRow) error {
 	all, err := s.Flow.Endpoints(ctx)
 	for _, one := range all {

@@ -111,7 +111,7 @@ func TestRedactAndSecretsTakeAway(t *testing.T) {
 	for _, c := range [][2]string{
 		{string(patchOf(s, bodies, "order.start", []byte(`{"Pin":"1","Key":"Jane"}`))),
 			`{"Key":"order.start","Pin":"[secret]"}`},
-		{string(patchOf(s, bodies, "", []byte(`{"Pin":"1","N":2}`))), `{"N":2,"Pin":"[secret]"}`}, // of any kind
+		{string(patchOf(s, bodies, "", []byte(`{"Pin":"1","N":2}`))), `{"N":2,"Pin":"[secret]"}`}, // no kind
 		{string(patchOf(s, bodies, "other", []byte(`{"Pin":"1"}`))), `{"Pin":"1"}`},
 		{string(patchOf(s, Ask{}, "other", []byte(`{"N":1}`))), ""},
 		{string(s.State("order", []byte(`{"Card":"4111","N":1}`))), `{"Card":"[secret]","N":1}`},

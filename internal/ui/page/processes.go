@@ -26,10 +26,10 @@ type processShown struct {
 	Ended     time.Time `json:"ended,omitzero"`
 }
 
-// JSON is the page itself.
+// JSON returns the page itself.
 func (p *processesPage) JSON() any { return p }
 
-// Processes reads the processes that live, and those that ended within an hour.
+// Processes reads the processes that are alive, or ended within an hour.
 func (s *Source) Processes(ctx context.Context, _ Ask) (Page, error) {
 	found, err := s.Op.History().Processes(ctx)
 	if err != nil {

@@ -42,7 +42,7 @@ type sagaRow struct {
 	Conflicts int64   `json:"conflicts_24h"`
 	Bytes     int64   `json:"state_bytes"`     // of a state, on average
 	Ended     int64   `json:"ended_1h"`        // mostEnded if there are as many or more
-	Hours     []int64 `json:"started_by_hour"` // of the last 24, the present one last
+	Hours     []int64 `json:"started_by_hour"` // of the last 24, the current one last
 	Defined   bool    `json:"-"`
 }
 
@@ -56,15 +56,15 @@ type instanceRow struct {
 	Changed  time.Time `json:"changed"`
 	Timeouts int       `json:"timeouts"`
 	Next     time.Time `json:"next_timeout,omitzero"`
-	Over     bool      `json:"completed"` // it has completed, and its saga remembers it
+	Over     bool      `json:"completed"` // it has completed, and its row is only remembered
 }
 
-// JSON is what the command prints, and the sagas.
+// JSON returns the output of the command, and the sagas.
 func (p *sagasPage) JSON() any {
 	return append(slices.Clone(p.shown), "sagas", p.Sagas, "oldest", view.Quiet(p.quiet).View().JSON[1])
 }
 
-// Sagas reads the sagas that are known: by their definitions, by what they did in a day, or by their instances.
+// Sagas reads the sagas that are found by their definitions, by their counters of a day, or by their instances.
 func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 	p := &sagasPage{Head: head("sagas", "Sagas", "edda saga list"), Sagas: []sagaRow{},
 		known: map[string]int{}, Period: operate.CounterPeriod}
@@ -151,7 +151,7 @@ type instancesPage struct {
 	shown view.Object
 }
 
-// lifeShown is a life that has ended.
+// lifeShown is a life that has ended: an instance from its start to its end.
 type lifeShown struct {
 	ID      saga.ID         `json:"instance"`
 	Saga    string          `json:"saga"`
@@ -161,20 +161,20 @@ type lifeShown struct {
 	Outcome history.Outcome `json:"outcome"`
 }
 
-// Lasted is how long it lived.
+// Lasted returns how long it lived.
 func (l lifeShown) Lasted() time.Duration { return l.Ended.Sub(l.Began) }
 
 func lifeRow(l history.Life) lifeShown {
 	return lifeShown{l.ID, l.Saga, l.Key, l.Began, l.Ended, l.Outcome}
 }
 
-// JSON is what the command prints, and the lives that have ended.
+// JSON returns the output of the command, and the lives that have ended.
 func (p *instancesPage) JSON() any { return append(slices.Clone(p.shown), "ended", p.Ended) }
 
 // endedShown is how many ended lives a list has.
 const endedShown = 25
 
-// Instances reads the instances of a saga: those that live, in the order of their keys, and those that ended last.
+// Instances reads the instances of a saga: the living ones, in the order of their keys, and the last ones to end.
 func (s *Source) Instances(ctx context.Context, a Ask) (Page, error) {
 	name, prefix := a.Path("saga"), a.Query.Get("prefix")
 	command := "edda saga list " + words.Quoted(name)
@@ -214,7 +214,7 @@ func (s *Source) Instances(ctx context.Context, a Ask) (Page, error) {
 	return p, nil
 }
 
-// sagaNames are the names of all sagas that are known.
+// sagaNames returns the names of all sagas that are found.
 func sagaNames(ctx context.Context, s *Source) ([]string, error) {
 	names := map[string]bool{}
 	for name := range s.definitions {
@@ -236,8 +236,8 @@ func sagaNames(ctx context.Context, s *Source) ([]string, error) {
 	return slices.Sorted(maps.Keys(names)), err
 }
 
-// storedSagas are the names of sagas that have living instances, and of those of which history knows an instance that
-// has ended. It reads one instance of each, however many there are.
+// storedSagas returns the names of sagas that have living instances, or ended instances in the history. It reads one
+// instance of each, however many there are.
 func (s *Source) storedSagas(ctx context.Context) (names []string, err error) {
 	ended, err := s.Op.History().Ended(ctx, history.EndedOf{Each: true, Most: mostSagas})
 	if err != nil {
@@ -253,12 +253,12 @@ func (s *Source) storedSagas(ctx context.Context) (names []string, err error) {
 			return names, err
 		}
 		name := listed[0].Instance.Saga
-		names, after = append(names, name), name+"\x01" // which no name of a saga has in it
+		names, after = append(names, name), name+"\x01" // no name of a saga has this character
 	}
 	return names, nil
 }
 
-// split parts "saga/key" or "saga key" into its two halves.
+// split divides "saga/key" or "saga key" into its two parts.
 func split(text string) (name, key string, ok bool) {
 	if name, key, ok = strings.Cut(text, "/"); ok {
 		return strings.TrimSpace(name), strings.TrimSpace(key), true

@@ -18,7 +18,7 @@ import (
 // schedulesPage is the list of manifests.
 type schedulesPage struct {
 	Head
-	State     string // of the filter
+	State     string // the filter
 	Prefix    string
 	Manifests []scheduler.ManifestInfo
 	After     string
@@ -35,7 +35,7 @@ type groupRow struct {
 	Forms []act.Form
 }
 
-// JSON is what the command prints.
+// JSON returns the output of the command.
 func (p *schedulesPage) JSON() any { return p.shown }
 
 const manifestsShown = 100
@@ -107,7 +107,7 @@ type manifestPage struct {
 	shown view.Object
 }
 
-// JSON is what the command prints, with the next due times and the last runs.
+// JSON returns the output of the command, with the next due times and the last runs.
 func (p *manifestPage) JSON() any { return p.shown }
 
 const (
@@ -158,7 +158,7 @@ type runPage struct {
 	shown view.Object
 }
 
-// JSON is what the command prints.
+// JSON returns the output of the command.
 func (p *runPage) JSON() any { return p.shown }
 
 // Run reads one run with its attempts.
@@ -180,7 +180,7 @@ func (s *Source) Run(ctx context.Context, a Ask) (Page, error) {
 	return p, nil
 }
 
-// scheduleSentences are what happened to schedules and needs somebody.
+// scheduleSentences returns the problems of schedules.
 func scheduleSentences(ctx context.Context, s *Source) (all []sentence, err error) {
 	if s.Scheduler == nil {
 		return nil, nil
@@ -201,7 +201,7 @@ func scheduleSentences(ctx context.Context, s *Source) (all []sentence, err erro
 	return all, err
 }
 
-// troubleText says what has happened, and what to do.
+// troubleText describes a problem, and its remedy.
 func troubleText(t firing.Trouble) string {
 	switch t.Kind {
 	case "dead":

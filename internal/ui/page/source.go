@@ -23,42 +23,42 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Source is where pages are read from.
+// Source holds the stores for reading pages.
 type Source struct {
 	Op        *operate.Operator
 	Pool      *pgxpool.Pool
 	Schema    pg.Schema
-	Scheduler *scheduler.Store  // nil: there are no schedules
+	Scheduler *scheduler.Store  // nil without schedules
 	Leases    *scheduler.Leases // nil: leases are not shown
-	Vitals    *vitals.Reader    // one for all looks: it compares them
+	Vitals    *vitals.Reader    // one for all reads: it compares them
 	Audit     *audit.Log
 	Flow      *flow.Reader
 	Slots     *slots.Reader
-	Redact    func(kind string, body json.RawMessage) json.RawMessage // nil: bodies and states as they are
+	Redact    func(kind string, body json.RawMessage) json.RawMessage // nil: nothing is masked
 
 	definitions map[string]*saga.Definition
 	masks       map[string]*secret.Mask
 }
 
-// Ask is what a page is asked for.
+// Ask holds the parameters of a page.
 type Ask struct {
-	Path   func(name string) string // a part of the address
+	Path   func(name string) string // returns a part of the address
 	Query  url.Values
-	Bodies bool // the asker may see bodies and states
+	Bodies bool // the reader may see bodies and states
 }
 
-// Page is what a template and a JSON are made of.
+// Page is the data of a template and of a JSON answer.
 type Page interface {
 	About() Head
 	JSON() any
 }
 
-// Head is what every page has.
+// Head holds the fields that every page has.
 type Head struct {
 	Title   string
-	Section string // of the navigation
-	Command string // that shows the same in a shell
-	Audit   string // the address of what was changed here, "" for a page of nothing that is changed
+	Section string // section of the navigation
+	Command string // command that prints the same in a shell
+	Audit   string // address of the changes of this target, "" for a page without changes
 	Now     time.Time
 }
 
@@ -67,13 +67,13 @@ func head(section, title, command string) Head {
 	return Head{Title: title, Section: section, Command: command, Now: time.Now()}
 }
 
-// audited is the head of a page whose target operators change, see [AuditOf].
+// audited returns the head of a page whose target operators change, see [AuditOf].
 func (h Head) audited(thing, target string) Head {
 	h.Audit = AuditOf(thing, target)
 	return h
 }
 
-// withBody is a command that also prints the body, if that may be seen.
+// withBody returns a command that also prints the body, if the reader may see it.
 func withBody(a Ask, command string) string {
 	if a.Bodies {
 		return command + " --body"
@@ -81,10 +81,10 @@ func withBody(a Ask, command string) string {
 	return command
 }
 
-// About is the head itself, for pages that embed it.
+// About returns the head, for pages that embed it.
 func (h Head) About() Head { return h }
 
-// Fault is a page that cannot be shown, for a reason that is not the database's.
+// Fault is why a page cannot be shown, if the database is not the cause.
 type Fault struct {
 	Status int
 	Text   string
@@ -95,7 +95,7 @@ func (f Fault) Error() string { return f.Text }
 func missing(text string) error { return Fault{http.StatusNotFound, text} }
 func wrong(text string) error   { return Fault{http.StatusBadRequest, text} }
 
-// faultOf turns the errors of a thing that does not exist into a Fault.
+// faultOf turns an error about a thing that does not exist into a Fault.
 func faultOf(err error, text string) error {
 	for _, gone := range []error{
 		operate.ErrNotFound, operate.ErrNotInstalled, operate.ErrNoLimit, deadletter.ErrNotFound, deadletter.ErrNoJob,
@@ -108,17 +108,17 @@ func faultOf(err error, text string) error {
 	return err
 }
 
-// Definition returns the definition of a saga, nil if it is not known.
+// Definition returns the definition of a saga, nil if it is not registered.
 func (s *Source) Definition(name string) *saga.Definition { return s.definitions[name] }
 
-// Body is a body as it may be shown: without what the struct tag edda:"secret" marks in a kind of the definitions, and
-// what Redact takes away.
+// Body returns a body as it may be shown: without fields with the struct tag edda:"secret" in a kind of the
+// definitions, and after Redact.
 func (s *Source) Body(kind string, text []byte) []byte {
 	return s.redacted(kind, s.masks[ofKind(kind)], text)
 }
 
-// patchOf is a merge patch of bodies as it may be shown to an asker; nil if it may not. Without a kind it is masked as
-// a body of every kind that is known.
+// patchOf returns a merge patch of bodies as it may be shown; nil if the reader may not see it. Without a kind it is
+// masked like bodies of all registered kinds.
 func patchOf(s *Source, a Ask, kind string, text []byte) []byte {
 	if !a.Bodies || text == nil {
 		return nil
@@ -139,7 +139,7 @@ func patchOf(s *Source, a Ask, kind string, text []byte) []byte {
 	return text
 }
 
-// State is a state as it may be shown.
+// State returns a state as it may be shown.
 func (s *Source) State(name string, text []byte) []byte {
 	return s.redacted(name, s.masks[ofSaga(name)], text)
 }
@@ -151,7 +151,7 @@ func (s *Source) redacted(name string, mask *secret.Mask, text []byte) []byte {
 	if mask != nil {
 		masked, err := mask.Apply(text)
 		if err != nil {
-			return nil // what cannot be read may have a secret anywhere
+			return nil // a state that cannot be read may have a secret anywhere
 		}
 		text = masked
 	}
@@ -164,7 +164,7 @@ func (s *Source) redacted(name string, mask *secret.Mask, text []byte) []byte {
 func ofKind(kind string) string { return "kind " + kind }
 func ofSaga(name string) string { return "saga " + name }
 
-// Define adds a definition: its kinds, and what is secret in its state and its messages.
+// Define adds a definition: its kinds, and the secrets in its state and its messages.
 func (s *Source) Define(d *saga.Definition) error {
 	if err := d.Err(); err != nil {
 		return fmt.Errorf("saga %.80q: %w", d.Name(), err)

@@ -19,24 +19,24 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// change is what one transaction did to an instance.
+// change is the effect of one transaction on an instance.
 type change struct {
-	Idle    time.Duration `json:"-"` // before it, if that is long
+	Idle    time.Duration `json:"-"` // time before it, if that is long
 	At      time.Time     `json:"at"`
 	Version int64         `json:"version"`
 	Change  string        `json:"change"`
 	Page    saga.ID       `json:"page"`
 	Diff    string        `json:"diff"`
 	State   []byte        `json:"-"` // nil if it is not kept or not to be shown
-	Cut     int           `json:"-"` // bytes of the state that are not shown
-	Kept    bool          `json:"-"` // a state is kept, whether it may be shown or not
+	Cut     int           `json:"-"` // bytes of the state that are left out
+	Kept    bool          `json:"-"` // a state is kept, even if it may not be shown
 	In      []incoming    `json:"messages"`
 }
 
 // shownOfBatch is how many messages of a transaction are shown before the rest is folded.
 const shownOfBatch = 4
 
-// First are the messages that are shown at once.
+// First returns the messages that are shown at once.
 func (r change) First() []incoming {
 	if len(r.In) <= shownOfBatch+1 {
 		return r.In
@@ -44,10 +44,10 @@ func (r change) First() []incoming {
 	return r.In[:shownOfBatch-1]
 }
 
-// Rest are those that are folded.
+// Rest returns the folded messages.
 func (r change) Rest() []incoming { return r.In[len(r.First()):] }
 
-// Attempt reports whether nothing but attempts that failed is told of.
+// Attempt reports whether there are only failed attempts.
 func (r change) Attempt() bool { return r.Change == history.Attempted.String() }
 
 // incoming is a message that came in.
@@ -58,7 +58,7 @@ type incoming struct {
 	Attempt int           `json:"attempt"`
 	Fate    string        `json:"fate"`
 	Took    time.Duration `json:"-"`
-	After   time.Duration `json:"-"` // it was sent, or due
+	After   time.Duration `json:"-"` // since it was sent, or due
 	Error   string        `json:"error,omitempty"`
 	Host    string        `json:"host"`
 	Out     []outgoing    `json:"out"`
@@ -71,7 +71,7 @@ type incoming struct {
 // Failed reports whether the attempt did.
 func (i incoming) Failed() bool { return i.Fate != history.Handled.String() }
 
-// Word is what became of it.
+// Word returns the fate for people.
 func (i incoming) Word() string {
 	if i.Fate == history.Retried.String() {
 		return fmt.Sprintf("attempt %d failed", i.Attempt)
@@ -88,12 +88,12 @@ type outgoing struct {
 	Due   time.Time `json:"due,omitzero"` // of a timeout, or a delayed message
 	State string    `json:"state"`
 	Text  string    `json:"says"`
-	At    time.Time `json:"at,omitzero"`              // when it met its fate
-	Back  int64     `json:"answered_by,omitempty"`    // the version in which an answer to it came in
-	Count int       `json:"count,omitempty"`          // of several that are one line
-	Parts []share   `json:"states,omitempty"`         // of several: how many are in which state
+	At    time.Time `json:"at,omitzero"`              // when its fate was decided
+	Back  int64     `json:"answered_by,omitempty"`    // the version in which its answer came in
+	Count int       `json:"count,omitempty"`          // number of messages on one line
+	Parts []share   `json:"states,omitempty"`         // of several: the number in each state
 	Dead  int64     `json:"dead_letter,omitempty"`    // its number
-	With  string    `json:"did_what_where,omitempty"` // what it did to another instance
+	With  string    `json:"did_what_where,omitempty"` // its effect on a second instance
 
 	named string // the endpoint that the sender named
 }
@@ -104,18 +104,18 @@ type share struct {
 	Count int    `json:"count"`
 }
 
-// builder makes the rows of a timeline.
+// builder builds the rows of a timeline.
 type builder struct {
 	source *Source
 	ask    Ask
 	found  map[saga.ID]*whereabouts.Message
 	now    time.Time
 
-	backs   map[saga.ID]int64 // the versions in which answers came in, by what they answer
+	backs   map[saga.ID]int64 // versions in which answers came in, by the id of the question
 	dropped map[saga.ID]bool  // timeouts that were cancelled
 }
 
-// idle is the time without anything that is worth a line.
+// idle is the shortest time without events that gets a line.
 const idle = time.Minute
 
 func (b *builder) rows(timeline []history.Version) []change {
@@ -153,7 +153,7 @@ func (b *builder) rows(timeline []history.Version) []change {
 	return rows
 }
 
-// diff is what differs between two states. Without the right to see states it is the names of the fields.
+// diff returns the difference of two states. Without the right to see states it returns the names of the fields.
 func (b *builder) diff(name string, before, after []byte) string {
 	if after == nil {
 		return ""
@@ -167,7 +167,7 @@ func (b *builder) diff(name string, before, after []byte) string {
 	return fieldsOf(before, after)
 }
 
-// filled is a first state in one line: the fields of it that are not empty.
+// filled returns a first state in one line: its fields that are not empty.
 func filled(state []byte) string {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(state, &all) != nil {
@@ -188,7 +188,7 @@ func filled(state []byte) string {
 // mostOfValue is how many characters of a field are shown in a line.
 const mostOfValue = 60
 
-// fieldsOf are the names of the fields that differ.
+// fieldsOf returns the names of the fields that differ.
 func fieldsOf(before, after []byte) string {
 	var a, b map[string]json.RawMessage
 	if json.Unmarshal(after, &b) != nil || before != nil && json.Unmarshal(before, &a) != nil {
@@ -251,7 +251,7 @@ func (b *builder) out(by *history.Entry, m *history.Message) outgoing {
 	return o
 }
 
-// lost is what is said of a message that is nowhere.
+// lost describes a message that was not found anywhere.
 func (b *builder) lost(m *history.Message) (state, text string) {
 	if b.dropped[m.ID] {
 		return "cancelled", "Its saga has cancelled it."
@@ -262,7 +262,7 @@ func (b *builder) lost(m *history.Message) (state, text string) {
 	return "gone", "It is in no queue, and no page of the history tells what became of it."
 }
 
-// severity orders states: of a message in several endpoints the worst is shown.
+// severity orders states: of a message in several endpoints the worst state is shown.
 var severity = map[whereabouts.State]int{
 	whereabouts.Dead: 9, whereabouts.Retrying: 8, whereabouts.Waiting: 7, whereabouts.Parked: 6, whereabouts.InHand: 5,
 	whereabouts.Delayed: 4, whereabouts.Gone: 3, whereabouts.Discarded: 2, whereabouts.Unknown: 0,
@@ -278,10 +278,10 @@ func worst(places []whereabouts.Place) *whereabouts.Place {
 	return &places[at]
 }
 
-// foldAbove is how many messages of one kind and one sender are shown each on a line.
+// foldAbove: more messages of one kind and one sender than this share a line.
 const foldAbove = 3
 
-// folded puts messages of one kind together if there are many.
+// folded combines messages of one kind if there are many.
 func folded(all []outgoing) []outgoing {
 	count := map[string]int{}
 	for _, o := range all {
@@ -313,7 +313,7 @@ func (o *outgoing) add(state string) {
 	o.Parts = append(o.Parts, share{state, 1})
 }
 
-// waits are the messages that have not met their fate, or a bad one: what was sent, and what came in and failed.
+// waits returns the messages without a fate, or with a bad one: sent messages, and failed incoming ones.
 func (b *builder) waits(timeline []history.Version) []wait {
 	all, seen := []wait{}, map[saga.ID]bool{}
 	add := func(id saga.ID, kind string) {
@@ -344,7 +344,7 @@ func (b *builder) waits(timeline []history.Version) []wait {
 	return all
 }
 
-// compare says what differs between two versions of a timeline.
+// compare returns the difference of two versions of a timeline.
 func (b *builder) compare(timeline []history.Version, from, to string) (*compared, error) {
 	if from == "" || to == "" {
 		return nil, nil //nolint:nilnil // nothing is to be compared
@@ -367,5 +367,5 @@ func (b *builder) compare(timeline []history.Version, from, to string) (*compare
 	return &compared{From: first, To: last, Diff: cmp.Or(b.diff(name, states[first], states[last]), "nothing")}, nil
 }
 
-// Says is a wait in one sentence, for a list.
+// Says returns a wait as one sentence, for a list.
 func (w wait) Says() string { return view.Escape(w.Text) }

@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/audit"
 )
 
-// Audit is a page of entries, the newest first; it is full if it has limit of them.
+// Audit returns a page of entries, the newest first. The page is full if it has limit entries.
 func Audit(all []audit.Entry, limit int) List {
 	next := ""
 	if len(all) >= limit {
@@ -28,7 +28,7 @@ func auditRow(e audit.Entry) Row {
 	}
 }
 
-// Change says which values have changed. A moment says only that it is there.
+// Change describes which values have changed. It shows only that a time is set, and not the time.
 func Change(before, after json.RawMessage) string {
 	was, is := membersOf(before), membersOf(after)
 	if after == nil {
@@ -57,13 +57,13 @@ func Change(before, after json.RawMessage) string {
 	return strings.Join(told, ", ")
 }
 
-// membersOf are those of a JSON object; none of another value.
+// membersOf returns the members of a JSON object, and no members of any other value.
 func membersOf(text json.RawMessage) (members map[string]json.RawMessage) {
 	_ = json.Unmarshal(text, &members)
 	return members
 }
 
-// plain is a JSON value without the quotes of a string.
+// plain returns a JSON value without the quotes of a string.
 func plain(value json.RawMessage) string {
 	text := ""
 	if json.Unmarshal(value, &text) == nil {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Body is the bytes of a message or a state for people: JSON is set in, anything else stays as it is.
+// Body returns the bytes of a message or a state for people: JSON is indented, anything else stays as it is.
 func Body(data []byte) string {
 	var b bytes.Buffer
 	if err := json.Indent(&b, data, "", "  "); err != nil {
@@ -17,7 +17,7 @@ func Body(data []byte) string {
 	return b.String()
 }
 
-// bodyOf is the bytes of a message in JSON: as text if they are UTF-8.
+// bodyOf returns the bytes of a message in JSON: as text if they are UTF-8.
 func bodyOf(data []byte) Object {
 	if utf8.Valid(data) {
 		return Object{"body", string(data)}

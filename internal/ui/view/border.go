@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/outbox"
 )
 
-// Kept are copies of messages that a relay gave to the other side: a page of outbox.Store.ListKept.
+// Kept returns the copies of messages that a relay has sent: a page of outbox.Store.ListKept.
 func Kept(page outbox.KeptPage) List {
 	next := ""
 	if page.More {
@@ -26,7 +26,7 @@ func keptOf(k outbox.Kept) Object {
 		k.Relayed.UTC(), "size", k.Size, "header", string(k.Header)}
 }
 
-// Copies are all that are kept of one message: one for each time that it was relayed.
+// Copies returns all kept copies of one message: one for each time that it was relayed.
 func Copies(found []outbox.Kept, bodies bool) View {
 	v := View{JSON: Object{"messages", objects(found, func(k outbox.Kept) Object {
 		if bodies {
@@ -45,7 +45,7 @@ func Copies(found []outbox.Kept, bodies bool) View {
 	return v
 }
 
-// Ring is for how long one of the rings keeps its rows, and of the history how large it may be.
+// Ring shows how long a ring keeps its rows, and for the history how large it may be.
 func Ring(r operate.Ring) View {
 	limit := ""
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/operate"
 )
 
-// Endpoints are those that are installed, with what is set for them.
+// Endpoints shows the installed endpoints with their settings.
 func Endpoints(all []operate.EndpointSettings) List {
 	return listOf("endpoints", "ENDPOINT|STATE|SINCE|PAUSED BY|REASON|CONCURRENCY|BY|HISTORY", all, endpointRow)
 }
@@ -25,7 +25,7 @@ func endpointRow(s operate.EndpointSettings) Row {
 		workers = strconv.Itoa(s.Concurrency)
 	}
 	return Row{
-		// a concurrency of null: each program has a number of its own
+		// a concurrency of null: the program's own number applies
 		JSON: append(Object{"endpoint", s.Endpoint, "paused", s.Paused, "paused_at", timeOrNull(s.PausedAt), "reason",
 			s.Reason, "paused_by", s.PausedBy, "concurrency", numberOrNull(max(s.Concurrency, 0)), "relay", s.Relay},
 			historyOf(s.History)...),
@@ -34,18 +34,18 @@ func endpointRow(s operate.EndpointSettings) Row {
 	}
 }
 
-// EndpointHistory is what is set to be kept of the messages of an endpoint.
+// EndpointHistory shows how much of the history of an endpoint's messages is set to be kept.
 func EndpointHistory(endpoint string, o history.Options) View {
 	return View{JSON: append(Object{"endpoint", endpoint}, historyOf(o)...),
 		Parts: []Part{linef("Endpoint %s keeps the history that is set: %s.", endpoint, historyText(o))}}
 }
 
-// historyOf has null for the sample while the part of each program holds.
+// historyOf returns null for the sample if the program's own applies.
 func historyOf(o history.Options) Object {
 	return Object{"history", o.Level.String(), "history_sample", numberOrNull(o.Sample)}
 }
 
-// historyText is what is set, "program" if nothing is.
+// historyText returns the setting, or "program" if nothing is set.
 func historyText(o history.Options) string {
 	text := cmp.Or(o.Level.String(), "program")
 	if o.Sample > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/operate/flow"
 )
 
-// Map is which kinds go from where to where.
+// Map shows which endpoints send which kinds to which endpoints.
 func Map(m *flow.Map) View {
 	v := View{Mermaid: mapMermaid(m), JSON: Object{"endpoints", objects(m.Endpoints, mappedOf), "edges",
 		objects(m.Edges, edgeOf), "faults", objects(m.Faults, faultOf), "messages", m.Messages, "since",
@@ -37,7 +37,7 @@ func edgeOf(e flow.Edge) Object {
 		"per_minute", e.PerMinute}
 }
 
-// Paces are what endpoints handle, each with all its sagas and plain handlers.
+// Paces shows the rates of endpoints, each with all its sagas and plain handlers.
 func Paces(all []flow.Pace) List {
 	return listOf("paces", "ENDPOINT|A MINUTE|HANDLED|RETRIED|DEAD|LAST 60 MINUTES", all, func(p flow.Pace) Row {
 		r := &p.Recent
@@ -52,8 +52,8 @@ func Paces(all []flow.Pace) List {
 	})
 }
 
-// paceOf is what an endpoint handles. Lists end with the present hour or minute. Those of minutes are null where only
-// programs that count by the hour have counted.
+// paceOf returns the rate of an endpoint. Lists end with the current hour or minute. Lists of minutes are null if
+// only programs that count by the hour have counted.
 func paceOf(p *flow.Pace) Object {
 	r := &p.Recent
 	minutes := Object{"handled_by_minute", nil, "retried_by_minute", nil, "dead_by_minute", nil}
@@ -79,7 +79,7 @@ func sumOf(numbers []int64) string {
 	return strconv.FormatInt(sum, 10)
 }
 
-// barsOf draws numbers as bars of text, a line at the bottom where there is nothing.
+// barsOf draws numbers as bars of text, with a line at the bottom for 0.
 func barsOf(numbers []int64) string {
 	heights := []rune("▂▃▄▅▆▇█")
 	most := int64(1)

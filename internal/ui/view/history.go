@@ -11,8 +11,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Lives are those of one saga that have ended, the newest first. limit is history.EndedOf.Most, by which they were
-// read.
+// Lives shows the ended lives of one saga, the newest first. limit is the history.EndedOf.Most of the read.
 func Lives(ended []history.Life, limit int) List {
 	next := ""
 	if n := len(ended); n > 0 && n == limit {
@@ -29,7 +28,7 @@ func lifeOf(l history.Life) Object {
 		timeOrNull(l.Ended), "outcome", string(l.Outcome)}
 }
 
-// LifeText is whose life it is, and from when to when.
+// LifeText names the instance of a life, and when it began and ended.
 func LifeText(l history.Life) string {
 	if l.Ended.IsZero() {
 		return fmt.Sprintf("%s %s, which lives since %s", l.Saga, l.Key, Moment(l.Began))
@@ -38,8 +37,8 @@ func LifeText(l history.Life) string {
 		l.Outcome)
 }
 
-// Timeline is one life of an instance with its versions, and the object also names the other lives of its key. next
-// begins the versions before.
+// Timeline shows one life of an instance with its versions; the object also names the other lives of its key. next
+// begins the earlier versions.
 func Timeline(of history.Life, lives []history.Life, versions []history.Version, next saga.ID) View {
 	return View{
 		JSON: Object{"life", lifeOf(of), "lives", objects(lives, lifeOf), "timeline", objects(versions, versionOf),
@@ -65,7 +64,7 @@ func stateOf(v history.Version) Object {
 	return append(o, "state", nil)
 }
 
-// stateDiff is what became of the state, "" if that is not kept.
+// stateDiff returns the change of the state, or "" if the state is not kept.
 func stateDiff(v history.Version) string {
 	if v.State == nil {
 		return ""
@@ -82,7 +81,7 @@ func entryOf(e history.Entry, bodies bool) Object {
 		"cancelled", append([]saga.ID{}, e.Cancelled...)}
 }
 
-// sentOf is a message as the history knows it.
+// sentOf returns a message in the terms of the history.
 func sentOf(m history.Message, bodies bool) Object {
 	o := Object{"id", m.ID, "kind", m.Kind, "intent", m.Intent.String(), "from", m.From, "to", m.To, "conversation",
 		m.Conversation, "related_to", idOrNull(m.RelatedTo), "sent", timeOrNull(m.Sent), "due", timeOrNull(m.Due),
@@ -104,8 +103,8 @@ func timeline(versions []history.Version) Part {
 	return table
 }
 
-// versionRows are the rows of one transaction: the messages in the order in which they were handled, and what each of
-// them sent.
+// versionRows returns the rows of one transaction: the messages in the order of their handling, and the messages that
+// each of them sent.
 func versionRows(v history.Version) (rows [][]string) {
 	number, state := wide(v.Version), Shortened(stateDiff(v), 100)
 	switch v.Change {
@@ -142,7 +141,7 @@ func versionRows(v history.Version) (rows [][]string) {
 	return rows
 }
 
-// entryText is a message that came in, and how it ended if that was not well.
+// entryText describes a message that came in, and how it ended if it was not handled.
 func entryText(e history.Entry) string {
 	text := e.Info.Kind
 	if e.Info.From != "" {
@@ -162,7 +161,7 @@ func entryText(e history.Entry) string {
 	return text
 }
 
-// outTexts are what a message sent. Several of one kind are one text.
+// outTexts returns the messages that a message sent. Several of one kind are one text.
 func outTexts(e history.Entry) (texts []string) {
 	count := map[string]int{}
 	for _, m := range e.Sent {
@@ -193,11 +192,11 @@ func outTexts(e history.Entry) (texts []string) {
 	return texts
 }
 
-// ExportedLife is the first line of an exported life.
+// ExportedLife returns the first line of an exported life.
 func ExportedLife(of history.Life) Object { return append(Object{"type", "life"}, lifeOf(of)...) }
 
-// ExportedVersion is the lines of one transaction in an exported life: its messages with their bodies, and the state
-// after it if it changed that.
+// ExportedVersion returns the lines of one transaction in an exported life: its messages with their bodies, and the
+// state after it if the transaction changed that.
 func ExportedVersion(v history.Version) []Object {
 	lines := objects(v.Entries, func(e history.Entry) Object {
 		return append(Object{"type", "message"}, entryOf(e, true)...)

@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 
-// Jobs are those that retry or discard many dead letters.
+// Jobs shows jobs that retry or discard many dead letters.
 func Jobs(all []deadletter.Job) List {
 	const columns = "JOB|ACTION|STATE|ENDED|KEPT|UNDONE|RATE|CREATED|CHANGED|FILTER"
 	return listOf("jobs", columns, all, func(j deadletter.Job) Row {
@@ -23,7 +23,7 @@ func Jobs(all []deadletter.Job) List {
 	})
 }
 
-// Job is one job, and what it has done.
+// Job shows one job, and its progress.
 func Job(j deadletter.Job) View {
 	done := map[deadletter.Action]string{deadletter.ActionRetry: "retried", deadletter.ActionDiscard: "discarded"}
 	return View{JSON: jobOf(j), Parts: []Part{linef("Job %d is %s: %s %s.", j.Number, j.State,
@@ -36,14 +36,14 @@ func jobOf(j deadletter.Job) Object {
 		append([]int{}, j.Plan...), "stage", j.Stage, "patch", patchOf(j), "created", j.Created, "changed", j.Changed}
 }
 
-// Undone is what was taken back of a job.
+// Undone shows the result of undoing a job.
 func Undone(job int64, done deadletter.Undone) View {
 	return View{JSON: Object{"job", job, "returned", done.Returned, "handled", done.Handled}, Parts: []Part{linef(
 		"Messages of job %d that are dead letters again: %d. Left as they are, because a handler has tried them or "+
 			"has them in hand, or they were moved or retried once more: %d.", job, done.Returned, done.Handled)}}
 }
 
-// filterText is a filter as it stands on a command line.
+// filterText returns a filter in the syntax of the command line.
 func filterText(f deadletter.Filter) string {
 	var parts []string
 	for _, flag := range [][2]string{{"endpoint", f.Endpoint}, {"kind", f.Kind}, {"group", f.Group}} {
@@ -68,7 +68,7 @@ func filterText(f deadletter.Filter) string {
 	return strings.Join(parts, " ")
 }
 
-// patchOf is the patch of a job as JSON, nil if it has none.
+// patchOf returns the patch of a job as JSON, or nil.
 func patchOf(j deadletter.Job) any {
 	if j.Patch == nil {
 		return nil
@@ -76,7 +76,7 @@ func patchOf(j deadletter.Job) any {
 	return json.RawMessage(j.Patch)
 }
 
-// Previews are dead letters as a patch would make them.
+// Previews shows dead letters as a patch would make them.
 func Previews(all []deadletter.Preview) View {
 	v := View{JSON: Object{"previews", objects(all, func(p deadletter.Preview) Object {
 		if p.Err != nil {

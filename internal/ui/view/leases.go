@@ -6,7 +6,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// Leases are all that were ever held.
+// Leases shows all leases that were ever held.
 func Leases(all []scheduler.LeaseInfo) List {
 	return listOf("leases", "NAME|HOLDER|EPOCH|HELD|SINCE|EXPIRES", all, leaseRow)
 }
@@ -22,7 +22,7 @@ func leaseRow(i scheduler.LeaseInfo) Row {
 	return Row{
 		JSON: Object{"name", i.Name, "holder", i.Holder, "epoch", i.Epoch, "held", i.Held, "resigning", i.Resigning,
 			"acquired", timeOrNull(i.Acquired), "renewed", timeOrNull(i.Renewed), "expires", timeOrNull(i.Expires),
-			"expires_in_seconds", left.Seconds()}, // 0 if nothing holds it
+			"expires_in_seconds", left.Seconds()}, // 0 if it is free
 		Cells: []string{i.Name, i.Holder, wide(i.Epoch), held, Moment(i.Acquired), span(left)},
 	}
 }

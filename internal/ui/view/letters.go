@@ -8,13 +8,13 @@ import (
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 
-// Letters are dead letters. limit is deadletter.Filter.Limit, by which they were read.
+// Letters shows dead letters. limit is the deadletter.Filter.Limit of the read.
 func Letters(all []deadletter.Letter, limit int) List {
 	l := listOf("dead_letters", "NUMBER|DIED|ENDPOINT|KIND|ATTEMPTS|REASON|ERROR", all, func(l deadletter.Letter) Row {
 		return Row{JSON: letterOf(l), Cells: []string{wide(l.Number), Moment(l.Died), l.Endpoint, l.Kind,
 			strconv.Itoa(l.Attempts), Shortened(l.Reason, 24), Shortened(l.Error, 60)}}
 	})
-	next := int64(0) // on the last page
+	next := int64(0) // 0 on the last page
 	if n := len(all); n > 0 && n >= min(cmp.Or(max(limit, 0), deadletter.DefaultLimit), deadletter.MaxLimit) {
 		next = all[n-1].Number
 		l.Next = wide(next)
@@ -38,7 +38,7 @@ func letterOf(l deadletter.Letter) Object {
 	return o
 }
 
-// Letter is one dead letter: its error, its headers, and its body if that is asked for.
+// Letter shows one dead letter: its error, its headers, and with body its body.
 func Letter(l deadletter.Letter, body bool) View {
 	v := View{JSON: append(letterOf(l), "size", len(l.Body)), Parts: []Part{
 		fields("number", wide(l.Number), "endpoint", l.Endpoint, "kind", l.Kind, "message", l.MessageID.String(),
@@ -63,7 +63,7 @@ func Letter(l deadletter.Letter, body bool) View {
 	return v
 }
 
-// LetterGroups are groups of dead letters, the largest first. next begins the next page.
+// LetterGroups shows groups of dead letters, the largest first. next begins the next page.
 func LetterGroups(groups []deadletter.Group, next string) List {
 	sorted := slices.SortedStableFunc(slices.Values(groups), func(a, b deadletter.Group) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last))
@@ -86,7 +86,7 @@ func letterGroupRow(g deadletter.Group) Row {
 	}
 }
 
-// noteOf is a note on a group, null if there is none.
+// noteOf returns a note on a group, or null.
 func noteOf(n deadletter.Note) any {
 	if n.Text == "" {
 		return nil

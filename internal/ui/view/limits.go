@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/operate/slots"
 )
 
-// Limits are all of them, with how much of each is used, and in their objects what is held.
+// Limits shows all limits, with the number of used slots, and in their objects the holders.
 func Limits(all []operate.LimitInfo, held []slots.Holder) List {
 	of := slots.ByLimit(held)
 	return listOf("limits", "NAME|LIMIT|HELD|DRAINING|WAITING|WAITED|DECLARED|SET BY", all,
@@ -19,7 +19,7 @@ func Limits(all []operate.LimitInfo, held []slots.Holder) List {
 		})
 }
 
-// Limit is one limit, and what is held of it.
+// Limit shows one limit, and its holders.
 func Limit(i operate.LimitInfo, held []slots.Holder) View {
 	v := limited(i, held)
 	table := Table{Columns: []string{"SLOT", "PROCESS", "SINCE", "LEASE ENDS IN", "DOES"}}

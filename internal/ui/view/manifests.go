@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// Manifests are those of a page. limit is scheduler.ManifestFilter.Limit, by which they were read.
+// Manifests shows a page of manifests. limit is the scheduler.ManifestFilter.Limit of the read.
 func Manifests(all []scheduler.ManifestInfo, limit int) List {
 	next := ""
 	if n := len(all); n > 0 && n == limit {
@@ -24,7 +24,7 @@ func Manifests(all []scheduler.ManifestInfo, limit int) List {
 }
 
 func manifestOf(m scheduler.ManifestInfo) Object {
-	timeout := numberOrNull(max(m.Attempts.Timeout, 0).Seconds()) // null is none
+	timeout := numberOrNull(max(m.Attempts.Timeout, 0).Seconds()) // null means no timeout
 	return Object{"manifest", m.Name, "owner", m.Owner, "state", m.State, "schedule", m.Schedule, "due",
 		timeOrNull(m.Due), "group", m.Group.Name, "priority", m.Priority, "kind", m.Kind, "parent", m.Parent.Name,
 		"version", m.Version, "definition", m.Definition, "overlap", m.Overlap, "retries", m.Attempts.Retries,
@@ -36,7 +36,7 @@ func manifestOf(m scheduler.ManifestInfo) Object {
 		"created", m.History.Created.UTC(), "changed", m.History.Changed.UTC(), "waits", m.Waits()}
 }
 
-// Manifest is one manifest, what it waits for, and its message if that is asked for.
+// Manifest shows one manifest, the reason why it waits, and with body its message.
 func Manifest(m scheduler.ManifestInfo, body bool) View {
 	v := View{JSON: append(manifestOf(m), "size", len(m.Body)), Parts: []Part{
 		fields("manifest", m.Name, "owner", m.Owner, "state", string(m.State), "schedule", m.Schedule, "due",
@@ -55,7 +55,7 @@ func Manifest(m scheduler.ManifestInfo, body bool) View {
 	return v
 }
 
-// DueTimes are the next ones of a manifest, in its own time zone.
+// DueTimes shows the next due times of a manifest, in its own time zone.
 func DueTimes(manifest string, times []time.Time) View {
 	v := View{JSON: Object{"manifest", manifest, "times", append([]time.Time{}, times...)}}
 	if len(times) == 0 {
@@ -67,14 +67,14 @@ func DueTimes(manifest string, times []time.Time) View {
 	return v
 }
 
-// Backfilled is what a backfill has queued.
+// Backfilled shows the runs that a backfill has queued.
 func Backfilled(done scheduler.Backfilled) View {
 	return View{JSON: Object{"queued", done.Queued, "present", done.Present, "next", timeOrNull(done.Next)},
 		Parts: []Part{linef("%s queued; %s one.", Many(done.Queued, "run is", "runs are"),
 			Many(done.Present, "due time had", "due times had"))}}
 }
 
-// Changes are what a declaration would change.
+// Changes shows the effects of a declaration before it is made.
 func Changes(c scheduler.Changes) View {
 	manifests := scheduler.GroupChanges{Created: c.Created, Changed: c.Changed, Orphaned: c.Orphaned,
 		Unchanged: c.Unchanged}
@@ -106,7 +106,7 @@ func changeLines(what string, c scheduler.GroupChanges) (lines []Part) {
 	return lines
 }
 
-// ManifestGroups are all groups of manifests.
+// ManifestGroups shows all groups of manifests.
 func ManifestGroups(all []scheduler.GroupInfo) List {
 	return listOf("groups", "GROUP|CAP|ACTIVE|QUEUED|MANIFESTS|PRIORITY|OWNER|PAUSED|REASON", all,
 		func(g scheduler.GroupInfo) Row {
@@ -116,7 +116,7 @@ func ManifestGroups(all []scheduler.GroupInfo) List {
 		})
 }
 
-// ManifestGroup is one group of manifests.
+// ManifestGroup shows one group of manifests.
 func ManifestGroup(g scheduler.GroupInfo) View {
 	return View{JSON: manifestGroupOf(g), Parts: []Part{fields("group", g.Name, "cap", capOf(g), "active",
 		strconv.Itoa(g.Active), "queued", strconv.Itoa(g.Queued), "manifests", strconv.Itoa(g.Manifests), "priority",
@@ -124,7 +124,7 @@ func ManifestGroup(g scheduler.GroupInfo) View {
 		g.Reason)}}
 }
 
-func manifestGroupOf(g scheduler.GroupInfo) Object { // a max of 0 is no cap
+func manifestGroupOf(g scheduler.GroupInfo) Object { // a max of 0 means no cap
 	return Object{"group", g.Name, "owner", g.Owner, "max", g.Max, "strict", g.Strict, "priority", g.Priority, "paused",
 		timeOrNull(g.Paused), "reason", g.Reason, "paused_by", g.PausedBy, "manifests", g.Manifests, "queued",
 		g.Queued, "active", g.Active}

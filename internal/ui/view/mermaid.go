@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/operate/flow"
 )
 
-// mapMermaid is a map as a flowchart of Mermaid. What goes from one endpoint to another is one arrow.
+// mapMermaid returns a map as a flowchart of Mermaid. All kinds from one endpoint to another share one arrow.
 func mapMermaid(m *flow.Map) string {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")
@@ -42,7 +42,7 @@ func mapMermaid(m *flow.Map) string {
 	return b.String()
 }
 
-// conversationMermaid is a tree of causes as a flowchart of Mermaid. What the view folds is one node.
+// conversationMermaid returns a tree of causes as a flowchart of Mermaid. A group that the view folds is one node.
 func conversationMermaid(c whereabouts.Conversation) string {
 	t := drawn{}
 	t.WriteString("flowchart TD\n")
@@ -52,13 +52,13 @@ func conversationMermaid(c whereabouts.Conversation) string {
 	return t.String()
 }
 
-// drawn is a flowchart that is written.
+// drawn is a flowchart that is being written.
 type drawn struct {
 	strings.Builder
 	nodes int
 }
 
-// add writes a node below another, and returns its id.
+// add writes a node below the node above, and returns its id.
 func (t *drawn) add(above, text string) (id string) {
 	id = fmt.Sprintf("m%d", t.nodes)
 	t.nodes++
@@ -87,7 +87,7 @@ func (t *drawn) node(n *whereabouts.Node, above string) {
 	}
 }
 
-// mermaid is a text between quotes of Mermaid, whose escapes begin with #.
+// mermaid returns a text for quotes in Mermaid, whose escapes begin with #.
 func mermaid(text string) string {
 	return strings.NewReplacer("#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "&", "#amp;", "`", "#96;").
 		Replace(Escape(text))

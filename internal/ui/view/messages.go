@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Peeked are messages at the head of a queue. limit is operate.PeekOptions.Limit, by which they were read.
+// Peeked shows messages at the head of a queue. limit is the operate.PeekOptions.Limit of the read.
 func Peeked(messages []operate.QueuedMessage, limit int, bodies bool) List {
 	l := listOf("messages", "DUE|ID|KIND|ATTEMPT|CONFLICTS|FIRST FAILED|LAST ERROR|BYTES|HEADERS", messages,
 		func(m operate.QueuedMessage) Row {
@@ -49,7 +49,7 @@ func messageOf(m operate.QueuedMessage, bodies bool) Object {
 	if m.Faulty != nil {
 		o = append(o, "header_error", m.Faulty.Error())
 	}
-	// truncated: the body is longer than what is shown of it
+	// truncated: the body is longer than the part that is shown
 	o = append(o, "size", m.Size, "truncated", bodies && len(m.Body) < m.Size)
 	if bodies {
 		o = append(o, bodyOf(m.Body)...)
@@ -57,7 +57,7 @@ func messageOf(m operate.QueuedMessage, bodies bool) Object {
 	return o
 }
 
-// expires is when a message is discarded if no handler has begun with it, or zero: never.
+// expires returns when a message is discarded if no handler has begun with it, or zero: never.
 func expires(i saga.Info) time.Time {
 	if i.Expire == 0 {
 		return time.Time{}
@@ -65,7 +65,7 @@ func expires(i saga.Info) time.Time {
 	return i.Sent.Add(i.Expire)
 }
 
-// headersOf is what a person sees of the headers.
+// headersOf returns the headers for people.
 func headersOf(m operate.QueuedMessage, from bool) string {
 	var all []string
 	if m.Faulty != nil {
@@ -88,7 +88,7 @@ func shownBody(m operate.QueuedMessage) string {
 	return string(m.Body)
 }
 
-// Found is all that queues know of one message: it is in each queue that has a copy.
+// Found shows one message in each queue that has a copy of it.
 func Found(found []operate.FoundMessage, bodies bool) View {
 	all := objects(found, func(m operate.FoundMessage) Object { return foundOf(m, bodies) })
 	v := View{JSON: Object{"messages", all}}
@@ -102,7 +102,7 @@ func Found(found []operate.FoundMessage, bodies bool) View {
 }
 
 func foundOf(m operate.FoundMessage, bodies bool) Object {
-	// lane: the message is parked behind another one of this key
+	// lane: the message is parked behind an earlier message of this key
 	return append(append(Object{"endpoint", m.Endpoint}, messageOf(m.QueuedMessage, bodies)...), "lane", m.Lane,
 		"claims", m.Claims, "holder", idOrNull(m.Holder), "was_due", timeOrNull(m.WasDue), "cancelled", m.Cancelled,
 		"crashes", m.Crashes, "crashes_alone", m.CrashesAlone)

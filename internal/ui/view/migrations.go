@@ -7,7 +7,7 @@ import (
 	"github.com/edda-go/edda/migrations/migrate"
 )
 
-// Migrations are those of a schema, and those that it lacks.
+// Migrations shows the migrations of a schema, and the missing ones.
 func Migrations(all []migrate.Migration) List {
 	return listOf("migrations", "VERSION|NAME|APPLIED|REMARK", all, func(m migrate.Migration) Row {
 		return Row{

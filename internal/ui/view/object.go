@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Object is a JSON object: names and values in turns, in the order in which they are printed.
+// Object is a JSON object: names and values in turn, in the order of the output.
 type Object []any
 
 // MarshalJSON writes the members in their order.
@@ -35,7 +35,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Text is the object on lines of its own, set in. What is not printable is escaped as JSON does.
+// Text returns the object on several lines, indented. Unprintable characters are escaped as in JSON.
 func (o Object) Text() (string, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -47,7 +47,7 @@ func (o Object) Text() (string, error) {
 	return escapeJSON(b.String()), nil
 }
 
-// Line is the object on one line, for a file of many. What is not printable is escaped as JSON does.
+// Line returns the object on one line, for a file of many objects. Unprintable characters are escaped as in JSON.
 func (o Object) Line() (string, error) {
 	line, err := json.Marshal(o)
 	if err != nil {
@@ -56,7 +56,7 @@ func (o Object) Line() (string, error) {
 	return escapeJSON(string(line)) + "\n", nil
 }
 
-// escapeJSON spells what is not printable in a JSON text as JSON does. Outside its strings a JSON text has only
+// escapeJSON escapes unprintable characters in a JSON text as in JSON. Outside its strings a JSON text has only
 // printable characters and white space, so the value stays the same.
 func escapeJSON(text string) string {
 	var b strings.Builder
@@ -76,7 +76,7 @@ func escapeJSON(text string) string {
 	return b.String()
 }
 
-// objects are those of all, never nil.
+// objects returns the objects of all, never nil.
 func objects[T any](all []T, of func(T) Object) []Object {
 	list := []Object{}
 	for _, one := range all {
@@ -85,7 +85,7 @@ func objects[T any](all []T, of func(T) Object) []Object {
 	return list
 }
 
-// timeOrNull is a time in JSON, null when there is none.
+// timeOrNull returns a time for JSON, or null for the zero time.
 func timeOrNull(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -94,7 +94,7 @@ func timeOrNull(t time.Time) *time.Time {
 	return &t
 }
 
-// idOrNull is an id in JSON, null when there is none.
+// idOrNull returns an id for JSON, or null for the zero id.
 func idOrNull(id saga.ID) *saga.ID {
 	if id.IsZero() {
 		return nil
@@ -102,7 +102,7 @@ func idOrNull(id saga.ID) *saga.ID {
 	return &id
 }
 
-// numberOrNull is a number in JSON, null where 0 is none.
+// numberOrNull returns a number for JSON, or null for 0.
 func numberOrNull[N int | int64 | float64](n N) *N {
 	if n == 0 {
 		return nil
@@ -110,5 +110,5 @@ func numberOrNull[N int | int64 | float64](n N) *N {
 	return &n
 }
 
-// texts is a list in JSON, never null.
+// texts returns a list for JSON, never null.
 func texts(list []string) []string { return append([]string{}, list...) }

@@ -24,7 +24,7 @@ import (
 
 var errTest = errors.New("damaged")
 
-// The names of JSON are promised.
+// The names in JSON must not change.
 func TestPageNamesEveryField(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/reference/cli.md")

@@ -8,12 +8,12 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// PlaceText is a place in a list that is ordered by time, as List.Next has it: TIME/ID.
+// PlaceText returns a place in a list that is ordered by time, in the form of List.Next: TIME/ID.
 func PlaceText(at time.Time, id saga.ID) string {
 	return at.Format(time.RFC3339Nano) + "/" + id.String()
 }
 
-// ReadPlace reads what PlaceText wrote. "" is the beginning of the list.
+// ReadPlace parses the output of PlaceText. "" is the beginning of the list.
 func ReadPlace(text string) (at time.Time, id saga.ID, err error) {
 	if text == "" {
 		return at, id, nil
@@ -28,7 +28,7 @@ func ReadPlace(text string) (at time.Time, id saga.ID, err error) {
 	return at, id, err
 }
 
-// ReadTime reads a time, or how long it is before now; "" is none.
+// ReadTime parses a time, or a duration before now; "" is the zero time.
 func ReadTime(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -6,7 +6,7 @@ import (
 	"github.com/edda-go/edda/operate"
 )
 
-// Queues are those of all endpoints, with how many messages wait in them.
+// Queues shows the queues of all endpoints, with the number of waiting messages.
 func Queues(all []operate.QueueInfo) List {
 	return listOf("queues", "ENDPOINT|READY|DELAYED|CLAIMED|PARKED|LAG|BY|KINDS", all, func(i operate.QueueInfo) Row {
 		return Row{JSON: queueOf(i), Cells: []string{i.Endpoint, count(i.Ready), count(i.Delayed), count(i.Claimed),

@@ -6,7 +6,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// Runs are those of a page, the newest first. limit is scheduler.RunFilter.Limit, by which they were read.
+// Runs shows a page of runs, the newest first. limit is the scheduler.RunFilter.Limit of the read.
 func Runs(all []scheduler.RunInfo, limit int) List {
 	next := ""
 	if n := len(all); n > 0 && n == limit {
@@ -34,7 +34,7 @@ func runOf(r scheduler.RunInfo) Object {
 	return o
 }
 
-// Run is one run with its attempts, and its message if that is asked for.
+// Run shows one run with its attempts, and with body its message.
 func Run(r scheduler.RunInfo, body bool) View {
 	v := View{JSON: append(runOf(r), "size", len(r.Body)), Parts: []Part{
 		fields("run", r.ID.String(), "manifest", r.Manifest, "group", r.Group, "state", string(r.State), "origin",

@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Repaired is what a repair has done to an instance.
+// Repaired shows the result of a repair of an instance.
 func Repaired(r instances.Repair, done instances.Repaired) View {
 	if done.Version == 0 {
 		return View{}
@@ -21,7 +21,7 @@ func Repaired(r instances.Repair, done instances.Repaired) View {
 	}
 }
 
-// Ended is what the end of an instance by an operator has done.
+// Ended shows the result of the end of an instance by an operator.
 func Ended(e instances.End, done instances.Ended) View {
 	return View{
 		JSON: Object{"saga", e.Saga, "key", e.Key, "id", done.ID, "version", done.Version, "timeouts",
@@ -35,7 +35,7 @@ func timeoutOf(p saga.Pending) Object {
 	return Object{"name", p.Name, "kind", p.Kind, "due", p.Due.UTC(), "id", p.ID}
 }
 
-// Timeout is what was done to a timeout: fired, moved or cancelled.
+// Timeout shows the change of a timeout: fired, moved or cancelled.
 func Timeout(of instances.Timeout, done string, p saga.Pending) View {
 	text := linef("Timeout %s of %s %s is %s.", of.Name, of.Saga, of.Key, done)
 	if done == "moved" {

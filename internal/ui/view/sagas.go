@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Instances are those that live. limit is persistence.ListOptions.Limit, by which they were read.
+// Instances shows living instances. limit is the persistence.ListOptions.Limit of the read.
 func Instances(all []persistence.Listed, limit int) List {
 	next := ""
 	if n := len(all); n > 0 && n >= min(cmp.Or(max(limit, 0), persistence.DefaultLimit), persistence.MaxLimit) {
@@ -27,7 +27,7 @@ func Instances(all []persistence.Listed, limit int) List {
 		}).before(next)
 }
 
-// Quiet are instances that may be stuck.
+// Quiet shows instances that may be stuck.
 func Quiet(all []persistence.Listed) List {
 	return listOf("instances", "SAGA|KEY|VERSION|STARTED|CHANGED|TIMEOUTS|NEXT|OVERDUE SINCE", all,
 		func(q persistence.Listed) Row {
@@ -65,7 +65,7 @@ func instanceOf(l persistence.Listed) Object {
 	return o
 }
 
-// Instance is one instance with its state, and what happened to it last.
+// Instance shows one instance with its state, and its last events.
 func Instance(l persistence.Listed, versions []history.Version) View {
 	i := l.Instance
 	v := View{JSON: append(instanceOf(l), "timeline", objects(versions, versionOf)), Parts: []Part{

@@ -14,7 +14,7 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-// cells joins those of the only row.
+// cells joins the cells of the only row.
 func cells(l List) string { return strings.Join(l.Rows[0].Cells, "|") }
 
 func TestCellsSayWhatHolds(t *testing.T) {
@@ -46,7 +46,7 @@ func TestCellsSayWhatHolds(t *testing.T) {
 	}
 }
 
-// The largest group stands first, and of two that are as large the one with the newer letter.
+// The largest group comes first, and of two groups of the same size the one with the newer letter.
 func TestLargeGroupsStandFirst(t *testing.T) {
 	t.Parallel()
 	groups := []deadletter.Group{{Name: "few", Count: 1}, {Name: "old", Count: 9, Last: someTime},
@@ -62,7 +62,7 @@ func TestLargeGroupsStandFirst(t *testing.T) {
 	}
 }
 
-// What cannot be read is said, and the rest is there.
+// A part that cannot be read is reported, and the rest is shown.
 func TestDamagedMessagesAreShown(t *testing.T) {
 	t.Parallel()
 	v := Letter(deadletter.Letter{Number: 7, Header: []byte("no header"), Error: "bad"}, false)
@@ -112,7 +112,7 @@ func TestTimelineHasARowForEachOutcome(t *testing.T) {
 	}
 }
 
-// What an operator has done stands in the timeline, although no message did it.
+// The change of an operator is in the timeline, although no message caused it.
 func TestTimelineShowsAnOperator(t *testing.T) {
 	t.Parallel()
 	v := history.Version{Version: 3, Change: history.Repaired, At: someTime, By: "ann", Before: []byte(`{"n":1}`),
@@ -126,7 +126,7 @@ func TestTimelineShowsAnOperator(t *testing.T) {
 	}
 }
 
-// A deep tree stays on the screen.
+// A deep tree must fit on the screen.
 func TestDeepTreesNameTheirLevel(t *testing.T) {
 	t.Parallel()
 	root := &whereabouts.Node{}

@@ -13,8 +13,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Escape is a text that came from anywhere on one line: whatever is not printable, bidirectional controls and bytes
-// that are not UTF-8 included, is spelt as Go spells it.
+// Escape returns any text on one line: unprintable characters, including bidirectional controls and bytes that are
+// not UTF-8, are escaped as in Go.
 func Escape(text string) string { return escaped(text, "") }
 
 // EscapeLines is Escape for a text of several lines.
@@ -50,7 +50,7 @@ func escaped(text, but string) string {
 	return b.String()
 }
 
-// Shortened keeps the beginning of a text: its first line, and at most so many characters.
+// Shortened returns the beginning of a text: its first line, and at most most characters.
 func Shortened(text string, most int) string {
 	line, _, more := strings.Cut(text, "\n")
 	runes := []rune(line)
@@ -63,7 +63,7 @@ func Shortened(text string, most int) string {
 	return string(runes)
 }
 
-// Moment is a time: UTC, to the millisecond, and "" when there is none.
+// Moment returns a time in UTC, to the millisecond, or "" for the zero time.
 func Moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -71,7 +71,7 @@ func Moment(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05.000Z")
 }
 
-// span is a duration, "" when it is 0.
+// span returns a duration, or "" for 0.
 func span(d time.Duration) string {
 	switch {
 	case d == 0:
@@ -84,7 +84,7 @@ func span(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// took is the time that a handler needed.
+// took returns the duration of a handler.
 func took(d time.Duration) string {
 	if d < time.Second {
 		return d.Round(10 * time.Microsecond).String()
@@ -95,7 +95,7 @@ func took(d time.Duration) string {
 // byteUnits are each 1024 of the one before; the first is 1024 bytes.
 var byteUnits = []string{"kB", "MB", "GB", "TB"}
 
-// Bytes is a number of bytes as Postgres shows it: 1 kB is 1024 bytes.
+// Bytes returns a number of bytes in the form of Postgres: 1 kB is 1024 bytes.
 func Bytes(n int64) string {
 	value, unit := float64(n), "bytes"
 	for _, name := range byteUnits {
@@ -110,7 +110,7 @@ func Bytes(n int64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(value, 'f', digits, 64), ".0") + " " + unit
 }
 
-// ReadBytes reads a number of bytes as Postgres does.
+// ReadBytes parses a number of bytes like Postgres.
 func ReadBytes(text string) (int64, error) {
 	number, unit := text, int64(1)
 	for n, name := range byteUnits {
@@ -134,7 +134,7 @@ func idText(id saga.ID) string {
 	return id.String()
 }
 
-// numberText leaves out what is 0.
+// numberText returns a number, or "" for 0.
 func numberText(n int) string {
 	if n == 0 {
 		return ""
@@ -144,7 +144,7 @@ func numberText(n int) string {
 
 func wide(n int64) string { return strconv.FormatInt(n, 10) }
 
-// Many writes a number with the words that follow it, which differ for 1: Many(2, "run is", "runs are") is "2 runs
+// Many returns a number with the words that follow it, which differ for 1: Many(2, "run is", "runs are") is "2 runs
 // are".
 func Many[N int | int64](n N, one, many string) string {
 	if n == 1 {

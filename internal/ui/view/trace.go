@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/history/whereabouts"
 )
 
-// Trace is where a message is and why, with its attempts.
+// Trace shows the place of a message, why it is there, and its attempts.
 func Trace(m whereabouts.Message, bodies bool) View {
 	i := m.Info
 	v := View{
@@ -51,7 +51,7 @@ func placeOf(p whereabouts.Place) Object {
 		"paused_at", timeOrNull(p.Pause.Since), "paused_by", p.Pause.By, "pause_reason", p.Pause.Reason, "idle", p.Idle}
 }
 
-// Conversation is what followed from a message, as a tree of causes.
+// Conversation shows the messages that a message has caused, as a tree.
 func Conversation(c whereabouts.Conversation) View {
 	v := View{JSON: Object{"count", c.Count, "more", c.More, "roots", objects(c.Roots, nodeOf)},
 		Mermaid: conversationMermaid(c)}
@@ -61,7 +61,7 @@ func Conversation(c whereabouts.Conversation) View {
 	return v
 }
 
-// nodeOf is a message with what its handlers sent.
+// nodeOf returns a message with the messages that its handlers sent.
 func nodeOf(n *whereabouts.Node) Object {
 	effects := objects(n.Effects, func(g whereabouts.Group) Object {
 		states := Object{}
@@ -75,14 +75,14 @@ func nodeOf(n *whereabouts.Node) Object {
 		"effects", effects}
 }
 
-// shapes of the states. A state has a word beside its shape.
+// shapes are the drawings of the states. A state has a word beside its shape.
 var shapes = map[whereabouts.State]string{
 	whereabouts.Waiting: "○", whereabouts.InHand: "◐", whereabouts.Handled: "✓", whereabouts.Dead: "✕",
 	whereabouts.Delayed: "⏲", whereabouts.Retrying: "⏲", whereabouts.Parked: "○", whereabouts.Discarded: "⊘",
 	whereabouts.Cancelled: "⊘", whereabouts.Relayed: "✓", whereabouts.Ingested: "✓",
 }
 
-// mostIndent is how many levels of a tree are set in. A deeper line names its level.
+// mostIndent is how many levels of a tree are indented. A deeper line names its level.
 const mostIndent = 20
 
 func nodeLines(n *whereabouts.Node, level int) (lines []Part) {
@@ -105,7 +105,7 @@ func nodeLines(n *whereabouts.Node, level int) (lines []Part) {
 	return lines
 }
 
-// statesText says how many messages of a group are in which state.
+// statesText counts the messages of a group in each state.
 func statesText(g whereabouts.Group) string {
 	var states []string
 	for _, state := range slices.Sorted(maps.Keys(g.States)) {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// View is what is shown of something: an object for programs, and parts for people from top to bottom.
+// View shows a thing: an object for programs, and parts for people from top to bottom.
 type View struct {
 	JSON    Object
 	Parts   []Part
-	Mermaid string // a flowchart of Mermaid, of what is a graph
+	Mermaid string // a flowchart of Mermaid, if the thing is a graph
 }
 
 // Part is a [Line], a [Block], [Fields] or a [Table].
@@ -22,13 +22,13 @@ type Line string
 // Block is a text of several lines, which is set apart: an error, a body, a state.
 type Block string
 
-// Fields are names and values below each other. A value that is empty is none.
+// Fields are names and values below each other. A field without a value is left out.
 type Fields []field
 
 // field is a name for people, and the value.
 type field struct{ Name, Value string }
 
-// Table is rows below headings. A cell that is empty has no value; one that is a blank goes on with the row above it.
+// Table has rows below headings. An empty cell has no value; a cell that is a blank continues the row above it.
 type Table struct {
 	Columns []string
 	Rows    [][]string
@@ -41,7 +41,7 @@ func (Table) part()  {}
 
 func linef(format string, args ...any) Line { return Line(fmt.Sprintf(format, args...)) }
 
-// fields are made of names and values in turns.
+// fields builds Fields from names and values in turn.
 func fields(pairs ...string) (all Fields) {
 	for n := 0; n+1 < len(pairs); n += 2 {
 		all = append(all, field{pairs[n], pairs[n+1]})
@@ -49,7 +49,7 @@ func fields(pairs ...string) (all Fields) {
 	return all
 }
 
-// List is what is shown of several things of one kind.
+// List shows several things of one kind.
 type List struct {
 	Name    string   // of the list in JSON
 	Columns []string // the headings
@@ -60,14 +60,14 @@ type List struct {
 	bodies bool
 }
 
-// Row is one thing of a list: its object, a text for each column, and its body if that was asked for.
+// Row is one thing of a list: its object, a text for each column, and its body if that was requested.
 type Row struct {
 	JSON  Object
 	Cells []string
 	Body  string
 }
 
-// listOf makes the list of all; columns has bars between the headings.
+// listOf builds the list of all; columns has bars between the headings.
 func listOf[T any](name, columns string, all []T, of func(T) Row) List {
 	l := List{Name: name, Columns: strings.Split(columns, "|")}
 	for _, one := range all {
@@ -76,13 +76,13 @@ func listOf[T any](name, columns string, all []T, of func(T) Row) List {
 	return l
 }
 
-// before is the list as a page, where next begins the next one.
+// before returns the list as a page; the next page begins at next.
 func (l List) before(next string) List {
 	l.Next, l.next = next, next
 	return l
 }
 
-// View is the list as an object, and as one table; or as a line for each thing, if their bodies stand below.
+// View returns the list as an object, and as one table; or as a line for each thing, with its body below.
 func (l List) View() View {
 	v := View{JSON: Object{l.Name, objects(l.Rows, func(r Row) Object { return r.JSON })}}
 	if l.next != nil {

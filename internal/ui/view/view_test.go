@@ -43,7 +43,7 @@ func TestObjectsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// lists are of one thing each.
+// lists have one thing each.
 var lists = []List{
 	Endpoints(make([]operate.EndpointSettings, 1)), Queues(make([]operate.QueueInfo, 1)),
 	Peeked(make([]operate.QueuedMessage, 1), 0, false), Letters(make([]deadletter.Letter, 1), 0),
@@ -64,7 +64,7 @@ func TestEveryColumnHasItsCell(t *testing.T) {
 	}
 }
 
-// A page that is full says where the next one begins, one that is not says that it is the last; in the object too.
+// A full page has the place where the next one begins, and any other says that it is the last; in the object, too.
 func TestFullPagesHaveANext(t *testing.T) {
 	t.Parallel()
 	named := make([]scheduler.ManifestInfo, 2)
@@ -106,7 +106,7 @@ func TestFullPagesHaveANext(t *testing.T) {
 	}
 }
 
-// With bodies a list is a line and a body for each thing, in place of a table.
+// With bodies a list has a line and a body for each thing, in place of a table.
 func TestBodiesStandBelowTheirLines(t *testing.T) {
 	t.Parallel()
 	m := operate.QueuedMessage{Info: saga.Info{ID: someID, Kind: "order.place"}, Body: []byte("abc"), Size: 5}
@@ -133,8 +133,8 @@ func TestMapsOfNothingSayWhy(t *testing.T) {
 	}
 }
 
-// A conversation as a flowchart: a node for each message, one for what is folded, and nothing of a text that Mermaid
-// would read as its own.
+// A conversation as a flowchart: a node for each message, one for folded messages, and no text with a meaning of its
+// own in Mermaid.
 func TestConversationAsMermaid(t *testing.T) {
 	t.Parallel()
 	node := func(kind string, state whereabouts.State, effects ...whereabouts.Group) *whereabouts.Node {

@@ -8,8 +8,8 @@ import (
 	"github.com/edda-go/edda/operate/vitals"
 )
 
-// Vitals is what a look at the vitals of a database found: a line for each, the worst first, with what to do below it,
-// and the query of the session that it is about.
+// Vitals shows a report on the vitals of a database: a line for each, the worst first, with the remedy below it, and
+// the query of the session in question.
 func Vitals(r *vitals.Report) View {
 	v := View{JSON: Object{"at", r.At, "role", r.Role, "level", r.Worst().String(),
 		"vitals", objects(r.Vitals, vitalOf)}}
@@ -25,7 +25,7 @@ func vitalOf(v vitals.Vital) Object {
 		"unit", v.Value.Unit, "threshold", v.Threshold.Number, "sentence", v.Sentence, "do", v.Do}
 }
 
-// listsOf are the lists of a report, with what belongs to them.
+// listsOf returns the lists of a report, with their additional fields.
 func listsOf(r *vitals.Report) Object {
 	tables := objects(r.Tables, func(t vitals.Table) Object {
 		return Object{"table", t.Name, "endpoint", t.Endpoint, "live", t.Live, "dead", t.Dead,

@@ -1,3 +1,3 @@
-// Package words turns values into the words of the pages: durations, counts, states, and texts that came from anywhere.
-// It does no I/O and knows no HTML.
+// Package words turns values into the words of the pages: durations, counts, states, and texts from any source. It
+// does no I/O and writes no HTML.
 package words

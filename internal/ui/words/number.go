@@ -30,7 +30,7 @@ func Of(n int64, noun string) string {
 // Span writes a duration for people, with one or two units: "1.4 ms", "8 min", "3 h 12 min", "2 days".
 func Span(d time.Duration) string {
 	if d < 0 {
-		return "-" + Span(-max(d, -math.MaxInt64)) // the least duration has no opposite
+		return "-" + Span(-max(d, -math.MaxInt64)) // the smallest duration has no positive counterpart
 	}
 	switch {
 	case d == 0:
@@ -60,7 +60,7 @@ func hours(d time.Duration) string {
 	return fmt.Sprintf("%d h", int(d.Hours()))
 }
 
-// Ago says how long before now a moment was, or how long after now it will be. Below a minute it does not count
+// Ago returns how long before now a time was, or how long after now it will be. Below a minute it does not count
 // seconds.
 func Ago(t, now time.Time) string {
 	d := now.Sub(t)
@@ -75,7 +75,7 @@ func Ago(t, now time.Time) string {
 	return Span(d) + " ago"
 }
 
-// Age says for how long a moment has passed. Below a minute it does not count seconds.
+// Age returns how long ago a time was. Below a minute it does not count seconds.
 func Age(t, now time.Time) string {
 	if d := now.Sub(t); d >= time.Minute {
 		return Span(d)
@@ -83,7 +83,7 @@ func Age(t, now time.Time) string {
 	return "under 1 min"
 }
 
-// Clock writes a moment in UTC: its time of day, with the date before it unless it is the day of now.
+// Clock returns a time in UTC: its time of day, with the date before it unless it is the date of now.
 func Clock(t, now time.Time) string {
 	t, now = t.UTC(), now.UTC()
 	switch {
@@ -95,5 +95,5 @@ func Clock(t, now time.Time) string {
 	return t.Format("15:04:05")
 }
 
-// Exact writes a moment in UTC, to the millisecond.
+// Exact returns a time in UTC, to the millisecond.
 func Exact(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000Z") }

@@ -1,6 +1,7 @@
 package words
 
-// Shape is how a state looks: the name of a drawing, and of a colour. The word of the state always stands beside it.
+// Shape is the appearance of a state: the name of a drawing, and of a colour. The word of the state is always beside
+// it.
 type Shape struct{ Drawing, Colour string }
 
 // shapes of the states of messages, endpoints, instances and runs.
@@ -21,7 +22,7 @@ var shapes = map[string]Shape{
 	"discarded": {"slash", "soft"}, "cancelled": {"slash", "soft"}, "ended": {"slash", "soft"},
 }
 
-// ShapeOf returns the shape of a state. A state that is not known is a question mark.
+// ShapeOf returns the shape of a state. An unknown state is a question mark.
 func ShapeOf(state string) Shape {
 	if s, ok := shapes[state]; ok {
 		return s
