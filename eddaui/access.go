@@ -9,10 +9,10 @@ import (
 	"github.com/edda-go/edda/internal/ui/act"
 )
 
-// May is what an actor may do, as bits.
+// May is a set of rights, as bits.
 type May uint16
 
-// The rights. Look shows everything except bodies and states.
+// Rights of an actor. Look allows everything to be read except bodies and states.
 const (
 	Look     May = 1 << iota
 	Bodies       // bodies of messages, states of instances and queries of sessions are shown
@@ -24,15 +24,15 @@ const (
 	Schedule     // manifests are triggered and backfilled, runs are cancelled
 	Send         // messages are sent, timeouts of instances fired, moved and cancelled
 	Repair       // instances are repaired and ended
-	Admin        // all that is left: what is kept, and for how long; manifests are removed
+	Admin        // all other changes: which history is kept, and for how long; manifests are removed
 )
 
-// anything are the rights to change something.
+// anything lists the rights to change something.
 var anything = []act.Right{
 	act.Retry, act.Edit, act.Discard, act.Pause, act.Limit, act.Schedule, act.Send, act.Repair, act.Admin,
 }
 
-// Actor is who asks.
+// Actor is the person or program that sends a request.
 type Actor struct {
 	Name string // of a person, for the audit; "" is From
 	From string // where the request came from, for the audit; "" is its RemoteAddr
@@ -41,7 +41,7 @@ type Actor struct {
 
 type askerKey struct{}
 
-// asker is the actor of a request, and the request as Authorize got it.
+// asker is the actor of a request, with the request as Authorize received it.
 type asker struct {
 	Actor
 	request *http.Request
@@ -53,8 +53,8 @@ func actorOf(ctx context.Context) Actor {
 	return a.Actor
 }
 
-// stillMay asks Authorize once more, and reports whether the actor of a request has the rights that it began with. A
-// page that was begun with other rights shows too much or too little, and has to be read anew.
+// stillMay calls Authorize again, and reports whether the actor of a request has the same rights as at its begin. A
+// page that was begun with other rights shows too much or too little, and has to be read again.
 func (u *UI) stillMay(r *http.Request) bool {
 	began, _ := r.Context().Value(askerKey{}).(asker)
 	now, err := u.ask(began.request)
@@ -64,7 +64,7 @@ func (u *UI) stillMay(r *http.Request) bool {
 	return err == nil && now.May == began.May
 }
 
-// ask returns who sends a request, with the rights that these pages give.
+// ask returns the actor of a request, with the rights that these pages allow.
 func (u *UI) ask(r *http.Request) (a Actor, err error) {
 	a = Actor{May: Look}
 	if u.o.Authorize != nil {
@@ -82,7 +82,7 @@ func (u *UI) ask(r *http.Request) (a Actor, err error) {
 	return a, nil
 }
 
-// authorized lets an actor in who may look. Everybody else gets 403, whatever they ask for.
+// authorized admits an actor with the right Look. All others get 403, for every address.
 func (u *UI) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a, err := u.ask(r)
@@ -95,7 +95,7 @@ func (u *UI) authorized(next http.Handler) http.Handler {
 	})
 }
 
-// needs lets a request through if its actor has one of the rights.
+// needs admits a request if its actor has any of the rights.
 func (u *UI) needs(rights []act.Right, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -109,22 +109,22 @@ func (u *UI) needs(rights []act.Right, next http.Handler) http.Handler {
 	})
 }
 
-// refuse answers 403.
+// refuse answers with 403.
 func (u *UI) refuse(w http.ResponseWriter, r *http.Request, text string) {
 	u.complain(w, r, http.StatusForbidden, text)
 }
 
-// policy allows what comes from here and nothing else: no script and no style in a page, whatever a text has in it.
+// policy allows only resources of these pages: no script and no style inside a page, whatever its texts contain.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// guarded sets the headers that every answer has, refusals included.
+// guarded sets the headers that every answer has, including refusals.
 func guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "same-origin") // with no-referrer a browser hides the origin of a form, also from us
+		h.Set("Referrer-Policy", "same-origin") // with no-referrer a browser hides the origin of a form, from us, too
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")

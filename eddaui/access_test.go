@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/eddaui"
 )
 
-// paths are addresses of every sort, those of no page included.
+// paths are addresses of every kind, including one without a page.
 var paths = []string{
 	"/", "/now", "/find", "/sagas", "/sagas/order", "/sagas/order/7", "/instance?saga=order&key=7", "/dead", "/dead/7",
 	"/dead/groups/0123456789ab", "/messages/01a218db-0af9-7d5a-a12c-e067ff012d85", "/endpoints/orders", "/manifests",

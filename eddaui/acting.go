@@ -16,13 +16,13 @@ import (
 
 const mostForm = 4 << 20 // bytes: a body of 1 MiB grows by its encoding
 
-// rights are those that actions ask for, as they are given to an actor.
+// rights maps the rights of actions to those of an actor.
 var rights = map[act.Right]May{
 	act.Retry: Retry, act.Edit: Edit, act.Discard: Discard, act.Pause: Pause, act.Limit: Limit,
 	act.Schedule: Schedule, act.Send: Send, act.Repair: Repair, act.Admin: Admin,
 }
 
-// anyOf are the bits of which one is enough.
+// anyOf returns the bits of rights. An actor needs any of them.
 func anyOf(all []act.Right) (may May) {
 	for _, r := range all {
 		may |= rights[r]
@@ -30,7 +30,7 @@ func anyOf(all []act.Right) (may May) {
 	return may
 }
 
-// actions are all buttons of the pages.
+// actions returns all buttons of the pages.
 func (u *UI) actions() (all []action) {
 	for _, a := range act.All() {
 		all = append(all, action{a.Pattern, a.Rights, u.act(a)})
@@ -38,18 +38,18 @@ func (u *UI) actions() (all []action) {
 	return all
 }
 
-// actionPage is a form that could not be done as it is, or that has to be agreed to.
+// actionPage shows a form with faults, or a confirmation.
 type actionPage struct {
 	page.Head
 	Status  int
-	Text    string // what is wrong, "" if nothing is
-	Now     string // what is there now, "" if that is not to be shown
+	Text    string // the faults, or ""
+	Now     string // the current state, or "" if it is not to be shown
 	Preview *act.Preview
 	Form    *act.Form // to send again
 	Back    string    // relative to the first page
 }
 
-// JSON is what a program needs to know.
+// JSON returns the fields for a program.
 func (p *actionPage) JSON() any {
 	if p.Preview == nil {
 		return map[string]any{"error": p.Text}
@@ -57,7 +57,8 @@ func (p *actionPage) JSON() any {
 	return map[string]any{"agree": p.Preview.Says, "count": p.Preview.Count, "final": p.Preview.Final}
 }
 
-// act does something: it reads the form, shows what is to be agreed to, does it, and leads to the page of the outcome.
+// act runs an action: it reads the form, shows the confirmation if one is needed, runs the action, and redirects to
+// the page of the result.
 func (u *UI) act(a *act.Action) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		in, ok := u.readForm(w, r, a)
@@ -87,12 +88,12 @@ func (u *UI) act(a *act.Action) http.HandlerFunc {
 			u.failAction(w, r, a, in, err)
 			return
 		}
-		w.Header().Set("Location", rootOf(r)+address) // relative, as all links: the prefix is not known
+		w.Header().Set("Location", rootOf(r)+address) // relative, like all links: the prefix is unknown
 		w.WriteHeader(http.StatusSeeOther)
 	}
 }
 
-// file is an answer that is a file. It has its header with its first line, so that what goes wrong before is a page.
+// file is an answer that is a file. It sends its header with its first line, so that an error before that is a page.
 type file struct {
 	http.ResponseWriter
 	name  string
@@ -108,8 +109,8 @@ func (f *file) Write(text []byte) (int, error) {
 	return f.ResponseWriter.Write(text)
 }
 
-// writeFile answers with the file of an action. One that cannot be written to its end breaks the connection, so that
-// nobody takes it for whole.
+// writeFile answers with the file of an action. If the file cannot be written to its end, it breaks the connection,
+// so that the client notices that the file is incomplete.
 func (u *UI) writeFile(ctx context.Context, w http.ResponseWriter, r *http.Request, a *act.Action, in act.Input) {
 	f := &file{ResponseWriter: w, name: a.Named(in)}
 	err := a.Write(ctx, u.desk, in, f)
@@ -124,7 +125,7 @@ func (u *UI) writeFile(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	}
 }
 
-// readForm reads what was sent. If it is not as the action wants it, it has been answered.
+// readForm reads the submitted form. If ok is false, it has answered the request.
 func (u *UI) readForm(w http.ResponseWriter, r *http.Request, a *act.Action) (in act.Input, ok bool) {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/x-www-form-urlencoded" {
 		u.complain(w, r, http.StatusUnsupportedMediaType, "A form is sent as application/x-www-form-urlencoded.")
@@ -149,7 +150,7 @@ func (u *UI) readForm(w http.ResponseWriter, r *http.Request, a *act.Action) (in
 	return in, err == nil
 }
 
-// failAction says why something was not done.
+// failAction answers with the reason why an action did not run.
 func (u *UI) failAction(w http.ResponseWriter, r *http.Request, a *act.Action, in act.Input, err error) {
 	var refusal *act.Refusal
 	switch {

@@ -26,8 +26,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// needed lists, for each right, the actions that need it. It is written out, and not read from the actions: an action
-// that works with another right than it did is a fault, until this list is changed on purpose.
+// needed lists, for each right, the actions that need it. It is written out, and not read from the actions: if an
+// action works with a different right, the test fails until this list is changed on purpose.
 var needed = map[eddaui.May]string{
 	eddaui.Retry:   "dead.retry dead.retry.many dead.undo outbox.replay run.retry",
 	eddaui.Edit:    "dead.edit dead.edit.many",
@@ -43,13 +43,13 @@ var needed = map[eddaui.May]string{
 	eddaui.Retry | eddaui.Edit | eddaui.Discard: "dead.cancel dead.note dead.resume",
 }
 
-// rightNames are the rights as a refusal names them.
+// rightNames are the rights in the words of a refusal.
 var rightNames = map[eddaui.May]string{
 	eddaui.Retry: "Retry", eddaui.Edit: "Edit", eddaui.Discard: "Discard", eddaui.Pause: "Pause", eddaui.Limit: "Limit",
 	eddaui.Schedule: "Schedule", eddaui.Send: "Send", eddaui.Repair: "Repair", eddaui.Admin: "Admin",
 }
 
-// rightsFor returns the rights each of which is enough for an action.
+// rightsFor returns the rights of an action; each of them is enough.
 func rightsFor(t *testing.T, action string) eddaui.May {
 	t.Helper()
 	for may, names := range needed {
@@ -61,12 +61,12 @@ func rightsFor(t *testing.T, action string) eddaui.May {
 	return 0
 }
 
-// oneOf is the first of some rights.
+// oneOf returns the first of some rights.
 func oneOf(may eddaui.May) eddaui.May { return may & -may }
 
 const everything = ^eddaui.May(0)
 
-// stage is a shop that stands still, with pages for an actor that has the rights of may.
+// stage is a shop without running programs, with pages for an actor that has the rights of may.
 type stage struct {
 	*site
 	may  eddaui.May
@@ -80,7 +80,7 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	pool, schema, shop := newShop(t)
-	if err := shop.Close(); err != nil { // so that nothing changes that nobody has changed
+	if err := shop.Close(); err != nil { // so that nothing changes by itself
 		t.Fatal(err)
 	}
 	st := &stage{shop: shop}
@@ -120,7 +120,7 @@ func ask[T any](st *stage, sql string, args ...any) (found T) {
 	return found
 }
 
-// content is everything that is stored.
+// content returns everything that is stored.
 func (st *stage) content() string {
 	st.t.Helper()
 	rows, err := st.pool.Query(st.t.Context(), `SELECT relname FROM pg_class
@@ -142,7 +142,7 @@ func (st *stage) content() string {
 	return ask[string](st, "SELECT string_agg(s, E'\n' ORDER BY s) FROM ("+strings.Join(parts, " UNION ALL ")+") a")
 }
 
-// post sends a form. It does not follow where it leads.
+// post sends a form. It does not follow redirects.
 func (st *stage) post(path string, form url.Values, headers ...string) answer {
 	st.t.Helper()
 	return st.send(path, strings.NewReader(form.Encode()), append([]string{
@@ -179,7 +179,7 @@ var (
 	hiddens   = regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)">`)
 )
 
-// agreement is the form of a page that asks, as a browser would send it. typed is what somebody types.
+// agreement returns the form of a confirmation, as a browser would send it. typed is the typed number.
 func (st *stage) agreement(a answer, typed string) (path string, form url.Values) {
 	st.t.Helper()
 	found := agreeForm.FindStringSubmatch(a.body)
@@ -200,18 +200,19 @@ func (st *stage) agreement(a answer, typed string) (path string, form url.Values
 	return strings.TrimPrefix(to.RequestURI(), prefix), form
 }
 
-// deed is an action with what it is done to.
+// deed is an action with its target.
 type deed struct {
 	path   string
 	form   url.Values
-	asks   string // of the number that is asked for, "" if it is done at once
+	asks   string // the number on the confirmation, "" if the action runs at once
 	verb   string // in the audit
 	target string
 	is     string // SQL that is false before, and true afterwards
-	file   string // what is in the file that it answers with, "" if it leads to a page
+	file   string // text in the file that it answers with, "" if it redirects to a page
 }
 
-// refuses makes sure that nobody does it who may not, and that nothing happens before it is agreed to.
+// refuses checks that an actor without the right cannot run the action, and that nothing happens before the
+// confirmation.
 func (st *stage) refuses(a *act.Action, d deed) {
 	st.t.Helper()
 	before := st.content()
@@ -242,7 +243,7 @@ func (st *stage) refuses(a *act.Action, d deed) {
 	}
 }
 
-// agreed is the form with a number that somebody makes up.
+// agreed returns the form with a made-up number.
 func agreed(d deed) url.Values {
 	form := maps.Clone(d.form)
 	if form == nil {
@@ -253,7 +254,7 @@ func agreed(d deed) url.Values {
 	return form
 }
 
-// musts are the fields that an action refuses to be without, written out like the rights.
+// musts are the required fields of an action, written out like the rights.
 var musts = map[string]string{
 	"endpoint.workers": "workers", "endpoint.limit": "most", "limit.set": "most", "message.send": "kind body",
 	"dead.discard": "reason", "dead.retry.many": "way", "dead.edit.many": "patch way", "dead.discard.many": "reason",
@@ -265,7 +266,7 @@ var musts = map[string]string{
 	"outbox.replay": "since",
 }
 
-// does does it with its right alone, and makes sure that it is done, and told in the audit.
+// does runs the action with its right alone, and checks its effect, and its entry in the audit.
 func (st *stage) does(a *act.Action, d deed) {
 	st.t.Helper()
 	if ask[bool](st, d.is) {
@@ -302,7 +303,7 @@ func (st *stage) does(a *act.Action, d deed) {
 	st.told(d, last)
 }
 
-// filed makes sure that an answer is a file, which a browser does not show.
+// filed checks that an answer is a file, which a browser does not show.
 func (st *stage) filed(got answer, has string) {
 	st.t.Helper()
 	if got.status != http.StatusOK || got.header.Get("Content-Type") != "application/octet-stream" ||
@@ -312,7 +313,7 @@ func (st *stage) filed(got answer, has string) {
 	}
 }
 
-// led makes sure that an answer leads to a page of the UI that says what was done.
+// led checks that an answer redirects to a page of the UI that reports the result.
 func (st *stage) led(got answer, a *act.Action) {
 	st.t.Helper()
 	to, err := got.url.Parse(got.header.Get("Location"))
@@ -327,7 +328,7 @@ func (st *stage) led(got answer, a *act.Action) {
 	}
 }
 
-// told makes sure that the audit has one entry since, with who did it and why.
+// told checks that the audit has one new entry, with the actor and the reason.
 func (st *stage) told(d deed, since int64) {
 	st.t.Helper()
 	all, err := st.log.List(st.t.Context(), audit.Filter{Limit: 10})
@@ -358,7 +359,7 @@ func (st *stage) ended() {
 	}
 }
 
-// Each action does what it says with its right, once and told in the audit, and nothing without it.
+// Each action has its effect with its right, once and with an entry in the audit, and no effect without the right.
 func TestEveryAction(t *testing.T) {
 	t.Parallel()
 	st := newStage(t)

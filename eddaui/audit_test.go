@@ -127,7 +127,7 @@ func TestAuditPageHasAnEnd(t *testing.T) {
 	}
 }
 
-// The page of a thing leads to what was changed there.
+// The page of a thing links to its changes.
 func TestPagesLeadToTheirAudit(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)

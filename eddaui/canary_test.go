@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 )
 
-// A canary whose first message dies again stops itself, and its page follows that and says why.
+// A canary whose first message dies again stops itself, and its page shows that and the reason.
 func TestACanaryStopsItself(t *testing.T) {
 	t.Parallel()
 	pool, schema, _ := newShop(t)
@@ -42,7 +42,7 @@ func TestACanaryStopsItself(t *testing.T) {
 		}
 	}
 	const left = "SELECT count(*) FROM :schema.dead_letter WHERE error_group = $1"
-	if n := ask[int](st, left, group); n != 4 { // the one that was sent is here again
+	if n := ask[int](st, left, group); n != 4 { // the message that was sent has come back
 		t.Errorf("%d letters are in the group, want 4", n)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/edda-go/edda/internal/test/demo/big"
 )
 
-// No page reads a queue, or another table that may be long, from one end to the other: the server counts each time that
-// it does so. make pages measures the same with millions of rows.
+// No page reads a queue, or another table that may be long, as a whole: the server counts sequential scans. make
+// pages measures the same with millions of rows.
 func TestNoPageReadsALongTableWhole(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
@@ -33,7 +33,7 @@ func TestNoPageReadsALongTableWhole(t *testing.T) {
 		whole, err := world.ReadWhole(t.Context(), schema, readers, func() {
 			for _, path := range []string{p.Path, big.JSON(p.Path)} {
 				a := s.do(http.MethodGet, path)
-				// TestEachPageIsMeasured notices a page that is not asked for
+				// TestEachPageIsMeasured detects a page that is not requested
 				unknown := a.status == http.StatusNotFound && strings.Contains(a.body, "There is no such page.")
 				if a.status != http.StatusOK && !unknown {
 					t.Errorf("page %q, %s, is %d:\n%.500s", p.Name, path, a.status, a.body)

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What is done to many instances is about those that were looked at: they are counted, and ten of them are shown.
+// An action on many instances affects the instances of the preview: it counts them, and shows ten of them.
 func tenOfMany(st *stage) {
 	var keys []string
 	for n := range 12 {
@@ -54,10 +54,10 @@ func tenOfMany(st *stage) {
 	}
 }
 
-// What takes longer than a request may says where it has stopped, and its form goes on there: each instance gets the
-// message once.
+// If an action takes longer than a request may, its page shows where it has stopped, and its form continues there:
+// each instance gets the message once.
 func goOnWithMany(st *stage) {
-	st.ui.SetLong(pgdev.Patience(200 * time.Millisecond)) // in which the first has to end
+	st.ui.SetLong(pgdev.Patience(200 * time.Millisecond)) // the first has to end within this time
 	defer st.ui.SetLong(20 * time.Second)
 	st.crowd("on-1", "on-2", "on-3")
 	lock, err := st.pool.Begin(st.t.Context())
@@ -98,7 +98,7 @@ func goOnWithMany(st *stage) {
 	}
 }
 
-// A key may begin with a space, and a time that cannot be read is no other time.
+// A key may begin with a space, and a time that cannot be read is refused.
 func asLookedAt(st *stage) {
 	st.crowd("  spaced-1", " spaced-2")
 	a := st.post("/sagas/crowd/end", form("prefix", " ", "after", "  spaced-1", "reason", "x"))
@@ -119,7 +119,7 @@ func asLookedAt(st *stage) {
 	}
 }
 
-// An export of many takes longer than another action may.
+// An export of many instances may take longer than other actions.
 func longFile(st *stage) {
 	st.ui.SetLimit(time.Nanosecond)
 	defer st.ui.SetLimit(30 * time.Second)
@@ -142,7 +142,7 @@ func longFile(st *stage) {
 	st.ui.ServeHTTP(deafBrowser{httptest.NewRecorder()}, r)
 }
 
-// deafBrowser takes nothing of an answer.
+// deafBrowser reads nothing of an answer.
 type deafBrowser struct{ *httptest.ResponseRecorder }
 
 func (deafBrowser) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

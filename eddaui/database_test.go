@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// What a server says depends on all that runs on it, so these pages are of looks that are written down.
+// The vitals of a server depend on everything that runs on it, so these pages show fixed reports.
 func TestDatabasePages(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]vitals.Report{"quiet": quiet(), "troubled": troubled()} {
@@ -85,7 +85,8 @@ func troubled() vitals.Report {
 	}
 }
 
-// The page of a server with a session that forgot its transaction names it, and what ends it; and does not do it.
+// The page of a server with a forgotten transaction names the session, and the statement that ends it; the page does
+// not run it.
 func TestDatabasePageNamesWhoHolds(t *testing.T) {
 	t.Parallel()
 	server, err := pgdev.Start(t.Context(), pgdev.Options{Private: true})

@@ -10,7 +10,7 @@ import (
 
 func newID() saga.ID { return saga.ID(uuid.Must(uuid.NewV7())) }
 
-// form makes a form of names and values.
+// form returns a form of names and values.
 func form(of ...string) url.Values {
 	all := url.Values{}
 	for n := 0; n+1 < len(of); n += 2 {
@@ -32,7 +32,7 @@ func (st *stage) letters(n int, why string) (number int64, group string) {
 		ask[string](st, "SELECT error_group FROM :schema.dead_letter ORDER BY id DESC LIMIT 1")
 }
 
-// job adds a job that rests, and returns its number.
+// job adds a job that is not running, and returns its number.
 func (st *stage) job(state string) int64 {
 	st.t.Helper()
 	return ask[int64](st, `INSERT INTO :schema.dead_letter_job
@@ -67,7 +67,7 @@ const (
 	timeouts = "SELECT %s FROM :schema.saga WHERE key = "
 )
 
-// deeds are what the test does, by the names of the actions.
+// deeds returns the actions of the test, by their names.
 func (st *stage) deeds() map[string]func() deed {
 	all := map[string]func() deed{}
 	for _, some := range []map[string]func() deed{

@@ -12,11 +12,11 @@ import (
 // The size of a spark line.
 const (
 	sparkHeight = 20
-	sparkBar    = 4 // of which a quarter is the space between two bars
+	sparkBar    = 4 // a quarter of it is the space between two bars
 	sparkStep   = 2 // from one minute to the next
 )
 
-// spark draws numbers as bars, the last one beside its predecessors. What it shows is in its name, too.
+// spark draws numbers as bars. Its name describes them, too, for screen readers.
 func spark(noun string, numbers []int64) template.HTML {
 	most, sum := int64(0), int64(0)
 	for _, n := range numbers {
@@ -39,9 +39,9 @@ func spark(noun string, numbers []int64) template.HTML {
 		`<title>%s</title><path d="%s"/></svg>`, len(numbers)*sparkBar, sparkHeight, name, bars.String()))
 }
 
-// minutes draws what an endpoint has handled in each of the last 60 minutes, as a line that lies flat where nothing
-// was, and red ticks where messages died. If no process has counted by the minute there is nothing to draw, and it says
-// that.
+// minutes draws how much an endpoint has handled in each of the last 60 minutes, as a line that is flat at 0, with
+// red ticks for dead letters. If no process has counted by the minute, it returns a text that there is nothing to
+// draw.
 func minutes(r flow.Recent) template.HTML {
 	if !r.Known() {
 		return `<span class="soft" title="Its processes are of an older version, which counts by the hour alone.">` +
@@ -72,7 +72,7 @@ func minutes(r flow.Recent) template.HTML {
 		minutesName(&r, most), line.String(), marks))
 }
 
-// minutesName says what the line shows.
+// minutesName returns a text that describes the line.
 func minutesName(r *flow.Recent, most int64) string {
 	handled, last := sum(r.Handled[:]), r.Handled[flow.Minutes-1]
 	if handled == 0 {

@@ -23,54 +23,56 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Options of a UI. Every zero is a default.
+// Options are the options of a UI. Every zero is a default.
 type Options struct {
 	Schema string // "" is "edda"
 
-	// Authorize says who asks, and what they may do. It is called for each request, and for an open page also before
-	// each of its changes is sent, at most once a second: when it then returns an error or other rights, the page is
-	// closed, and the browser asks for it anew. An error is answered by 403, and its text is not shown. It is called
-	// from many goroutines. nil: everybody may Look, which includes no bodies and no states, and nobody may do anything
-	// else.
+	// Authorize returns the actor of a request, with its rights. It is called for each request, and for an open page
+	// also before each of its changes is sent, at most once a second: if it then returns an error or different
+	// rights, the page's stream ends, and the browser requests it again. An error is answered with 403, and its text
+	// is not shown. It is called from many goroutines. nil: everyone may Look, which includes no bodies and no
+	// states, and no one may change anything.
 	Authorize func(r *http.Request) (Actor, error)
 
 	// Reader is the pool that pages read from, if it is not to be New's. Its role should have
-	// default_transaction_read_only and a statement_timeout, which New's has by itself unless a pooler refuses them.
+	// default_transaction_read_only and a statement_timeout; New's pool sets them itself unless a pooler refuses
+	// them.
 	Reader *pgxpool.Pool
 
-	// ReadOnly takes every right from everybody except to look: there are no buttons, and every POST is refused.
+	// ReadOnly removes all rights except Look from everyone: there are no buttons, and every POST is refused.
 	ReadOnly bool
 
-	Scheduler *scheduler.Store   // nil: a store that New makes, for what is stored in the schema
-	Sagas     []*saga.Definition // tell what an instance may still get; without them pages show what is stored
+	Scheduler *scheduler.Store   // nil: a store that New makes, for stored manifests
+	Sagas     []*saga.Definition // show which kinds an instance may still get; without them only stored facts are shown
 
-	// Trace is a link to a trace, with {trace} in the place of its id: "https://tempo.example/trace/{trace}". A message
-	// with a header traceparent has it. "" is no link.
+	// Trace is a link to a trace, with {trace} in the place of its id: "https://tempo.example/trace/{trace}". It is
+	// shown for messages with a header traceparent. "" means no link.
 	Trace string
 
-	// Redact returns a body, or a state with the saga's name as its kind, without what is not to be shown. nil: as it
-	// is. What history keeps is masked when it is written, see bus.Options.Redact. If it panics, ends its goroutine or
-	// does not return within 5 s, the page shows nothing of the text, and the log says where.
+	// Redact returns a body, or a state with the saga's name as its kind, without the parts that must not be shown.
+	// nil: unchanged. The history is masked when it is written, see bus.Options.Redact. If Redact panics, ends its
+	// goroutine or does not return within 5 s, the page shows nothing of the text, and the failure is logged.
 	Redact func(kind string, body json.RawMessage) json.RawMessage
 
-	// Databases are what the header lets people switch between, if there are pages of several. Nil is no switch.
+	// Databases are the targets of the switch in the header, if there are pages of several databases. nil means no
+	// switch.
 	Databases []Database
 
 	Log *slog.Logger // nil: slog.Default()
 }
 
-// Database is one of several databases that have pages.
+// Database is a database with pages, as a target of the switch.
 type Database struct {
 	Name    string
 	Path    string // of its first page, relative to the first page of these pages, with a slash at its end: "../other/"
-	Current bool   // these pages are of it
+	Current bool   // these pages belong to it
 }
 
 // UI serves the pages. It is safe for concurrent use.
 type UI struct {
 	o       Options
-	source  *page.Source // that pages read from
-	desk    *act.Desk    // that actions write with
+	source  *page.Source // pages read from it
+	desk    *act.Desk    // actions write with it
 	jobs    *act.Jobs
 	hub     *live.Hub
 	look    *look
@@ -81,13 +83,13 @@ type UI struct {
 	end     func()
 }
 
-// The bounds of what pages cost.
+// Limits on the cost of pages.
 const (
 	readers   = 4 // connections of a pool that New makes
 	readLimit = 10 * time.Second
 )
 
-// New makes a UI over a pool, with which actions write. It does no I/O. Close it.
+// New returns a UI over a pool, which actions use for writing. It does no I/O. Close it.
 func New(pool *pgxpool.Pool, o Options) (*UI, error) {
 	if pool == nil {
 		return nil, errors.New("new UI: the pool is nil")
@@ -150,7 +152,7 @@ func (u *UI) open(pool *pgxpool.Pool) (err error) {
 	return u.openDesk(pool)
 }
 
-// openDesk makes what actions write with, over the pool of the program.
+// openDesk opens the desk for actions, over the pool of the program.
 func (u *UI) openDesk(pool *pgxpool.Pool) (err error) {
 	u.desk, err = act.NewDesk(pool, act.Options{
 		Schema: u.o.Schema, Scheduler: u.o.Scheduler, Redact: u.o.Redact, Definition: u.source.Definition,
@@ -162,9 +164,9 @@ func (u *UI) openDesk(pool *pgxpool.Pool) (err error) {
 	return err
 }
 
-// Close ends the streams of open pages, interrupts the jobs of dead letters that were begun here, and closes the pool
-// that New has made. Give it to http.Server.RegisterOnShutdown, for Shutdown waits for streams. It may be called more
-// than once.
+// Close ends the streams of open pages, interrupts the jobs on dead letters that were begun here, and closes the pool
+// that New has made. Pass it to http.Server.RegisterOnShutdown, because Shutdown waits for streams. It may be called
+// more than once.
 func (u *UI) Close() {
 	u.hub.Close()
 	u.jobs.Close()

@@ -9,10 +9,10 @@ import (
 	"github.com/edda-go/edda/internal/test/pgtest"
 )
 
-// What the example does not show: the pgxpool.Pool of a program, with the tables of Edda.
+// Hidden parts of the example: the pgxpool.Pool of a program, with the tables of Edda.
 var check, openPool = pgtest.Must, pgtest.Example
 
-// The pages are a handler. Authorize says who asks, and what they may do.
+// The pages are a handler. Authorize returns the actor of a request with its rights.
 func ExampleNew() {
 	_, pool, end := openPool()
 	defer end()

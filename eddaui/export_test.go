@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/operate/vitals"
 )
 
-// DatabasePage is the page of a look at the vitals, as HTML.
+// DatabasePage returns the page of a report on the vitals, as HTML.
 func DatabasePage(report vitals.Report, queries bool) (string, error) {
 	l, err := newLook("")
 	if err != nil {
@@ -23,11 +23,11 @@ func DatabasePage(report vitals.Report, queries bool) (string, error) {
 	return b.String(), err
 }
 
-// SetLong sets for how long many instances are dealt with in one request.
+// SetLong sets how long one request may change many instances.
 func (u *UI) SetLong(d time.Duration) { u.desk.Long = d }
 
-// SetLimit sets for how long an action may take whose outcome is no file.
+// SetLimit sets how long an action may take that writes no file.
 func (u *UI) SetLimit(d time.Duration) { u.desk.Limit = d }
 
-// Update says that golden files are to be written anew.
+// Update makes tests write new golden files.
 var Update = flag.Bool("update", false, "write the golden files anew")

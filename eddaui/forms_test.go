@@ -50,10 +50,10 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// buttons are the addresses of the forms of a page, relative to the first page.
+// buttons matches the addresses of the forms of a page, relative to the first page.
 var buttons = regexp.MustCompile(`<form method="post" action="(?:\.\./|\./)*([^"]+)" id="`)
 
-// crawled are the addresses of all forms that links lead to, with the pages that have them.
+// crawled returns the addresses of all forms that links lead to, with the pages that have them.
 func (st *stage) crawled() map[string]string {
 	st.t.Helper()
 	found := map[string]string{}
@@ -72,7 +72,7 @@ func formsOf(body string) (addresses []string) {
 	return addresses
 }
 
-// furnish adds what the shop has not, so that each action has something to be done to.
+// furnish adds things that the shop lacks, so that each action has a target.
 func (st *stage) furnish() {
 	st.t.Helper()
 	st.exec("INSERT INTO :schema.manifest_group (name) VALUES ('reports'), ('bills')")
@@ -90,7 +90,7 @@ func (st *stage) furnish() {
 	st.exec("UPDATE :schema.dead_letter_job SET ended = 1 WHERE id = $1", st.job("paused"))
 }
 
-// Everybody sees the forms that they may send and no others, and each action has a form somewhere.
+// Actors get only the forms that they may send, and each action has a form on a page.
 func shownByRight(st *stage) {
 	mux, pages := http.NewServeMux(), map[string]string{}
 	for _, a := range act.All() {
@@ -141,7 +141,7 @@ func actionAt(mux *http.ServeMux, address string) string {
 	return string(name)
 }
 
-// details are the forms of a page, as they are folded.
+// details matches the forms of a page, which are folded.
 var details = regexp.MustCompile(`(?s)<details class="act".*?</details>`)
 
 func goldenForms(st *stage) {
@@ -157,8 +157,8 @@ func goldenForms(st *stage) {
 	golden(st.t, "shop/forms-wrong", mainOf(st.post("/endpoints/payments/workers", form("workers", "0")).body))
 }
 
-// What is wrong with a field is said with its name and its limit, what was sent is in the form again, and nothing
-// happens.
+// A fault of a field is reported with its name and its limit, the form has the submitted values again, and nothing is
+// changed.
 func wrongFields(st *stage) {
 	number, group := st.letters(1, "wrong fields")
 	letter, instance := fmt.Sprintf("/dead/%d/", number), []string{"saga", "order", "key", "2026-0012"}
@@ -227,7 +227,8 @@ func wrongFields(st *stage) {
 	}
 }
 
-// The list and the page of a group have its note, and its form begins with it. A text with what cannot be seen is none.
+// The list and the page of a group show its note, and its form begins with the note. A text of only invisible
+// characters is not a note.
 func notedGroup(st *stage) {
 	_, group := st.letters(1, "a noted group")
 	address := "/dead/groups/" + group + "/note"
@@ -250,7 +251,7 @@ func notedGroup(st *stage) {
 	}
 }
 
-// A form may have 4 MiB, and has to be one.
+// A form may have 4 MiB, and must be valid.
 func boundedForms(st *stage) {
 	large := form("reason", strings.Repeat("x", 4<<20))
 	a := st.post("/endpoints/mails/pause", large)
@@ -272,7 +273,7 @@ func boundedForms(st *stage) {
 	}
 }
 
-// A number above 1,000 is typed before anything happens.
+// A number above 1,000 must be typed before anything happens.
 func typedNumber(st *stage) {
 	_, group := st.letters(1001, "very many")
 	a := st.post("/dead/discard", form("group", group, "reason", "a load test"))
@@ -303,7 +304,7 @@ func typedNumber(st *stage) {
 	}
 }
 
-// A letter that dies after the first look is not part of what is agreed to.
+// The confirmed action does not include a letter that dies after the preview.
 func lookedAt(st *stage) {
 	_, group := st.letters(2, "looked at")
 	a := st.post("/dead/discard", form("group", group, "reason", "x"))
@@ -337,7 +338,7 @@ func previewed(st *stage) {
 	}
 }
 
-// Who may not see bodies sees none before something is done either.
+// An actor who may not see bodies sees no body in a preview either.
 func hiddenPreviews(st *stage) {
 	number, group := st.letters(1, "with a body")
 	st.exec(`UPDATE :schema.dead_letter SET body = '{"Order":"secret order"}' WHERE id = $1`, number)
@@ -370,7 +371,7 @@ func hiddenPreviews(st *stage) {
 	}
 }
 
-// A repair of a version that is no longer there is refused, and what is there now is shown beside what was written.
+// A repair of an old version is refused, and the page shows the current state beside the written one.
 func movedOn(st *stage) {
 	version := ask[int64](st, "SELECT version FROM :schema.saga WHERE key = '2026-0012'")
 	repair := form("saga", "order", "key", "2026-0012", "version", fmt.Sprint(version), "reason", "lost",
@@ -395,7 +396,7 @@ func movedOn(st *stage) {
 	}
 }
 
-// What is masked on a page is never the beginning of a field, or it would be stored in the place of the secret.
+// A masked text is never the initial value of a field; otherwise it would replace the secret in the database.
 func keptSecrets(st *stage) {
 	page := st.get("/sagas/order/2026-0012")
 	if !strings.Contains(page, `action="../../instance/patch"`) || strings.Contains(page, "instance/repair") {
@@ -416,7 +417,7 @@ func keptSecrets(st *stage) {
 	}
 }
 
-// A preview, a refusal and an end show a state without its secrets, those that a patch brings included.
+// A preview, a refusal and an end show a state without its secrets, including secrets from a patch.
 func maskedPreviews(st *stage) {
 	version := fmt.Sprint(ask[int64](st, "SELECT version FROM :schema.saga WHERE key = '2026-0012'"))
 	if !ask[bool](st, `SELECT state::text LIKE '%customer 12"%' FROM :schema.saga WHERE key = '2026-0012'`) {
@@ -426,7 +427,7 @@ func maskedPreviews(st *stage) {
 	for _, c := range []struct {
 		path string
 		form url.Values
-		want string // is shown
+		want string // this is shown
 	}{
 		{"/instance/patch", form(append(of, "version", version, "patch", `{"Customer":"Mallory"}`)...), "Cents"},
 		{"/instance/patch", form(append(of, "version", "1", "patch", `{"Cents":1}`)...), "has moved on"},
@@ -435,7 +436,7 @@ func maskedPreviews(st *stage) {
 	} {
 		for _, path := range []string{c.path, c.path + ".json"} {
 			a := st.post(path, c.form)
-			shown, _, _ := strings.Cut(html.UnescapeString(a.body), `<form method="post"`) // has what was written
+			shown, _, _ := strings.Cut(html.UnescapeString(a.body), `<form method="post"`) // without the sent text
 			if strings.Contains(shown, "customer 12") || strings.Contains(shown, "Mallory") {
 				st.t.Errorf("%s shows a secret: %s", path, mainOf(a.body))
 			}
@@ -446,7 +447,7 @@ func maskedPreviews(st *stage) {
 	}
 }
 
-// The patch of a job is a part of bodies, and for those who may see bodies.
+// The patch of a job contains parts of bodies, and is only shown to actors who may see bodies.
 func hiddenPatch(st *stage) {
 	number := st.job("paused")
 	st.exec(`UPDATE :schema.dead_letter_job SET patch = '{"Template":"of Mallory"}' WHERE id = $1`, number)
@@ -462,7 +463,7 @@ func hiddenPatch(st *stage) {
 	}
 }
 
-// What came from anywhere is text in a field too, and nobody edits what they do not see.
+// A text from a message is only text in a field, too, and people edit only visible characters.
 func hostileBodies(st *stage) {
 	number, _ := st.letters(1, "hostile")
 	st.exec("UPDATE :schema.dead_letter SET body = convert_to($2, 'UTF8') WHERE id = $1", number,
@@ -481,7 +482,7 @@ func hostileBodies(st *stage) {
 	}
 }
 
-// Somebody who may retry goes on with no job that discards, or changes letters.
+// An actor who may retry cannot continue a job that discards, or edits letters.
 func jobNeedsItsRight(st *stage) {
 	for right, is := range map[eddaui.May]string{
 		eddaui.Discard: "action = 'discard', plan = NULL, state = 'open', reason = 'x'", eddaui.Edit: `patch = '{}'`,
@@ -506,7 +507,7 @@ func jobNeedsItsRight(st *stage) {
 	}
 }
 
-// A program that ends leaves its jobs as rows, and another goes on: each letter is retried once.
+// A program that ends leaves its jobs as rows, and a second program continues: each letter is retried once.
 func interrupted(st *stage) {
 	_, group := st.letters(40, "slowly")
 	ui := serve(st.t, st.pool, st.schema, eddaui.Options{Authorize: allow(everything)})
@@ -546,7 +547,7 @@ func interrupted(st *stage) {
 	}
 }
 
-// Two people with different rights look at one page, and each gets what they may press.
+// Two people with different rights open one page, and each gets the buttons that they may press.
 func ownStreams(st *stage) {
 	all := st.open("/endpoints/stock?live=1")
 	all.until("the forms", fragment("acts", "endpoints/stock/pause"))
@@ -563,7 +564,7 @@ func ownStreams(st *stage) {
 	}
 }
 
-// An address cannot make a page say that something was done which nobody writes here.
+// An address cannot make a page report a result in a text of its own.
 func toldByNobody(st *stage) {
 	for _, query := range []string{
 		"?done=you+won", "?done=dead.undo", "?done=dead.undo&counts=x,y", "?done=dead.undo&counts=1,2,3",
@@ -580,7 +581,7 @@ func toldByNobody(st *stage) {
 	}
 }
 
-// Somebody without a name is in the audit by the address.
+// An actor without a name is in the audit by the address.
 func nameless(st *stage) {
 	ui := serve(st.t, st.pool, st.schema, eddaui.Options{Authorize: func(*http.Request) (eddaui.Actor, error) {
 		return eddaui.Actor{May: everything}, nil
@@ -595,7 +596,7 @@ func nameless(st *stage) {
 	}
 }
 
-// Pages that only show things have no buttons, and refuse every POST of every actor.
+// Read-only pages have no buttons, and refuse every POST of every actor.
 func readOnly(st *stage) {
 	ui := serve(st.t, st.pool, st.schema, eddaui.Options{Authorize: allow(everything), ReadOnly: true})
 	before := st.content()

@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// functions are what templates call.
+// functions returns the functions for templates.
 func (l *look) functions(trace string) template.FuncMap {
 	return template.FuncMap{
 		"file": l.file, "plain": view.Escape, "lines": view.EscapeLines, "count": words.Count, "of": words.Of,
@@ -44,7 +44,7 @@ func (l *look) functions(trace string) template.FuncMap {
 	}
 }
 
-// timeElement is a moment, with all of it for those who point at it, and for the script.
+// timeElement returns a time as HTML, with the full time as its title, and for the script.
 func timeElement(t time.Time, text, attributes string) template.HTML {
 	if t.IsZero() {
 		return "–"
@@ -54,7 +54,7 @@ func timeElement(t time.Time, text, attributes string) template.HTML {
 	return template.HTML(all) //nolint:gosec // every part is made here, and has no character that HTML knows
 }
 
-// idTail is the end of an id, which tells ids of one moment apart.
+// idTail returns the end of an id, which distinguishes ids of one moment.
 func idTail(id saga.ID) string {
 	text := id.String()
 	return "…" + text[len(text)-8:]

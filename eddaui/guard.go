@@ -12,8 +12,8 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// ServeHTTP serves a page, its JSON, its stream, or one of the files that pages need. A panic of a function of the
-// program is logged, and answered by 500.
+// ServeHTTP serves a page, its JSON, its stream, or a file of the pages. A panic of a function of the program is
+// logged, and answered with 500.
 func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() { //nolint:contextcheck // the request has it
 		v := recover()
@@ -24,7 +24,7 @@ func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		u.log.ErrorContext(r.Context(), "edda: ui: a request panicked", "path", r.URL.Path,
-			"panic", fmt.Sprintf("%T", v), "stack", string(debug.Stack())) // its value may have a body
+			"panic", fmt.Sprintf("%T", v), "stack", string(debug.Stack())) // the value may have a body
 		u.complain(w, r, http.StatusInternalServerError, "This page failed. The log of the program says where.")
 	}()
 	u.handler.ServeHTTP(w, r)
@@ -32,10 +32,10 @@ func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 type redact = func(kind string, body json.RawMessage) json.RawMessage
 
-// notShown is in the place of a text that Redact has failed for.
+// notShown replaces a text if Redact has failed.
 var notShown = json.RawMessage(`"not shown: Options.Redact failed, and the log of the program says where"`)
 
-// redacting is f, the Redact of the program, for loops and jobs that a panic of it must not end.
+// redacting wraps Redact, so that its panic does not end loops and jobs.
 func redacting(f redact, log *slog.Logger) redact {
 	if f == nil {
 		return nil

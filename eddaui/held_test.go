@@ -33,7 +33,7 @@ func (lay) Kind() string   { return "brick.lay" }
 
 func (inspect) Kind() string { return "wall.inspect" }
 
-// builds is a saga that has a brick laid.
+// builds is a saga that sends a command to lay a brick.
 func builds() *saga.Definition {
 	return saga.Define("wall", saga.Options{},
 		saga.StartedBy(func(m build) string { return m.Wall }, func(_ *laying, ctx *saga.Context, m build) error {
@@ -94,8 +94,8 @@ func buildWall(t *testing.T, pool *pgxpool.Pool, schema string) {
 	<-inspects
 }
 
-// The slots of a limit say which process holds them, since when, until when and for what: those of a leased endpoint,
-// of an endpoint whose batches hold them, and of a limit that a program has of its own.
+// The slots of a limit show which process holds them, since when, until when and for which message: slots of a leased
+// endpoint, of an endpoint whose batches hold them, and of a program's own limit.
 func TestSlotsSayWhoHoldsThem(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
@@ -176,8 +176,8 @@ func TestSlotsSayWhoHoldsThem(t *testing.T) {
 	}
 }
 
-// A message that a process holds under a lease says whose it is and when the lease ends: on the page of the instance
-// that waits for it, and on its own.
+// A message under a lease is shown with its process and the end of the lease: on the page of the instance that waits
+// for it, and on its own.
 func TestWhatIsHeldSaysByWhomAndUntilWhen(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)

@@ -56,7 +56,7 @@ func TestActionsNeedTheirRight(t *testing.T) {
 	}
 }
 
-// What pages read with can neither write nor read for long, whatever a page would ask for.
+// The connections of pages can neither write nor read for long, whatever a page requests.
 func TestPagesCanOnlyRead(t *testing.T) {
 	t.Parallel()
 	u, err := New(pgdev.Pool(t), Options{Schema: pgdev.Schema(t)})
@@ -82,7 +82,7 @@ func TestPagesCanOnlyRead(t *testing.T) {
 	}
 }
 
-// A page that takes a long look is read seldom, and an error is not kept.
+// A slow page is read seldom, and an error is not cached.
 func TestSomePagesRest(t *testing.T) {
 	t.Parallel()
 	reads, fails := 0, errors.New("gone")
@@ -152,7 +152,7 @@ func TestNoFaultShowsWhatADriverSays(t *testing.T) {
 	}
 }
 
-// A page that is not among those of package big has no bound on what it costs.
+// A page that package big does not measure has no bound on its cost.
 func TestEachPageIsMeasured(t *testing.T) {
 	t.Parallel()
 	asked := http.NewServeMux()

@@ -27,11 +27,11 @@ var staticFiles embed.FS
 type look struct {
 	pages map[string]*template.Template
 	parts map[string][]string // the names of the fragments of each page, in the order of the page
-	sums  map[string]string   // of the files, which their addresses carry
+	sums  map[string]string   // checksums of the files, which are in their addresses
 }
 
-// fragmentName is a template that changes by itself: "fragment ID". Its element has the id, and the attribute
-// data-live.
+// fragmentName begins the name of a template that changes by itself: "fragment ID". Its element has the id, and the
+// attribute data-live.
 const fragmentName = "fragment "
 
 func newLook(trace string) (*look, error) {
@@ -93,7 +93,7 @@ func (l *look) page(w io.Writer, name string, f frame) error {
 	return l.pages[name].ExecuteTemplate(w, "layout", f)
 }
 
-// timeText is what stands in an element time. It changes with the clock, and the script keeps it right.
+// timeText matches the text of an element time. It changes with the clock, and the script updates it.
 var timeText = regexp.MustCompile(`(<time [^>]*>)[^<]*`)
 
 // fragments writes the parts of a page that change.
@@ -115,7 +115,7 @@ func (l *look) files() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sum := l.sums[strings.TrimPrefix(r.URL.Path, "/")]
 		switch {
-		case sum == "": // nor a list of them
+		case sum == "": // neither a list of files
 			http.NotFound(w, r)
 			return
 		case r.URL.Query().Get("v") == sum:
@@ -125,5 +125,5 @@ func (l *look) files() http.Handler {
 	})
 }
 
-// file is the address of a file from the first page.
+// file returns the address of a file from the first page.
 func (l *look) file(name string) string { return "static/" + name + "?v=" + l.sums["static/"+name] }

@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/operate/flow"
 )
 
-// The sizes of a map, in pixels.
+// Sizes in a map, in pixels.
 const (
 	boxHeight  = 44
 	boxLeast   = 96
@@ -22,8 +22,8 @@ const (
 	mostLetter = 26
 )
 
-// mapDrawing is a map as SVG: a box for each endpoint, which leads to its page, and an arrow for all that goes from one
-// to another. Everything in it has a name, so that it can be read aloud.
+// mapDrawing returns a map as SVG: a box for each endpoint, which links to its page, and an arrow for all kinds
+// between two endpoints. Every element has a name, so that it can be read aloud.
 func mapDrawing(root string, m flow.Map) template.HTML {
 	d := mapped{root: root, m: &m, arrows: m.Arrows(), at: map[string]int{}}
 	d.layOut()
@@ -43,13 +43,13 @@ func mapDrawing(root string, m flow.Map) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // texts of others went through text
 }
 
-// text is a text of others in HTML.
+// text escapes a text for HTML.
 func text(of string) string { return template.HTMLEscapeString(view.Escape(of)) }
 
-// short is the beginning of a text that fits.
+// short returns the beginning of a text that fits.
 func short(of string) string { return text(view.Shortened(view.Escape(of), mostLetter)) }
 
-// mapped is a map that is drawn.
+// mapped is a map that is being drawn.
 type mapped struct {
 	root   string
 	m      *flow.Map
@@ -78,13 +78,13 @@ func (d *mapped) layOut() {
 	for _, a := range d.arrows {
 		d.graph.Edges = append(d.graph.Edges, graph.Edge{From: d.at[a.From], To: d.at[a.To]})
 	}
-	for n := range d.graph.Nodes { // a box that many lead to is higher, so that their ends are apart
+	for n := range d.graph.Nodes { // a box with many arrows is higher, so that their ends are apart
 		d.graph.Nodes[n].Height = max(boxHeight, portSpace*d.degree(n))
 	}
 	d.graph.Layout()
 }
 
-// under is what stands below the name of an endpoint: what it is, and whether something is wrong.
+// under returns the text below the name of an endpoint: its description, and the number of faults.
 func (d *mapped) under(e flow.Endpoint) string {
 	switch wrong := d.m.Wrong(e.Name); {
 	case len(wrong) == 1 && len(d.m.Of(e.Name, "")) == 1:
@@ -95,7 +95,7 @@ func (d *mapped) under(e flow.Endpoint) string {
 	return under(e)
 }
 
-// under is what an endpoint is.
+// under describes an endpoint.
 func under(e flow.Endpoint) string {
 	switch {
 	case e.Relay:
@@ -133,7 +133,7 @@ func (d *mapped) box(b *strings.Builder, n int) {
 	b.WriteString(`</a>`)
 }
 
-// arrow draws all that goes from one endpoint to another, with its name at the middle of its first part.
+// arrow draws the kinds from one endpoint to another, with their name at the middle of its first part.
 func (d *mapped) arrow(b *strings.Builder, n int) {
 	a, e := d.arrows[n], d.graph.Edges[n]
 	from := "outside"
@@ -158,7 +158,7 @@ func (d *mapped) arrow(b *strings.Builder, n int) {
 		}
 	}
 	at, anchor := d.place(e)
-	if e.Back { // what goes back has its name below its line, or it would stand on that of what goes there
+	if e.Back { // a line back has its name below it, or the name would overlap that of the line there
 		at.Y += aboveLine + belowLine
 	}
 	fmt.Fprintf(b, `<g class="%[7]s" role="img" aria-label="%[1]s"><title>%[1]s</title><path d="%[2]s" `+
@@ -166,14 +166,14 @@ func (d *mapped) arrow(b *strings.Builder, n int) {
 		pathOf(&d.graph, e), anchor, at.X, at.Y, label, class)
 }
 
-// The name of an arrow stands above its line, or below it, and apart from the box.
+// The name of an arrow is above its line, or below it, and apart from the box.
 const (
 	aboveLine = 4
 	belowLine = 13
 	apart     = 10
 )
 
-// place is where the name of an arrow stands: beside that of its ends which has fewer of them, and its anchor.
+// place returns the place of an arrow's name, beside the end with fewer arrows, and its anchor.
 func (d *mapped) place(e graph.Edge) (at graph.Point, anchor string) {
 	if e.From == e.To {
 		n := d.graph.Nodes[e.From]
@@ -190,7 +190,7 @@ func (d *mapped) place(e graph.Edge) (at graph.Point, anchor string) {
 	return graph.Point{X: at.X, Y: at.Y - aboveLine}, anchor
 }
 
-// degree is how many arrows begin or end at a node.
+// degree returns how many arrows begin or end at a node.
 func (d *mapped) degree(node int) (n int) {
 	for _, e := range d.graph.Edges {
 		if e.From != e.To && (e.From == node || e.To == node) {
@@ -200,10 +200,10 @@ func (d *mapped) degree(node int) (n int) {
 	return n
 }
 
-// loop is how far an arrow from a node to itself goes above it.
+// loop is how far an arrow from a node to itself rises above it.
 const loop = 18
 
-// pathOf is the line of an edge.
+// pathOf returns the line of an edge.
 func pathOf(g *graph.Graph, e graph.Edge) string {
 	if e.From == e.To {
 		n := g.Nodes[e.From]

@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/operate/flow"
 )
 
-// someMap has a cycle, a message to itself, an endpoint that nobody leads to, and names that would break a page.
+// someMap has a cycle, a message to itself, an endpoint without incoming arrows, and names that would break a page.
 func someMap() flow.Map {
 	since := time.Date(2026, 11, 26, 14, 0, 0, 0, time.UTC)
 	seen := func(from, saga, kind, to string, n int64) flow.Edge {
@@ -45,7 +45,7 @@ func someMap() flow.Map {
 	}
 }
 
-// same compares a text with a file, which -update writes anew.
+// same compares a text with a file, or with update writes the file.
 func same(t *testing.T, file, got string, update bool) {
 	t.Helper()
 	if update {

@@ -18,7 +18,7 @@ import (
 // Orders is a saga of the program.
 var Orders = world.Orders
 
-// session returns the user of a request, as the program knows its sessions.
+// session returns the user of a request, from the program's sessions.
 func session(r *http.Request) (string, error) {
 	if name := r.Header.Get("X-Session"); name != "" {
 		return name, nil
@@ -26,7 +26,7 @@ func session(r *http.Request) (string, error) {
 	return "", errors.New("there is no session")
 }
 
-// rightsOf are the rights of a user.
+// rightsOf returns the rights of a user.
 func rightsOf(user string) eddaui.May {
 	if user == "ann" {
 		return eddaui.Look | eddaui.Bodies | eddaui.Retry | eddaui.Pause
@@ -35,7 +35,7 @@ func rightsOf(user string) eddaui.May {
 }
 
 // page basic
-// withPassword asks for a name and a password before anything is shown.
+// withPassword requires a name and a password for every page.
 func withPassword(next http.Handler, known func(name, password string) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, password, ok := r.BasicAuth()
@@ -57,7 +57,7 @@ func byPassword(r *http.Request) (eddaui.Actor, error) {
 // end
 
 // page proxy
-// fromProxy believes a header that a proxy in one of these networks has set in a request for this host.
+// fromProxy trusts a header that a proxy in one of these networks has set in a request for this host.
 func fromProxy(host, header string, networks ...netip.Prefix) func(*http.Request) (eddaui.Actor, error) {
 	return func(r *http.Request) (eddaui.Actor, error) {
 		at, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -69,7 +69,7 @@ func fromProxy(host, header string, networks ...netip.Prefix) func(*http.Request
 		if r.Host != host {
 			return eddaui.Actor{}, errors.New("the request names another host")
 		}
-		users := r.Header.Values(header) // two: somebody has sent one through the proxy
+		users := r.Header.Values(header) // two: a client has sent one through the proxy
 		if len(users) != 1 || users[0] == "" {
 			return eddaui.Actor{}, errors.New("the proxy does not say who it is")
 		}
@@ -100,7 +100,7 @@ func embed(pool *pgxpool.Pool, mux *http.ServeMux, server *http.Server) error {
 	return nil
 }
 
-// What the page of the guide shows does what it says.
+// The code on the page of the guide works.
 func TestPageOfTheGuide(t *testing.T) {
 	t.Parallel()
 	pool, _ := newSchema(t)
@@ -122,7 +122,7 @@ func TestPageOfTheGuide(t *testing.T) {
 	}
 }
 
-// The recipes for proxies let in whom they should, as whom they should.
+// The recipes for proxies admit the right people, under the right names.
 func TestRecipesOfTheGuide(t *testing.T) {
 	t.Parallel()
 	known := func(name, password string) bool { return name == "ann" && password == "fjalar" }

@@ -33,7 +33,7 @@ func TestPagesOfAnEmptySchemaTeach(t *testing.T) {
 	s.crawl("/", func(string, string) {})
 }
 
-// One shop serves many tests: its story takes seconds to tell.
+// One shop serves many tests: its story takes seconds to set up.
 func TestPagesOfAShop(t *testing.T) {
 	t.Parallel()
 	pool, schema, shop := newShop(t)
@@ -84,14 +84,14 @@ func goldenShop(t *testing.T, s *site, shop *world.Shop) {
 var number = regexp.MustCompile(
 	`(dead/|dead/N">|id="l-| class="n">| class="n wide">|soft">|letter |customer-|label |2026-000)\d+\b`)
 
-// linked is the number of a letter as a link to it.
+// linked matches the number of a letter in a link to it.
 var linked = regexp.MustCompile(`(dead/N">)\d+\b`)
 
-// later is what comes by and by: counters every ten seconds, and the lease of those who clean the history.
+// later matches parts that appear with time: counters every ten seconds, and the lease of the history's cleaner.
 var later = regexp.MustCompile(`(?s)<h2>In the last 24 hours</h2>.*?</table></div>\n|` +
 	`(<tr id="saga-[^>]*>.*?</th>).*?</tr>|<tr id="e-history">.*?</tr>\n`)
 
-// noNumbers takes away the numbers of letters, which depend on who died first, and what comes by and by.
+// noNumbers removes the numbers of letters, which depend on the order of deaths, and parts that appear with time.
 func noNumbers(body string) string {
 	body = number.ReplaceAllString(later.ReplaceAllString(steady(body), "$1"), "${1}N")
 	return linked.ReplaceAllString(body, "${1}N")
@@ -201,7 +201,7 @@ func asCommand(t *testing.T, s *site) {
 	}
 }
 
-// What is a graph is one for other programs, too; what is none says so.
+// A page with a graph has it as Mermaid, too; any other page answers 404.
 func asMermaid(t *testing.T, s *site, shop *world.Shop) {
 	for path, want := range map[string]string{
 		"/map": "flowchart LR\n", "/conversations/" + shop.Labels.String(): "label.print ×60<br/>3 dead, 57 handled",
@@ -232,7 +232,7 @@ func finds(t *testing.T, s *site, shop *world.Shop) {
 	}
 }
 
-// The id of a life leads nowhere under another key.
+// The id of a life does not work under a different key.
 func ownLives(t *testing.T, s *site) {
 	var id string
 	if err := s.pool.QueryRow(t.Context(), "SELECT iid::text FROM "+s.schema+".saga WHERE key = '2026-0012'").Scan(
@@ -246,7 +246,7 @@ func ownLives(t *testing.T, s *site) {
 	}
 }
 
-// A role that may read sees every page.
+// A role with the rights of a reader can open every page.
 func asReader(t *testing.T, pool *pgxpool.Pool, schema string) {
 	reader := as(t, pool, pgtest.Reader(t, pool, schema))
 	serve(t, reader, schema, eddaui.Options{Authorize: allow(eddaui.Look | eddaui.Bodies)}).crawl("/",

@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// An instance whose timeout should have come stands first, then those to which nothing has come for longest. Those that
-// are over, and only remembered, wait for nothing.
+// An instance with an overdue timeout comes first, then the instances that have received nothing for longest.
+// Completed ones, which are only remembered, wait for nothing.
 func TestQuietInstancesAreNamed(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
@@ -66,7 +66,8 @@ func TestQuietInstancesAreNamed(t *testing.T) {
 	}
 }
 
-// count is what a process does that has handled so many messages in an endpoint, with its sagas and plain handlers.
+// count writes the counters of a process that has handled these messages in an endpoint, with its sagas and plain
+// handlers.
 func count(t *testing.T, pool *pgxpool.Pool, schema, endpoint string, of ...counters.Saga) {
 	t.Helper()
 	parsed, err := pg.ParseSchema(schema)
@@ -80,9 +81,9 @@ func count(t *testing.T, pool *pgxpool.Pool, schema, endpoint string, of ...coun
 	}
 }
 
-// The rate, the line and the bars of an endpoint are of its sagas and its plain handlers together, on its page, in the
-// list and for programs. One that has handled nothing lies flat, a relay has no line, and one that only programs of an
-// older version run says so.
+// The rate, the line and the bars of an endpoint count its sagas and its plain handlers together, on its page, in the
+// list and for programs. An endpoint that has handled nothing has a flat line, a relay has no line, and an endpoint
+// that only older programs run has a text instead.
 func TestPaceOfAnEndpoint(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)

@@ -15,12 +15,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// reading connects as another pool does, and only reads.
+// reading opens read-only connections with the configuration of a pool.
 type reading struct {
-	refused atomic.Bool // a pooler does not take the settings
+	refused atomic.Bool // a pooler refused the settings
 }
 
-// pool makes a pool, which connects when it is used first.
+// pool returns a pool, which connects at its first use.
 func (r *reading) pool(like *pgxpool.Pool) (*pgxpool.Pool, error) {
 	config := like.Config().Copy()
 	config.MinConns, config.MinIdleConns, config.MaxConns = 0, 0, readers
@@ -44,18 +44,18 @@ func (r *reading) pool(like *pgxpool.Pool) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// protocolViolation is the SQLSTATE with which PgBouncer refuses a setting.
+// protocolViolation is the SQLSTATE of PgBouncer for a setting that it refuses.
 const protocolViolation = "08P01"
 
-// refuses reports whether a pooler does not take the settings of a connection, for the first time.
+// refuses reports whether a pooler has refused the settings of a connection for the first time.
 func (r *reading) refuses(err error) bool {
 	var server *pgconn.PgError
 	return errors.As(err, &server) && server.Code == protocolViolation &&
 		strings.Contains(server.Message, "startup parameter") && r.refused.CompareAndSwap(false, true)
 }
 
-// read reads a page. Behind a pooler that takes no settings it reads without them: nothing here writes, and the time
-// of a read is bounded by its context.
+// read reads a page. Behind a pooler that refuses the settings it reads without them: pages never write, and the
+// context bounds the time of a read.
 func (u *UI) read(ctx context.Context, p route, ask page.Ask) (page.Page, error) {
 	found, err := u.readFitting(ctx, p, ask)
 	if u.reading.refuses(err) {
@@ -65,7 +65,8 @@ func (u *UI) read(ctx context.Context, p route, ask page.Ask) (page.Page, error)
 	return found, err
 }
 
-// readFitting reads a page if the schema fits this program. A newer one may have given its tables another meaning.
+// readFitting reads a page if the schema fits this program. In a newer schema the tables may have a different
+// meaning.
 func (u *UI) readFitting(ctx context.Context, p route, ask page.Ask) (page.Page, error) {
 	if err := migrations.Check(ctx, u.source.Pool, u.schema); err != nil {
 		return nil, err

@@ -9,14 +9,14 @@ import (
 	"github.com/edda-go/edda/internal/ui/page"
 )
 
-// route is a page: its address, the name of its template, and what reads it.
+// route is a page: its address, the name of its template, and the function that reads it.
 type route struct {
 	pattern  string
 	template string
 	read     func(s *page.Source, ctx context.Context, a page.Ask) (page.Page, error)
 }
 
-// pages are all pages. The order is that of the code, and means nothing.
+// pages are all pages. Their order has no meaning.
 var pages = []route{
 	{"/{$}", "now", (*page.Source).Now},
 	{"/now", "now", (*page.Source).Now},
@@ -43,18 +43,18 @@ var pages = []route{
 	{"/audit", "audit", (*page.Source).Changes},
 }
 
-// rests are the pages that take a long look: while they are open, they are read no more often than that.
+// rests are the pages that are slow to read: while they are open, they are read no more often than this.
 var rests = map[string]time.Duration{"database": 5 * time.Second, "map": 5 * time.Second}
 
-// action is something that changes something.
+// action is a change with its handler.
 type action struct {
 	pattern string
-	rights  []act.Right // one of them is enough
+	rights  []act.Right // any of them is enough
 	do      http.HandlerFunc
 }
 
-// routes is the whole UI. An action is a POST from this site whose actor has the right. Every other POST is refused, so
-// that none is open because it was forgotten here.
+// routes returns the handler of the whole UI. An action is a POST from this site whose actor has the right. Every
+// other POST is refused, so that a forgotten address is closed.
 func (u *UI) routes(actions []action) http.Handler {
 	mux := http.NewServeMux()
 	for _, p := range pages {

@@ -24,7 +24,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// kept is a log that many may write.
+// kept is a log for concurrent writers.
 type kept struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -42,8 +42,7 @@ func (k *kept) String() string {
 	return k.text.String()
 }
 
-// The log says where something was refused or failed. It has no body, no state and no control character, whatever was
-// asked for.
+// Refusals and failures are logged, without bodies, states and control characters, for any request.
 func TestLogHasNoBodies(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
@@ -74,7 +73,7 @@ func TestLogHasNoBodies(t *testing.T) {
 	}
 }
 
-// Every address of every page is read, and the database is as it was.
+// After every address of every page was read, the database is unchanged.
 func TestReadingChangesNothing(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
@@ -100,7 +99,7 @@ func TestReadingChangesNothing(t *testing.T) {
 	}
 }
 
-// content is a sum of each table of a schema.
+// content returns a checksum of each table of a schema.
 func content(t *testing.T, pool *pgxpool.Pool, schema string) map[string]string {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), `SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid =
@@ -125,7 +124,7 @@ func content(t *testing.T, pool *pgxpool.Pool, schema string) map[string]string 
 	return sums
 }
 
-// A script of another site gets no answer that it may read, also not by asking first.
+// A script of a different site cannot read an answer, not even after a preflight request.
 func TestOtherSitesMayNotRead(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
@@ -149,7 +148,7 @@ func TestOtherSitesMayNotRead(t *testing.T) {
 var aloud = regexp.MustCompile(`27182812|"?Template"?: ?"x"`)
 
 // Whatever Redact does, each page, stream, JSON, preview and file that would show a body or a state answers in time
-// without it, and says so in its place and in the log. The log has no body either.
+// without it, with a note in its place and in the log. The log has no body either.
 func TestEveryPageOutlivesRedact(t *testing.T) {
 	t.Parallel()
 	st := newStage(t)
@@ -197,7 +196,7 @@ func TestEveryPageOutlivesRedact(t *testing.T) {
 	}
 }
 
-// withRedact is the stage with pages of its own.
+// withRedact returns the stage with pages of its own.
 func (st *stage) withRedact(f func(string, json.RawMessage) json.RawMessage, log io.Writer) *stage {
 	ui := serveWith(st.t, st.pool, st.schema, eddaui.Options{Authorize: allow(everything), Redact: f,
 		Sagas: []*saga.Definition{world.Orders}, Log: slog.New(slog.NewTextHandler(log, nil))})
@@ -219,7 +218,7 @@ func (st *stage) answer(one asking) answer {
 	return st.post(one.path, one.form)
 }
 
-// showing returns the requests that a text is in the answers of, and the first parts of their addresses.
+// showing returns the requests whose answers contain a text, and the first parts of their addresses.
 func (st *stage) showing(text string) (all []asking, sorts map[string]bool) {
 	st.t.Helper()
 	number, group := st.letters(3, "not redacted")

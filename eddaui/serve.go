@@ -27,7 +27,7 @@ const jsonSuffix = ".json"
 
 type jsonKey struct{}
 
-// asJSON takes the suffix .json off an address, and remembers it.
+// asJSON removes the suffix .json from an address, and records it.
 func asJSON(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, jsonSuffix) {
@@ -42,7 +42,7 @@ func asJSON(next http.Handler) http.Handler {
 
 func wantsJSON(r *http.Request) bool { return r.Context().Value(jsonKey{}) != nil }
 
-// page serves a page, as HTML, as JSON or as a stream of what changes on it.
+// page serves a page as HTML, as JSON or as a stream of its changes.
 func (u *UI) page(p route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
@@ -67,7 +67,7 @@ func (u *UI) page(p route) http.Handler {
 			u.writeMermaid(w, r, found)
 		default:
 			if f, ok := found.(*page.Find); ok && f.Only() != "" {
-				w.Header().Set("Location", "./"+f.Only()) // relative, as all links: the prefix is not known
+				w.Header().Set("Location", "./"+f.Only()) // relative, like all links: the prefix is unknown
 				w.WriteHeader(http.StatusFound)
 				return
 			}
@@ -88,12 +88,12 @@ func allStorable(query url.Values) bool {
 	return true
 }
 
-// stream keeps a page up to date. All viewers who see the same are served by one read.
+// stream keeps a page up to date. One read serves all viewers of the same contents.
 func (u *UI) stream(w http.ResponseWriter, r *http.Request, p route, ask page.Ask) {
 	address := *r.URL
 	query := address.Query()
 	query.Del("live")
-	may := uint64(actorOf(r.Context()).May) // what they see, and their buttons
+	may := uint64(actorOf(r.Context()).May) // decides which parts and buttons they see
 	key := address.EscapedPath() + "?" + query.Encode() + " " + strconv.FormatUint(may, 2)
 	f := u.frameOf(r, nil)
 	read := func(ctx context.Context) ([]live.Fragment, error) {
@@ -112,13 +112,13 @@ func (u *UI) stream(w http.ResponseWriter, r *http.Request, p route, ask page.As
 	}
 }
 
-// resting is a read that gives what it read last for a time.
+// resting returns a read that repeats its last result for a time.
 func resting(read live.Read, rests time.Duration) live.Read {
 	var (
 		last []live.Fragment
 		at   time.Time
 	)
-	return func(ctx context.Context) ([]live.Fragment, error) { // a page has one reader at a time
+	return func(ctx context.Context) ([]live.Fragment, error) { // only one goroutine reads a page
 		if last != nil && time.Since(at) < rests {
 			return last, nil
 		}
@@ -130,30 +130,30 @@ func resting(read live.Read, rests time.Duration) live.Read {
 	}
 }
 
-// frame is what a template gets: a page, and what is around it.
+// frame is the data of a template: a page, and its surroundings.
 type frame struct {
 	Root    string // relative address of the first page: "", "../", …
 	JSON    string // relative address of this page as JSON
 	Others  []Database
 	Same    string // address of this kind of page from the first page of any database, "" is its first page
 	Live    string // relative address of the stream, "" for a page that does not change by itself
-	Done    string // what was just done, "" if this page does not follow from an action
+	Done    string // the result of an action, "" if this page does not follow one
 	Bodies  bool
 	Actor   Actor
 	Section string
 	Title   string
 	Command string
-	Audit   string // relative to Root: what was changed here
+	Audit   string // relative to Root: the changes of this target
 	Now     time.Time
 	Page    page.Page
 }
 
-// rootOf is the relative address of the first page.
+// rootOf returns the relative address of the first page.
 func rootOf(r *http.Request) string {
 	return cmp.Or(strings.Repeat("../", strings.Count(r.URL.EscapedPath(), "/")-1), "./")
 }
 
-// Buttons are the forms that the actor may send.
+// Buttons returns the forms that the actor may send.
 func (f frame) Buttons(forms []act.Form) (all []act.Form) {
 	for _, form := range forms {
 		if f.Actor.May&anyOf(form.Rights) != 0 {
@@ -186,7 +186,7 @@ func (u *UI) frameOf(r *http.Request, found page.Page) frame {
 	return f
 }
 
-// sameOf is the address of a page that is there in every database: one that is about nothing that has a name or an id.
+// sameOf returns the address of a page that every database has: a page without a name or an id in its address.
 func sameOf(r *http.Request) string {
 	path, ok := strings.CutPrefix(r.Pattern, "GET /")
 	if !ok || strings.Contains(path, "{") || path == "instance" {
@@ -208,7 +208,7 @@ func (f *frame) put(found page.Page) {
 	f.Audit = about.Audit
 }
 
-// show writes a page when it is whole.
+// show sends a page after it was written as a whole.
 func (u *UI) show(w http.ResponseWriter, r *http.Request, status int, template string, f frame) {
 	var whole bytes.Buffer
 	if err := u.look.page(&whole, template, f); err != nil {
@@ -235,7 +235,7 @@ func (u *UI) writeJSON(w http.ResponseWriter, r *http.Request, status int, value
 	_, _ = b.WriteTo(w)
 }
 
-// writeMermaid writes the graph that a page shows as a text for Mermaid.
+// writeMermaid writes the graph of a page as a text for Mermaid.
 func (u *UI) writeMermaid(w http.ResponseWriter, r *http.Request, found page.Page) {
 	graph, ok := found.(interface{ Mermaid() string })
 	if !ok {
@@ -246,7 +246,7 @@ func (u *UI) writeMermaid(w http.ResponseWriter, r *http.Request, found page.Pag
 	_, _ = io.WriteString(w, graph.Mermaid())
 }
 
-// notice is a page that says one thing.
+// notice is a page with one sentence.
 type notice struct {
 	page.Head
 	Status int
@@ -267,10 +267,10 @@ func (u *UI) complain(w http.ResponseWriter, r *http.Request, status int, text s
 	u.show(w, r, status, "notice", f)
 }
 
-// fail answers what a page could not be read for.
+// fail answers with the error of reading a page.
 func (u *UI) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
-		return // nobody reads the answer
+		return // the client has gone
 	}
 	if f := (page.Fault{}); errors.As(err, &f) {
 		u.complain(w, r, f.Status, f.Text)
@@ -280,10 +280,11 @@ func (u *UI) fail(w http.ResponseWriter, r *http.Request, err error) {
 	u.complain(w, r, http.StatusServiceUnavailable, textOf(err))
 }
 
-// unmigrated are the SQLSTATEs of a schema or a table that is not there.
+// unmigrated are the SQLSTATEs of a missing schema, table or column.
 var unmigrated = map[string]bool{"42P01": true, "3F000": true, "42703": true, "42883": true}
 
-// textOf is an error for people. Only texts of Edda and of Postgres are shown: what a driver says may name an address.
+// textOf returns an error for people. Only texts of Edda and of Postgres are shown: a driver's text may contain an
+// address.
 func textOf(err error) string {
 	var (
 		server *pgconn.PgError

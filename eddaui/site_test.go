@@ -43,7 +43,7 @@ func allow(may eddaui.May) func(*http.Request) (eddaui.Actor, error) {
 	return func(*http.Request) (eddaui.Actor, error) { return eddaui.Actor{Name: "ann", May: may}, nil }
 }
 
-// newSchema is a schema with the tables of Edda, and nothing in them.
+// newSchema returns a new schema with the empty tables of Edda.
 func newSchema(t *testing.T) (*pgxpool.Pool, string) {
 	t.Helper()
 	pool, schema := pgdev.Pool(t), pgdev.Schema(t)
@@ -51,7 +51,7 @@ func newSchema(t *testing.T) (*pgxpool.Pool, string) {
 	return pool, schema
 }
 
-// newShop is a schema in which the story of a shop was told.
+// newShop returns a schema with the data of a shop.
 func newShop(t *testing.T) (*pgxpool.Pool, string, *world.Shop) {
 	t.Helper()
 	pool, schema := newSchema(t)
@@ -73,7 +73,7 @@ func serve(t *testing.T, pool *pgxpool.Pool, schema string, o eddaui.Options) *s
 	return serveWith(t, pool, schema, o)
 }
 
-// serveWith is serve with a log that somebody reads.
+// serveWith is serve with the given log handler.
 func serveWith(t *testing.T, pool *pgxpool.Pool, schema string, o eddaui.Options) *site {
 	t.Helper()
 	o.Schema = schema
@@ -91,7 +91,7 @@ func serveWith(t *testing.T, pool *pgxpool.Pool, schema string, o eddaui.Options
 	return s
 }
 
-// answer is what the server said.
+// answer is an answer of the server.
 type answer struct {
 	status int
 	header http.Header
@@ -122,7 +122,7 @@ func (s *site) do(method, path string, headers ...string) answer {
 	return answer{got.StatusCode, got.Header, string(body), got.Request.URL}
 }
 
-// get reads a page that has to be there.
+// get reads a page that must exist.
 func (s *site) get(path string) string {
 	s.t.Helper()
 	a := s.do(http.MethodGet, path)
@@ -134,8 +134,8 @@ func (s *site) get(path string) string {
 
 var links = regexp.MustCompile(`(?:href|src|data-stream)="([^"#][^"]*)`)
 
-// crawl follows every link from a page on, and calls look with each page. Pages of one sort are looked at three times
-// at most: of a hundred messages a few are enough.
+// crawl follows every link from a page on, and calls look with each page. It visits at most three pages of one sort:
+// of a hundred messages a few are enough.
 func (s *site) crawl(from string, look func(path, body string)) (paths []string) {
 	s.t.Helper()
 	root, err := url.Parse(s.server.URL + prefix + from)
@@ -179,10 +179,10 @@ func (s *site) crawl(from string, look func(path, body string)) (paths []string)
 
 var anyOne = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{12}|\d+`)
 
-// sortOf is a path without what tells pages of one sort apart.
+// sortOf returns a path without the parts that differ between pages of one sort.
 func sortOf(path string) string { return anyOne.ReplaceAllString(path, "*") }
 
-// What differs from run to run, in the order in which it is replaced.
+// Texts that differ from run to run, in the order of their replacement.
 var (
 	varying = []struct {
 		what *regexp.Regexp
@@ -202,7 +202,7 @@ var (
 		{regexp.MustCompile(`due=\d+`), "due=MOMENT"},
 		{regexp.MustCompile(`\d[\d.]* (µs|ms|s|min|h|days)\b( \d+ min)?`), "SPAN"},
 		{regexp.MustCompile(`\d[\dhms]*m\b`), "SPAN"},
-		{regexp.MustCompile(`(, )?handler SPAN`), ""}, // a quick one has none
+		{regexp.MustCompile(`(, )?handler SPAN`), ""}, // a quick handler has no time
 		{regexp.MustCompile(`[^ >]+ \(process \d+\)`), "PROCESS"},
 		{regexp.MustCompile(`process \d+`), "process PID"},
 		{regexp.MustCompile(`\d[\d.]* [kM]?B\b`), "SIZE"},
@@ -221,7 +221,7 @@ func steady(body string) string {
 	return process.ReplaceAllString(strings.ReplaceAll(body, host, "HOST"), "HOST/PROCESS")
 }
 
-// main is what stands between the header and the footer of a page, which are the same everywhere.
+// mainOf returns the part between the header and the footer of a page, which are the same everywhere.
 func mainOf(body string) string {
 	from, to := strings.Index(body, "<main"), strings.Index(body, "</main>")
 	if from < 0 || to < 0 {
@@ -284,8 +284,8 @@ func golden(t *testing.T, name, body string) {
 	}
 }
 
-// goldenSoon compares a page of a world in which something runs: it reads it again while it is another one, since a
-// batch that looks for work has a slot in hand for a moment.
+// goldenSoon compares a page of a world that is running: it reads the page again while it differs, since a batch that
+// looks for work holds a slot for a moment.
 func goldenSoon(t *testing.T, name string, read func() string) {
 	t.Helper()
 	body := read()
@@ -297,7 +297,7 @@ func goldenSoon(t *testing.T, name string, read func() string) {
 	golden(t, name, body)
 }
 
-// goldenFile is the file of that name, which -update writes first.
+// goldenFile returns the contents of the file of that name, which -update writes first.
 func goldenFile(t *testing.T, name, body string) string {
 	t.Helper()
 	file := filepath.Join("testdata", name+".html")

@@ -103,7 +103,7 @@ func fragment(id, text string) func(event) bool {
 	return func(e event) bool { return e.name == "fragment" && e.id == id && strings.Contains(e.html, text) }
 }
 
-// follows: a viewer gets the whole page, and then what changes, and nothing else.
+// A viewer gets the whole page, and then only changes.
 func follows(t *testing.T, s *site, shop *world.Shop) {
 	s = s.with(t)
 	st := s.open("/now?live=1")
@@ -141,7 +141,8 @@ func follows(t *testing.T, s *site, shop *world.Shop) {
 	}
 }
 
-// An open page shows nothing more to somebody whose rights have changed since: the stream ends before the next change.
+// An open page shows nothing more to an actor whose rights have changed since: the stream ends before the next
+// change.
 func TestAnOpenPageEndsWithItsRights(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
@@ -186,7 +187,7 @@ func (t *tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQu
 
 func (t *tracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// Fifty viewers cost what one costs: one read a second.
+// Fifty viewers cost as much as one: one read a second.
 func TestFiftyViewersAreOneQuery(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
@@ -211,7 +212,7 @@ func TestFiftyViewersAreOneQuery(t *testing.T) {
 	for _, st := range streams {
 		st.until("the page", fragment("endpoints", "No endpoint is installed"))
 	}
-	for read := count.n.Load(); count.n.Load() < read+2; { // and it goes on
+	for read := count.n.Load(); count.n.Load() < read+2; { // and reads continue
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-t.Context().Done():
@@ -227,7 +228,7 @@ func TestFiftyViewersAreOneQuery(t *testing.T) {
 	}
 	read := count.n.Load()
 	idle := time.NewTimer(2500 * time.Millisecond)
-	<-idle.C // the absence of an event has no event
+	<-idle.C // the absence of an event cannot be waited for otherwise
 	if again := count.n.Load(); again > read+1 {
 		t.Errorf("the page was read %d times when nobody looked", again-read)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// bricks makes a schema with an endpoint of this name, which no program runs.
+// bricks creates a schema with an endpoint of this name, which no program runs.
 func bricks(t *testing.T) (pool *pgxpool.Pool, schema string) {
 	t.Helper()
 	pool, schema = newSchema(t)
@@ -25,7 +25,8 @@ func bricks(t *testing.T) (pool *pgxpool.Pool, schema string) {
 	return pool, schema
 }
 
-// A forgotten handler is on the first page, and on that of its endpoint, before its messages are dead letters.
+// A forgotten handler is reported on the first page, and on the page of its endpoint, before its messages are dead
+// letters.
 func TestPagesSayThatNobodyHandlesAKind(t *testing.T) {
 	t.Parallel()
 	pool, schema := bricks(t)
@@ -55,14 +56,15 @@ func TestPagesSayThatNobodyHandlesAKind(t *testing.T) {
 	}
 }
 
-// Functions that do not return are on the first page, and on that of their endpoint, with their processes.
+// Functions that do not return are reported on the first page, and on the page of their endpoint, with their
+// processes.
 func TestPagesSayWhichProcessesHaveLeftFunctions(t *testing.T) {
 	t.Parallel()
 	pool, schema := bricks(t)
 	s := serve(t, pool, schema, eddaui.Options{})
 	for _, c := range []struct{ process, want string }{
-		{`7, '{0,1}', now() - interval '1 s', NULL`, ""}, // one that does not renew its row
-		{`8, '{2,0}', now() + interval '1 h', NULL`, ""}, // of another queue
+		{`7, '{0,1}', now() - interval '1 s', NULL`, ""}, // does not renew its row
+		{`8, '{2,0}', now() + interval '1 h', NULL`, ""}, // runs a different queue
 		{`9, '{0,1}', now() + interval '1 h', NULL`,
 			"1 function of the program does not return and was left in a host (process 9), whose log names it"},
 		{`6, '{0,2}', now() + interval '1 h', NULL`,

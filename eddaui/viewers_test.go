@@ -16,15 +16,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// viewed is a kind of page that people look at: a text of a statement that each read of it sends once, and how
-// something changes there.
+// viewed is a kind of open page: a text of a statement that each of its reads sends once, and a function that changes
+// the page.
 type viewed struct {
 	path, statement string
 	change          func(ctx context.Context) error
-	fragment, text  string // where it shows
+	fragment, text  string // where the change shows
 
 	reads  atomic.Int64
-	before int64 // reads when the change was committed
+	before int64 // number of reads when the change was committed
 }
 
 // tracers counts the reads of several kinds of pages.
@@ -41,8 +41,8 @@ func (t tracers) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQu
 
 func (tracers) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// Two hundred viewers of five kinds of pages cost five reads a second at most, and the second read after a change shows
-// it to each of them.
+// Two hundred viewers of five kinds of pages cost five reads a second at most, and the second read after a change
+// shows it to each of them.
 func TestTwoHundredViewersAreFiveReadsASecond(t *testing.T) {
 	t.Parallel()
 	pool, schema, shop := newShop(t)
@@ -72,7 +72,7 @@ func TestTwoHundredViewersAreFiveReadsASecond(t *testing.T) {
 			streams[v] = append(streams[v], s.open(v.path+"?live=1"))
 		}
 	}
-	for _, v := range kinds { // everybody has the page as it was
+	for _, v := range kinds { // every viewer has the page before the change
 		for _, st := range streams[v] {
 			st.until("the page "+v.path, func(e event) bool { return e.id == v.fragment })
 		}
@@ -83,7 +83,7 @@ func TestTwoHundredViewersAreFiveReadsASecond(t *testing.T) {
 		}
 		v.before = v.reads.Load()
 		streams[v][0].until("the change on "+v.path, fragment(v.fragment, v.text))
-		// one may have begun before the change, and one while the event was on its way
+		// one may have begun before the change, and one while the event was in flight
 		if more := v.reads.Load() - v.before; more > 3 {
 			t.Errorf("page %s was read %d times until it showed a change, want 2, or 3 on a slow machine", v.path, more)
 		}
@@ -92,7 +92,7 @@ func TestTwoHundredViewersAreFiveReadsASecond(t *testing.T) {
 		for _, st := range streams[v][1:] {
 			st.until("the change on "+v.path, fragment(v.fragment, v.text))
 		}
-		n := v.reads.Load() // before the clock: another read may begin at any moment
+		n := v.reads.Load() // before the clock: a further read may begin at any moment
 		if seconds := time.Since(began).Seconds(); n > int64(seconds)+1 {
 			t.Errorf("40 viewers of %s cost %d reads in %.1f s, want %d at most", v.path, n, seconds, int64(seconds)+1)
 		}

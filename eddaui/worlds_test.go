@@ -18,14 +18,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// visited is a world with the pages that matter in it, or the parts of them that differ from those of the shop. {first}
-// is the id of its first message.
+// visited is a world with the pages to visit, or the parts of them that differ from those of the shop. {first} is the
+// id of its first message.
 type visited struct {
 	seed  func(ctx context.Context, pool *pgxpool.Pool, schema string) (*world.Stage, error)
 	pages map[string]string
 }
 
-// worlds are as small as tests want them.
+// worlds are as small as the tests need them.
 var worlds = map[string]visited{
 	"living": {
 		func(ctx context.Context, pool *pgxpool.Pool, schema string) (*world.Stage, error) {
@@ -102,10 +102,10 @@ var (
 	padding = regexp.MustCompile(`x{1000,}`)
 	backend = regexp.MustCompile(`(session |backend\()\d+`)
 	role    = regexp.MustCompile(`t_\w+_reader`)
-	typed   = regexp.MustCompile(`<input [^>]*>`) // has what the asker typed, as typed
+	typed   = regexp.MustCompile(`<input [^>]*>`) // has the typed text unchanged
 )
 
-// unlike takes away what differs in worlds from run to run, and what says nothing a thousand times.
+// unlike removes texts that differ in worlds from run to run, and long repetitions.
 func unlike(body string) string {
 	body = role.ReplaceAllString(backend.ReplaceAllString(steady(body), "${1}PID"), "READER")
 	return noNumbers(padding.ReplaceAllString(body, "x…"))
@@ -124,7 +124,7 @@ func tell(t *testing.T, w *world.Stage, err error) {
 	})
 }
 
-// as is a pool of a role that may read.
+// as returns a pool of a role that may read.
 func as(t *testing.T, pool *pgxpool.Pool, role string) *pgxpool.Pool {
 	t.Helper()
 	config := pool.Config().Copy()
@@ -137,7 +137,7 @@ func as(t *testing.T, pool *pgxpool.Pool, role string) *pgxpool.Pool {
 	return reader
 }
 
-// A page that the role may not read says what is missing, and every other page is whole.
+// A page that the role may not read names the missing right, and every other page is complete.
 func TestPagesOfARoleThatLacksARight(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
@@ -159,7 +159,7 @@ func TestPagesOfARoleThatLacksARight(t *testing.T) {
 	}
 }
 
-// A transaction that keeps dead rows is named, with what ends it.
+// A transaction that keeps dead rows is named, with the statement that ends it.
 func TestPagesOfADatabaseInTrouble(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
@@ -167,7 +167,7 @@ func TestPagesOfADatabaseInTrouble(t *testing.T) {
 	tell(t, w, err)
 	s := serve(t, as(t, pool, pgtest.Reader(t, pool, schema)), schema, eddaui.Options{})
 	patience := time.After(pgdev.Patience(30 * time.Second))
-	for tick := time.NewTicker(50 * time.Millisecond); ; { // Postgres counts dead rows by and by
+	for tick := time.NewTicker(50 * time.Millisecond); ; { // Postgres counts dead rows with a delay
 		page := s.get("/")
 		if strings.Contains(page, "monthly report") {
 			golden(t, "trouble/now", unlike(partOf(t, "/#sentences", page)))
@@ -181,13 +181,13 @@ func TestPagesOfADatabaseInTrouble(t *testing.T) {
 	}
 }
 
-// sheet is a path without its query.
+// sheet returns a path without its query.
 func sheet(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	return path
 }
 
-// Nothing that somebody wrote is more than text: not on a page, not in its JSON, not in an answer to a wrong address.
+// A stored text is only text: on a page, in its JSON, and in an answer to a wrong address.
 func TestHostileTextsAreTexts(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
@@ -240,7 +240,7 @@ func TestHostileTextsAreTexts(t *testing.T) {
 	}
 }
 
-// An instance that ended six days ago is found by its key and by its id, with all that happened to it.
+// An instance that ended six days ago is found by its key and by its id, with its whole history.
 func TestAnEndedInstanceIsFoundAfterSixDays(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
@@ -277,7 +277,7 @@ func TestAnEndedInstanceIsFoundAfterSixDays(t *testing.T) {
 	}
 }
 
-// Time in which nothing happened is one line.
+// A time without events is one line.
 func TestIdleTimeIsOneLine(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// What an operator repairs with the pages, one after another in the same shop.
+// Repairs that an operator makes with the pages, one after the other in the same shop.
 func TestActs(t *testing.T) {
 	s := openShop(t)
 	for _, c := range []check{
@@ -41,7 +41,7 @@ func (v *visitor) fill(form string, fields map[string]string) {
 	}
 }
 
-// send sends a form, agrees if it is asked, and waits until it is done.
+// send sends a form, confirms if necessary, and waits for the result.
 func (v *visitor) send(form string, asked bool) {
 	v.t.Helper()
 	v.press("#" + form + "-form button")
@@ -52,7 +52,7 @@ func (v *visitor) send(form string, asked bool) {
 	v.shows("p.done")
 }
 
-// press clicks a button, as a person does who sees it.
+// press clicks a visible button.
 func (v *visitor) press(button string) {
 	v.t.Helper()
 	v.shows(button)
@@ -65,7 +65,7 @@ func (v *visitor) shows(selector string) {
 	v.until("there is "+selector, `document.querySelector("`+selector+`") !== null`)
 }
 
-// groupOf is the group of letters whose error has this text.
+// groupOf returns the group of letters whose error has this text.
 func (s *shop) groupOf(text string) string {
 	return s.find("dead", regexp.MustCompile(`dead/groups/([0-9a-f]{12})">[^<]*`+text))
 }
@@ -110,7 +110,7 @@ func canaryStops(_ *testing.T, s *shop, v *visitor) {
 	form := "dead-retry-many-" + group + "--"
 	v.fill(form, map[string]string{"way": "canary", "reason": "perhaps they have room now"})
 	v.send(form, true)
-	v.within(2*time.Minute, "it has stopped itself", `document.querySelector("#job .bad") !== null`) // a stage has 30 s
+	v.within(2*time.Minute, "it has stopped itself", `document.querySelector("#job .bad") !== null`) // a stage: 30 s
 	v.contains("#job", "paused", "mailbox is full")
 }
 
@@ -207,7 +207,7 @@ func (v *visitor) enter(url string) {
 }
 
 func outlivesItsServer(t *testing.T, s *shop, v *visitor) {
-	s.edda("endpoint", "pause", "mails") // what was retried waits
+	s.edda("endpoint", "pause", "mails") // so that the retried message waits
 	defer s.edda("endpoint", "resume", "mails")
 	group := s.groupOf("mailbox")
 	all := len(letterLink.FindAllString(s.read("dead/groups/"+group), -1))

@@ -18,7 +18,7 @@ var looks = []look{
 
 var desk = looks[0]
 
-// pages are looked at in every way.
+// pages are visited in every look.
 func pages(s *shop) map[string]string {
 	return map[string]string{
 		"now": "", "sagas": "sagas", "instances": "sagas/order", "instance": "sagas/order/2026-0012",
@@ -92,7 +92,7 @@ func everyPage(t *testing.T, s *shop, l look, script string) {
 	}
 }
 
-// What changes comes by itself, and neither the focus, nor an open part, nor the page itself is lost.
+// Changes appear by themselves, and the page keeps its focus and its open parts, and is not loaded again.
 func keepsFocus(t *testing.T, s *shop) {
 	v := newVisitor(t, s, desk)
 	v.open("")
@@ -148,7 +148,7 @@ func byKeyboard(t *testing.T, s *shop) {
 	v.shoot("help")
 	v.do("close it", chromedp.KeyEvent("\x1b"))
 	v.until("the help is gone", `!document.getElementById("help").open`)
-	// as a keyboard does: a key whose default the page prevents gives no character
+	// like a keyboard: a key whose default the page prevents gives no character
 	v.do("find", input.DispatchKeyEvent(input.KeyRawDown).WithKey("/"),
 		input.DispatchKeyEvent(input.KeyUp).WithKey("/"))
 	if at := v.script(`document.activeElement.id`); at != "find" {
@@ -179,7 +179,7 @@ func colours(t *testing.T, s *shop) {
 	v.shoot("dead-contrast")
 }
 
-// Without JavaScript every page is whole, what is folded can be opened, and colours can be chosen.
+// Without JavaScript every page is complete, folded parts can be opened, and colours can be chosen.
 func withoutScript(t *testing.T, s *shop) {
 	l := desk
 	l.noScript = true
@@ -198,7 +198,7 @@ func withoutScript(t *testing.T, s *shop) {
 		chromedp.WaitVisible("dl.numbers", chromedp.ByQuery))
 }
 
-// The program stops while a page is open: it does not wait for the page, and the page says so.
+// The program stops while a page is open: it does not wait for the page, and the page shows that.
 func ends(t *testing.T, s *shop) {
 	v := newVisitor(t, s, desk)
 	v.open("")
@@ -207,7 +207,7 @@ func ends(t *testing.T, s *shop) {
 	v.until("it says so", `document.getElementById("link").textContent.includes("connection was lost")`)
 }
 
-// barriers are what axe finds on the page that is open.
+// barriers returns the barriers that axe finds on the open page.
 func (v *visitor) barriers(script string) []string {
 	v.t.Helper()
 	found, err := axe.Barriers(v.ctx, script)

@@ -15,13 +15,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// check is something that an operator does with the pages.
+// check is a task that an operator does with the pages.
 type check struct {
 	name string
 	run  func(t *testing.T, s *shop, v *visitor)
 }
 
-// readings are done by everybody who can read a page: with JavaScript and without, on a desk and on a phone.
+// readings are done in every look that can read a page: with JavaScript and without, on a desk and on a phone.
 var readings = []check{
 	{"an instance by its key, in two clicks", byClicks},
 	{"lives of one key are told apart", livesApart},
@@ -44,7 +44,7 @@ var ways = []look{
 	{name: "phone without JavaScript", width: 390, height: 844, noScript: true},
 }
 
-// contains fails unless an element says all of that, in this order.
+// contains fails unless an element contains all these texts, in this order.
 func (v *visitor) contains(selector string, wants ...string) {
 	v.t.Helper()
 	text := v.text(selector)
@@ -59,7 +59,7 @@ func (v *visitor) contains(selector string, wants ...string) {
 	}
 }
 
-// click clicks the link of that text within an element, and waits for the page that it leads to.
+// click clicks the link with that text within an element, and waits for the page that it leads to.
 func (v *visitor) click(within, text string) {
 	v.t.Helper()
 	link := fmt.Sprintf(`//*[@id=%q or self::%s]//a[normalize-space(.)=%q]`, within, within, text)
@@ -68,7 +68,7 @@ func (v *visitor) click(within, text string) {
 		if err == nil {
 			break
 		}
-		if !strings.Contains(err.Error(), "Could not find node") { // an update has put another in its place meanwhile
+		if !strings.Contains(err.Error(), "Could not find node") { // an update has replaced it by a new one
 			v.t.Fatalf("click %s: %v", text, err)
 		}
 	}
@@ -181,7 +181,7 @@ func pauseEverywhere(_ *testing.T, _ *shop, v *visitor) {
 	}
 }
 
-// oneBox types what somebody may have, and looks where that leads.
+// oneBox types texts that an operator may have, and checks where they lead.
 func oneBox(_ *testing.T, s *shop, v *visitor) {
 	for typed, heading := range map[string]string{
 		"2026-0012": "2026-0012", "order/2026-0001": "2026-0001", "payments": "payments", "payment.charge": "payments",
@@ -200,7 +200,7 @@ func oneBox(_ *testing.T, s *shop, v *visitor) {
 	v.head("and what followed")
 }
 
-// live are done with JavaScript: what changes comes by itself.
+// live are done with JavaScript: changes appear by themselves.
 var live = []check{
 	{"how much waits is at most two seconds old", twoSeconds},
 	{"cells of a limit follow", limitCells},
@@ -241,7 +241,7 @@ func limitCells(_ *testing.T, s *shop, v *visitor) {
 	v.until("there are four", `document.querySelectorAll("#l-mails .cell").length === 4`)
 }
 
-// slotHolders takes a slot and gives it back, while the page of limits is open.
+// slotHolders takes a slot and releases it, while the page of limits is open.
 func slotHolders(t *testing.T, s *shop, v *visitor) {
 	variables := map[string]string{}
 	for _, variable := range s.env {
@@ -269,7 +269,7 @@ func slotHolders(t *testing.T, s *shop, v *visitor) {
 			t.Fatal(err)
 		}
 	}
-	give(take()) // from now on there is the limit
+	give(take()) // from now on the limit exists
 	v.open("limits")
 	v.until("the stream is open", `document.getElementById("link").textContent === "live"`)
 	const row = `document.getElementById("l-named/exports")`
@@ -305,7 +305,7 @@ func keyboardAlone(t *testing.T, _ *shop, v *visitor) {
 	v.head("2026-0012")
 }
 
-// file is a file with a text.
+// file writes a text to a file.
 func (s *shop) file(text string) string {
 	s.t.Helper()
 	name := filepath.Join(s.t.TempDir(), "body")
@@ -315,7 +315,7 @@ func (s *shop) file(text string) string {
 	return name
 }
 
-// thirdLife places an order once more that has lived twice.
+// thirdLife places an order again that has lived twice.
 func (s *shop) thirdLife() {
 	s.edda("send", "order.place", "--body", s.file(`{"Order":"2026-0003","Cents":3,"Customer":"customer 3"}`))
 }

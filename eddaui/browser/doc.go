@@ -1,15 +1,15 @@
-// Package browser has a real Chromium look at the pages of eddaui over the worlds of edda demo: with JavaScript and
+// Package browser opens the pages of eddaui in a real Chromium over the worlds of edda demo: with JavaScript and
 // without, on a desk and on a phone, light and dark. axe-core looks for barriers on each page and in each form. A page
-// of each kind has to look as a picture of it, and a live update must take away neither the focus nor typed text. What
-// an operator does with the pages are checks with a name each; and texts that are meant to do harm do none.
+// of each kind is compared with a picture, and a live update must remove neither the focus nor typed text. Tasks of an
+// operator are named checks; and malicious texts must have no effect.
 //
 //	cd eddaui/browser && go test .        # or "make web", which installs chromium where apt-get may
-//	go test . -run pages -update          # takes the pictures anew, that of the README among them
-//	SCREENSHOTS=/tmp/shots go test .      # keeps what was seen
+//	go test . -run pages -update          # takes new pictures, including that of the README
+//	SCREENSHOTS=/tmp/shots go test .      # keeps screenshots
 //
-// Before a picture is taken, testdata/freeze.js gives the page fonts of its own, and puts fixed texts in the place of
-// times, ids, hosts and durations.
+// Before a picture is taken, testdata/freeze.js gives the page fonts of its own, and replaces times, ids, hosts and
+// durations by fixed texts.
 //
-// It is a module of its own, so that what drives the browser is nothing that the library needs. axe-core is fetched by
-// npm in the version that package axe pins; AXE names a copy of axe.min.js where there is no network.
+// It is a module of its own, so that the library does not depend on the browser driver. axe-core is fetched by npm in
+// the version that package axe pins; AXE names a copy of axe.min.js if there is no network.
 package browser

@@ -14,7 +14,7 @@ import (
 	"github.com/edda-go/edda/internal/test/pgdev"
 )
 
-// The lines of the guide are all that a program needs to have the pages: it is a module of its own, and one process.
+// A program needs only the lines in the guide to have the pages: it is a module of its own, and one process.
 func TestProgramsHaveTheirPages(t *testing.T) {
 	server, err := pgdev.Start(t.Context(), pgdev.Options{Private: true, Log: io.Discard})
 	if err != nil {
@@ -65,7 +65,7 @@ func TestProgramsHaveTheirPages(t *testing.T) {
 	}
 }
 
-// embedding is the program with the lines that the guide has for it.
+// embedding returns a program with the lines of the guide.
 func embedding(t *testing.T) string {
 	t.Helper()
 	guide, program := readFile(t, "../../docs/guide/ui.md"), readFile(t, "testdata/embedding.go.txt")
@@ -77,7 +77,7 @@ func embedding(t *testing.T) string {
 	return strings.Replace(program, "\tEMBED\n", lines, 1)
 }
 
-// buildModule builds a program as a module of its own, which requires what the library requires.
+// buildModule builds a program as a module of its own, with the library's requirements.
 func buildModule(t *testing.T, program string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -103,7 +103,7 @@ func buildModule(t *testing.T, program string) string {
 	return filepath.Join(dir, "shop")
 }
 
-// childrenOf are the numbers of the processes that a process has started.
+// childrenOf returns the numbers of the child processes of a process.
 func childrenOf(t *testing.T, pid int) (children string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children"))

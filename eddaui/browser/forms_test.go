@@ -24,7 +24,7 @@ func TestForms(t *testing.T) {
 
 const isLive = `document.getElementById("link").textContent === "live"`
 
-// What somebody has typed stays, also when the focus has left it, and when the form would not be there any more.
+// Typed text stays, even if the focus has left it, and if the form would disappear.
 func outliveAnUpdate(t *testing.T, s *shop) {
 	v := newVisitor(t, s, desk)
 	v.open("endpoints/stock")
@@ -48,8 +48,8 @@ func outliveAnUpdate(t *testing.T, s *shop) {
 	}
 }
 
-// A form that has the focus keeps the version that it was made of, beside what is edited. Otherwise the state of an old
-// version would be sent with the number of a new one.
+// A form that has the focus keeps its version, and not only the edited text. Otherwise the state of an old version
+// would be sent with the number of a new one.
 func stayWhole(t *testing.T, s *shop) {
 	v := newVisitor(t, s, desk)
 	v.open("sagas/order/2026-0013")
@@ -91,7 +91,7 @@ func sentWithoutScript(t *testing.T, s *shop) {
 	}
 }
 
-// Without TLS, and from another machine, a browser says nothing of the site that a request comes from but its origin.
+// Without TLS, and from a different machine, a browser sends only the origin of the site that a request comes from.
 func sentWithoutTLS(t *testing.T, s *shop) {
 	v := newVisitor(t, s, desk)
 	v.url = fromElsewhere(t, s.url)
@@ -100,8 +100,8 @@ func sentWithoutTLS(t *testing.T, s *shop) {
 		chromedp.Click("#limit-set-mails button", chromedp.ByQuery), chromedp.WaitVisible("p.done", chromedp.ByQuery))
 }
 
-// fromElsewhere is an address of the pages whose name is that of another machine. The pages of a demo are for this
-// machine alone, so a proxy stands before them, as one does that ends TLS.
+// fromElsewhere returns an address of the pages with the name of a different machine. The pages of a demo are only
+// for this machine, so a proxy forwards to them, like a proxy that ends TLS.
 func fromElsewhere(t *testing.T, pages string) string {
 	t.Helper()
 	target, err := url.Parse(pages)
@@ -121,7 +121,7 @@ func fromElsewhere(t *testing.T, pages string) string {
 	return strings.Replace(proxy.URL, "127.0.0.1", "shop.example", 1) + target.Path
 }
 
-// A page that is loaded again, or kept, does not say again what was done.
+// A page that is loaded again, or cached, does not report the result again.
 func toldOnce(t *testing.T, s *shop) {
 	v := newVisitor(t, s, desk)
 	v.open("endpoints/labels")

@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// What is new in a list waits behind a link, and what is gone stays: no row moves under the reader's eyes.
+// New rows of a list wait behind a link, and deleted rows stay: no row moves while it is read.
 func newsWaits(t *testing.T, s *shop, script string) {
 	v := newVisitor(t, s, desk)
 	v.open("audit")
@@ -46,7 +46,7 @@ func newsWaits(t *testing.T, s *shop, script string) {
 	}
 }
 
-// A row that is gone stays until it is asked for, and says so.
+// A deleted row stays until the reader updates the list, and is marked as deleted.
 func goneStays(t *testing.T, s *shop) {
 	v := newVisitor(t, s, desk)
 	v.open("dead")

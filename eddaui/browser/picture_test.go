@@ -27,8 +27,8 @@ var update = flag.Bool("update", false, "write the pictures anew")
 //go:embed testdata/freeze.js
 var freeze string
 
-// Pictures are the same if few pixels differ, in the whole and in each part of them. Another version of the browser
-// draws the edges of letters in another way, and nothing else.
+// Pictures are equal if few pixels differ, in the whole and in each part of them. A different version of the browser
+// only draws the edges of letters differently.
 const (
 	far      = 64    // of a channel, in one pixel
 	mostOf   = 0.002 // of the pixels of a picture
@@ -36,7 +36,7 @@ const (
 	mostPart = 0.02  // of the pixels of a part
 )
 
-// picture compares the page that is open with the picture of that name, after its texts were made the same each time.
+// picture compares the open page with the picture of that name, after its variable texts were replaced.
 func (v *visitor) picture(page, look string) {
 	v.t.Helper()
 	got := v.frozen(page)
@@ -62,7 +62,7 @@ func (v *visitor) picture(page, look string) {
 	}
 }
 
-// frozen is a picture of the page that is open.
+// frozen returns a picture of the open page.
 func (v *visitor) frozen(page string) image.Image {
 	v.t.Helper()
 	fonts := [][3]string{}
@@ -97,7 +97,7 @@ func (v *visitor) frozen(page string) image.Image {
 	return got
 }
 
-// differ says what is different, "" if nothing is that matters.
+// differ describes the difference, or returns "" if it does not matter.
 func differ(want, got image.Image) string {
 	if want.Bounds() != got.Bounds() {
 		return fmt.Sprintf("its size is %v, want %v", got.Bounds().Size(), want.Bounds().Size())
@@ -131,21 +131,21 @@ func plain(from image.Image) *image.RGBA {
 	return to
 }
 
-// top is the upper part of a picture.
+// top returns the upper part of a picture.
 func top(of image.Image, height int) image.Image {
 	to := image.NewRGBA(image.Rect(0, 0, of.Bounds().Dx(), min(height, of.Bounds().Dy())))
 	draw.Draw(to, to.Rect, of, of.Bounds().Min, draw.Src)
 	return to
 }
 
-// shades is how many colours a file has, and near is how close to each other two of them may be.
+// shades is how many colours a file has, and near is the smallest distance between two of them.
 const (
 	shades = 64
 	near   = 20
 )
 
-// palette has the colours that a picture has most of, each of them a bit away from the others, so that a mark that is
-// small keeps its colour.
+// palette returns the most frequent colours of a picture, at some distance from each other, so that a small mark
+// keeps its colour.
 func palette(of *image.RGBA) (chosen color.Palette) {
 	counts := map[color.RGBA]int{}
 	for n := 0; n < len(of.Pix); n += 4 {

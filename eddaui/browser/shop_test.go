@@ -67,7 +67,7 @@ func TestMain(m *testing.M) {
 func openShop(t *testing.T) *shop {
 	t.Helper()
 	s := openWorld(t, "shop")
-	counted := regexp.MustCompile(`"failed_24h": [1-9]`) // which a process adds every ten seconds
+	counted := regexp.MustCompile(`"failed_24h": [1-9]`) // a process adds that every ten seconds
 	patience := time.After(time.Minute)
 	for tick := time.NewTicker(100 * time.Millisecond); !counted.MatchString(s.read("sagas.json")); {
 		select {
@@ -82,7 +82,7 @@ func openShop(t *testing.T) *shop {
 	return s
 }
 
-// openWorld runs the program with another world than that of the shop.
+// openWorld runs the program with a world other than the shop.
 func openWorld(t *testing.T, world string) *shop {
 	t.Helper()
 	dir, err := built()
@@ -125,7 +125,7 @@ func openWorld(t *testing.T, world string) *shop {
 	return nil
 }
 
-// read is the text of a page.
+// read returns the text of a page.
 func (s *shop) read(path string) string {
 	s.t.Helper()
 	answer, err := http.Get(s.url + path)
@@ -140,7 +140,7 @@ func (s *shop) read(path string) string {
 	return string(body)
 }
 
-// find is what an expression finds in a page.
+// find returns the match of an expression in a page.
 func (s *shop) find(path string, what *regexp.Regexp) string {
 	s.t.Helper()
 	found := what.FindStringSubmatch(s.read(path))
@@ -167,7 +167,7 @@ type visitor struct {
 	url string
 }
 
-// look is how a visitor sees the page.
+// look is how a visitor's browser shows the page.
 type look struct {
 	name          string
 	width, height int64
@@ -185,14 +185,14 @@ func newVisitor(t *testing.T, s *shop, l look) *visitor {
 		Within:   3 * time.Minute,
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}},
 		Flags:    []chromedp.ExecAllocatorOption{chromedp.Flag("host-resolver-rules", "MAP shop.example 127.0.0.1")},
-		Harmless: func(e *log.Entry) bool { // answers that refuse, and what a browser says of a page without TLS
+		Harmless: func(e *log.Entry) bool { // answers that refuse, and the browser's remarks about a page without TLS
 			return e.Source == log.SourceNetwork ||
 				strings.Contains(e.Text, "Opener-Policy header has been ignored")
 		}})
 	return &visitor{t: t, ctx: ctx, url: s.url}
 }
 
-// with is the visitor in another test.
+// with returns the visitor for a different test.
 func (v *visitor) with(t *testing.T) *visitor {
 	other := *v
 	other.t = t
@@ -212,14 +212,14 @@ func (v *visitor) open(path string) {
 	v.do("open "+path, chromedp.Navigate(v.url+path), chromedp.WaitVisible("footer", chromedp.ByQuery))
 }
 
-// text is what an element says.
+// text returns the text of an element.
 func (v *visitor) text(selector string) (text string) {
 	v.t.Helper()
 	v.do("read "+selector, chromedp.Text(selector, &text, chromedp.ByQuery))
 	return text
 }
 
-// script is the value of an expression, as a text.
+// script returns the value of an expression, as a text.
 func (v *visitor) script(expression string) (value string) {
 	v.t.Helper()
 	v.do("evaluate "+expression, chromedp.Evaluate(`String(`+expression+`)`, &value))
@@ -240,13 +240,13 @@ func (v *visitor) within(most time.Duration, what, expression string) {
 		if err == nil {
 			return
 		}
-		if time.Now().After(end) || v.ctx.Err() != nil { // until then it may be another page that is being loaded
+		if time.Now().After(end) || v.ctx.Err() != nil { // a page may still be loading
 			v.t.Fatalf("%s: %v", what, err)
 		}
 	}
 }
 
-// shoot keeps a picture where SCREENSHOTS says.
+// shoot saves a picture in the directory SCREENSHOTS.
 func (v *visitor) shoot(name string) {
 	v.t.Helper()
 	dir := os.Getenv("SCREENSHOTS")

@@ -19,12 +19,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// soon is within how long the pages promise to name a snapshot, from when it begins to hurt.
+// soon is the time within which the pages promise to name a snapshot, from when it begins to slow takes.
 const soon = 30 * time.Second
 
-// A snapshot that keeps the dead rows of a queue is named on the first page and on that of the database, which are open
-// all the time: within 30 seconds after the dead rows of the queue have made takes slow, although the snapshot
-// was not old then.
+// A snapshot that keeps the dead rows of a queue is named on the first page and on the page of the database, which
+// are open all the time: within 30 seconds after the dead rows of the queue have made takes slow, although the
+// snapshot was not old then.
 func TestSnapshotsAreNamedSoon(t *testing.T) {
 	server, err := pgdev.Start(t.Context(), pgdev.Options{
 		Private: true, Log: io.Discard, Settings: map[string]string{"max_prepared_transactions": "2"},

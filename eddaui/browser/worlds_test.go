@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A thousand messages that one has sent are one line, which opens without JavaScript.
+// A thousand messages from one sender are one line, which opens without JavaScript.
 func TestAThousandSiblingsAreFolded(t *testing.T) {
 	s := openWorld(t, "crowd")
 	for _, l := range []look{desk, ways[3]} {
@@ -23,7 +23,7 @@ func TestAThousandSiblingsAreFolded(t *testing.T) {
 	}
 }
 
-// A conversation shows what went through four endpoints and over the border.
+// A conversation shows the messages through four endpoints and to another system.
 func TestAConversationCrossesTheBorder(t *testing.T) {
 	s := openWorld(t, "relayed")
 	v := newVisitor(t, s, ways[1])
@@ -63,8 +63,8 @@ func TestAHundredThousandLettersAreGroupedAtOnce(t *testing.T) {
 	v.contains("#groups", "messages failed for good, with 300 causes")
 }
 
-// No text of anybody is ever a script, an element or an address that leads away; not when a page is opened, and not
-// when an update puts it in.
+// No stored text becomes a script, an element or an external address; not when a page is opened, and not when an
+// update inserts it.
 func TestHostileTextsDoNothing(t *testing.T) {
 	s := openWorld(t, "hostile")
 	v := newVisitor(t, s, desk)
@@ -96,7 +96,7 @@ func TestHostileTextsDoNothing(t *testing.T) {
 	}
 }
 
-// innocent fails if a page has anything that a text may not make.
+// innocent fails if a page has anything that a text must not create.
 func (v *visitor) innocent(path string) {
 	v.t.Helper()
 	if hurt := v.script(`window.hurt`); hurt != "undefined" {
