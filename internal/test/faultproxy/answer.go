@@ -1,12 +1,12 @@
 package faultproxy
 
-// toClient hands back what the server says, until it ends. When the client is
-// gone it goes on reading, so that the server can finish.
+// toClient forwards the server's messages until the server ends. If the client has gone it continues to read, so that
+// the server can finish.
 func (s *session) toClient() error {
 	var buf []byte
 	for {
 		if s.fromServer.Buffered() == 0 {
-			_ = s.intoClient.Flush() // an error stays in the writer, and later writes are nothing
+			_ = s.intoClient.Flush() // the writer keeps the error, and later writes do nothing
 			s.replies.flushed()
 		}
 		f, err := readFrame(s.fromServer, &buf)
@@ -20,7 +20,7 @@ func (s *session) toClient() error {
 	}
 }
 
-// answer gives the client one message, holds it, or lets a fault strike first.
+// answer forwards one message to the client, holds it, or performs a fault first.
 func (s *session) answer(f frame) error {
 	switch f.kind() {
 	case kindComplete, kindEmptyQuery, kindSuspended, kindError:
@@ -36,8 +36,7 @@ func (s *session) answer(f frame) error {
 	return nil
 }
 
-// complete takes the message that ends the answer to an Execute, or to one
-// statement of a Query.
+// complete handles the message that ends the answer to an Execute, or to one statement of a Query.
 func (s *session) complete(f frame) error {
 	e := s.replies.head()
 	if e != nil && e.kind == kindQuery {
@@ -60,8 +59,7 @@ func (s *session) complete(f frame) error {
 	return s.completeArmed(e, f)
 }
 
-// completeArmed lets the After of an Execute strike now, or with the
-// ReadyForQuery when a Sync follows at once.
+// completeArmed performs the After of an Execute now, or with the ReadyForQuery if a Sync follows at once.
 func (s *session) completeArmed(e *entry, f frame) error {
 	select {
 	case sync := <-e.syncNext:
@@ -81,8 +79,7 @@ func (s *session) completeArmed(e *entry, f frame) error {
 	return nil
 }
 
-// ready takes the ReadyForQuery that answers a Sync or a Query, or that ends
-// the log-in.
+// ready handles the ReadyForQuery that answers a Sync or a Query, or that ends the log-in.
 func (s *session) ready(f frame) error {
 	if s.replies.head() != nil {
 		s.replies.pop()
@@ -101,8 +98,7 @@ func (s *session) ready(f frame) error {
 	return nil
 }
 
-// give writes to the client, or adds to what is held. A client that is gone is
-// no reason to stop reading.
+// give writes to the client, or adds to the held frames. It continues to read even if the client has gone.
 func (s *session) give(f frame) {
 	if s.held != nil {
 		s.heldFrames = append(s.heldFrames, f...)

@@ -13,7 +13,7 @@ type When int
 const (
 	// Before the statement is forwarded.
 	Before When = iota
-	// After the server completed it and before the client is told.
+	// After the server has completed it and before the client is informed.
 	After
 )
 
@@ -24,10 +24,10 @@ func (w When) String() string {
 	return "before"
 }
 
-// A Fault breaks the connection on which a named statement passes.
+// Fault breaks the connection of a passing of a named statement.
 type Fault struct {
 	Statement string // the name in "-- name: take", or commit, begin, …
-	N         int    // the n-th passing through this proxy, from 1; 0 is every one
+	N         int    // the n-th passing through this proxy, from 1; 0 means every one
 	When      When
 	Do        Action // the zero Action is Cut
 }
@@ -36,7 +36,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s %d %v: %v", f.Statement, f.N, f.moment(), f.Do)
 }
 
-// moment is When, unless the action has a moment of its own.
+// moment returns When, unless the action has a moment of its own.
 func (f Fault) moment() When {
 	switch f.Do.kind {
 	case dropReply:
@@ -48,8 +48,7 @@ func (f Fault) moment() When {
 	}
 }
 
-// An Action is what a fault does: Cut, DropReply, Swallow, or one of Delay,
-// Call and Pause.
+// Action is the effect of a fault: Cut, DropReply, Swallow, or an effect of Delay, Call and Pause.
 type Action struct {
 	kind  actionKind
 	delay time.Duration
@@ -70,24 +69,21 @@ const (
 var (
 	// Cut closes both sides.
 	Cut = Action{kind: cut}
-	// DropReply forwards the statement, keeps its whole answer, rows included,
-	// from the client, and cuts: a COMMIT took effect and no client knows. It is
-	// always After.
+	// DropReply forwards the statement, keeps its whole answer, including rows, from the client, and cuts: a COMMIT
+	// has taken effect without the client's knowledge. It is always After.
 	DropReply = Action{kind: dropReply}
 	// Swallow never forwards the statement, and cuts. It is always Before.
 	Swallow = Action{kind: swallow}
 )
 
-// Delay holds the statement or its reply for d, and goes on.
+// Delay holds the statement or its reply for d, and continues.
 func Delay(d time.Duration) Action { return Action{kind: delay, delay: d} }
 
-// Call runs f and cuts. It is how a test kills a process at a moment: what the
-// process had not sent or not heard by then, it never does. f must not close
-// the proxy.
+// Call runs f and cuts. With it a test kills a process at a given moment: the process does nothing after that. f must
+// not close the proxy.
 func Call(f func()) Action { return Action{kind: call, call: f} }
 
-// Pause runs f, which may look into the database or wait, and goes on. f must
-// not close the proxy.
+// Pause runs f, which may query the database or wait, and continues. f must not close the proxy.
 func Pause(f func()) Action { return Action{kind: pause, call: f} }
 
 func (a Action) String() string {
@@ -101,8 +97,8 @@ func (a Action) String() string {
 	}
 }
 
-// perform does the action and reports whether the connection goes on. It
-// returns early from a delay when the connection is done.
+// perform performs the action and reports whether the connection continues. It returns early from a delay if the
+// connection is done.
 func (a Action) perform(done <-chan struct{}) (goOn bool) {
 	switch a.kind {
 	case delay:
@@ -123,8 +119,8 @@ func (a Action) perform(done <-chan struct{}) (goOn bool) {
 	return false
 }
 
-// Walk lists a fault before and one after every passing of a clean run, in a
-// stable order. A crash test sets them one at a time.
+// Walk lists a fault before and a fault after every passing of a clean run, in a stable order. A crash test sets them
+// one at a time.
 func Walk(seen map[string]int, do Action) []Fault {
 	var faults []Fault
 	for _, statement := range slices.Sorted(maps.Keys(seen)) {

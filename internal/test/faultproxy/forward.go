@@ -1,6 +1,6 @@
 package faultproxy
 
-// toServer forwards what the client says, until it ends. An error cuts.
+// toServer forwards the client's messages until the client ends. An error cuts the connection.
 func (s *session) toServer() error {
 	var buf []byte
 	for {
@@ -19,8 +19,8 @@ func (s *session) toServer() error {
 	}
 }
 
-// clientGone sees to it that what the client sent still counts: the server
-// reads it all, then the end of file. toClient ends when the server does.
+// clientGone makes the data that the client sent take effect: the server reads it all, then the end of file. toClient
+// ends when the server does.
 func (s *session) clientGone() error {
 	const nothing = 0
 	if err := s.finishLast(nothing); err != nil {
@@ -78,7 +78,7 @@ func (s *session) execute(f frame) error {
 	return err
 }
 
-// awaitAnswers returns when the client was given the answers to all it sent.
+// awaitAnswers returns when the client has the answers to all its requests.
 func (s *session) awaitAnswers() error {
 	if err := s.flushServer(); err != nil {
 		return err
@@ -89,9 +89,8 @@ func (s *session) awaitAnswers() error {
 	return nil
 }
 
-// finishLast lets the After of the Execute before this frame happen before
-// anything else is forwarded. A Sync is forwarded, because it is what commits
-// when no transaction was begun; a Close changes nothing.
+// finishLast performs the After of the Execute before this frame, before anything else is forwarded. A Sync is
+// forwarded, because it commits if no transaction was begun; a Close changes nothing.
 func (s *session) finishLast(next byte) error {
 	if s.last == nil || next == kindClose {
 		return nil
@@ -113,7 +112,7 @@ func (s *session) finishLast(next byte) error {
 	}
 }
 
-// flushServer makes the server answer what it was sent so far.
+// flushServer makes the server answer all requests so far.
 func (s *session) flushServer() error {
 	if _, err := s.intoServer.Write(flushFrame); err != nil {
 		return err

@@ -7,9 +7,8 @@ import (
 	"io"
 )
 
-// A frame is one message as it came: its kind, its length and its body. What
-// is forwarded is these bytes, so the proxy cannot change what it does not
-// understand; pgproto3 reads the few kinds that matter.
+// frame is one unchanged message: its kind, its length and its body. The proxy forwards these bytes, so it cannot
+// change messages that it does not understand; pgproto3 parses the few kinds that matter.
 type frame []byte
 
 func (f frame) kind() byte   { return f[0] }
@@ -37,14 +36,14 @@ const (
 	kindRowDescription = 'T'
 )
 
-// flushFrame asks the server to answer what it has so far.
+// flushFrame makes the server answer the requests so far.
 var flushFrame = frame{'H', 0, 0, 0, 4}
 
-// bodyMax is the longest body Postgres itself takes.
+// bodyMax is the longest body that Postgres accepts.
 const bodyMax = 1 << 30
 
-// readFrame reads the next message into buf, growing it when it must. The
-// frame is good until the next call with the same buf.
+// readFrame reads the next message into buf, and grows it if necessary. The frame is valid until the next call with
+// the same buf.
 func readFrame(r *bufio.Reader, buf *[]byte) (frame, error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -63,7 +62,7 @@ func readFrame(r *bufio.Reader, buf *[]byte) (frame, error) {
 	return frame(f), err
 }
 
-// Codes that stand in the place of a version in a first message.
+// Codes in place of a version in a first message.
 const (
 	codeCancel = 80877102
 	codeTLS    = 80877103

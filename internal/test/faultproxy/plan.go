@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// A plan counts what passes and says what breaks.
+// plan counts passings and decides which of them break.
 type plan struct {
 	seed uint64
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards all fields below
 	seen   map[string]int
 	faults []Fault
 	rate   float64
@@ -21,7 +21,7 @@ type plan struct {
 	fired  []string
 }
 
-// A passing is one execution of a named statement, and what strikes it.
+// passing is one execution of a named statement, with its faults.
 type passing struct {
 	before, after *Fault
 }
@@ -68,9 +68,8 @@ func (p *passing) add(f Fault) {
 	}
 }
 
-// chance throws the dice for one passing. They are made from the seed, the
-// name and the count, so the order in which connections meet here does not
-// change what falls. Caller holds mu.
+// chance decides by random numbers about one passing. They are derived from the seed, the name and the count, so the
+// order of connections has no influence. The caller holds mu.
 func (p *plan) chance(statement string, n int) (Fault, bool) {
 	if p.rate <= 0 {
 		return Fault{}, false

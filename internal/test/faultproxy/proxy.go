@@ -12,21 +12,21 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Options for Listen.
+// Options are the options of Listen.
 type Options struct {
-	Seed uint64 // decides what Random breaks
+	Seed uint64 // decides which passings Random breaks
 }
 
-// A Proxy forwards connections to a Postgres and breaks them as told. Its
-// methods may be called by any goroutine.
+// Proxy forwards connections to a Postgres and breaks them according to its faults. Its methods may be called by any
+// goroutine.
 type Proxy struct {
 	network, backend string
 	listener         net.Listener
 	plan             *plan
-	stop             func() bool // forgets the context of Listen
+	stop             func() bool // ends the wait for the context of Listen
 	work             sync.WaitGroup
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards all fields below
 	open   map[net.Conn]struct{}
 	closed bool
 }
@@ -55,7 +55,7 @@ func Listen(ctx context.Context, backendAddr string, o Options) (*Proxy, error) 
 	return p, nil
 }
 
-// Backend is the address in a connection string, for Listen.
+// Backend returns the address in a connection string, for Listen.
 func Backend(dsn string) (string, error) {
 	config, err := pgconn.ParseConfig(dsn)
 	if err != nil {
@@ -65,11 +65,11 @@ func Backend(dsn string) (string, error) {
 	return address, nil
 }
 
-// Addr is where clients connect.
+// Addr returns the address for clients.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// DSN is the connection string original with this proxy in the place of its
-// server. It panics when original is a URL that cannot be read.
+// DSN returns the connection string original with this proxy in the place of its server. It panics if original is a
+// URL that cannot be parsed.
 func (p *Proxy) DSN(original string) string {
 	host, port, _ := net.SplitHostPort(p.Addr())
 	if !strings.Contains(original, "://") {
@@ -88,19 +88,18 @@ func (p *Proxy) DSN(original string) string {
 	return u.String()
 }
 
-// Set replaces all faults, Random's too. Counters start at zero.
+// Set replaces all faults, including Random's. Counters start at zero.
 func (p *Proxy) Set(faults ...Fault) { p.plan.set(faults) }
 
-// Random breaks each passing with probability rate, before or after it. The
-// seed, the statement's name and the count decide, so two runs break the same
-// passings whatever the order of their connections. Zero turns it off.
+// Random breaks each passing with probability rate, before or after it. The seed, the statement's name and the count
+// decide, so two runs break the same passings whatever the order of their connections. Zero turns it off.
 func (p *Proxy) Random(rate float64, do Action) { p.plan.randomly(rate, do) }
 
-// Seen is how often each named statement passed since Set.
+// Seen returns how often each named statement passed since Set.
 func (p *Proxy) Seen() map[string]int { return p.plan.seenSoFar() }
 
-// Fired lists the faults that struck since Set, in order, for a test to print
-// and to be sure that it tested something.
+// Fired lists the faults that were performed since Set, in order, for a test to print and to check that it tested
+// something.
 func (p *Proxy) Fired() []string { return p.plan.firedSoFar() }
 
 // Close cuts all connections and waits for their goroutines.
@@ -133,7 +132,7 @@ func (p *Proxy) accept() {
 			return
 		}
 		if err != nil {
-			continue // the client was gone before we looked
+			continue // the client has gone already
 		}
 		p.work.Go(func() {
 			defer client.Close()
@@ -145,7 +144,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// track makes sure that shut closes c. It reports false when that has been.
+// track makes sure that shut closes c. It reports false if shut has already run.
 func (p *Proxy) track(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

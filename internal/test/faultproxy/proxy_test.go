@@ -32,12 +32,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A stage is a table with rows 1 to 4 of value 0, and a proxy before it.
+// stage is a table with rows 1 to 4 of value 0, and a proxy in front of it.
 type stage struct {
 	t      *testing.T
 	schema string
 	proxy  *Proxy
-	direct *pgxpool.Pool // past the proxy; faults use it from the proxy's goroutines
+	direct *pgxpool.Pool // without the proxy; faults use it from the proxy's goroutines
 }
 
 func newStage(t *testing.T, o Options) *stage {
@@ -72,7 +72,7 @@ func dial(t *testing.T, dsn string) *pgx.Conn {
 	return conn
 }
 
-// through is a new connection through the proxy.
+// through returns a new connection through the proxy.
 func (s *stage) through() *pgx.Conn {
 	s.t.Helper()
 	return dial(s.t, s.proxy.DSN(pgdev.DSN(s.t)))
@@ -109,8 +109,8 @@ func (s *stage) batch(conn *pgx.Conn, value int) error {
 	return runBatch(s.t.Context(), conn, s.schema, value)
 }
 
-// expect waits for rows 1 and 2 to have the value: the server of a cut
-// connection may still be rolling back, and holds their locks till then.
+// expect waits until rows 1 and 2 have the value: the server process of a cut connection may still be rolling back,
+// and holds their locks until then.
 func (s *stage) expect(value int, story ...any) {
 	s.t.Helper()
 	rows, err := s.direct.Query(s.t.Context(), s.sql("SELECT v FROM :s.r WHERE id < 3 ORDER BY id FOR UPDATE"))
@@ -240,7 +240,7 @@ func TestDropReplyKeepsRowsFromTheClient(t *testing.T) {
 	}
 }
 
-// locked reports which rows another connection has locked.
+// locked returns the rows that a second connection has locked.
 func (s *stage) locked() []int {
 	s.t.Helper()
 	rows, err := s.direct.Query(s.t.Context(), s.sql(`SELECT id FROM :s.r EXCEPT ALL
@@ -288,9 +288,8 @@ func TestAtTheMomentAllBeforeIsDoneAndNothingAfter(t *testing.T) {
 	}
 }
 
-// The server usually sends a statement's completion together with the
-// ReadyForQuery that follows the commit. A notice raised by a deferred trigger,
-// in the commit, sends it early.
+// The server usually sends a statement's completion together with the ReadyForQuery that follows the commit. A notice
+// raised by a deferred trigger, in the commit, makes the server send it early.
 func TestAfterWithoutATransactionIsAfterItsCommit(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, Options{})

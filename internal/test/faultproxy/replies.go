@@ -6,13 +6,13 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 )
 
-// An entry is something the client sent that the server will answer.
+// entry is a request of the client that the server will answer.
 type entry struct {
 	kind  byte   // kindExecute, kindQuery (also for a function call) or kindSync
-	after *Fault // strikes when the answer has come; nil for none
+	after *Fault // performed when the answer has come; nil without a fault
 
-	// For an Execute with a fault: toServer says whether a Sync follows at
-	// once, and toClient closes settled when the fault is over or cannot come.
+	// For an Execute with a fault: toServer sends whether a Sync follows at once, and toClient closes settled when
+	// the fault is over or cannot come.
 	syncNext chan bool
 	settled  chan struct{}
 }
@@ -32,14 +32,14 @@ func (e *entry) settle() {
 	}
 }
 
-// replies is the queue of what the server still owes, in order. One goroutine
-// pushes, another takes away.
+// replies is the queue of outstanding answers of the server, in order. One goroutine adds entries, another removes
+// them.
 type replies struct {
-	changed run.Nudge // look again
+	changed run.Nudge // check again
 
-	mu       sync.Mutex // guards all below
+	mu       sync.Mutex // guards all fields below
 	owed     []*entry
-	given    bool // the client has been given all answers so far
+	given    bool // the client has all answers so far
 	skipping bool // the server ignores everything up to the next Sync
 }
 
@@ -47,8 +47,7 @@ func newReplies() *replies {
 	return &replies{changed: run.NewNudge(), given: true}
 }
 
-// push adds e, unless the server is skipping and will not answer it. It
-// reports whether an answer is to come.
+// push adds e, unless the server is skipping and will not answer it. It reports whether an answer will come.
 func (q *replies) push(e *entry) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -61,7 +60,7 @@ func (q *replies) push(e *entry) bool {
 	return true
 }
 
-// head is the entry that the server answers now, or nil.
+// head returns the entry that the server answers now, or nil.
 func (q *replies) head() *entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,8 +76,7 @@ func (q *replies) pop() {
 	q.owed = q.owed[1:]
 }
 
-// refuse takes note of an error in the extended protocol: the server answers
-// nothing more before the next Sync.
+// refuse notes an error in the extended protocol: the server answers nothing more before the next Sync.
 func (q *replies) refuse() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,7 +87,7 @@ func (q *replies) refuse() {
 	q.skipping = len(q.owed) == 0
 }
 
-// flushed says that the client was given all that came so far.
+// flushed notes that the client has all answers so far.
 func (q *replies) flushed() {
 	q.mu.Lock()
 	q.given = len(q.owed) == 0
@@ -97,8 +95,8 @@ func (q *replies) flushed() {
 	q.changed.Send()
 }
 
-// awaitGiven returns when the server owes nothing and the client was given all
-// answers, or, with false, when the connection is done.
+// awaitGiven returns when the server owes nothing and the client has all answers, or, with false, when the connection
+// is done.
 func (q *replies) awaitGiven(done <-chan struct{}) bool {
 	for {
 		q.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// A session is one client's connection and ours to the server on its behalf.
+// session is one client's connection and our connection to the server on its behalf.
 type session struct {
 	proxy          *Proxy
 	client, server net.Conn
@@ -19,10 +19,10 @@ type session struct {
 	replies        *replies
 
 	names names  // toServer's
-	last  *entry // toServer's: the Execute before this frame, when its After is armed
+	last  *entry // toServer's: the Execute before this frame, if it has an After
 
-	held       *entry // toClient's: its completion came, its ReadyForQuery not yet
-	heldFrames []byte // toClient's: what the client is not given yet
+	held       *entry // toClient's: its completion has come, its ReadyForQuery has not
+	heldFrames []byte // toClient's: answers that the client has not received yet
 
 	done chan struct{} // closed by cut
 	once sync.Once
@@ -31,7 +31,7 @@ type session struct {
 // errCut ends a direction whose connection a fault has cut.
 var errCut = errors.New("cut by a fault")
 
-// serve speaks with one client until either side ends.
+// serve serves one client until either side ends.
 func serve(p *Proxy, client net.Conn) {
 	fromClient := bufio.NewReader(client)
 	code, first, err := readStartup(fromClient)
@@ -56,7 +56,7 @@ func serve(p *Proxy, client net.Conn) {
 		return
 	}
 	if code == codeCancel {
-		_, _ = io.Copy(io.Discard, server) // the server closes when it has acted
+		_, _ = io.Copy(io.Discard, server) // the server closes after it has acted
 		return
 	}
 	newSession(p, client, fromClient, server).run()
@@ -89,7 +89,7 @@ func (s *session) run() {
 	other.Wait()
 }
 
-// cut closes both sides, and releases whoever waits on this session.
+// cut closes both sides, and releases all goroutines that wait on this session.
 func (s *session) cut() {
 	s.once.Do(func() {
 		close(s.done)
@@ -98,7 +98,7 @@ func (s *session) cut() {
 	})
 }
 
-// strike performs a fault, and cuts unless the action lets the connection go on.
+// strike performs a fault, and cuts unless the action lets the connection continue.
 func (s *session) strike(f *Fault) error {
 	s.proxy.plan.noteFired(f)
 	if f.Do.perform(s.done) {

@@ -7,8 +7,8 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// statementName is the name in the leading comment, or the word that opens a
-// statement about the transaction, or "".
+// statementName returns the name in the leading comment, or the word that opens a statement about the transaction, or
+// "".
 func statementName(sql string) string {
 	sql = strings.TrimSpace(sql)
 	for strings.HasPrefix(sql, "--") {
@@ -19,7 +19,7 @@ func statementName(sql string) string {
 		}
 		sql = strings.TrimSpace(rest)
 	}
-	// The opening words are enough, and a statement may be long.
+	// The first words are enough, and a statement may be long.
 	words := strings.FieldsFunc(strings.ToLower(sql[:min(len(sql), 40)]), func(r rune) bool {
 		return r == ' ' || r == '\t' || r == '\r' || r == '\n' || r == ';'
 	})
@@ -41,7 +41,7 @@ func statementName(sql string) string {
 	}
 }
 
-// names follows one connection's prepared statements and portals.
+// names tracks one connection's prepared statements and portals.
 type names struct {
 	statements map[string]string // prepared name → statement name
 	portals    map[string]string // portal → statement name
@@ -51,7 +51,7 @@ func newNames() names {
 	return names{statements: map[string]string{}, portals: map[string]string{}}
 }
 
-// learn takes what a Parse, Bind or Close says about names.
+// learn reads the names in a Parse, Bind or Close.
 func (n names) learn(f frame) error {
 	switch f.kind() {
 	case kindParse:
@@ -80,7 +80,7 @@ func (n names) learn(f frame) error {
 	return nil
 }
 
-// executed is the name of the statement that an Execute or a Query runs.
+// executed returns the name of the statement that an Execute or a Query runs.
 func (n names) executed(f frame) (string, error) {
 	if f.kind() == kindQuery {
 		var m pgproto3.Query

@@ -11,8 +11,9 @@ import (
 // apartVariable names the test that this process runs apart.
 const apartVariable = "EDDA_TEST_APART"
 
-// Apart runs the test in a process of its own, on the same server, and fails it if that process fails: so a panic in a
-// goroutine of the engine is a failure of the test that caused it. It reports whether it did, and the caller returns.
+// Apart runs the test in a process of its own, on the same server, and fails it if that process fails: so a panic in
+// a goroutine of the engine is a failure of the test that caused it. It reports whether it did, and then the caller
+// must return.
 func Apart(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(apartVariable) == t.Name() {

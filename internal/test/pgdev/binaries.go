@@ -16,16 +16,16 @@ import (
 	"github.com/edda-go/edda/internal/test/pgdev/release"
 )
 
-// DownloadVariable is the environment variable that keeps a Postgres from being downloaded when it is "off".
+// DownloadVariable is the environment variable that forbids the download of a Postgres if it is "off".
 const DownloadVariable = "EDDA_DOWNLOAD"
 
-// places says where a Postgres may be installed, and how one gets there.
+// places lists where a Postgres may be installed, and how to get one.
 type places struct {
 	path      string        // a list as in $PATH
 	globs     []string      // directories of binaries outside the path
 	downloads release.Store // without a Dir nothing is downloaded
 	sbin      string        // the directory where Debian puts pgbouncer
-	aptGet    string        // the apt-get to call when there is none; "" means we may not
+	aptGet    string        // the apt-get to call if nothing is installed; "" means that it must not be called
 	lock      string        // a file that only one installation at a time may hold
 }
 
@@ -47,7 +47,7 @@ func machinePlaces() places {
 	}
 }
 
-// rootsAptGet is the path of apt-get when we are root on Debian or its kin.
+// rootsAptGet returns the path of apt-get if the process is root on Debian or a derivative.
 func rootsAptGet() string {
 	if os.Geteuid() != 0 {
 		return ""
@@ -59,16 +59,17 @@ func rootsAptGet() string {
 	return path
 }
 
-// anyVersion is a major version that any server has.
+// anyVersion stands for any major version.
 const anyVersion = 0
 
-// Binaries returns the directory of initdb and postgres of a major version, and downloads that if it is not installed.
+// Binaries returns the directory of initdb and postgres of a major version, and downloads that if it is not
+// installed.
 func Binaries(ctx context.Context, log io.Writer, major int) (dir string, err error) {
 	return machinePlaces().binaries(ctx, log, major)
 }
 
-// binaries returns the directory of initdb and postgres of a major version, or of any. If none is installed, it
-// downloads one; and if that fails, root on Debian installs one.
+// binaries returns the directory of initdb and postgres of a major version, or of any. If no version is installed, it
+// downloads one; if that fails, and the process is root on Debian, it installs one.
 func (p places) binaries(ctx context.Context, log io.Writer, major int) (string, error) {
 	if !startsServers {
 		return "", errNoUnix
@@ -100,7 +101,7 @@ schemas, for example
     docker run --rm -d -p 5432:5432 -e POSTGRES_HOST_AUTH_METHOD=trust postgres
     set DATABASE_URL=postgres://postgres@127.0.0.1:5432/postgres?sslmode=disable`)
 
-// errNoPostgres lists the remedies, because its reader ran a test and wants to go on.
+// errNoPostgres lists the remedies, because its reader ran a test and wants to continue.
 var errNoPostgres = errors.New(`there is no Postgres to use. Any one of these helps:
   - unset EDDA_DOWNLOAD, and let the registry of npm be reached: a Postgres is downloaded from there
   - set DATABASE_URL to a server whose user may create schemas, for example
@@ -113,11 +114,11 @@ var errNoPostgres = errors.New(`there is no Postgres to use. Any one of these he
   - put the directory that holds initdb and postgres in PATH`)
 
 // find looks in the path first, so that a user's choice wins, then in the globs, the newest version first, and then
-// among what was downloaded.
+// among the downloads.
 func (p places) find(major int) (string, bool) {
 	var dirs []string
 	for _, dir := range filepath.SplitList(p.path) {
-		// Links are followed: postgres looks for its share directory beside itself.
+		// Links are followed, because postgres looks for its share directory beside itself.
 		if initdb, err := filepath.EvalSymlinks(filepath.Join(dir, "initdb")); err == nil {
 			dirs = append(dirs, filepath.Dir(initdb))
 		}
@@ -133,12 +134,12 @@ func (p places) find(major int) (string, bool) {
 		}
 	}
 	if p.downloads.Dir == "" || !ours(p.downloads.Dir) {
-		return "", false // in /var/tmp anybody may have made it
+		return "", false // in /var/tmp any user may have made it
 	}
 	return p.downloads.Find(wanted(major))
 }
 
-// wanted is the version to download.
+// wanted returns the version to download.
 func wanted(major int) int {
 	if major == anyVersion {
 		return release.Default
@@ -146,7 +147,7 @@ func wanted(major int) int {
 	return major
 }
 
-// versionOf asks the server in a directory for its major version.
+// versionOf returns the major version of the server in a directory, by running it.
 func versionOf(dir string) int {
 	out, err := exec.Command(filepath.Join(dir, "postgres"), "--version").Output()
 	if err != nil {
@@ -156,8 +157,7 @@ func versionOf(dir string) int {
 	return major
 }
 
-// complete reports whether dir holds what a private server needs. Client
-// packages bring some of the binaries only.
+// complete reports whether dir has all programs of a private server. Client packages have only some of the binaries.
 func complete(dir string) bool {
 	for _, name := range []string{"initdb", "postgres"} {
 		info, err := os.Stat(filepath.Join(dir, name))
@@ -170,7 +170,7 @@ func complete(dir string) bool {
 
 var digits = regexp.MustCompile(`\d+`)
 
-// majorVersion is the last number in a path such as /usr/lib/postgresql/15/bin.
+// majorVersion returns the last number in a path such as /usr/lib/postgresql/15/bin.
 func majorVersion(dir string) int {
 	all := digits.FindAllString(dir, -1)
 	if len(all) == 0 {
@@ -180,7 +180,7 @@ func majorVersion(dir string) int {
 	return version
 }
 
-// install runs apt-get after saying so.
+// install runs apt-get after announcing it in log.
 func (p places) install(ctx context.Context, log io.Writer, packet string, there func() bool) error {
 	unlock, err := lockAt(p.lock)
 	if err != nil {
@@ -202,8 +202,7 @@ func (p places) install(ctx context.Context, log io.Writer, packet string, there
 	return nil
 }
 
-// pgbouncer returns the path of PgBouncer, installing it when that is the only
-// way left.
+// pgbouncer returns the path of PgBouncer, and installs it if there is no other way.
 func (p places) pgbouncer(ctx context.Context, log io.Writer) (string, error) {
 	return p.program(ctx, log, Program{Name: "pgbouncer", Package: "pgbouncer", Dirs: []string{p.sbin},
 		Remedies: errNoBouncer})
@@ -221,11 +220,11 @@ type Program struct {
 	Package  string   // of Debian
 	Dirs     []string // where the file may be beside $PATH; a pattern of filepath.Glob each
 	First    bool     // Dirs come before $PATH
-	Remedies error    // is returned when there is none
+	Remedies error    // is returned if the program cannot be found
 }
 
-// Find returns the path of the program. As root on Debian it installs the package when there is none, and says so in
-// log.
+// Find returns the path of the program. As root on Debian it installs the package if the program is missing, and
+// announces that in log.
 func (g Program) Find(ctx context.Context, log io.Writer) (string, error) {
 	return machinePlaces().program(ctx, log, g)
 }
@@ -248,8 +247,8 @@ func (p places) program(ctx context.Context, log io.Writer, g Program) (string, 
 		g.Remedies)
 }
 
-// findProgram looks in the path first, as find does, unless the path has a wrapper of the program. A user's path often
-// leaves out the directory where Debian puts servers.
+// findProgram looks in the path first, as find does, unless the path has a wrapper of the program. A user's path
+// often lacks the directory of Debian's servers.
 func (p places) findProgram(g Program) (string, bool) {
 	var more []string
 	for _, pattern := range g.Dirs {

@@ -113,7 +113,7 @@ func TestFindAsksTheServersForTheirVersion(t *testing.T) {
 	}
 }
 
-// A directory in /var/tmp may be somebody else's trap.
+// A directory in /var/tmp may be a trap of another user.
 func TestADirectoryThatOthersMayWriteToGetsNoDownload(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -142,7 +142,7 @@ func TestADownloadCanBeRefused(t *testing.T) {
 	}
 }
 
-// install puts empty programs of these names in dir.
+// install writes empty programs of these names into dir.
 func install(t *testing.T, dir string, names ...string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -19,14 +19,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// BouncerOptions for StartBouncer. The zero value is four sessions, shared transaction by transaction.
+// BouncerOptions are the options of StartBouncer. The zero value is four sessions, shared transaction by transaction.
 type BouncerOptions struct {
-	Binary   string            // of pgbouncer; "" is $PGBOUNCER, or the one that is installed, or gets installed
-	Settings map[string]string // more settings for pgbouncer.ini; these win over ours
+	Binary   string            // path of pgbouncer; "" is $PGBOUNCER, or the installed one, or one to install
+	Settings map[string]string // more settings for pgbouncer.ini; these override ours
 	Log      io.Writer         // as in Options
 }
 
-// A Bouncer is a PgBouncer in front of one database. Keep it until Stop, as a Server.
+// Bouncer is a PgBouncer in front of one database. Keep it referenced until Stop, like a Server.
 type Bouncer struct {
 	binary  string
 	dsn     string
@@ -37,16 +37,16 @@ type Bouncer struct {
 	guard *guard     // nil: stopped
 }
 
-// spoiled are settings that another program has left in every session: names are not found without their schema,
+// spoiled are settings that a different program has left in every session: names are not found without their schema,
 // indexes are forbidden, and values look different as text.
 var spoiled = map[string]string{
 	"search_path": "pg_temp", "bytea_output": "escape", "extra_float_digits": "-15", "IntervalStyle": "iso_8601",
 	"xmloption": "document", "enable_indexscan": "off", "jit_optimize_above_cost": "0",
 }
 
-// StartBouncer puts a PgBouncer in transaction mode before the server of the database that dsn names, which must not
-// ask for a password that is not in dsn. Its clients are trusted, and its sessions are spoiled. When there is no
-// PgBouncer to start, the error lists the remedies.
+// StartBouncer puts a PgBouncer in transaction mode in front of the server of the database of dsn, which must not
+// require a password that is not in dsn. Its clients are trusted, and its sessions are spoiled. If no PgBouncer can be
+// found, the error lists the remedies.
 func StartBouncer(ctx context.Context, dsn string, o BouncerOptions) (*Bouncer, error) {
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
@@ -74,7 +74,7 @@ func StartBouncer(ctx context.Context, dsn string, o BouncerOptions) (*Bouncer, 
 	return b, nil
 }
 
-// launch starts the process and waits until it lets a client through. Caller is StartBouncer.
+// launch starts the process and waits until a client can connect. The caller is StartBouncer.
 func (b *Bouncer) launch(ctx context.Context, dsn string, settings map[string]string) error {
 	said, err := exec.CommandContext(ctx, b.binary, "--version").Output()
 	if err != nil {
@@ -104,7 +104,7 @@ func (b *Bouncer) watch() (*guard, error) {
 	return watch(b.home, "TERM", b.binary, filepath.Join(b.home.dir, "pgbouncer.ini"))
 }
 
-// Restart kills PgBouncer, so that all connections through it break, and starts it again at the same place.
+// Restart kills PgBouncer, so that all connections through it break, and starts it again at the same address.
 func (b *Bouncer) Restart(ctx context.Context) error {
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
@@ -133,8 +133,8 @@ func (b *Bouncer) Restart(ctx context.Context) error {
 	return b.awaitReady(ctx)
 }
 
-// writeBouncerSettings makes few sessions that move from client to client at each transaction, each time to the one
-// that has waited longest, so that nothing that was left in a session is found again.
+// writeBouncerSettings configures few sessions that move from client to client at each transaction, each time to the
+// client that has waited longest, so that no client finds the state that it left in a session.
 func writeBouncerSettings(h home, port int, server *pgx.ConnConfig, more map[string]string) error {
 	settings := map[string]string{
 		"listen_addr":               "127.0.0.1",
@@ -178,7 +178,7 @@ func writeBouncerSettings(h home, port int, server *pgx.ConnConfig, more map[str
 	return nil
 }
 
-// awaitReady returns when a client has come through to the database.
+// awaitReady waits until a client has connected to the database.
 func (b *Bouncer) awaitReady(ctx context.Context) error {
 	for {
 		if exit, ended := b.guard.ended(20 * time.Millisecond); ended {
@@ -197,13 +197,14 @@ func (b *Bouncer) awaitReady(ctx context.Context) error {
 	}
 }
 
-// DSN is the connection string of the database by way of PgBouncer. It says nothing of how queries are to be executed.
+// DSN returns the connection string of the database by way of PgBouncer. It does not set how queries are to be
+// executed.
 func (b *Bouncer) DSN() string { return b.dsn }
 
-// Version is PgBouncer's own, for example 1.18.0.
+// Version returns PgBouncer's version, for example 1.18.0.
 func (b *Bouncer) Version() string { return b.version }
 
-// Log is all that PgBouncer has said so far; it is empty after Stop.
+// Log returns the log of PgBouncer so far; it is empty after Stop.
 func (b *Bouncer) Log() (string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -217,7 +218,7 @@ func (b *Bouncer) Log() (string, error) {
 	return string(text), nil
 }
 
-// Stop ends PgBouncer at once, and removes all it wrote. It does nothing the second time.
+// Stop ends PgBouncer at once, and removes all its files. A second call does nothing.
 func (b *Bouncer) Stop() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

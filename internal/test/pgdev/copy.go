@@ -11,15 +11,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// CopyOptions for Copy.
+// CopyOptions are the options of Copy.
 type CopyOptions struct {
-	Settings map[string]string // beside those of the first server; these win
-	// Follow makes it a standby of the first server. Else it recovers by the restore_command of Settings, if there is
-	// one, and stands where the first server was otherwise.
+	Settings map[string]string // in addition to those of the first server; these take precedence
+	// Follow makes it a standby of the first server. Otherwise it recovers by the restore_command of Settings, if
+	// there is one, and else has the state of the base backup.
 	Follow bool
 }
 
-// Copy makes another private server of a base backup of a private one, on disk. Start runs it.
+// Copy makes a second private server from a base backup of a private one, on disk. Start runs it.
 func (s *Server) Copy(ctx context.Context, o CopyOptions) (*Server, error) {
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
@@ -44,7 +44,7 @@ func (s *Server) takeFrom(ctx context.Context, from *Server, o CopyOptions) (err
 	if o.Follow {
 		command = append(command, "-R")
 	}
-	if o.Settings["restore_command"] != "" { // the file belongs to the server's user, as the data does
+	if o.Settings["restore_command"] != "" { // the file belongs to the server's user, like the data
 		command = append([]string{"sh", "-c", `"$@" && touch "$0"`,
 			filepath.Join(s.home.dataDir(), "recovery.signal")}, command...)
 	}
@@ -79,7 +79,7 @@ func (s *Server) Shut(ctx context.Context, mode Mode) error {
 	return s.shut(ctx, mode)
 }
 
-// Promote makes a standby take writes, and returns when it does.
+// Promote makes a standby accept writes, and returns when it does.
 func (s *Server) Promote(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.dsn)
 	if err != nil {

@@ -8,21 +8,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// icuLocale sorts a before B, as people do. A database of a server that initdb made with --no-locale sorts bytes, and B
-// before a.
+// icuLocale sorts a before B, as people do. A database of a server that initdb made with --no-locale sorts bytes, and
+// B before a.
 const icuLocale = "en-US"
 
-// ICUDSN is the connection string of a new database on the shared server. It sorts text as people do wherever a
-// statement names no collation. The server must be a Postgres 15 or newer. When the test ends, the database is dropped
-// with all schemas in it.
+// ICUDSN returns the connection string of a new database on the shared server. It sorts text as people do if a
+// statement names no collation. The server must be a Postgres 15 or newer. When the test ends, the database is
+// dropped with all schemas in it.
 func ICUDSN(t testing.TB) string {
 	t.Helper()
 	// template1 has a collation of its own, which a copy of it keeps.
 	return newDatabase(t, " TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE '"+icuLocale+"'")
 }
 
-// Database is the connection string of a new database on the shared server. When the test ends, it is dropped with all
-// schemas in it.
+// Database returns the connection string of a new database on the shared server. When the test ends, it is dropped
+// with all schemas in it.
 func Database(t testing.TB) string {
 	t.Helper()
 	return newDatabase(t, "")

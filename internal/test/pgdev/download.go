@@ -11,8 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/test/pgdev/release"
 )
 
-// machineDownloads says where a Postgres is downloaded from, and into which directory of ours. The registry is that of
-// npm on this machine.
+// machineDownloads returns the source of downloads, npm's registry on this machine, and our directory for them.
 func machineDownloads() release.Store {
 	registry := os.Getenv("NPM_CONFIG_REGISTRY")
 	if registry == "" {
@@ -21,7 +20,8 @@ func machineDownloads() release.Store {
 	return release.Store{Dir: downloadDir(), Registry: registry, System: release.ThisSystem()}
 }
 
-// downloadDir is a directory where files outlive the machine's next start, and which the user of a server may enter.
+// downloadDir returns a directory whose files outlive a restart of the machine, and which the user of a server may
+// enter.
 func downloadDir() string {
 	const name = "edda-postgres"
 	cache, err := os.UserCacheDir()
@@ -41,7 +41,7 @@ func (p places) download(ctx context.Context, log io.Writer, major int) (string,
 	if err := os.MkdirAll(p.downloads.Dir, 0o755); err != nil {
 		return "", fmt.Errorf("make a directory for Postgres: %w", err)
 	}
-	if !ours(p.downloads.Dir) { // in /var/tmp anybody may have made it
+	if !ours(p.downloads.Dir) { // in /var/tmp any user may have made it
 		return "", fmt.Errorf("%s belongs to another user, or others may write there: remove it", p.downloads.Dir)
 	}
 	unlock, err := lockAt(filepath.Join(p.downloads.Dir, "lock"))

@@ -15,20 +15,19 @@ import (
 //go:embed guard.sh
 var guardScript string
 
-// A guard is the watcher process around one command. It ends the command and
-// removes the home when our end of the leash closes, which the kernel does for
-// us when we die, whatever the reason.
+// guard is the watcher process around one command. It ends the command and removes the home when our end of the leash
+// closes. The kernel closes it when our process ends, for whatever reason.
 //
-// It owns no goroutine: a test that counts goroutines does not see it.
+// It owns no goroutine, so that a test that counts goroutines is not disturbed.
 type guard struct {
 	cmd    *exec.Cmd
 	leash  io.WriteCloser
 	status *os.File
-	said   []byte // what was read of status so far
+	said   []byte // bytes read from status so far
 }
 
-// watch starts argv under a guard. endSignal is what the command gets when the
-// leash closes; its output goes to the log of the home.
+// watch starts argv under a guard. endSignal is the signal for the command when the leash closes; its output goes to
+// the log of the home.
 func watch(h home, endSignal string, argv ...string) (*guard, error) {
 	log, err := os.OpenFile(h.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -46,11 +45,11 @@ func watch(h home, endSignal string, argv ...string) (*guard, error) {
 		remove = ""
 	}
 	cmd := exec.Command("sh", append([]string{"-c", guardScript, "guard.sh", remove, endSignal}, argv...)...)
-	cmd.Dir = "/" // the unprivileged user may not be allowed to stand where we do
+	cmd.Dir = "/" // the unprivileged user may have no right to our directory
 	cmd.Env = serverEnv(h.dir)
 	cmd.Stdout = statusEnd
 	cmd.Stderr = log
-	// A session of its own: Ctrl-C reaches us, and the guard through the leash.
+	// A session of its own, so that Ctrl-C reaches only us, and the guard through the leash.
 	cmd.SysProcAttr = ownSession(h.credential)
 	leash, err := cmd.StdinPipe()
 	if err != nil {
@@ -64,8 +63,7 @@ func watch(h home, endSignal string, argv ...string) (*guard, error) {
 	return &guard{cmd: cmd, leash: leash, status: status}, nil
 }
 
-// serverEnv is our environment without the variables that would change what
-// initdb and postgres do.
+// serverEnv returns our environment without the variables that would change initdb and postgres.
 func serverEnv(home string) []string {
 	env := []string{"LC_ALL=C", "TZ=UTC", "HOME=" + home}
 	for _, kv := range os.Environ() {
@@ -79,7 +77,7 @@ func serverEnv(home string) []string {
 	return env
 }
 
-// ended waits at most d for the command to end, and says whether it did.
+// ended waits at most d for the command to end, and reports whether it did.
 func (g *guard) ended(d time.Duration) (exit string, ended bool) {
 	if err := g.status.SetReadDeadline(time.Now().Add(d)); err != nil {
 		return "status unknown: " + err.Error(), true
@@ -98,8 +96,8 @@ func (g *guard) signal(name string) error {
 	return err
 }
 
-// handOver lets a guard whose command has ended go, and leaves the home in
-// place: the next guard, already running, now answers for it.
+// handOver lets a guard whose command has ended exit without removing the home: the next guard, already running, is
+// responsible for it.
 func (g *guard) handOver() error {
 	if err := g.signal("keep"); err != nil {
 		return err
@@ -107,8 +105,8 @@ func (g *guard) handOver() error {
 	return g.close()
 }
 
-// close ends the command at once, as our death would, and waits for it. Unless
-// the guard has handed over, the home is gone afterwards.
+// close ends the command at once, as the end of our process would, and waits for it. Unless the guard has handed
+// over, the home is gone afterwards.
 func (g *guard) close() error {
 	g.leash.Close()
 	err := g.cmd.Wait()

@@ -11,9 +11,8 @@ import (
 	"strings"
 )
 
-// A home is the directory that holds all of a private server: data,
-// socket and log. It is temporary unless it is kept. Postgres refuses to run as root, so root gives the home to an
-// unprivileged user and runs the server as that user.
+// home is the directory of a private server: data, socket and log. It is temporary unless it is kept. Postgres
+// refuses to run as root, so root gives the home to an unprivileged user and runs the server as that user.
 type home struct {
 	dir        string
 	credential *credential // nil: the server runs as we do
@@ -26,7 +25,7 @@ func (h home) logFile() string { return filepath.Join(h.dir, "server.log") }
 // name distinguishes our server from any other that may answer on its port.
 func (h home) name() string { return filepath.Base(h.dir) }
 
-// newHome makes an empty home: on disk when what is in it has to survive the machine, else in memory where there is
+// newHome makes an empty home: on disk if it must survive a crash of the machine, otherwise in memory if there is
 // room.
 func newHome(durable bool) (home, error) {
 	credential, err := serverCredential()
@@ -52,7 +51,7 @@ func newHome(durable bool) (home, error) {
 	return h, nil
 }
 
-// give makes the home one of the server's user.
+// give makes the server's user the owner of the home.
 func (h home) give() error {
 	if h.credential == nil {
 		return nil
@@ -63,7 +62,7 @@ func (h home) give() error {
 	return nil
 }
 
-// serverCredential picks the user that runs the server when we are root.
+// serverCredential chooses the user that runs the server if we are root.
 func serverCredential() (*credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -84,12 +83,12 @@ func serverCredential() (*credential, error) {
 		"run it as")
 }
 
-// socketPathMax is what the shortest sun_path of our systems holds (macOS: 104
-// bytes with the final zero); the room is for "/edda-pg-0123456789/.s.PGSQL.54321".
+// socketPathMax is the length of the shortest sun_path of our systems (macOS: 104 bytes with the final zero), less
+// the room for "/edda-pg-0123456789/.s.PGSQL.54321".
 const socketPathMax = 103 - 36
 
-// homeBase is the first of bases that the server's user can reach and where
-// the path of the socket stays short enough.
+// homeBase returns the first of bases that the server's user can reach and that keeps the path of the socket short
+// enough.
 func homeBase(bases []string, otherUser bool) (string, error) {
 	bases = slices.Compact(bases)
 	for _, base := range bases {

@@ -42,7 +42,7 @@ func TestOnlyServersThatMayLoseTheirDataAreInMemory(t *testing.T) {
 	}
 }
 
-// place is where a new home lies.
+// place returns the parent directory of a new home.
 func place(t *testing.T, durable bool) string {
 	t.Helper()
 	h, err := newHome(durable)

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Keep returns the private server called name, whose data stays when it has ended. It starts the server, or joins the
-// one that another process has started; a server ends with the process that started it. If DATABASE_URL names a server
-// Keep returns that one. name has lower-case letters, digits, hyphens and underscores.
+// Keep returns the private server called name, whose data stays after its end. It starts the server, or joins a
+// running one that a different process has started; a server ends with the process that started it. If DATABASE_URL
+// names a server Keep returns that one. name has lower-case letters, digits, hyphens and underscores.
 func Keep(ctx context.Context, name string, log io.Writer) (*Server, error) {
 	if url := os.Getenv("DATABASE_URL"); url != "" {
 		return given(ctx, url)
@@ -33,7 +33,7 @@ func Keep(ctx context.Context, name string, log io.Writer) (*Server, error) {
 		return nil, err
 	}
 	defer unlock()
-	if s.joined(ctx) { // another process has started it meanwhile
+	if s.joined(ctx) { // a different process has started it by now
 		return s, nil
 	}
 	if s.binDir, err = machinePlaces().binaries(ctx, log, h.version()); err != nil {
@@ -47,16 +47,16 @@ func Keep(ctx context.Context, name string, log io.Writer) (*Server, error) {
 	return s, nil
 }
 
-// Joined reports whether another process has started the server, with which it ends.
+// Joined reports whether a different process has started the server, which ends with that process.
 func (s *Server) Joined() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.home.kept && s.guard == nil
 }
 
-// Outlive waits until a joined server has ended with the process that had started it. Then it starts the server again,
-// or joins it if another process was faster, and says so in log. If ctx ends first it
-// returns the cause.
+// Outlive waits until a joined server has ended with the process that had started it. Then it starts the server
+// again, or joins it if a different process was faster, and reports that in log. If ctx ends first it returns the
+// cause.
 func (s *Server) Outlive(ctx context.Context, log io.Writer) (*Server, error) {
 	for pid, _ := s.home.postmaster(); pid != 0 && isAlive(pid); pid, _ = s.home.postmaster() {
 		select {
@@ -81,10 +81,10 @@ func (s *Server) Outlive(ctx context.Context, log io.Writer) (*Server, error) {
 
 const endsLooked = time.Second
 
-// keptPrefix is what the directories of all kept servers of this user begin with.
+// keptPrefix returns the prefix of the directories of all kept servers of this user.
 func keptPrefix() string { return "edda-pg-" + strconv.Itoa(os.Getuid()) + "-" }
 
-// keptHome is a directory of the user's that stays.
+// keptHome returns a permanent directory of the user.
 func keptHome(name string) (home, error) {
 	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" || len(name) > mostName {
 		return home{}, fmt.Errorf("the name of a server is %.80q: want 1 to %d lower-case letters, digits, hyphens "+
@@ -94,7 +94,7 @@ func keptHome(name string) (home, error) {
 	if err != nil {
 		return home{}, err
 	}
-	bases := []string{"/var/tmp"} // where files outlive the machine's next start
+	bases := []string{"/var/tmp"} // files there outlive a restart of the machine
 	if dir, err := os.UserCacheDir(); err == nil {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return home{}, fmt.Errorf("make a directory for the server: %w", err)
@@ -113,9 +113,9 @@ func keptHome(name string) (home, error) {
 	return h, h.give()
 }
 
-const mostName = 20 // the socket of the server has a path of limited length
+const mostName = 20 // the path of the server's socket has a limited length
 
-// joined reports whether the server runs already.
+// joined reports whether the server is running already.
 func (s *Server) joined(ctx context.Context) bool {
 	_, port := s.home.postmaster()
 	if port == 0 {
@@ -129,7 +129,7 @@ func (s *Server) joined(ctx context.Context) bool {
 	return err == nil && name == s.home.name()
 }
 
-// version is the major version whose data is there, anyVersion if there is none.
+// version returns the major version of the data, or anyVersion if there is no data.
 func (h home) version() int {
 	text, err := os.ReadFile(filepath.Join(h.dataDir(), "PG_VERSION"))
 	if err != nil {
@@ -139,7 +139,7 @@ func (h home) version() int {
 	return major
 }
 
-// postmaster returns the process of the server and its port as Postgres has written them, zeros if it has not.
+// postmaster returns the process of the server and its port as Postgres has written them, or zeros.
 func (h home) postmaster() (pid, port int) {
 	const pidLine, portLine = 0, 3
 	text, err := os.ReadFile(filepath.Join(h.dataDir(), "postmaster.pid"))
@@ -165,8 +165,8 @@ const (
 	endsEvery  = 20 * time.Millisecond
 )
 
-// awaitEnd waits for a server that is shutting down. It gives up after a while: the file may be an old one, whose
-// number another process has now, and then Postgres says so.
+// awaitEnd waits for a server that is shutting down. It gives up after a while: the file may be an old one with the
+// number of an unrelated process, and then Postgres reports that.
 func (h home) awaitEnd(ctx context.Context) {
 	for end := time.Now().Add(endsWithin); time.Now().Before(end); {
 		pid, _ := h.postmaster()
@@ -181,12 +181,12 @@ func (h home) awaitEnd(ctx context.Context) {
 	}
 }
 
-// reopen starts the server on its data, and makes that if there is none.
+// reopen starts the server on its data, and creates missing data.
 func (s *Server) reopen(ctx context.Context) error {
 	portFile := filepath.Join(s.home.dir, "port")
 	s.home.awaitEnd(ctx)
 	text, err := os.ReadFile(portFile)
-	if err != nil { // it was never made as a whole
+	if err != nil { // its creation was not completed
 		if err := os.RemoveAll(s.home.dataDir()); err != nil {
 			return fmt.Errorf("remove what is left of a server: %w", err)
 		}

@@ -31,7 +31,7 @@ func TestKeptServer(t *testing.T) {
 		}
 		return s
 	}
-	// several at the same moment make one server
+	// several at the same moment start one server
 	servers := make([]*Server, 3)
 	var all sync.WaitGroup
 	for n := range servers {
@@ -69,7 +69,7 @@ func TestKeptServer(t *testing.T) {
 	if at := queryString(t, again.DSN(), "SELECT pg_postmaster_start_time()::text"); at == began {
 		t.Error("the server did not end")
 	}
-	// one that was joined is started again when the process that had started it has ended
+	// a joined server is started again after the process that had started it has ended
 	joined := keep()
 	if again.Joined() || !joined.Joined() {
 		t.Errorf("joined: %v and %v, want the second", again.Joined(), joined.Joined())

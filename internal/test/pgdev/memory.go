@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// A server in memory makes and drops the hundred files of a test's schema in half of the processor time that a disk's
-// file system takes.
+// A server in memory creates and drops the hundred files of a test's schema in half the processor time of a file
+// system on disk.
 const (
 	memoryMount = "/dev/shm"
-	// of memory: several test binaries run at the same time, and each server's log of writes may grow to 1 GiB
+	// in memory: several test binaries run at the same time, and each server's write-ahead log may grow to 1 GiB
 	roomWanted = 8 << 30
 )
 
-// memoryDir is a file system in memory with room for several servers. There is none when TMPDIR is set: who sets it
-// says where files belong.
+// memoryDir returns a file system in memory with room for several servers. ok is false if TMPDIR is set, because that
+// variable decides where files belong.
 func memoryDir() (dir string, ok bool) {
 	if os.Getenv("TMPDIR") != "" {
 		return "", false
@@ -24,8 +24,8 @@ func memoryDir() (dir string, ok bool) {
 	return memoryMount, freeSpace(memoryMount) >= roomWanted && availableMemory("/proc/meminfo") >= roomWanted
 }
 
-// availableMemory is what the kernel could give without swapping, in bytes; 0 where it does not say. The size of a file
-// system in memory is a limit, and promises nothing.
+// availableMemory returns the bytes that the kernel could give without swapping, or 0 if that is unknown. The size of
+// a file system in memory is only a limit, and not available memory.
 func availableMemory(meminfo string) uint64 {
 	text, err := os.ReadFile(filepath.Clean(meminfo))
 	if err != nil {

@@ -17,15 +17,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Options for Start. The zero value is a private or given server for tests.
+// Options are the options of Start. The zero value is a private or given server for tests.
 type Options struct {
 	Durable  bool              // on disk, fsync and full_page_writes on: for benchmarks, crash tests and demos
-	Settings map[string]string // more settings for postgresql.conf; these win over ours
-	Log      io.Writer         // says what is being done, such as apt-get install; nil is os.Stderr
+	Settings map[string]string // more settings for postgresql.conf; these override ours
+	Log      io.Writer         // gets a line for each slow step, such as apt-get install; nil is os.Stderr
 	Private  bool              // ignore DATABASE_URL, because the caller restarts the server
-	Env      []string          // "NAME=value" for a private server's processes, beside those of ours
-	Locale   string            // of ICU, by which databases sort text; "" sorts bytes. See LocaleVariable
-	// settings of the role, which hold where a connection asks for nothing else. See DefaultsVariable
+	Env      []string          // "NAME=value" for a private server's processes, in addition to ours
+	Locale   string            // a locale of ICU, by which databases sort text; "" sorts bytes. See LocaleVariable
+	// settings of the role, in force if a connection sets no others. See DefaultsVariable
 	Defaults map[string]string
 }
 
@@ -43,8 +43,8 @@ const (
 // readyWithin bounds a start or a restart whose context has no deadline.
 const readyWithin = time.Minute
 
-// A Server is a Postgres that was given by DATABASE_URL or was started by us.
-// Keep it until Stop: a private server ends when its Server is collected.
+// Server is a Postgres that was given by DATABASE_URL or was started by us. Keep it referenced until Stop: a private
+// server ends when its Server is garbage collected.
 type Server struct {
 	dsn    string
 	port   int
@@ -56,8 +56,8 @@ type Server struct {
 	guard *guard     // nil: given by DATABASE_URL, or stopped
 }
 
-// Start returns the server that DATABASE_URL names, or starts a private one.
-// When there is no Postgres to start, the error lists the remedies.
+// Start returns the server that DATABASE_URL names, or starts a private one. If no Postgres can be found, the error
+// lists the remedies.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	o, err := o.asAsked()
 	if err != nil {
@@ -86,8 +86,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// given checks that the server of DATABASE_URL answers, so that the first test
-// to fail says so.
+// given checks that the server of DATABASE_URL answers, so that the first test that fails reports it.
 func given(ctx context.Context, url string) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -105,7 +104,7 @@ func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, readyWithin)
 }
 
-// create fills the home, starts the server and makes the database. Caller is Start.
+// create fills the home, starts the server and creates the database. The caller is Start.
 func (s *Server) create(ctx context.Context, o Options) error {
 	if err := s.makeData(ctx, o); err != nil {
 		return err
@@ -117,7 +116,7 @@ func (s *Server) create(ctx context.Context, o Options) error {
 	return s.createDatabase(ctx, o.Defaults)
 }
 
-// makeData makes the data of a server that has not run, and chooses its port.
+// makeData creates the data of a server that has not run, and chooses its port.
 func (s *Server) makeData(ctx context.Context, o Options) error {
 	if err := s.startInitdb(o.Locale); err != nil {
 		return errors.Join(err, os.RemoveAll(s.home.dir))
@@ -149,9 +148,8 @@ func (s *Server) dsnOf(database string) string {
 	return "postgres://edda@127.0.0.1:" + strconv.Itoa(s.port) + "/" + database + "?sslmode=disable"
 }
 
-// freePort picks a port below the ranges that systems take for outgoing
-// connections: no client can sit on it while the server restarts, and none can
-// connect to itself while the server is down.
+// freePort returns a port below the ranges that systems use for outgoing connections: no client can occupy it while
+// the server restarts, and no client can connect to itself while the server is down.
 func freePort() (int, error) {
 	var last error
 	for range 100 {
@@ -163,7 +161,7 @@ func freePort() (int, error) {
 	return 0, fmt.Errorf("find a free port: %w", last)
 }
 
-// listens returns why one cannot listen on a port.
+// listens returns an error if no program can listen on a port.
 func listens(port int) error {
 	l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
 	if err != nil {
@@ -174,8 +172,7 @@ func listens(port int) error {
 
 func isFree(port int) bool { return listens(port) == nil }
 
-// launch starts the server on its home, takes over from the guard before, and
-// waits until it answers.
+// launch starts the server on its home, takes over from the previous guard, and waits until the server answers.
 func (s *Server) launch(ctx context.Context) error {
 	command := append([]string{"env"}, s.env...) // env becomes the server: the process is the same
 	command = append(command, filepath.Join(s.binDir, "postgres"), "-D", s.home.dataDir(), "-p", strconv.Itoa(s.port))
@@ -197,8 +194,8 @@ func (s *Server) launch(ctx context.Context) error {
 	return s.awaitReady(ctx)
 }
 
-// awaitReady returns when our server answers a query. Another server may have
-// taken the port a moment before ours, hence the name.
+// awaitReady returns when our server answers a query. A different server may have taken the port a moment before
+// ours, hence the name.
 func (s *Server) awaitReady(ctx context.Context) error {
 	const pause = 20 * time.Millisecond
 	var last error
@@ -256,8 +253,7 @@ func (s *Server) awaitExit(ctx context.Context) (string, error) {
 	}
 }
 
-// DSN is the connection string of the database edda, or DATABASE_URL as given.
-// It stays the same over a Restart.
+// DSN returns the connection string of the database edda, or DATABASE_URL as given. It stays the same over a Restart.
 func (s *Server) DSN() string { return s.dsn }
 
 // LogTail returns the end of the log of a private server, for a failure that only the server can explain. It is empty
@@ -271,8 +267,8 @@ func (s *Server) LogTail() string {
 	return s.home.logTail()
 }
 
-// CountInLog returns how many lines of a private server's log contain the text, those from before a Restart included.
-// The log is in English.
+// CountInLog returns how many lines of a private server's log contain the text, including lines from before a
+// Restart. The log is in English.
 func (s *Server) CountInLog(text string) (int, error) {
 	log, err := os.ReadFile(s.home.logFile())
 	if err != nil {
@@ -287,8 +283,8 @@ func (s *Server) CountInLog(text string) (int, error) {
 	return n, nil
 }
 
-// Stop ends a private server at once and removes all it wrote. It does nothing
-// to the server of DATABASE_URL, and nothing the second time.
+// Stop ends a private server at once and removes all its files. It does nothing to the server of DATABASE_URL, and a
+// second call does nothing.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -316,9 +312,8 @@ func (s *Server) shut(ctx context.Context, mode Mode) error {
 	return err
 }
 
-// Restart stops a private server in the given mode and starts it again on the
-// same port and data. It fails for the server of DATABASE_URL: ask for a
-// Private one.
+// Restart stops a private server in the given mode and starts it again on the same port and data. It fails for the
+// server of DATABASE_URL: use a Private one.
 func (s *Server) Restart(ctx context.Context, mode Mode) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -89,8 +89,7 @@ func TestServerHasTheICULocaleAndTheDefaultsAskedFor(t *testing.T) {
 	}
 }
 
-// queryString runs a query on a connection of its own and returns the only
-// value, or "" when there is no row.
+// queryString runs a query on a connection of its own and returns the only value, or "" if there is no row.
 func queryString(t *testing.T, dsn, query string) (value string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Patience(20*time.Second))
@@ -107,7 +106,7 @@ func queryString(t *testing.T, dsn, query string) (value string) {
 	return value
 }
 
-// What the caller gives is in the environment of the server's processes, also after a restart.
+// Options.Env is in the environment of the server's processes, even after a restart.
 func TestEnvironmentOfTheServer(t *testing.T) {
 	t.Parallel()
 	s, err := Start(t.Context(), Options{Private: true, Env: []string{"EDDA_PGDEV_TEST=given"}})

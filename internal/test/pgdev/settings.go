@@ -16,14 +16,15 @@ import (
 const (
 	// LocaleVariable, set to a locale of ICU such as en-US, is the Locale of servers that are started without one.
 	LocaleVariable = "EDDA_TEST_LOCALE"
-	// DefaultsVariable, set to "name=value;name=value", is the Defaults of servers that are started without any.
+	// DefaultsVariable, set to "name=value;name=value", sets the Defaults of servers that are started without
+	// Defaults.
 	DefaultsVariable = "EDDA_TEST_DEFAULTS"
-	// PatienceVariable is a number by which Patience multiplies, from 1 to 100, and 5 where it is not set.
+	// PatienceVariable is the factor of Patience, from 1 to 100, and 5 if it is not set.
 	PatienceVariable = "EDDA_TEST_PATIENCE"
 )
 
-// Patience is how long a test waits for an event that is never more than most away on a machine with nothing else to
-// do. The end of a wait tells of a test that hangs, and not of a machine that is slow.
+// Patience returns how long a test waits for an event that takes at most most on an idle machine. If the wait ends,
+// the test hangs, and the machine is not only slow.
 func Patience(most time.Duration) time.Duration {
 	times, err := strconv.Atoi(os.Getenv(PatienceVariable))
 	if err != nil || times < 1 || times > 100 {
@@ -32,15 +33,15 @@ func Patience(most time.Duration) time.Duration {
 	return time.Duration(times) * most
 }
 
-// Deadline is the context of a test for as long as it waits for an event: a statement or a function that never returns
-// is then an error, and the test says so.
+// Deadline returns the context of a test for as long as it waits for an event: a statement or a function that never
+// returns then becomes an error of the test.
 func Deadline(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), Patience(20*time.Second))
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// asAsked is o with what the environment asks for.
+// asAsked returns o with the options from the environment.
 func (o Options) asAsked() (Options, error) {
 	locale, defaults := os.Getenv(LocaleVariable), os.Getenv(DefaultsVariable)
 	if o.Locale == "" {
@@ -63,11 +64,10 @@ func (o Options) asAsked() (Options, error) {
 	return o, nil
 }
 
-// quoted is a value for ALTER ROLE … SET. standard_conforming_strings is on where it is used.
+// quoted returns a value for ALTER ROLE … SET. standard_conforming_strings is on where it is used.
 func quoted(value string) string { return "'" + strings.ReplaceAll(value, "'", "''") + "'" }
 
-// writeSettings appends our settings, then the caller's, to postgresql.conf:
-// the last line for a name wins.
+// writeSettings appends our settings, then the caller's, to postgresql.conf: the last line for a name wins.
 func writeSettings(h home, port int, o Options) error {
 	durable := "off"
 	if o.Durable {

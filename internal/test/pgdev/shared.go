@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// shared is the one server of a test binary, started by the first test that asks.
+// shared is the one server of a test binary, started by the first test that needs it.
 var shared struct {
 	sync.Mutex // guards the fields below
 	server     *Server
@@ -24,8 +24,8 @@ var shared struct {
 	err        error
 }
 
-// Main runs the tests and stops the shared server. Without it the watcher ends
-// the server a moment after the process has ended.
+// Main runs the tests and stops the shared server. Without it the watcher ends the server a moment after the process
+// has ended.
 //
 //	func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
 //
@@ -44,8 +44,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// DSN is the connection string of the test binary's shared server. The test
-// fails when there is none to be had: it never skips.
+// DSN returns the connection string of the test binary's shared server. If no server can be started, the test fails:
+// it never skips.
 func DSN(t testing.TB) string {
 	t.Helper()
 	dsn, err := SharedDSN(t.Context())
@@ -69,8 +69,8 @@ func SharedDSN(ctx context.Context) (string, error) {
 	return shared.server.DSN(), nil
 }
 
-// Pool is a pool of at most ten connections to the shared server. It closes
-// when the test ends, and waits then for connections that are still held.
+// Pool returns a pool of at most ten connections to the shared server. It closes when the test ends, and waits then
+// for connections that are still in use.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(DSN(t))
@@ -97,9 +97,8 @@ func Connect(t testing.TB) *pgx.Conn {
 	return conn
 }
 
-// Schema returns a schema name that no other test has, here or in another
-// process on the same server. The schema is not created; whatever stands under
-// the name when the test ends is dropped.
+// Schema returns a schema name that no other test has, here or in a different process on the same server. The schema
+// is not created; whatever has the name when the test ends is dropped.
 func Schema(t testing.TB) string {
 	t.Helper()
 	dsn := DSN(t)
@@ -113,8 +112,8 @@ func Schema(t testing.TB) string {
 	return schema
 }
 
-// schemaName keeps enough of the test's name to know it again in psql, and
-// stays well below the 63 bytes of an identifier.
+// schemaName keeps enough of the test's name to recognise it in psql, and stays well below the 63 bytes of an
+// identifier.
 func schemaName(test string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -125,8 +124,8 @@ func schemaName(test string) string {
 	return "t_" + plain[:min(len(plain), 30)] + "_" + strings.ToLower(rand.Text()[:10])
 }
 
-// dropSchema waits for locks for a while only: a transaction the test left open
-// shall fail the test, not hang it.
+// dropSchema waits for locks for a limited time: a transaction that the test left open must fail the test, not hang
+// it.
 const dropTries = 5
 
 func isDeadlock(err error) bool {
@@ -142,8 +141,9 @@ func dropSchema(ctx context.Context, dsn, schema string) error {
 		return fmt.Errorf("drop schema %s: %w", schema, err)
 	}
 	defer conn.Close(ctx)
-	// What a test started and did not wait for, such as a look at the routes, may still read some of the tables. It
-	// locks them in another order than the drop does, once: the drop that Postgres ends for it is tried again.
+	// Work that a test started and did not wait for, such as a read of the routes, may still read some of the tables.
+	// It locks them once in an order other than that of the drop: if Postgres ends the drop because of that, the drop
+	// is tried again.
 	for range dropTries {
 		_, err = conn.Exec(ctx, "SET lock_timeout = '15s'; SET client_min_messages = warning; DROP SCHEMA IF EXISTS "+
 			pgx.Identifier{schema}.Sanitize()+" CASCADE")

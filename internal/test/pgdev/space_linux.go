@@ -2,7 +2,7 @@ package pgdev
 
 import "syscall"
 
-// freeSpace is what everybody may still write into the file system of dir, in bytes; 0 when it cannot be asked.
+// freeSpace returns how many bytes any user may still write into the file system of dir, or 0 if that is unknown.
 func freeSpace(dir string) uint64 {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil || s.Bsize < 0 {

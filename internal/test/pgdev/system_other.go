@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// A private server needs the signals and sessions of Unix. Elsewhere DATABASE_URL names one.
+// A private server needs the signals and sessions of Unix. On other systems DATABASE_URL must name one.
 const startsServers = false
 
 type credential struct{ Uid, Gid uint32 }

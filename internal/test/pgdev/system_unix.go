@@ -13,7 +13,7 @@ const startsServers = true
 // credential is the user that runs a server.
 type credential = syscall.Credential
 
-// ownSession has a process begin a session, as a user.
+// ownSession makes a process begin a session, as the given user.
 func ownSession(c *credential) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Credential: c}
 }
@@ -24,7 +24,7 @@ func lockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK
 // isAlive reports whether a process has this number.
 func isAlive(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// ours reports whether a directory belongs to us, and nobody else may write there.
+// ours reports whether a directory belongs to us, and no other user may write there.
 func ours(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {

@@ -20,15 +20,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// deathVariable tells this test binary, run again as a child, how to die.
+// deathVariable says how this test binary, run again as a child, is to die.
 const deathVariable = "EDDA_PGDEV_TEST_DEATH"
 
-// A death is one way for a process to end without calling Stop.
+// death is one way for a process to end without calling Stop.
 type death struct {
 	name   string
 	flags  []string  // for the child's test binary
-	inside func()    // what the child does when its server runs; nil: it hangs
-	signal os.Signal // what we then send; nil: it dies by itself
+	inside func()    // the actions of the child when its server runs; nil: it hangs
+	signal os.Signal // the signal that the test then sends; nil: the child dies by itself
 }
 
 var deaths = []death{
@@ -36,7 +36,7 @@ var deaths = []death{
 	{name: "exits", inside: func() { os.Exit(3) }},
 	{name: "panics", inside: func() { panic("this panic is part of a test") }},
 	{name: "panics in a goroutine", inside: func() { go panic("this panic is part of a test"); select {} }},
-	// initdb of a machine that is busy takes seconds
+	// initdb may take seconds on a busy machine
 	{name: "runs out of its time limit", flags: []string{"-test.timeout=12s"}},
 	{name: "is killed", signal: syscall.SIGKILL},
 	{name: "is interrupted", signal: os.Interrupt},
@@ -44,8 +44,8 @@ var deaths = []death{
 	{name: "is asked for its stacks", signal: syscall.SIGQUIT},
 }
 
-// TestDie is the child: it starts a server, says where, and dies as told. In a
-// run of its own it has nothing to do.
+// TestDie is the child: it starts a server, prints where, and dies as deathVariable says. In a run of its own it has
+// nothing to do.
 func TestDie(t *testing.T) {
 	name := os.Getenv(deathVariable)
 	if name == "" {
@@ -69,12 +69,12 @@ func TestDie(t *testing.T) {
 	hang(s)
 }
 
-// endWhenInterrupted is for tests that a shell without job control runs in the background. Such a shell has interrupts
-// ignored, all its children inherit that, and Go respects it: the child that is to die of one would never end, and the
+// endWhenInterrupted is for tests that a shell without job control runs in the background. Such a shell makes its
+// children ignore interrupts, and Go respects that: the child that is to die of an interrupt would never end, and the
 // test would not either.
 func endWhenInterrupted() {
 	if !signal.Ignored(os.Interrupt) {
-		return // it is deadly as it is
+		return // an interrupt ends the process already
 	}
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)
@@ -84,7 +84,7 @@ func endWhenInterrupted() {
 	}()
 }
 
-// hang waits for a signal or the time limit. It takes what must stay reachable.
+// hang waits for a signal or the time limit. Its argument stays reachable.
 func hang(held any) {
 	for range time.Tick(time.Hour) {
 		fmt.Fprintln(io.Discard, held)
@@ -117,7 +117,7 @@ func TestServerEndsWhenItsParent(t *testing.T) {
 
 const deathInInitdb = "is killed in initdb"
 
-// dieInInitdb starts what Start starts first and waits to be killed.
+// dieInInitdb begins like Start and waits to be killed.
 func dieInInitdb(t *testing.T) {
 	binDir, err := machinePlaces().binaries(t.Context(), os.Stderr, anyVersion)
 	if err != nil {
@@ -144,7 +144,7 @@ func TestNothingIsLeftWhenTheParentIsKilledInInitdb(t *testing.T) {
 	child.awaitNothingLeft(0)
 }
 
-// A child is this test binary run again, with a server of its own.
+// child is this test binary run again, with a server of its own.
 type child struct {
 	t    *testing.T
 	cmd  *exec.Cmd
@@ -182,9 +182,8 @@ func startChild(t *testing.T, death string, flags ...string) *child {
 	return c
 }
 
-// output is all the child still says; it returns when the child has ended, so
-// it also shows that no process of the server holds the child's output open,
-// for which go test would wait.
+// output returns the rest of the child's output, after the child has ended. So it also shows that no process of the
+// server holds the child's output open; go test would wait for that.
 func (c *child) output() string {
 	rest, err := io.ReadAll(c.out)
 	if err != nil {
@@ -193,7 +192,7 @@ func (c *child) output() string {
 	return string(rest)
 }
 
-// postmaster is the server's process id, or 0 when it is gone already.
+// postmaster returns the server's process id, or 0 if it is gone already.
 func (c *child) postmaster() int {
 	text, err := os.ReadFile(filepath.Join(c.home, "data", "postmaster.pid"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -212,7 +211,7 @@ func (c *child) awaitNothingLeft(postmaster int) {
 	c.t.Helper()
 	said := c.output()
 	ended := c.cmd.Wait()
-	// The end of somebody else's child is no event we could wait for: we look.
+	// The end of a process that is not our child cannot be awaited: the test polls.
 	deadline := time.After(Patience(20 * time.Second))
 	for range time.Tick(10 * time.Millisecond) {
 		_, err := os.Stat(c.home)

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Backend returns the server's process of a transaction. Behind a PgBouncer it is another one than that of the
-// connection.
+// Backend returns the server's process of a transaction. Behind a PgBouncer it is not the process of
+// the connection.
 func Backend(t testing.TB, tx pgx.Tx) (pid int32) {
 	t.Helper()
 	if err := tx.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid); err != nil {
@@ -18,8 +18,8 @@ func Backend(t testing.TB, tx pgx.Tx) (pid int32) {
 	return pid
 }
 
-// AwaitBlocked returns when the session of conn waits for a lock that another session holds. It asks the server
-// again and again, and fails the test if the session does not come to wait.
+// AwaitBlocked returns when the session of conn waits for a lock that a different session holds. It polls the server,
+// and fails the test if the session does not come to wait.
 func AwaitBlocked(t testing.TB, pool *pgxpool.Pool, conn *pgx.Conn) {
 	t.Helper()
 	pid, ctx := conn.PgConn().PID(), pgdev.Deadline(t)

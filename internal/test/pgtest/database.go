@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Pool is a pool of at most ten connections that take *pg.Array, as the engine's own do.
+// Pool returns a pool of at most ten connections that accept *pg.Array, like the engine's own.
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return poolAs(t, pgdev.DSN(t), "", nil)
@@ -76,13 +76,13 @@ func poolAs(t testing.TB, dsn, role string, settings map[string]string) *pgxpool
 	return pool
 }
 
-// oddSettings may be set for a database or a role. Each changes how values look as text.
+// oddSettings may be set for a database or a role. Each changes the text form of values.
 var oddSettings = map[string]string{
 	"bytea_output": "escape", "DateStyle": "German", "IntervalStyle": "iso_8601", "extra_float_digits": "-15",
 	"TimeZone": "Asia/Kathmandu",
 }
 
-// Migrated is a schema of the test's own with all tables. It is dropped when the test ends.
+// Migrated returns a schema of the test's own with all tables. It is dropped when the test ends.
 func Migrated(t testing.TB, pool *pgxpool.Pool) pg.Schema {
 	t.Helper()
 	schema, err := pg.ParseSchema(pgdev.Schema(t))
@@ -93,9 +93,9 @@ func Migrated(t testing.TB, pool *pgxpool.Pool) pg.Schema {
 	return schema
 }
 
-// Migrate gives an empty schema all tables. It takes half the time of migrate.Up, which asks for each migration whether
-// it is there and makes a transaction of it: this is the script for a DBA in one transaction, without what only psql
-// reads.
+// Migrate creates all tables in an empty schema. It takes half the time of migrate.Up, which checks each migration
+// and runs it in a transaction of its own: this runs the script for a DBA in one transaction, without the parts that
+// only psql reads.
 func Migrate(t testing.TB, pool *pgxpool.Pool, schema string) {
 	t.Helper()
 	if err := runScript(t.Context(), pool, schema); err != nil {
@@ -121,9 +121,9 @@ func withoutPsql(script string) string {
 	return psqlEnd.ReplaceAllString(psqlLine.ReplaceAllString(script, ""), ";")
 }
 
-// Exec runs SQL in a READ COMMITTED transaction and returns how many rows its last statement changed. What a test
-// changes while the engine runs may be a row that the engine changes at the same moment: at another level, which the
-// settings under test may ask for, one of the two would fail.
+// Exec runs SQL in a READ COMMITTED transaction and returns how many rows its last statement changed. A test may
+// change a row at the same moment as the engine: at a higher level, which the settings under test may set, either of
+// the two would fail.
 func Exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (rows int64) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -138,14 +138,14 @@ func Exec(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (rows int64
 	return rows
 }
 
-// Database is Pool and Migrated. The pool is one of the role that RoleVariable asks for, behind the PgBouncer that
-// pgdev.BouncerVariable asks for.
+// Database returns the results of Pool and Migrated. RoleVariable may set the pool's role, and pgdev.BouncerVariable
+// may put the pool behind a PgBouncer.
 func Database(t testing.TB) (*pgxpool.Pool, pg.Schema) {
 	t.Helper()
 	return database(t, nil)
 }
 
-// OddDatabase is Database in sessions with unusual settings. What is read there must be what was written.
+// OddDatabase is Database in sessions with unusual settings. Values must be read there as they were written.
 func OddDatabase(t testing.TB) (*pgxpool.Pool, pg.Schema) {
 	t.Helper()
 	return database(t, oddSettings)

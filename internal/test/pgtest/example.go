@@ -15,15 +15,15 @@ import (
 // exampleWithin ends an Example that hangs.
 const exampleWithin = time.Minute
 
-// Must ends an Example that has failed: it has no testing.TB.
+// Must ends the process if err is not nil: an Example has no testing.TB.
 func Must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// Example is what an Example has in place of the Postgres of a program: a pool to a new database with the tables of
-// Edda in the schema edda. end ends ctx, closes the pool and drops the database.
+// Example returns, for an Example, the replacement of a program's Postgres: a pool to a new database with the tables
+// of Edda in the schema edda. end ends ctx, closes the pool and drops the database.
 func Example() (ctx context.Context, pool *pgxpool.Pool, end func()) {
 	ctx, pool, end = EmptyExample()
 	Must(runScript(ctx, pool, "edda"))
@@ -61,7 +61,7 @@ func administer(ctx context.Context, dsn, sql string) {
 	Must(err)
 }
 
-// Start installs a runner if it can be, and runs it until stop is called, which waits for its end.
+// Start installs a runner if it has an Install, and runs it until stop is called, which waits for its end.
 func Start(ctx context.Context, r interface {
 	Run(ctx context.Context) error
 }) (stop func()) {

@@ -13,7 +13,7 @@ import (
 type Scan struct {
 	Table   string
 	Node    string // "Index Scan", "Tid Scan", "Seq Scan", …
-	Index   string // "" when none is used
+	Index   string // "" if no index is used
 	Loops   int
 	Rows    int // rows it returned, over all loops
 	Removed int // rows it read and threw away, over all loops
@@ -24,9 +24,9 @@ func (s Scan) String() string {
 		s.Removed)
 }
 
-// Explain runs the prepared statement name with args and returns how the plan reached the rows of tables.
-// It must be called in a transaction that is rolled back, since the statement takes effect. Each arg is
-// the text of a Postgres literal, '{1,2}' for an array: EXECUTE takes no parameters.
+// Explain runs the prepared statement name with args and returns how the plan reached the rows of tables. Call it in
+// a transaction that is rolled back, since the statement takes effect. Each arg is the text of a Postgres literal,
+// '{1,2}' for an array: EXECUTE takes no parameters.
 func Explain(t testing.TB, tx pgx.Tx, name string, args ...string) []Scan {
 	t.Helper()
 	sql, values := execute("EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON)", name, args)
@@ -48,10 +48,10 @@ func Explain(t testing.TB, tx pgx.Tx, name string, args ...string) []Scan {
 	return scans
 }
 
-// asLiterals lets pgx write arguments into the text of a statement, which it does for such a session only.
+// asLiterals allows pgx to write arguments into the text of a statement, which it does only in such a session.
 const asLiterals = "SET LOCAL standard_conforming_strings = on"
 
-// execute writes the statement that runs a prepared one.
+// execute returns the statement that runs a prepared one.
 func execute(explain, name string, args []string) (sql string, values []any) {
 	values = []any{pgx.QueryExecModeSimpleProtocol}
 	var marks []string
@@ -66,7 +66,7 @@ func execute(explain, name string, args []string) (sql string, values []any) {
 	return sql, values
 }
 
-// node is what a plan in JSON says that we want to know.
+// node holds the fields that we need of a plan in JSON.
 type node struct {
 	NodeType     string  `json:"Node Type"`
 	RelationName string  `json:"Relation Name"`

@@ -11,18 +11,19 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Probes asks whether statements still reach rows by index or place when their table has grown since they were planned.
-// A connection of the engine plans its statements on empty tables, in the first minute of an installation, and keeps
-// those plans. The planner takes an empty table for ten pages until a vacuum has found it empty, and then for none.
+// Probes checks whether statements still reach rows by index or ctid after their table has grown since they were
+// planned. A connection of the engine plans its statements on empty tables, in the first minute of an installation,
+// and keeps those plans. The planner assumes ten pages for an empty table until a vacuum has found it empty, and then
+// no pages.
 type Probes struct {
-	SQL        pg.Statements       // those of the package under test, as it sends them
-	Statements map[string][]string // name to arguments, as Explain takes them; a query gives its text, for ctids
+	SQL        pg.Statements       // the statements of the package under test, as it sends them
+	Statements map[string][]string // name to arguments, in the form for Explain; for ctids a query returns the text
 	Settings   []string            // run first, for example "SET LOCAL enable_seqscan = off"
 	Fill       string              // SQL that fills the tables, with :schema; they are never analysed
-	MaxRows    int                 // what one node of a plan may read
-	// PlannedAnew: the package has these planned on every call, see Kept, so that kept plans do not matter.
+	MaxRows    int                 // the number of rows that one node of a plan may read
+	// PlannedAnew means that the package has these planned on every call, see Kept, so that kept plans do not matter.
 	PlannedAnew bool
-	Unvacuumed  bool // Check passes over tables that vacuum has found empty
+	Unvacuumed  bool // Check skips tables that vacuum has found empty
 }
 
 // Kept returns the names of the statements with a WHERE whose plans a connection keeps after do.
@@ -42,11 +43,11 @@ func Kept(t *testing.T, pool *pgxpool.Pool, do func(conn *pgxpool.Conn)) (names 
 	return names
 }
 
-// Check has each statement planned on the empty tables, then runs it on the full ones with the plan that
-// the server keeps, and with a new one. Then it does the same with tables that vacuum has found empty.
+// Check plans each statement on the empty tables, then runs it on the full ones with the plan that the server keeps,
+// and with a new one. Then it does the same with tables that vacuum has found empty.
 func (p Probes) Check(t *testing.T, pool *pgxpool.Pool, schema pg.Schema) {
 	t.Helper()
-	var alone, vacuum string // an autovacuum would have the statements planned anew
+	var alone, vacuum string // an autovacuum would make the server plan the statements again
 	owner := Pool(t)
 	err := owner.QueryRow(t.Context(), `SELECT string_agg('ALTER TABLE ' || name || ' SET (autovacuum_enabled = off)',
 		';'), 'VACUUM ' || string_agg(name, ', ') FROM (SELECT c.oid::regclass::text AS name FROM pg_class c

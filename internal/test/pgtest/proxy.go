@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Proxy starts a proxy in front of the server. Connect with dsn to pass it. It is closed when the test ends.
+// Proxy starts a proxy in front of the server. Connect with dsn to use it. It is closed when the test ends.
 func Proxy(t testing.TB) (proxy *faultproxy.Proxy, dsn string) {
 	t.Helper()
 	backend, err := faultproxy.Backend(pgdev.DSN(t))
@@ -24,7 +24,7 @@ func Proxy(t testing.TB) (proxy *faultproxy.Proxy, dsn string) {
 	return proxy, proxy.DSN(pgdev.DSN(t))
 }
 
-// Proxied is a pool of the role of another one, whose connections pass a proxy.
+// Proxied returns a pool with the role of like, whose connections use a proxy.
 func Proxied(t testing.TB, like *pgxpool.Pool) (*faultproxy.Proxy, *pgxpool.Pool) {
 	t.Helper()
 	proxy, dsn := Proxy(t)

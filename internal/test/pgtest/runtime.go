@@ -10,14 +10,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// RoleVariable, set to "runtime", makes tests run what they test as a role that may use a schema and create nothing in
-// it. What a test itself prepares it still does as the owner.
+// RoleVariable, set to "runtime", makes tests run the code under test as a role that may use a schema and create
+// nothing in it. The preparations of a test still run as the owner.
 const RoleVariable = "EDDA_TEST_ROLE"
 
-// AsRuntime reports whether RoleVariable is set so.
+// AsRuntime reports whether RoleVariable is set to "runtime".
 func AsRuntime() bool { return os.Getenv(RoleVariable) == "runtime" }
 
-// RoleUnderTest is Runtime when RoleVariable asks for it, else "": the tests run as the owner.
+// RoleUnderTest returns Runtime's role if RoleVariable requests it, or "": then the tests run as the owner.
 func RoleUnderTest(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
 	t.Helper()
 	if !AsRuntime() {
@@ -26,7 +26,7 @@ func RoleUnderTest(t testing.TB, owner *pgxpool.Pool, schema string) (role strin
 	return Runtime(t, owner, schema)
 }
 
-// Runtime makes a role for a migrated schema, with the rights of docs/operate/roles.md, that is gone when the test
+// Runtime creates a role for a migrated schema, with the rights of docs/operate/roles.md. It is dropped when the test
 // ends.
 func Runtime(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
 	t.Helper()
@@ -43,7 +43,7 @@ func Sender(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
 	return role
 }
 
-// Reader makes a role that may look at the tables of a schema.
+// Reader creates a role that may read the tables of a schema.
 func Reader(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
 	t.Helper()
 	role = schema + "_reader"
@@ -51,7 +51,7 @@ func Reader(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
 	return role
 }
 
-// makeRole makes the one role that is named in roles.
+// makeRole creates the one role that is named in roles.
 func makeRole(t testing.TB, owner *pgxpool.Pool, schema string, roles migrate.Roles) {
 	t.Helper()
 	role := roles.Runtime + roles.Sender + roles.Reader
@@ -78,8 +78,7 @@ func makeRole(t testing.TB, owner *pgxpool.Pool, schema string, roles migrate.Ro
 	}
 }
 
-// Become makes every connection of config one of role, with a search path in which nothing is found. "" changes
-// nothing.
+// Become sets the role of every connection of config, with a search path that finds nothing. "" changes nothing.
 func Become(config *pgxpool.Config, role string) {
 	if role != "" {
 		config.ConnConfig.RuntimeParams["role"] = role

@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Statements prepares every statement of file, a .sql file in the directory of the test, and counts in
-// the Go files beside it how often each is used: in a call like sql.Get("name"), exactly once.
+// Statements prepares every statement of file, a .sql file in the directory of the test, and counts in the Go files
+// beside it how often each is used: in a call like sql.Get("name"), exactly once.
 func Statements(t *testing.T, pool *pgxpool.Pool, schema pg.Schema, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -40,7 +40,7 @@ func Statements(t *testing.T, pool *pgxpool.Pool, schema pg.Schema, file string)
 	}
 }
 
-// countUses finds the calls of a method Get with one string literal and returns where they stand.
+// countUses finds the calls of a method Get with one string literal and returns their positions.
 func countUses(t *testing.T, dir string) map[string][]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))

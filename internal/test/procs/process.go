@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// Job is what a worker is started with.
+// Job describes a worker to start.
 type Job struct {
-	Name     string    // in errors, and wherever the parent reports it
-	Variable string    // of the environment, which makes the program a worker
+	Name     string    // in errors, and in reports of the parent
+	Variable string    // the variable of the environment that makes the program a worker
 	Task     any       // the value of Variable, as JSON
 	Stdout   io.Writer // nil drops it
-	Stderr   io.Writer // gets it too, beside Process, which keeps its end; nil drops it
+	Stderr   io.Writer // gets it too, in addition to Process, which keeps its end; nil drops it
 }
 
 // Process is one worker. Its methods may be called concurrently.
@@ -31,9 +31,9 @@ type Process struct {
 	command *exec.Cmd
 	stdin   io.WriteCloser
 	stderr  tail
-	killed  atomic.Bool // by us
+	killed  atomic.Bool // by this program
 	ended   chan struct{}
-	end     error // what the process ended with, once ended is closed
+	end     error // the error of the process, after ended is closed
 }
 
 // Start starts this program's binary again, as a worker.
@@ -52,7 +52,7 @@ func Start(j Job) (*Process, error) {
 	if j.Stderr != nil {
 		p.command.Stderr = io.MultiWriter(&p.stderr, j.Stderr)
 	}
-	// The worker has a process group of its own, so that Ctrl-C reaches the parent alone. A worker that is frozen when
+	// The worker has a process group of its own, so that Ctrl-C reaches only the parent. A worker that is frozen when
 	// the parent dies is ended by the kernel, which sends SIGHUP to a stopped group that has lost its parent.
 	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if p.stdin, err = p.command.StdinPipe(); err != nil {
@@ -68,10 +68,10 @@ func Start(j Job) (*Process, error) {
 	return p, nil
 }
 
-// Pid returns the number that the system gave the process.
+// Pid returns the system's number of the process.
 func (p *Process) Pid() int { return p.command.Process.Pid }
 
-// Ended is closed when the process has ended.
+// Ended returns a channel that is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
 func (p *Process) hasEnded() bool {
@@ -83,7 +83,7 @@ func (p *Process) hasEnded() bool {
 	}
 }
 
-// WriteLine writes a line to the worker's standard input. Listen gives it to the worker.
+// WriteLine writes a line to the worker's standard input. Listen passes it to the worker.
 func (p *Process) WriteLine(line string) error {
 	if _, err := io.WriteString(p.stdin, line+"\n"); err != nil {
 		return fmt.Errorf("write %q to worker %s: %w", line, p.Name, err)
@@ -91,9 +91,9 @@ func (p *Process) WriteLine(line string) error {
 	return nil
 }
 
-// Freeze stops the process where it is, and Thaw lets it go on. A frozen process sends nothing, so what was seen of it
-// stays true. Freeze returns when every thread has stopped: after the signal alone, threads on other processors run on
-// for a moment.
+// Freeze stops the process where it is, and Thaw continues it. A frozen process sends nothing, so its state as
+// observed does not change. Freeze returns when every thread has stopped: after the signal alone, threads on other
+// processors continue for a moment.
 func (p *Process) Freeze() {
 	_ = p.command.Process.Signal(syscall.SIGSTOP)
 	for !p.hasEnded() && p.moves() {
@@ -112,7 +112,7 @@ func (p *Process) moves() bool {
 		if err != nil {
 			return false // it has ended
 		}
-		_, after, _ := bytes.Cut(stat, []byte(") ")) // the name of the program stands before it
+		_, after, _ := bytes.Cut(stat, []byte(") ")) // the name of the program comes before it
 		return len(after) > 0 && !bytes.ContainsRune([]byte("TtZX"), rune(after[0]))
 	})
 }
@@ -123,15 +123,16 @@ func (p *Process) Thaw() { _ = p.command.Process.Signal(syscall.SIGCONT) }
 // Kill sends SIGKILL and returns when the process has ended.
 func (p *Process) Kill() {
 	if p.hasEnded() {
-		return // it ended by itself, and End says so
+		return // it ended by itself, and End returns that
 	}
 	p.killed.Store(true)
 	_ = p.command.Process.Kill()
 	<-p.ended
 }
 
-// Wait returns when the process has ended. When ctx ends first, Wait asks the process to end. It is an error, with the
-// end of the process's standard error, when the process was neither asked nor killed, or when it failed.
+// Wait returns when the process has ended. If ctx ends first, Wait requests the end of the process. It returns an
+// error, with the end of the process's standard error, if the process ended without a request or kill, or if it
+// failed.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.ended:
@@ -145,7 +146,8 @@ func (p *Process) Wait(ctx context.Context) error {
 	return p.End()
 }
 
-// End returns when the process has ended, and does not ask it to. It is an error when the process was not killed.
+// End returns when the process has ended, and does not request that. It returns an error if the process was not
+// killed.
 func (p *Process) End() error {
 	<-p.ended
 	if p.killed.Load() {
@@ -154,8 +156,9 @@ func (p *Process) End() error {
 	return p.byItself()
 }
 
-// Stop asks the process to end, and returns when it has. It is an error when the process failed, and when it took
-// longer than within; Stop then kills it. A process that had ended before without an error is no error.
+// Stop requests the end of the process, and returns when it has ended. It returns an error if the process failed, or
+// if it took longer than within; Stop then kills it. If the process had ended before without an error, Stop returns
+// no error.
 func (p *Process) Stop(within time.Duration) error {
 	p.ask()
 	timer := time.NewTimer(within)

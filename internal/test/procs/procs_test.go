@@ -21,10 +21,10 @@ import (
 // taskVariable makes this test binary a worker.
 const taskVariable = "EDDA_PROCS_TEST"
 
-// task is how the worker lives.
+// task describes the behaviour of the worker.
 type task struct {
 	Manner string
-	Words  string // that it says first, on standard error
+	Words  string // first output of the worker, on standard error
 }
 
 func TestMain(m *testing.M) {
@@ -64,7 +64,7 @@ func live(ctx context.Context) {
 	os.Exit(0)
 }
 
-// start starts a worker and returns when it is ready. What it says afterwards can be read.
+// start starts a worker and returns when it is ready. The reader returns its later output.
 func start(t *testing.T, what task) (*procs.Process, *bufio.Reader) {
 	t.Helper()
 	ours, its, err := os.Pipe()
@@ -106,7 +106,7 @@ func TestAWorkerThatEndsByItselfIsAnErrorWithItsLastWords(t *testing.T) {
 	for _, manner := range []string{"leaves", "fails"} {
 		p, _ := start(t, task{Manner: manner, Words: "the disk is full"})
 		<-p.Ended()
-		p.Kill() // too late to be what ended it
+		p.Kill() // too late to be the cause of its end
 		err := p.Wait(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "worker anna ended by itself") ||
 			!strings.Contains(err.Error(), "the disk is full") {
@@ -175,7 +175,7 @@ func TestAWorkerEndsWithItsParent(t *testing.T) {
 		t.Fatalf("the child said %q: %v", line, err)
 	}
 	parent.Kill()
-	if _, err := says.ReadByte(); !errors.Is(err, io.EOF) { // it comes when the last who could say something has ended
+	if _, err := says.ReadByte(); !errors.Is(err, io.EOF) { // the last writer has ended
 		t.Errorf("the child lives on: %v", err)
 	}
 }

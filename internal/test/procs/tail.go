@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// tail keeps the end of what a worker writes.
+// tail keeps the end of a worker's output.
 type tail struct {
 	mu   sync.Mutex // guards text
 	text []byte

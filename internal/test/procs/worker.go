@@ -12,8 +12,8 @@ import (
 // IsWorker reports whether this process was started as a worker.
 func IsWorker(variable string) bool { return os.Getenv(variable) != "" }
 
-// Become turns the process into a worker, for ever, if it was started as one: it runs serve and ends the process. name
-// stands before an error.
+// Become turns the process into a worker until it ends, if it was started as one: it runs serve and ends the process.
+// name is the prefix of an error.
 func Become(variable, name string, serve func() error) {
 	if !IsWorker(variable) {
 		return
@@ -26,13 +26,14 @@ func Become(variable, name string, serve func() error) {
 }
 
 // Attend reads the task that this worker was started with, and returns the context of its work. The context ends when
-// the parent asks the worker to end, and when the parent has ended. The worker ignores Ctrl-C, which is for the parent.
+// the parent requests the end of the worker, and when the parent has ended. The worker ignores Ctrl-C, which is for
+// the parent.
 func Attend(ctx context.Context, variable string, task any) (context.Context, error) {
 	return Listen(ctx, variable, task, func(string) {})
 }
 
-// Listen is Attend for a worker that gets messages later: each is called with every line of Process.WriteLine, one
-// after another.
+// Listen is Attend for a worker that receives messages later: each is called with every line of Process.WriteLine,
+// one at a time.
 func Listen(ctx context.Context, variable string, task any, each func(line string)) (context.Context, error) {
 	signal.Ignore(os.Interrupt)
 	if err := json.Unmarshal([]byte(os.Getenv(variable)), task); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 )
 
-// Options of Workers. The zero value replaces a killed worker at once.
+// Options are the options of Workers. The zero value replaces a killed worker at once.
 type Options struct {
 	MayEnd  bool           // a worker may end by itself, and its place is empty from then on
 	Started func(*Process) // called after a worker was started, concurrently for several places; nil does nothing
@@ -23,14 +23,14 @@ type Workers struct {
 	now []*Process // by place; nil while a place is empty
 }
 
-// NewWorkers makes a set of workers and starts none. job describes the worker of a place in its first, second … life.
-// Places count from 0, lives from 1.
+// NewWorkers returns a set of workers and starts no worker yet. job describes the worker of a place in its first,
+// second … life. Places count from 0, lives from 1.
 func NewWorkers(places int, job func(place, life int) Job, o Options) *Workers {
 	return &Workers{Options: o, job: job, now: make([]*Process, places)}
 }
 
-// Run keeps every place filled until ctx ends, and then waits for the workers to finish what they have in hand. A
-// worker that ends by itself ends them all, with an error, unless it may.
+// Run keeps every place filled until ctx ends, and then waits for the workers to finish their work in hand. If a
+// worker ends by itself, Run ends all of them, with an error, unless the worker may end.
 func (w *Workers) Run(ctx context.Context) error {
 	all := run.NewGroup(ctx)
 	for place := range w.now {
@@ -67,7 +67,7 @@ func (w *Workers) put(place int, p *Process) {
 	w.now[place] = p
 }
 
-// Living returns the workers that run now, in the order of their places.
+// Living returns the workers that are running, in the order of their places.
 func (w *Workers) Living() (all []*Process) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,7 +79,7 @@ func (w *Workers) Living() (all []*Process) {
 	return all
 }
 
-// At returns the worker at a place, nil when none runs there.
+// At returns the worker at a place, or nil if no worker runs there.
 func (w *Workers) At(place int) *Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,7 +89,7 @@ func (w *Workers) At(place int) *Process {
 	return nil
 }
 
-// Any picks a living worker, nil when there is none.
+// Any picks a living worker, or nil.
 func (w *Workers) Any(random *rand.Rand) *Process {
 	all := w.Living()
 	if len(all) == 0 {

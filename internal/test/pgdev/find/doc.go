@@ -4,9 +4,9 @@
 //
 // # Promise
 //
-// An installed server is taken; otherwise one is downloaded, as package pgdev does for tests.
+// It takes an installed server; otherwise it downloads one, as package pgdev does for tests.
 //
 // # Failures
 //
-// If there is none, the exit code is 1, and the standard error lists what to do.
+// If no server is available, the exit code is 1, and the standard error lists the remedies.
 package main

@@ -21,7 +21,7 @@ import (
 //go:embed releases.txt
 var table string
 
-// Default is the major version that is taken when any will do.
+// Default is the major version to download if any will do.
 const Default = 17
 
 // within bounds a download, of 20 to 60 MB.
@@ -30,7 +30,7 @@ const within = 15 * time.Minute
 // most bounds the bytes of an archive.
 const most = 128 << 20
 
-// Store is where releases lie and where they come from.
+// Store is a directory of releases and their source.
 type Store struct {
 	Dir      string // holds a directory for each release
 	Registry string // an address such as https://registry.npmjs.org
@@ -45,7 +45,7 @@ type release struct{ system, version, sum string }
 // ErrNone means that there is no release of this version for this system.
 var ErrNone = errors.New("there is no release to download")
 
-// ThisSystem is the system of this process as releases.txt has it, "" if nothing is built for it.
+// ThisSystem returns the system of this process in the terms of releases.txt, or "" if there are no builds for it.
 func ThisSystem() string {
 	processor, known := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
 	if !known || runtime.GOOS == "linux" && !hasGlibc() {
@@ -54,7 +54,7 @@ func ThisSystem() string {
 	return runtime.GOOS + "-" + processor
 }
 
-// hasGlibc reports whether programs that need the C library of GNU start here. They do not on Alpine.
+// hasGlibc reports whether programs that need the C library of GNU can run here. They cannot on Alpine.
 func hasGlibc() bool {
 	for _, loader := range []string{"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"} {
 		if _, err := os.Stat(loader); err == nil {
@@ -80,8 +80,8 @@ func (r release) major() int {
 	return major
 }
 
-// postgres is the version of the server. The registry asks for a third number, and the package numbers its builds
-// behind it: 17.10 is in 17.10.0-beta.17.
+// postgres returns the version of the server. The registry requires a third number, and the package appends the
+// number of its build: 17.10 is in 17.10.0-beta.17.
 func (r release) postgres() string {
 	text, _, _ := strings.Cut(r.version, "-")
 	return strings.TrimSuffix(text, ".0")
@@ -98,19 +98,20 @@ func (s Store) Find(major int) (bin string, ok bool) {
 	return bin, err == nil
 }
 
-// Tidy removes what processes have left that were killed while they downloaded. The caller sees to it that no process
-// downloads now.
+// Tidy removes the remains of processes that were killed while they downloaded. The caller makes sure that no process
+// is downloading now.
 func (s Store) Tidy() {
 	left, _ := filepath.Glob(filepath.Join(s.Dir, scratchPattern)) // the only error is a malformed pattern
 	for _, dir := range left {
-		_ = os.RemoveAll(dir) // it takes room, and does no harm
+		_ = os.RemoveAll(dir) // it takes space, and does no other harm
 	}
 }
 
 const scratchPattern = "download-*"
 
-// Get downloads the release of this major version, writing to log what it does, and returns the directory of initdb and
-// postgres. It is ErrNone if there is none for this system. Two processes that call it at the same time both download.
+// Get downloads the release of this major version, writing its steps to log, and returns the directory of initdb and
+// postgres. It returns ErrNone if there is no release for this system. Two processes that call it at the same time
+// both download.
 func (s Store) Get(ctx context.Context, log io.Writer, major int) (bin string, err error) {
 	r, err := s.of(major)
 	if err != nil {
@@ -147,7 +148,7 @@ func (s Store) address(r release) string {
 	return fmt.Sprintf("%s/@embedded-postgres/%s/-/%[2]s-%[3]s.tgz", registry, r.system, r.version)
 }
 
-// place gives an unpacked release its name, unless another process was first.
+// place gives an unpacked release its name, unless a different process was first.
 func (s Store) place(unpacked string, r release) (string, error) {
 	final := filepath.Join(s.Dir, r.version)
 	if err := os.Rename(unpacked, final); err != nil {
@@ -159,7 +160,7 @@ func (s Store) place(unpacked string, r release) (string, error) {
 	return filepath.Join(final, "bin"), nil
 }
 
-// fetch writes what is at an address into a file, and fails unless its checksum is sum.
+// fetch writes the data at an address into a file, and fails unless its checksum is sum.
 func fetch(ctx context.Context, log io.Writer, address, sum string, into io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

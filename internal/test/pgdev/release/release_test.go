@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// an archive as the registry has them.
+// archive returns an archive like those of the registry.
 func archive(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -52,7 +52,7 @@ func postgres(t *testing.T) []byte {
 	})
 }
 
-// registry serves an archive at the address of one release, whose checksum is that of known.
+// registry serves an archive at the address of one release, with the checksum of known.
 func registry(t *testing.T, served, known []byte) Store {
 	t.Helper()
 	mux := http.NewServeMux()

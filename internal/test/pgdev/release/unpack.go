@@ -14,22 +14,22 @@ import (
 	"strings"
 )
 
-// The archive's directories and files.
+// Directories and files of the archive.
 const (
 	native   = "package/native/"
 	symlinks = native + "pg-symlinks.json"
 )
 
-// mostUnpacked bounds the bytes that one archive may become.
+// mostUnpacked bounds the unpacked size of one archive.
 const mostUnpacked = 512 << 20
 
-// link is a symbolic link that the archive lists, because archives of npm have none.
+// link is a symbolic link that the archive lists in a file, because npm's archives cannot contain links.
 type link struct {
 	Source string `json:"source"` // the file
 	Target string `json:"target"` // the link, in the same directory
 }
 
-// unpack writes what an archive has of PostgreSQL into a new directory. It writes nothing outside of it.
+// unpack writes the PostgreSQL in an archive into a new directory. It writes nothing outside of it.
 func unpack(archive io.ReadSeeker, dir string) error {
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -70,7 +70,7 @@ func unpack(archive io.ReadSeeker, dir string) error {
 	return errors.Join(makeLinks(root, links), openToAll(root))
 }
 
-// openToAll lets every user into the directories, whatever the umask is: root runs PostgreSQL as another user.
+// openToAll lets every user into the directories, whatever the umask is: root runs PostgreSQL as a different user.
 func openToAll(root *os.Root) error {
 	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
