@@ -22,8 +22,8 @@ const (
 	thisPackage = "internal/test/house"
 )
 
-// wings are the parts of the house, the upper one first. A package may import packages of its own wing and of the wings
-// below it. Of several names that lead to a package, the longest says where it belongs.
+// wings are the wings of the architecture, the upper one first. A package may import packages of its own wing and of
+// the wings below it. A package belongs to the longest name that is a prefix of its path.
 var wings = [][]string{
 	{"cmd", "examples"},
 	{"eddadev", "eddatest", "internal/ui/host"},                           // kits
@@ -37,14 +37,14 @@ var wings = [][]string{
 	{"saga", "recoverability", "event", "internal/base/fields", "internal/base/secret"}, // pure
 }
 
-// faces is the wing of the root package, whose name every other name would begin with.
+// faces is the wing of the root package, whose path is a prefix of every other.
 const faces = 4
 
 // testTools are for tests, benchmarks and demos. They may import every package. Only the packages of testedWith may
 // import them.
 var testTools = []string{"internal/test", "bench"}
 
-// testedWith are the packages of the product that import a test tool.
+// testedWith lists the packages of the product that import a test tool.
 var testedWith = map[string][]string{
 	"eddadev":  {"internal/test/pgdev"}, // a private Postgres
 	"eddatest": {"internal/test/pgdev"},
@@ -52,7 +52,7 @@ var testedWith = map[string][]string{
 		"internal/test/demo/world"}, // edda demo
 }
 
-// pinned is all that a program with sagas and a bus links beyond the standard library.
+// pinned lists all modules that a program with sagas and a bus links beyond the standard library.
 var pinned = []string{
 	"github.com/jackc/pgx/v5",
 	"github.com/jackc/pgpassfile",
@@ -64,8 +64,8 @@ var pinned = []string{
 	"golang.org/x/sync", // puddle: a semaphore
 }
 
-// standardOnly are the packages that a handler's author must be able to test without anything else. A policy may be one
-// of backoff, which links the standard library only.
+// standardOnly are the packages that a handler's author must be able to test without other modules. A policy may come
+// from package backoff, which links the standard library only.
 var standardOnly = []string{"saga", "recoverability", "sagatest", "internal/base/secret", "internal/base/fields"}
 
 const backOff = "github.com/cenkalti/backoff/v4"
@@ -79,7 +79,7 @@ type goPackage struct {
 	Deps            []string
 }
 
-// listed are our packages and all they link, by import path. It is read once: go list takes a moment.
+// listed returns our packages and all packages they link, by import path. It is read once: go list takes a moment.
 var listed = sync.OnceValues(func() (map[string]goPackage, error) {
 	var complaint bytes.Buffer
 	list := exec.Command("go", "list", "-e", "-deps", "-json=ImportPath,Dir,Standard,Module,GoFiles,Imports,Deps",
@@ -110,7 +110,7 @@ func list(t *testing.T) map[string]goPackage {
 	return packages
 }
 
-// short is the path within our module; ok is false for all other packages.
+// short returns the path within our module; ok is false for all other packages.
 func short(path string) (name string, ok bool) {
 	if path == module {
 		return "", true
@@ -118,14 +118,14 @@ func short(path string) (name string, ok bool) {
 	return strings.CutPrefix(path, module+"/")
 }
 
-// under reports whether name is one of the packages, or inside one.
+// under reports whether name is in packages, or inside any of them.
 func under(packages []string, name string) bool {
 	return slices.ContainsFunc(packages, func(p string) bool {
 		return name == p || p != "" && strings.HasPrefix(name, p+"/")
 	})
 }
 
-// wingOf is the number of the wing of a package, or -1.
+// wingOf returns the number of the wing of a package, or -1.
 func wingOf(name string) int {
 	if name == "" {
 		return faces
@@ -167,8 +167,8 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
-// Somebody may copy an example: nothing in it is out of reach. The tests count, and so do the examples that are modules
-// of their own.
+// Anyone may copy an example: it uses only public packages. That includes tests, and examples that are modules of
+// their own.
 func TestExamplesUseWhatIsPublic(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -238,8 +238,8 @@ func TestEveryPackageHasADoc(t *testing.T) {
 	}
 }
 
-// A connection beside a pool is opened by pg.Dial, or the hooks of the pool are forgotten: those that get a password,
-// or set a role.
+// A connection outside of a pool must be opened by pg.Dial; otherwise the hooks of the pool are lost, which may fetch
+// a password, or set a role.
 func TestConnectionsAreOpenedInOnePlace(t *testing.T) {
 	t.Parallel()
 	for _, p := range list(t) {

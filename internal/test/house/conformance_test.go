@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// sources of requirements, with the number of rows that each has. Every row needs one line on the page.
+// requirements are the sources of requirements, with the number of rows of each. Every row needs one line on the
+// page.
 var requirements = []struct {
 	source string
 	rows   int
@@ -29,20 +30,20 @@ var requirements = []struct {
 
 const (
 	conformancePage = "docs/internals/conformance.md"
-	catalogOfBreaks = "internal/test/mutants/catalog/*.txt" // of the engine on purpose, see internal/test/mutants
+	catalogOfBreaks = "internal/test/mutants/catalog/*.txt" // of deliberate faults, see internal/test/mutants
 )
 
-// kindsOfReason begin what a row without a test says. The page explains them.
+// kindsOfReason begin the text of a row without a test. The page explains them.
 var kindsOfReason = []string{"Otherwise: ", "Advice: ", "Not ours: ", "Open: "}
 
-// breakage is a paragraph of the catalog: the rows that a mutant breaks, and the tests that fail then, as an answer
-// names them.
+// breakage is a paragraph of the catalog: the rows that a mutant breaks, and the tests that fail then, in the
+// notation of an answer.
 type breakage struct {
 	name        string
 	rows, tests []string
 }
 
-// answer is a line of the page: what a row asks, how that is met, and the tests that show it.
+// answer is a line of the page: the requirement of a row, how it is met, and the tests that show it.
 type answer struct {
 	row, asks, how string
 	tests          []string // "bus TestA": a package and a test of it, which may name a subtest
@@ -54,8 +55,8 @@ var (
 	testWord   = regexp.MustCompile(`^(Test|Example|Fuzz)(\w*)(/\S+)?$`)
 )
 
-// conformance lists the requirements with the tests that show them. A row that has neither a test nor a reason fails
-// it, and so does a test that is not there, and a row that nobody has broken to see one of its tests fail.
+// TestConformance checks that every requirement has tests that show it. It fails for a row without a test or a
+// reason, for a test that does not exist, and for a row without a mutant that makes a test of it fail.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	answers, faults := readAnswers(read(t, conformancePage))
@@ -125,7 +126,7 @@ func readAnswers(page string) (answers map[string]answer, faults []string) {
 	return answers, faults
 }
 
-// testsOf are the tests of a cell, each with its package, which is said once for several.
+// testsOf returns the tests of a cell, each with its package, which the cell names once for several.
 func testsOf(cell string) (tests []string) {
 	for span := range strings.SplitSeq(strings.ReplaceAll(cell, "`", ""), ", ") {
 		words := strings.Fields(span)
@@ -141,7 +142,7 @@ func testsOf(cell string) (tests []string) {
 	return tests
 }
 
-// faults are what is wrong with an answer. defined returns the tests of a package.
+// faults returns the faults of an answer. defined returns the tests of a package.
 func (a answer) faults(defined func(folder string) (map[string]bool, error)) (faults []string) {
 	if a.asks == "" {
 		faults = append(faults, a.row+" does not say what it asks")
@@ -171,7 +172,7 @@ func (a answer) faults(defined func(folder string) (map[string]bool, error)) (fa
 	return faults
 }
 
-// unbroken returns a fault when no mutant breaks the row and names one of its tests. Tests of this package read pages,
+// unbroken returns a fault if no mutant breaks the row and names a test of it. Tests of this package read pages,
 // which a mutant cannot change.
 func (a answer) unbroken(breaks []breakage) []string {
 	if !slices.ContainsFunc(a.tests, func(test string) bool { return !strings.HasPrefix(test, thisPackage+" ") }) {
@@ -185,14 +186,14 @@ func (a answer) unbroken(breaks []breakage) []string {
 	return []string{fmt.Sprintf("no mutant breaks %s and names one of its tests", a.row)}
 }
 
-// names tells of a test of a mutant whether the row names it, or one of its cases, or the test of which it is a case.
+// names reports whether the row names a mutant's test, or a case of it, or the test that it is a case of.
 func (a answer) names(test string) bool {
 	return slices.ContainsFunc(a.tests, func(mine string) bool {
 		return mine == test || strings.HasPrefix(mine, test+"/") || strings.HasPrefix(test, mine+"/")
 	})
 }
 
-// readBreaks reads what conformance needs of the catalog.
+// readBreaks reads the parts of the catalog that the conformance page needs.
 func readBreaks(t *testing.T) (breaks []breakage) {
 	t.Helper()
 	paths, err := filepath.Glob(catalogOfBreaks)
@@ -218,7 +219,7 @@ func readBreaks(t *testing.T) (breaks []breakage) {
 	return breaks
 }
 
-// strangeRows are those that a mutant names and the page does not answer with a test.
+// strangeRows returns rows that a mutant names and that have no test on the page.
 func strangeRows(breaks []breakage, answers map[string]answer) (faults []string) {
 	for _, b := range breaks {
 		for _, row := range b.rows {
@@ -231,8 +232,8 @@ func strangeRows(breaks []breakage, answers map[string]answer) (faults []string)
 	return faults
 }
 
-// testsIn are the tests of the package in folder, as its files have them; "." is the root. What may be the name of a
-// case, a text or an identifier, is among them.
+// testsIn returns the tests of the package in folder by its files; "." is the root. The result includes all texts and
+// identifiers that may be the name of a case.
 func testsIn(folder string) (map[string]bool, error) {
 	paths, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	if err == nil && len(paths) == 0 {
@@ -282,7 +283,7 @@ func remembering(read func(folder string) (map[string]bool, error)) func(folder 
 	}
 }
 
-// The check must see what it says it sees.
+// The check itself must report these faults.
 func TestConformanceFaultsAreSeen(t *testing.T) {
 	t.Parallel()
 	defined := func(folder string) (map[string]bool, error) {

@@ -13,11 +13,11 @@ import (
 
 const distributedPage = "docs/reference/distributed-sql.md"
 
-// construct is something of Postgres that our SQL rests on, as the page names it.
+// construct is a feature of Postgres that our SQL relies on, by its name on the page.
 type construct struct {
 	name    string
 	pattern *regexp.Regexp
-	watched bool // every file that uses it is named, and a folder does not do
+	watched bool // the page must name every file that uses it, and not only a folder
 }
 
 func sqlConstruct(name, pattern string) construct {
@@ -30,8 +30,8 @@ func watchedConstruct(name, pattern string) construct {
 	return c
 }
 
-// constructs are those that other servers may not have, or have otherwise. One that no file uses has no line on the
-// page.
+// constructs are features that other servers may lack, or implement differently. A construct that no file uses has no
+// line on the page.
 var constructs = []construct{
 	watchedConstruct("FOR UPDATE", `\bFOR UPDATE\b`),
 	watchedConstruct("FOR NO KEY UPDATE", `\bFOR NO KEY UPDATE\b`),
@@ -78,7 +78,7 @@ var constructs = []construct{
 	sqlConstruct("json", `\bjsonb?\b`),
 }
 
-// unused is what the page says that nothing rests on.
+// unused matches features that the page lists as not used.
 var unused = map[string]*regexp.Regexp{
 	"large objects":         regexp.MustCompile(`(?i)\blo_\w+\(`),
 	"triggers":              regexp.MustCompile(`(?i)\bCREATE (CONSTRAINT )?TRIGGER\b`),
@@ -91,8 +91,8 @@ var unused = map[string]*regexp.Regexp{
 
 var sqlComment = regexp.MustCompile(`(?m)--.*$`)
 
-// ourSQL is the text of each file that programs run in a user's database: the SQL of the library, and the Go files that
-// send a statement which is in no SQL file. Comments are left out.
+// ourSQL returns the text of each file that programs run in a user's database: the SQL of the library, and the Go
+// files that send a statement which is in no SQL file. Comments are left out.
 func ourSQL(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -127,8 +127,8 @@ func ourSQL(t *testing.T) map[string]string {
 	return files
 }
 
-// The page names each construct that our SQL rests on with the files that use it: one that nobody uses any more has no
-// line, and a file that begins to use one is named.
+// The page names each construct that our SQL relies on with the files that use it: a construct without a file has no
+// line, and a file that begins to use one must be named.
 func TestDistributedSQLPageNamesWhatWeRelyOn(t *testing.T) {
 	t.Parallel()
 	files, page := ourSQL(t), read(t, distributedPage)
@@ -177,7 +177,7 @@ func TestDistributedSQLPageNamesWhatWeRelyOn(t *testing.T) {
 	}
 }
 
-// Every construct has a line that says what the servers' documentation says of it.
+// Every construct has a line with the facts from the servers' documentation.
 func TestDistributedSQLPageAnswersForEveryServer(t *testing.T) {
 	t.Parallel()
 	_, servers, ok := strings.Cut(read(t, distributedPage), "\n## What they say\n")
@@ -202,7 +202,7 @@ func TestDistributedSQLPageAnswersForEveryServer(t *testing.T) {
 
 var quotedPath = regexp.MustCompile("`([^`]+)`")
 
-// constructLines are the lines of the table under "What we rely on": the name of each, and the files and folders of its
+// constructLines returns the lines of the table under "What we rely on": each name, with the files and folders of its
 // last cell.
 func constructLines(page string) map[string][]string {
 	_, part, _ := strings.Cut(page, "\n## What we rely on\n")

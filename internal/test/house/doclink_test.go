@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// linkLike is what its author meant as a link to a symbol. If there is no such symbol, pkg.go.dev shows the brackets.
+// linkLike matches texts that their author meant as a link to a symbol. If there is no such symbol, pkg.go.dev shows
+// the brackets.
 var linkLike = regexp.MustCompile(`(?:^|[\s(])(\[\*?(?:[a-z][\w/]*\.)?[A-Z]\w*(?:\.\w+)*\])`)
 
 // A name in brackets is a link on pkg.go.dev, unless it is misspelt or its package is not imported.
@@ -48,7 +49,7 @@ func TestDocLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// docsOf are the comments of a package and of all that it declares.
+// docsOf returns the comments of a package and of all its declarations.
 func docsOf(p *doc.Package) []string {
 	all := []string{p.Doc}
 	values := func(of []*doc.Value) {
@@ -74,7 +75,7 @@ func docsOf(p *doc.Package) []string {
 	return all
 }
 
-// lostLinks counts the links of a block, and calls report with what looks like one and is none.
+// lostLinks counts the links of a block, and calls report with each text that only looks like a link.
 func lostLinks(block comment.Block, report func(string)) (links int) {
 	text := func(of []comment.Text) {
 		for _, one := range of {

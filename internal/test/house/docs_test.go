@@ -36,7 +36,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// A page that names a test which is gone shows its reader nothing.
+// A page must not name a test that does not exist.
 func TestPagesNameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	defined := map[string]bool{}
@@ -55,7 +55,7 @@ func TestPagesNameTestsThatExist(t *testing.T) {
 	}
 }
 
-// The index lists every page except those that another index lists.
+// The index lists every page except the pages that a different index lists.
 func TestIndexOfDocsListsEveryPage(t *testing.T) {
 	t.Parallel()
 	index := read(t, "docs/README.md")
@@ -70,7 +70,7 @@ func TestIndexOfDocsListsEveryPage(t *testing.T) {
 	}
 }
 
-// anchors are the names that links give to the headings of a page.
+// anchors returns the anchors of the headings of a page.
 func anchors(page string) map[string]bool {
 	found := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
@@ -87,7 +87,7 @@ func anchors(page string) map[string]bool {
 	return found
 }
 
-// pages are the Markdown files that describe Edda as a whole.
+// pages returns the Markdown files that describe Edda as a whole.
 func pages(t *testing.T) []string {
 	t.Helper()
 	return append(markdown(t, "docs"), "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
@@ -111,7 +111,7 @@ func markdown(t *testing.T, dir string) (found []string) {
 	return found
 }
 
-// beside is where a link of page leads to.
+// beside returns the target of a link on page.
 func beside(page, link string) string {
 	return filepath.ToSlash(filepath.Join(filepath.Dir(page), link))
 }

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// verbs are functions and methods beside constructors that pkg.go.dev has to show in use, by package. A type stands for
-// an option of it.
+// verbs are functions and methods, in addition to constructors, that pkg.go.dev has to show in use, by package. A
+// type stands for an option of it.
 var verbs = map[string][]string{
 	".": {"Host_Health"},
 	"bus": {"Handle", "HandleTx", "HandleRaw", "Use", "KeyedBy", "Accept", "Bus_SendTx", "Bus_InTx", "Bus_Watch",
@@ -35,7 +35,7 @@ var verbs = map[string][]string{
 	"eddadev":                   {"Run"},
 }
 
-// withoutExample are constructors that no program calls, or that an example cannot, with the reason.
+// withoutExample are constructors that no program calls, or that an example cannot call, with the reason.
 var withoutExample = map[string]string{
 	"bus/watermill/jetstream NewPublisher":  "it needs a NATS server: its example is compiled",
 	"bus/watermill/jetstream NewSubscriber": "it needs a NATS server: its example is compiled",
@@ -49,13 +49,13 @@ var withoutExample = map[string]string{
 	"recoverability/deadletter New": "it takes a type of internal/base/pg: an operator has DeadLetters",
 }
 
-// declared are the exported functions and methods of a package, and its types, named as their examples are.
+// declared has the exported functions and methods of a package, and its types, in the notation of their examples.
 type declared struct {
 	names    map[string]bool
-	examples map[string]bool // those with an output, so that they run
+	examples map[string]bool // examples with an output, which therefore run
 }
 
-// documented are the packages that users import.
+// documented returns the packages that users import.
 func documented(t *testing.T) map[string]*declared {
 	t.Helper()
 	found := map[string]*declared{}
@@ -112,7 +112,7 @@ func (d *declared) addFunction(f *ast.FuncDecl) {
 	d.names[typeName(f.Recv.List[0].Type)+"_"+f.Name.Name] = true
 }
 
-// shown reports whether an example is of name: its own, or one with a suffix.
+// shown reports whether name has an example: its own, or one with a suffix.
 func (d *declared) shown(name string) bool {
 	for example := range d.examples {
 		suffix, ok := strings.CutPrefix(example, name+"_")
@@ -123,7 +123,7 @@ func (d *declared) shown(name string) bool {
 	return false
 }
 
-// wanted are the names of a package that need an example.
+// wanted returns the names of a package that need an example.
 func (d *declared) wanted(dir string) []string {
 	names := slices.Clone(verbs[dir])
 	for name := range d.names {
@@ -135,7 +135,7 @@ func (d *declared) wanted(dir string) []string {
 	return names
 }
 
-// Whoever meets a constructor or a handler on pkg.go.dev sees there how it is used, in code that runs.
+// pkg.go.dev shows for each constructor and handler how it is used, in code that runs.
 func TestConstructorsAndVerbsHaveExamples(t *testing.T) {
 	t.Parallel()
 	packages := documented(t)
@@ -168,7 +168,7 @@ func TestConstructorsAndVerbsHaveExamples(t *testing.T) {
 // withoutUse are packages whose doc begins without code: their parts are used through other packages.
 var withoutUse = []string{"event", "migrations"}
 
-// The first thing that a package doc has, after what the package is, is its use in a few lines of code.
+// A package doc has, after the first sentence about the package, its use in a few lines of code.
 func TestPackageDocsBeginWithTheirUse(t *testing.T) {
 	t.Parallel()
 	sources(t, func(name string, text []byte) {

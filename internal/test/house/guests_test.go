@@ -17,8 +17,8 @@ const (
 	guestsHeading = "\n## Code of the program that Edda calls\n"
 )
 
-// Each function, codec, logger or other thing with methods that a program can give to Edda is in the table of
-// docs/internals/lifecycle.md, which says what its caller survives. The table has nothing else.
+// The table of docs/internals/lifecycle.md lists each function, codec, logger or other value with methods that a
+// program can pass to Edda, with the failures that its caller survives. The table has no other rows.
 func TestLifecyclePageNamesEveryFunctionOfTheUsers(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(guestsPage)
@@ -71,7 +71,7 @@ func guestsGiven(t *testing.T) (all []string) {
 		files[path.Dir(name)] = append(files[path.Dir(name)], file)
 		eachType(file, func(spec *ast.TypeSpec) {
 			switch of := spec.Type.(type) {
-			case *ast.SelectorExpr: // an alias of a function of a package below, or of a type that is none
+			case *ast.SelectorExpr: // an alias of a function of a package below, or of a type without program code
 				aliases[file.Name.Name+"."+spec.Name.Name] = of
 			case *ast.FuncType:
 				named[file.Name.Name+"."+spec.Name.Name] = true
@@ -95,9 +95,8 @@ func guestsGiven(t *testing.T) (all []string) {
 	return slices.Compact(all)
 }
 
-// isForPrograms reports whether a program may have a type of its own with the methods of an interface: not if one is
-// not exported, nor if it is that of a database or of Edda's own types. The methods of a saga.Message are those of its
-// codec's.
+// isForPrograms reports whether a program may implement an interface: not if a method is not exported, nor if the
+// interface belongs to a database or to Edda's own types. The methods of a saga.Message are called by its codec.
 func isForPrograms(name string, of *ast.InterfaceType) bool {
 	ours := []string{"Beginner", "DB", "Execer", "InstanceReader", "Message", "Patcher", "Process", "Querier",
 		"Queryer", "Resender", "Sender", "Term", "Transactor"}
@@ -109,7 +108,7 @@ func isForPrograms(name string, of *ast.InterfaceType) bool {
 	})
 }
 
-// isProduct reports whether a file belongs to what a program may link.
+// isProduct reports whether a program may link the package of a file.
 func isProduct(name string) bool {
 	first, _, _ := strings.Cut(name, "/")
 	tools := []string{"bench", "cmd", "docs", "eddadev", "eddaotel", "eddaprom", "eddatest", "examples", "sagatest"}
@@ -173,7 +172,7 @@ func hasFunc(constraint ast.Expr) (has bool) {
 	return has
 }
 
-// isOpen reports whether a function is no method of a type that is not exported.
+// isOpen reports whether a function is no method of an unexported type.
 func isOpen(f *ast.FuncDecl) bool { return f.Recv == nil || ast.IsExported(receiverOf(f)) }
 
 func receiverOf(f *ast.FuncDecl) string {
@@ -201,7 +200,7 @@ func methodName(f *ast.FuncDecl) string {
 	return receiverOf(f) + "." + f.Name.Name
 }
 
-// isGuest reports whether a value of a type has code of the program's.
+// isGuest reports whether a value of a type has code of the program.
 func isGuest(pkg string, of ast.Expr, named map[string]bool) bool {
 	switch e := of.(type) {
 	case *ast.FuncType, *ast.InterfaceType:

@@ -8,9 +8,9 @@ import (
 
 var scatterLine = regexp.MustCompile(`(?m)^\| (flat|sequential) \| optimistic \| ([^|]+) \|`)
 
-// The page says what the requirements ask it to say: how each store works, the four kinds of remedies, when a saga
-// needs an endpoint of its own, what a distant database costs, how long the sequential design takes, and where to read
-// on. The conformance page has the same numbers. The columns that the page names are on the page of an endpoint.
+// The page has the facts that the requirements demand: how each store works, the four kinds of remedies, when a saga
+// needs an endpoint of its own, how much a distant database costs, how long the sequential design takes, and further
+// reading. The conformance page has the same numbers. The page of an endpoint has the columns that the page names.
 func TestHotSagasPageSaysWhatItIsAskedFor(t *testing.T) {
 	t.Parallel()
 	page := read(t, "docs/guide/hot-sagas.md")

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// The texts of the log are promised: docs/reference/log.md has each of them, and no other.
+// The texts of the log must not change: docs/reference/log.md has each of them, and no other.
 func TestLogPageNamesEveryText(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("docs/reference/log.md")
@@ -39,8 +39,8 @@ func TestLogPageNamesEveryText(t *testing.T) {
 	}
 }
 
-// logTexts returns the texts that the library logs, each with a file that does: the arguments that begin with "edda: ",
-// except those of a function that makes an error.
+// logTexts returns the texts that the library logs, each with a file that logs it: the arguments that begin with
+// "edda: ", except arguments of a function that makes an error.
 func logTexts(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -71,7 +71,7 @@ func logTexts(t *testing.T) map[string]string {
 	return found
 }
 
-// joined is the text of a string literal, or of a sum of them; "" for anything else.
+// joined returns the text of a string literal, or of a sum of them, and "" for anything else.
 func joined(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// pagePart is what stands between "// page name" and "// end" in an example.
+// pagePart matches the text between "// page name" and "// end" in an example.
 var pagePart = regexp.MustCompile(`(?s)(?:^|\n)\t*// page (\w+)\n+(.*?)\n+\t*// end\n`)
 
-// examplesOf are the pages with blocks of Go, and the files that these are parts of. The tests of examples/tutorial
+// examplesOf returns the pages with blocks of Go, and the files that these are parts of. The tests of examples/tutorial
 // compile the blocks of docs/tutorial, page after page, as a reader does.
 func examplesOf() map[string][]string {
 	all := map[string][]string{
@@ -40,7 +40,7 @@ func examplesOf() map[string][]string {
 	return all
 }
 
-// What a reader copies from these pages is what the compiler and the tests have seen.
+// The code on these pages is compiled and tested.
 func TestPagesShowTheExamples(t *testing.T) {
 	t.Parallel()
 	for page, files := range examplesOf() {
@@ -48,7 +48,7 @@ func TestPagesShowTheExamples(t *testing.T) {
 	}
 }
 
-// A block of Go is a part of a file that is compiled, or it says that it is none: "```go fragment", which the site
+// A block of Go is a part of a file that is compiled, or it is marked as a fragment: "```go fragment", which the site
 // shows, or indented.
 func TestEveryBlockOfGoIsCompiledOrAFragment(t *testing.T) {
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestEveryBlockOfGoIsCompiledOrAFragment(t *testing.T) {
 
 var fencedGo = regexp.MustCompile("(?m)^ *```+ *(?i:go|golang)\\b(.*)$")
 
-// unmarked are the blocks of a page that look as if they were compiled, and are not.
+// unmarked returns the blocks of a page that look as if they were compiled, and are not.
 func unmarked(page string, compiled bool) (faults []string) {
 	for _, m := range fencedGo.FindAllStringSubmatch(page, -1) {
 		switch {

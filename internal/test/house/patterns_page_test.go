@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// examplesOfPatterns are the files that each page of docs/patterns shows parts of.
+// examplesOfPatterns lists, for each page of docs/patterns, the files whose parts it shows.
 var examplesOfPatterns = map[string][]string{
 	"aggregate":       inFolder("examples/patterns/aggregate", "batch.go"),
 	"approval":        inFolder("examples/patterns/approval", "expense.go", "desk.go"),
@@ -19,11 +19,11 @@ var examplesOfPatterns = map[string][]string{
 	"scatter-gather":  inFolder("examples/patterns/scatter", "search.go"),
 }
 
-// examplesOfHandlers are those that docs/guide/handlers.md shows parts of.
+// examplesOfHandlers are the files whose parts docs/guide/handlers.md shows.
 var examplesOfHandlers = inFolder("examples/handlers", "apart.go", "together.go", "chain.go", "sagas.go")
 
-// Each pattern shows code, which TestPagesShowTheExamples compares, and says what a reader has to know before they copy
-// it.
+// Each pattern shows code, which TestPagesShowTheExamples compares, and the facts that a reader needs before they
+// copy it.
 func TestPatternsShowTheExamples(t *testing.T) {
 	t.Parallel()
 	pages := markdown(t, "docs/patterns")

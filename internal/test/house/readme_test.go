@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What a reader pastes from README.md is a program and a test that run.
+// The code in README.md is a program and a test that run.
 func TestReadmeShowsTheProgram(t *testing.T) {
 	t.Parallel()
 	readme := read(t, "README.md")
@@ -46,7 +46,7 @@ func TestPromisesHaveWitnessesThatBite(t *testing.T) {
 	}
 }
 
-// promise is a line of the table: what is promised, and the tests that would see it broken.
+// promise is a line of the table: the promise, and the tests that fail if it is broken.
 type promise struct {
 	what  string
 	tests []string
@@ -67,8 +67,8 @@ func readPromises(readme string) (promises []promise) {
 	return promises
 }
 
-// faults are the witnesses that no mutant names. One that names a case of a test names the test: it fails with its
-// case.
+// faults returns the witnesses that no mutant names. A mutant that names a case of a test also names the test, which
+// fails with its case.
 func (p promise) faults(breaks []breakage) (faults []string) {
 	if len(p.tests) == 0 {
 		faults = append(faults, fmt.Sprintf("no test is a witness of %q", p.what))
@@ -81,7 +81,8 @@ func (p promise) faults(breaks []breakage) (faults []string) {
 	return faults
 }
 
-// isOf tells of a test of a mutant, with its package, whether it is the one with this name or a case of it.
+// isOf returns a function that reports whether a mutant's test, with its package, is the test of this name or a case
+// of it.
 func isOf(test string) func(string) bool {
 	return func(broken string) bool {
 		_, name, _ := strings.Cut(broken, " ")
@@ -90,7 +91,7 @@ func isOf(test string) func(string) bool {
 	}
 }
 
-// The check must see what it says it sees.
+// The check itself must report these faults.
 func TestPromisesWithoutWitnessesAreSeen(t *testing.T) {
 	t.Parallel()
 	breaks := []breakage{{tests: []string{"bus TestA", "bus TestB/a_case"}}, {tests: []string{"saga TestCase"}}}
@@ -114,13 +115,13 @@ func TestPromisesWithoutWitnessesAreSeen(t *testing.T) {
 	}
 }
 
-// outdented takes away the tabs that the first line begins with from every line.
+// outdented removes the tabs that the first line begins with from every line.
 func outdented(code string) string {
 	indent := code[:len(code)-len(strings.TrimLeft(code, "\t"))]
 	return strings.ReplaceAll(strings.TrimPrefix(code, indent), "\n"+indent, "\n")
 }
 
-// A figure of the README is one of the benchmarks' page, so that a new run changes both or neither.
+// The README and the benchmarks' page have the same figures, so that a new run changes both or neither.
 func TestReadmeHasTheFiguresOfTheBenchmarks(t *testing.T) {
 	t.Parallel()
 	_, about, found := strings.Cut(read(t, "README.md"), "\n## How fast\n")

@@ -12,7 +12,7 @@ import (
 
 var scalingQuery = regexp.MustCompile("(?s)```sql\n(-- query \\d.*?)```")
 
-// What the page has people ask the server is something that it answers.
+// The queries on the page run on the server.
 func TestScalingPageQueriesRun(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgdev.Pool(t), pgdev.Schema(t)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The page tells that a soft cap is soft, by how much, and why it is.
+// The page explains that a soft cap is soft, by how much, and why.
 func TestPageTellsThatASoftCapIsSoft(t *testing.T) {
 	t.Parallel()
 	_, after, _ := strings.Cut(read(t, "docs/guide/scheduler.md"), "\n## Groups\n")

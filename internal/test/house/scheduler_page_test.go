@@ -6,11 +6,10 @@ import (
 	"testing"
 )
 
-// loopLine is a line of the table of loops: what the loop does, on which servers, and how they keep out of each other's
-// way.
+// loopLine matches a line of the table of loops: the task of the loop, its servers, and how they avoid conflicts.
 var loopLine = regexp.MustCompile(`(?m)^\| (evaluate|dispatch|reconcile|clean up): [^|]+\| ([^|]+) \| ([^|]+) \|`)
 
-// docs/guide/scheduler.md says of each loop on which servers it runs and how they share it.
+// docs/guide/scheduler.md has for each loop the servers that run it, and how they share it.
 func TestSchedulerPageTellsHowServersShareEachLoop(t *testing.T) {
 	t.Parallel()
 	_, loops, _ := strings.Cut(read(t, "docs/guide/scheduler.md"), "\n## The loops\n")

@@ -37,7 +37,7 @@ func (refuseMail) Kind() string   { return "person.refuse" }
 
 func (s *signedUp) begin(_ *saga.Context, m signUp) error { s.Email = m.Email; return nil }
 
-// What the page says of one person's data is enough: afterwards no column of any table has the person.
+// After the steps on the page no column of any table has the person's data.
 func TestOnePersonIsForgotten(t *testing.T) {
 	t.Parallel()
 	ctx, pool, schema := t.Context(), pgdev.Pool(t), pgdev.Schema(t)
@@ -89,7 +89,7 @@ func TestOnePersonIsForgotten(t *testing.T) {
 	}
 }
 
-// securitySQL is a block of the page for this schema and the person.
+// securitySQL returns a block of the page for this schema and the person.
 func securitySQL(t *testing.T, name, schema string) string {
 	t.Helper()
 	block := regexp.MustCompile("(?s)```sql\n-- " + name + "\n(.*?)```").FindStringSubmatch(read(t,
@@ -128,7 +128,7 @@ func whereIs(t *testing.T, pool *pgxpool.Pool, schema, text string) (found []str
 	return found
 }
 
-// putEverywhere has a person sign up, and returns a message about the person that waits.
+// putEverywhere signs a person up, and returns a waiting message about the person.
 func putEverywhere(t *testing.T, pool *pgxpool.Pool, schema string) (waiting saga.ID) {
 	t.Helper()
 	ctx, handled, dead := t.Context(), make(chan bool, 10), make(chan bool, 10)

@@ -14,12 +14,12 @@ import (
 	"unicode/utf8"
 )
 
-// The size of what somebody has to hold in mind at once. A larger thing has a second job in it.
+// Limits on the size of things that a reader has to understand as a whole. A larger thing has a second job.
 const (
-	mostFiles    = 25 // of a package, tests left out
+	mostFiles    = 25 // of a package, without tests
 	mostMethods  = 30 // of a type
-	mostFields   = 20 // of a struct, those of embedded structs of its package included
-	mostNames    = 70 // that a package exports, methods of exported types included
+	mostFields   = 20 // of a struct, including fields of embedded structs of its package
+	mostNames    = 70 // exported by a package, including methods of exported types
 	mostPublic   = 140
 	mostColumns  = 120 // of a line; a tab counts four
 	columnsOfTab = 4
@@ -28,7 +28,7 @@ const (
 // public are the packages that users read: they may export up to mostPublic names.
 var public = []string{"bus", "saga", "scheduler"}
 
-// pack is one package, tests left out.
+// pack is one package, without tests.
 type pack struct {
 	files   int
 	methods map[string]int // by the name of their type
@@ -102,7 +102,7 @@ func (p *pack) export(name *ast.Ident) {
 	}
 }
 
-// typeName is the name of a type in its package, without its pointer and its parameters.
+// typeName returns the name of a type in its package, without its pointer and its parameters.
 func typeName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -117,7 +117,7 @@ func typeName(e ast.Expr) string {
 	return ""
 }
 
-// fields counts those of s, and those of the structs of its package that it embeds in their place.
+// fields counts the fields of s and of the structs of its package that it embeds.
 func (p *pack) fields(s *ast.StructType) (n int) {
 	for _, f := range s.Fields.List {
 		embedded := p.structs[typeName(f.Type)]
@@ -209,7 +209,7 @@ func mostNamesOf(dir string) int {
 	return mostNames
 }
 
-// sizes are of one kind, by what they are of.
+// sizes are measurements of one kind, by the name of the measured thing.
 type sizes map[string]int
 
 func (s sizes) hold(t *testing.T, what string, mostOf func(string) int) {
@@ -236,7 +236,7 @@ func columns(line []byte) int {
 	return utf8.RuneCount(line) + (columnsOfTab-1)*bytes.Count(line, []byte("\t"))
 }
 
-// mayBeLong reports whether a line of a page is a row of a table, or has an address, neither of which can be broken.
+// mayBeLong reports whether a line of a page is a row of a table, or has an address; such lines cannot be broken.
 func mayBeLong(path string, line []byte) bool {
 	return filepath.Ext(path) == ".md" && (bytes.HasPrefix(line, []byte("|")) || bytes.Contains(line, []byte("](")))
 }

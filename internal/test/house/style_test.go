@@ -18,13 +18,13 @@ import (
 
 const mostLines, mostTestLines = 600, 900
 
-// sources calls do with every Go file of the repository, those of modules below included.
+// sources calls do with every Go file of the repository, including nested modules.
 func sources(t *testing.T, do func(path string, text []byte)) {
 	t.Helper()
 	files(t, []string{".go"}, do)
 }
 
-// files calls do with every file of the repository whose name has one of the extensions.
+// files calls do with every file of the repository whose name has an extension from the list.
 func files(t *testing.T, extensions []string, do func(path string, text []byte)) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -73,16 +73,16 @@ func TestFilesAreNamedAfterAConcept(t *testing.T) {
 	})
 }
 
-// sqlText begins like a statement. Words of an error message begin small.
+// sqlText matches the beginning of a statement. Words of an error message begin in lower case.
 var sqlText = regexp.MustCompile(`(?s)^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|CREATE|ALTER|DROP|LOCK|SET|BEGIN|MERGE)\s`)
 
-// What the compiler cannot forbid. Linters forbid some of it too; this holds wherever go test runs.
+// Rules that the compiler cannot check. Linters check some of them too; this test runs wherever go test does.
 func TestForbiddenCalls(t *testing.T) {
 	t.Parallel()
 	eachNode(t, forbidden)
 }
 
-// eachNode reports the fault that find sees in any node of any file.
+// eachNode reports the faults that find returns for the nodes of all files.
 func eachNode(t *testing.T, find func(path string, n ast.Node) (fault string)) {
 	t.Helper()
 	sources(t, func(path string, text []byte) {
@@ -127,7 +127,7 @@ func forbidden(path string, n ast.Node) string {
 	return ""
 }
 
-// isTool tells programs that measure and break things, which own their process, from the library.
+// isTool distinguishes programs that measure and break things, which own their process, from the library.
 func isTool(path string) bool {
 	tools := slices.Concat(testTools, []string{"cmd", "examples"})
 	return slices.ContainsFunc(tools, func(tool string) bool { return strings.HasPrefix(path, tool+"/") })
@@ -142,13 +142,13 @@ func isSQL(argument ast.Expr) bool {
 	return err == nil && sqlText.MatchString(text)
 }
 
-// transactional are the packages whose transactions read what others committed while they waited, and so must say READ
-// COMMITTED.
+// transactional are the packages whose transactions read rows that others committed while they waited, and so must be
+// READ COMMITTED.
 var transactional = []string{"bus", "scheduler", "persistence", "outbox", "recoverability/deadletter",
 	"internal/store/lease", "internal/store/limit", "migrations", "cmd/edda"}
 
-// A database or a role may have another default_transaction_isolation. pg.Pool and pg.ReadCommitted name the level;
-// what is refused here leaves it to the default.
+// A database or a role may have another default_transaction_isolation. pg.Pool and pg.ReadCommitted set the level;
+// the test refuses calls that leave it to the default.
 func TestTransactionsNameTheirLevel(t *testing.T) {
 	t.Parallel()
 	writes := writingStatements(t)
@@ -165,7 +165,7 @@ func TestTransactionsNameTheirLevel(t *testing.T) {
 	})
 }
 
-// writingStatements are the named statements that change rows, each after its directory and a blank.
+// writingStatements returns the named statements that change rows, each after its directory and a blank.
 func writingStatements(t *testing.T) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
@@ -190,7 +190,7 @@ func writingStatements(t *testing.T) map[string]bool {
 
 var changesRows = regexp.MustCompile(`(?m)^[^-\n]*(INSERT INTO|UPDATE :|DELETE FROM)`)
 
-// rowOfPool is the name of the statement whose rows a pool is asked for, "" for any other node.
+// rowOfPool returns the name of the statement whose rows a pool is to return, or "" for any other node.
 func rowOfPool(n ast.Node) (statement string) {
 	call, ok := n.(*ast.CallExpr)
 	if !ok || len(call.Args) < 2 {
@@ -215,7 +215,7 @@ func rowOfPool(n ast.Node) (statement string) {
 	return strings.Trim(literal.Value, `"`)
 }
 
-// rawPools are fields of pools that only say how to connect, or that are given to those who wrap them.
+// rawPools are fields of pools that are only used as a configuration, or that are passed on to be wrapped.
 var rawPools = []string{"internal/store/lease/listen.go", "cmd/edda/root.go"}
 
 func unnamedLevel(path string, n ast.Node) string {

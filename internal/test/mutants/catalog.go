@@ -102,7 +102,7 @@ func (r *reader) read(line string) {
 	}
 }
 
-// change takes a line of a hunk.
+// change handles a line of a hunk.
 func (r *reader) change(sign byte, line string) {
 	if len(r.mutants) == 0 || len(r.mutants[len(r.mutants)-1].hunks) == 0 {
 		r.fault("a change of no file")

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-const weaveTime = time.Hour // to compile everything
+const weaveTime = time.Hour // time limit for the compilation of everything
 
-// compile weaves mutants into the engine and compiles the tests that they name, once for all of them. The other mutants
-// are compiled alone when their turn comes.
+// compile weaves mutants into the engine and compiles the tests that they name, once for all of them. The other
+// mutants are compiled alone in their trials.
 func (l *laboratory) compile(ctx context.Context, mutants []mutant) error {
 	l.programs, l.woven = map[string]string{}, map[string]bool{}
 	byTags := map[string][]mutant{}
@@ -75,8 +75,8 @@ func (l *laboratory) compileWith(ctx context.Context, dir, tags string, all []mu
 // faulty reports whether the compiler found a fault in the body of a mutant.
 func faulty(output, name string) bool { return strings.Contains(output, lineRoot[1:]+name+"/") }
 
-// link keeps the programs that the go command makes of the tests, instead of running them. A package whose tests it
-// cannot compile has none: its mutants are compiled alone.
+// link keeps the programs that the go command builds of the tests, instead of running them. A package whose tests do
+// not compile has no program: its mutants are compiled alone.
 func (l *laboratory) link(ctx context.Context, dir, list, tags string, targets []target) error {
 	keep := filepath.Join(dir, "keep")
 	script := "#!/bin/sh\nmv \"$1\" \"$EDDA_KEEP/$(pwd -P | tr / +)\"\n"

@@ -1,19 +1,19 @@
-// Command mutants breaks the engine on purpose, one guard at a time, and sees whether the tests notice.
+// Command mutants removes guards of the engine on purpose, one at a time, and checks whether the tests notice.
 //
 //	go run ./internal/test/mutants                 all of them
-//	go run ./internal/test/mutants -list           what each removes, and which promise that breaks
-//	go run ./internal/test/mutants -run save -v    some of them, with what their tests said
+//	go run ./internal/test/mutants -list           the guard that each removes, and the promise it breaks
+//	go run ./internal/test/mutants -run save -v    some of them, with the output of their tests
 //	go run ./internal/test/mutants -record internal/test/mutants/record.txt
-//	                                          all, except what the record says of the same code and tests
+//	                                          all, except those in the record with the same code and tests
 //	         -page docs/internals/mutants.md  and write the result into the page
 //
 // # Promise
 //
-// It exits with 0 only if every mutant was killed: the tests that the mutant names pass on the engine as it is, and
-// fail on the engine without the guard. Its last line is "mutants=N killed=N unfinished=N": of the killed, so many
-// ended the process of their test. It writes nothing into the work tree but the page and the
-// record: the changed files lie in a temporary directory, and the go command reads them in the place of the real ones.
-// An interrupted run keeps the results that it has in the record, and the next run tries the other mutants.
+// It exits with 0 only if every mutant was killed: the tests that the mutant names pass on the unchanged engine, and
+// fail on the engine without the guard. Its last line is "mutants=N killed=N unfinished=N": unfinished counts the
+// killed mutants that ended the process of their test. It writes nothing into the work tree but the page and the
+// record: the changed files are in a temporary directory, and the go command reads them in place of the real ones. An
+// interrupted run keeps its results in the record, and the next run tries the other mutants.
 //
 // # A mutant
 //
@@ -26,18 +26,18 @@
 //	-        WHERE s.ctid = u.tid AND s.iid = u.iid AND s.version = u.version
 //	+        WHERE s.ctid = u.tid AND s.iid = u.iid
 //
-// Lines that begin with "-" are replaced by those that begin with "+"; lines that begin with a blank stand around them
-// and stay. Together the old lines must occur exactly once in the file: a guard that moved is a mutant that has to move
-// with it, and the run says which. A mutant may change several files, and name several tests of one package, each of
-// which has to fail. "rows S0-7 S1-7" says which rows of docs/internals/conformance.md it breaks. "tags bouncer" gives
-// the go command the build tags that the tests need.
+// Lines that begin with "-" are replaced by those that begin with "+"; lines that begin with a blank are context and
+// stay. Together the old lines must occur exactly once in the file: if a guard moves, its mutant has to be changed,
+// and the run names it. A mutant may change several files, and name several tests of one package; each of them has to
+// fail. "rows S0-7 S1-7" lists the rows of docs/internals/conformance.md that it breaks. "tags bouncer" lists the
+// build tags that the tests need.
 //
 // # Trials
 //
 // Most mutants change only bodies of functions, and files embedded in a variable. The command compiles the tests once
-// with all of these mutants in the engine: a changed function begins with a condition for each of its mutants, and the
-// variable EDDA_MUTANT in the environment of a process names the mutant that is on. A trial then runs only the tests
-// that its mutant names. The tests first pass in the same programs while no mutant is on.
+// with all of these mutants in the engine: a changed function begins with a condition for each of its mutants, and
+// the variable EDDA_MUTANT in the environment of a process names the mutant that is on. A trial then runs only the
+// tests that its mutant names. Before that, the tests must pass in the same programs while no mutant is on.
 //
 // Other mutants are compiled alone, which takes 20 seconds of processor time: a mutant that changes a constant, a
 // declaration, or a function that calls recover itself; a mutant that does not compile; and a mutant whose tests read
@@ -47,18 +47,18 @@
 // # States
 //
 //   - killed: the tests that it names failed, or their process died of a panic.
-//   - survived: they passed. Nothing holds the guard in place.
-//   - partly: some of them failed. The others do not hold the guard.
+//   - survived: they passed. No test protects the guard.
+//   - partly: some of them failed. The others do not protect the guard.
 //   - hung: the tests did not end in time. A test bounds its waits with pgdev.Patience, so that it fails instead.
-//   - broken: it does not compile, or something else than a test that it names failed. That proves nothing.
+//   - broken: it does not compile, or a test that it does not name failed. That proves nothing.
 //
-// Everything but killed makes the run fail.
+// Every state except killed makes the run fail.
 //
-// A result says nothing about another version of Postgres: delete the record before a run on another one.
+// A result holds only for one version of Postgres: delete the record before a run on a different one.
 //
 // # Failures
 //
-// A mutant that no longer applies, or names a test that is not there or fails on the engine as it is, ends the
-// run before the first mutant is tried. The package's own tests look at all of that but the last, without a database.
-// Tests of the engine as it is that fail beside the others run again by themselves, as they do with a mutant.
+// A mutant that no longer applies, or names a test that does not exist or fails on the unchanged engine, ends the run
+// before the first mutant is tried. The package's own tests check all of that but the last, without a database. Tests
+// of the unchanged engine that fail beside the others run again by themselves, as they do with a mutant.
 package main

@@ -21,32 +21,32 @@ import (
 	"sync"
 )
 
-// ground is what trials depend on, in a repository without changes. A result holds as long as its key is the same.
-// After a change of a test, or of what tests share, the mutants whose tests use it are tried again. After a change of a
-// page, those whose tests read pages are. After a change of the code, those whose tests are linked with it are, or read
-// files outside their package. A comment in Go counts for nothing.
+// ground holds the inputs of trials, in a repository without changes. A result is valid as long as its key is the
+// same. After a change of a test, or of shared test code, the mutants whose tests use it are tried again; after a
+// change of a page, the mutants whose tests read pages; after a change of the code, the mutants whose tests link it,
+// or read files outside their package. A comment in Go has no influence.
 type ground struct {
 	root  string
-	sums  map[string]hash.Hash              // of all files except tests, pages and those of skipped, by package
+	sums  map[string]hash.Hash              // of all files except tests, pages and skipped ones, by package
 	pages string                            // the sum of all pages
 	tests map[string]func() (*tests, error) // by directory
 	deps  map[string][]string               // the directories that tests are linked with, by package and tags
 }
 
-// tests are what the test files of a directory declare.
+// tests are the declarations in the test files of a directory.
 type tests struct {
 	named  map[string][]declaration // functions, methods, types, variables and constants, by their names
-	always []declaration            // what counts in every trial: TestMain, init, imports for their effect
+	always []declaration            // declarations used in every trial: TestMain, init, imports for their effect
 }
 
-// declaration is the text of one, with the names that occur in it.
+// declaration is the text of one declaration, with the names that occur in it.
 type declaration struct {
 	text      string
 	names     []string
 	receivers []string // of a method: the names in its receiver, which are a type's and its parameters'
 }
 
-// readGround reads the files that git knows in root. The page is no part of it: a run writes it.
+// readGround reads the files that git tracks in root. It leaves the page out: a run writes it.
 func readGround(ctx context.Context, root, page string) (*ground, error) {
 	list := exec.CommandContext(ctx, "git", "ls-files", "-z")
 	list.Dir = root
@@ -87,7 +87,8 @@ func readGround(ctx context.Context, root, page string) (*ground, error) {
 	return g, nil
 }
 
-// home returns the package that a file belongs to: its directory, or the next one above that has Go files, or the root.
+// home returns the package that a file belongs to: its directory, or the next one above that has Go files, or the
+// root.
 func (g *ground) home(name string) string {
 	dir := path.Dir(name)
 	for g.sums[dir] == nil && dir != "." {
@@ -118,8 +119,8 @@ func code(name, text string) string {
 	}
 }
 
-// linked returns the sum of the code that the tests of m are linked with. When they read files of other directories, or
-// m changes one, it is the sum of all code. The root, with go.mod, always counts.
+// linked returns the sum of the code that the tests of m link. If they read files of other directories, or m changes
+// one, it is the sum of all code. The root, with go.mod, always counts.
 func (g *ground) linked(m mutant, used []string) (string, error) {
 	dirs, err := g.depsOf(m.target)
 	if err != nil {
@@ -137,7 +138,7 @@ func (g *ground) linked(m mutant, used []string) (string, error) {
 	return fmt.Sprintf("%x", sum.Sum(nil)), nil
 }
 
-// depsOf lists the directories of this module that the tests of a package are linked with, and the root.
+// depsOf lists the directories of this module that the tests of a package link, and the root.
 func (g *ground) depsOf(t target) ([]string, error) {
 	if known := g.deps[t.pkg+" "+t.tags]; known != nil {
 		return known, nil
@@ -161,14 +162,14 @@ func (g *ground) depsOf(t target) ([]string, error) {
 	return dirs, nil
 }
 
-// skipped reports whether no trial depends on a file of this command. Paragraphs of the catalogue are in the keys, and
-// of the rest only what tries and judges counts.
+// skipped reports whether no trial depends on a file of this command. The keys include paragraphs of the catalogue,
+// and of the command's code only the parts that try and judge count.
 func skipped(name string) bool {
 	rest, ours := strings.CutPrefix(name, "internal/test/mutants/")
 	return ours && !slices.Contains([]string{"compile.go", "mutant.go", "trial.go", "weave.go"}, rest)
 }
 
-// write writes texts so that no two lists of texts look alike.
+// write writes texts so that different lists of texts always differ.
 func write(to io.Writer, texts ...string) {
 	for _, text := range texts {
 		_, _ = fmt.Fprintf(to, "%d %s", len(text), text)
@@ -200,7 +201,7 @@ func readTests(root string, names []string) (*tests, error) {
 	return t, nil
 }
 
-// declarationOf adds to the text which packages of file its names stand for.
+// declarationOf adds to the text which packages of file its names refer to.
 func declarationOf(decl ast.Decl, file *ast.File, text string) declaration {
 	d, seen := declaration{}, map[string]bool{}
 	ast.Inspect(decl, func(n ast.Node) bool {
@@ -240,7 +241,7 @@ func packageName(spec *ast.ImportSpec) string {
 	return name
 }
 
-// add adds a declaration under its names. What has none that others could use counts always.
+// add adds a declaration under its names. A declaration without a name for others counts always.
 func (t *tests) add(decl ast.Decl, d declaration, external bool) {
 	switch decl := decl.(type) {
 	case *ast.FuncDecl:
@@ -256,7 +257,7 @@ func (t *tests) add(decl ast.Decl, d declaration, external bool) {
 	case *ast.GenDecl:
 		for _, spec := range decl.Specs {
 			if i, ok := spec.(*ast.ImportSpec); ok && (i.Name == nil || i.Name.Name != "_" && i.Name.Name != ".") {
-				continue // it stands with what uses it
+				continue // it counts with the declarations that use it
 			} else if ok {
 				t.always = append(t.always, declaration{text: i.Path.Value})
 				continue
@@ -309,8 +310,8 @@ func (t *tests) used(tops []string) []string {
 	return slices.Sorted(maps.Keys(texts))
 }
 
-// key is the sum of all that the trial of m depends on: the code, the tests that it names with all that they use, and
-// itself.
+// key returns the sum of all inputs of the trial of m: the code, the tests that it names with everything they use,
+// and m itself.
 func (g *ground) key(m mutant) (string, error) {
 	sum := sha256.New()
 	write(sum, runtime.Version(), m.name, m.target.pkg, m.target.tags)

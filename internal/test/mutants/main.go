@@ -106,7 +106,7 @@ func openLaboratory(ctx context.Context) (l laboratory, clean func() error, err 
 	return laboratory{root: strings.TrimSpace(string(root)), dir: dir, dsn: server.DSN()}, clean, nil
 }
 
-// tryAll tries the chosen mutants, except those that the record says were killed by the same tests on the same code.
+// tryAll tries the chosen mutants, except mutants that the record has as killed by the same tests on the same code.
 func (l *laboratory) tryAll(ctx context.Context, s settings, chosen []mutant) error {
 	for _, m := range chosen {
 		if _, err := m.files(l.root); err != nil {
@@ -144,7 +144,7 @@ func (l *laboratory) tryAll(ctx context.Context, s settings, chosen []mutant) er
 	return nil
 }
 
-// prepare compiles the tests with all mutants in them, and sees that they pass while no mutant is on.
+// prepare compiles the tests with all mutants in them, and checks that they pass while no mutant is on.
 func (l *laboratory) prepare(ctx context.Context, t *tally, left []mutant) error {
 	if err := l.compile(ctx, left); err != nil {
 		return err
@@ -166,7 +166,7 @@ type tally struct {
 	mu                 sync.Mutex
 	left               int // mutants to try
 	tried              int
-	killed, unfinished int // of the killed, those whose process died
+	killed, unfinished int // killed includes unfinished: mutants whose process died
 }
 
 // step reports the end of a step, and begins the next one.

@@ -19,14 +19,14 @@ type mutant struct {
 	hunks  []hunk
 }
 
-// target is the tests of one package that must fail.
+// target names the tests of one package that must fail.
 type target struct {
-	pkg   string   // as the go command is given it: ./bus
+	pkg   string   // in the form of the go command: ./bus
 	tags  string   // build tags that its tests need, or ""
-	tests []string // names, with those of subtests after a slash
+	tests []string // names, subtests after a slash
 }
 
-// pattern is for the -run flag: these tests and no others.
+// pattern returns a pattern for the -run flag that matches exactly these tests.
 func (t target) pattern() string {
 	var all []string
 	for _, name := range t.tests {
@@ -79,7 +79,7 @@ func (m mutant) files(root string) (map[string]string, error) {
 	return changed, nil
 }
 
-// overlay writes files into dir, with the list that tells the go command to read them in the place of the real ones. It
+// overlay writes files into dir, with the list that makes the go command read them in place of the real ones. It
 // returns the path of that list.
 func overlay(root, dir string, files map[string]string) (string, error) {
 	replace := map[string]string{}

@@ -23,7 +23,7 @@ func theCatalog(t *testing.T) []mutant {
 	return all
 }
 
-// A guard that moved makes the mutant that removes it prove nothing. This finds out without a database.
+// If a guard has moved, the mutant that removes it proves nothing. This test detects that without a database.
 func TestEveryMutantApplies(t *testing.T) {
 	t.Parallel()
 	for _, m := range theCatalog(t) {
@@ -33,7 +33,7 @@ func TestEveryMutantApplies(t *testing.T) {
 	}
 }
 
-// A test that was renamed kills nothing any more. Subtests have names that only a run knows.
+// A mutant that names a renamed test kills nothing. Names of subtests are only known to a run.
 func TestEveryNamedTestIsThere(t *testing.T) {
 	t.Parallel()
 	of := map[string][]string{} // by package
@@ -121,7 +121,7 @@ func TestHunkReplacesWholeLinesOnce(t *testing.T) {
 	}
 }
 
-// What the go command writes, in short. Only a failure of a named test is a kill.
+// Outputs of the go command, in short. Only a failure of a named test is a kill.
 func TestOnlyAFailedTestIsAKill(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("exit status 1")
@@ -155,7 +155,7 @@ func TestOnlyAFailedTestIsAKill(t *testing.T) {
 	}
 }
 
-// A run that goes on from a record passes over what was killed in the same trial, and tries everything else again.
+// A run that continues from a record skips mutants that were killed in the same trial, and tries all others again.
 func TestRecordKeepsWhatWasKilledInTheSameTrial(t *testing.T) {
 	t.Parallel()
 	lines := "one first killed\none second survived\ntwo third killed\none fourth survived\none fourth killed " +
@@ -182,7 +182,7 @@ func TestRecordKeepsWhatWasKilledInTheSameTrial(t *testing.T) {
 	}
 }
 
-// A trial is the same while nothing changes that it could have read.
+// A trial is the same while no file changes that it could have read.
 func TestKeyOfATrial(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{
@@ -286,7 +286,7 @@ func TestKeyOfATrial(t *testing.T) {
 	}
 }
 
-// Of a failed control one wants to read what its tests said, and not what a hundred others did.
+// Of a failed control the output of its own tests is of interest, and not that of a hundred others.
 func TestAboutKeepsTheLinesOfTheTests(t *testing.T) {
 	t.Parallel()
 	const output = "=== RUN   TestA\n=== CONT  TestB/x\n    b_test.go:1: of B\n=== NAME  TestA\n" +
@@ -297,7 +297,7 @@ func TestAboutKeepsTheLinesOfTheTests(t *testing.T) {
 	}
 }
 
-// The record of a whole run keeps what the next one passes over, and nothing else.
+// The record of a whole run keeps only the lines that the next run can skip.
 func TestRecordIsRewrittenAtTheEnd(t *testing.T) {
 	t.Parallel()
 	const old = "k2 two killed\nk0 gone killed\nk9 one killed\n"

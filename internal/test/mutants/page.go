@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// unfinished is how a mutant ended whose tests did not: their process died.
+// unfinished is the result of a mutant whose process died before its tests ended.
 const unfinished = string(killed) + " before its test ended"
 
-// score counts the mutants of a theme by how they ended.
+// score counts the mutants of a theme by their result.
 type score struct{ all, named, unfinished int }
 
 func (s *score) add(how string) {
@@ -26,7 +26,7 @@ func (s *score) row(theme string) string {
 	return fmt.Sprintf("| %s | %d | %d | %d | %d |\n", theme, s.all, s.named, s.unfinished, s.all-s.named-s.unfinished)
 }
 
-// page tells how mutants ended on the commit of the record, theme by theme.
+// page returns the results on the commit of the record, theme by theme.
 func (r *record) page(mutants []mutant) string {
 	var b strings.Builder
 	_, _ = fmt.Fprintf(&b, `# Mutants

@@ -14,21 +14,21 @@ import (
 	"strings"
 )
 
-// record is a file with a line for each trial: its key, the mutant, and how it ended. A run that was interrupted goes
-// on from it, and so does the next one after a change, with what that changed. It is in the repository, so that a run
-// on another machine goes on, too. The zero record keeps nothing.
+// record is a file with a line for each trial: its key, the mutant, and the result. An interrupted run continues from
+// it, and so does the next run after a change, with the trials that the change affects. It is in the repository, so
+// that runs on other machines can continue, too. The zero record keeps nothing.
 type record struct {
 	file   *os.File
 	whole  bool // all mutants are chosen
 	commit string
-	keys   map[string]string // of the trials, by mutant
-	ended  map[string]string // how those with these keys ended, by mutant
+	keys   map[string]string // keys of the trials, by mutant
+	ended  map[string]string // results of the mutants with these keys, by mutant
 }
 
-// killed reports whether a mutant was killed in a trial that would be the same now, as far as the record knows.
+// killed reports whether the record has a mutant as killed in a trial that would be the same now.
 func (r *record) killed(name string) bool { return strings.HasPrefix(r.ended[name], string(killed)) }
 
-// openRecord reads the record in path and opens it to add lines. It returns an error when the work tree has changes,
+// openRecord reads the record in path and opens it to add lines. It returns an error if the work tree has changes,
 // because a result belongs to a commit. Changes of the page and the record do not count: the run writes them.
 func openRecord(ctx context.Context, root, path, page string, chosen []mutant) (*record, error) {
 	if path == "" {
@@ -85,7 +85,7 @@ func keysOf(ctx context.Context, root, page string, chosen []mutant) (map[string
 	return keys, nil
 }
 
-// endedAs reads how mutants ended, the last trial of each with its key.
+// endedAs reads the results of mutants, the last trial of each with its key.
 func endedAs(keys map[string]string, in io.Reader) (map[string]string, error) {
 	ended := map[string]string{}
 	lines := bufio.NewScanner(in)
@@ -108,8 +108,8 @@ func (r *record) add(name, how string) error {
 	return err
 }
 
-// close closes the file. If all mutants were chosen, only the lines that a next run could go on from are left, in the
-// order of the mutants' names.
+// close closes the file. If all mutants were chosen, it keeps only the lines that a next run could continue from, in
+// the order of the mutants' names.
 func (r *record) close() error {
 	if r.file == nil {
 		return nil

@@ -15,7 +15,7 @@ func TestMutantsChangeWhatIsInForce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := map[string]string{} // of each function, the migration that has it in force
+	last := map[string]string{} // the last migration that defines each function
 	texts := map[string]string{}
 	for _, path := range paths { // in their order
 		text, err := os.ReadFile(path)
@@ -39,7 +39,7 @@ func TestMutantsChangeWhatIsInForce(t *testing.T) {
 
 var function = regexp.MustCompile(`(?m)^CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE|VIEW) :schema\.(\w+)`)
 
-// functionAround is the function that a text stands in, "" if it stands in none.
+// functionAround returns the function that contains a text, or "".
 func functionAround(text, part string) string {
 	before, _, there := strings.Cut(text, part)
 	found := function.FindAllStringSubmatchIndex(before, -1)
@@ -48,7 +48,7 @@ func functionAround(text, part string) string {
 	}
 	in := found[len(found)-1]
 	if next := strings.LastIndex(before, "\nCREATE "); next >= in[0] {
-		return "" // something that is no function
+		return "" // part is not in a function
 	}
 	return before[in[2]:in[3]]
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/edda-go/edda/internal/test/pgdev"
 )
 
-// verdict is how a trial ended, see the package comment.
+// verdict is the result of a trial, see the package comment.
 type verdict string
 
 const (
@@ -31,26 +31,26 @@ const (
 
 const (
 	testTime    = 2 * time.Minute
-	compileTime = 3 * time.Minute // on top of that, for a machine that has nothing compiled yet
+	compileTime = 3 * time.Minute // in addition, for a machine without a build cache
 )
 
-// laboratory is what trials need.
+// laboratory holds the resources of trials.
 type laboratory struct {
 	root string // of the module
 	dir  string // for the changed files, and for the programs
 	dsn  string // of one Postgres for all
 	out  io.Writer
 
-	programs map[string]string // of the tests of packages, with all woven mutants, by place
-	woven    map[string]bool   // the mutants that are in them and can be tried there, by name
+	programs map[string]string // programs of the tests of packages, with all woven mutants, by place
+	woven    map[string]bool   // names of the mutants that are in them and can be tried there
 }
 
-// place is where the tests of a target are compiled, as a name.
+// place names the program of the tests of a target.
 func (t target) place() string { return t.tags + " " + path.Clean(t.pkg) }
 
-// try runs a mutant's tests without its guard. A woven mutant counts as killed by the tests of the woven engine. If it
-// lives there, it has another trial, compiled by itself: a test may start a program that is not told of it, or read the
-// text of the code.
+// try runs a mutant's tests without its guard. A woven mutant counts as killed if the tests of the woven engine kill
+// it. If it survives there, it gets a second trial, compiled by itself: a test may start a program that does not get
+// the variable, or read the text of the code.
 func (l laboratory) try(ctx context.Context, m mutant) (verdict, string, error) {
 	if l.woven[m.name] && l.programs[m.target.place()] != "" {
 		output, failure := l.start(ctx, m.target, testTime, onVariable+"="+m.name)
@@ -76,14 +76,14 @@ func (l laboratory) try(ctx context.Context, m mutant) (verdict, string, error) 
 	return judge(m.target, output, failure), output, errors.Join(ctx.Err(), os.RemoveAll(dir))
 }
 
-// test compiles and runs tests, and returns what they wrote.
+// test compiles and runs tests, and returns their output.
 func (l laboratory) test(ctx context.Context, t target, patience time.Duration, flags ...string) (string, error) {
 	args := slices.Concat([]string{"go", "test", "-count=1", "-vet=off", "-ldflags=-w", "-v", "-tags", t.tags,
 		"-timeout", patience.String()}, flags, []string{"-run", t.pattern(), t.pkg})
 	return l.command(ctx, l.root, patience+compileTime, args)
 }
 
-// start runs tests of the woven engine as the go command does, and returns what they wrote.
+// start runs tests of the woven engine like the go command, and returns their output.
 func (l laboratory) start(ctx context.Context, t target, patience time.Duration, env ...string) (string, error) {
 	program := l.programs[t.place()]
 	if program == "" {
@@ -93,7 +93,7 @@ func (l laboratory) start(ctx context.Context, t target, patience time.Duration,
 		"-test.v=true", "-test.timeout=" + patience.String(), "-test.run=" + t.pattern()}, env...)
 }
 
-// command runs a program in a directory, and returns what it wrote.
+// command runs a program in a directory, and returns its output.
 func (l laboratory) command(ctx context.Context, dir string, limit time.Duration, args []string, env ...string) (string,
 	error,
 ) {
@@ -107,7 +107,7 @@ func (l laboratory) command(ctx context.Context, dir string, limit time.Duration
 	return string(output), err
 }
 
-// judge reads what a run of tests with a mutant in it wrote.
+// judge reads the output of a run of tests with a mutant.
 func judge(t target, output string, failure error) verdict {
 	switch {
 	case failure == nil && len(t.missing(output)) == 0:
@@ -128,12 +128,12 @@ func judge(t target, output string, failure error) verdict {
 	return partly
 }
 
-// failed are the tests that failed.
+// failed returns the tests that failed.
 func (t target) failed(output string) []string {
 	return slices.DeleteFunc(slices.Clone(t.tests), func(name string) bool { return !reports(output, "FAIL", name) })
 }
 
-// missing are the tests that did not pass.
+// missing returns the tests that did not pass.
 func (t target) missing(output string) []string {
 	return slices.DeleteFunc(slices.Clone(t.tests), func(name string) bool { return reports(output, "PASS", name) })
 }
@@ -143,9 +143,9 @@ func reports(output, result, test string) bool {
 	return strings.Contains(output, "--- "+result+": "+test+" (")
 }
 
-// control runs every named test of the mutants on the engine as it is, each package once. Those that fail beside all
-// the others run again by themselves, as they do with a mutant. The mutants of those that fail only in the woven
-// engine, because they read its code, are compiled alone.
+// control runs every named test of the mutants on the unchanged engine, each package once. Tests that fail beside all
+// the others run again by themselves, as they do with a mutant. If tests fail only in the woven engine, because they
+// read its code, their mutants are compiled alone.
 func (l laboratory) control(ctx context.Context, jobs int, mutants []mutant) error {
 	var mu sync.Mutex
 	var faults []error
@@ -204,7 +204,7 @@ func each[T any](ctx context.Context, jobs int, items []T, f func(context.Contex
 	return errors.Join(group.Wait(), ctx.Err())
 }
 
-// targets are the tests that mutants name, by package and build tags.
+// targets returns the tests that mutants name, by package and build tags.
 func targets(mutants []mutant) []target {
 	var all []target
 	for _, m := range mutants {
@@ -240,7 +240,7 @@ func about(output string, tests []string) string {
 	return strings.Join(lines, "")
 }
 
-// tail is the end of what a run wrote, where the story is.
+// tail returns the end of a run's output, which has the cause.
 func tail(output string) string {
 	const most = 6000
 	return output[max(0, len(output)-most):]

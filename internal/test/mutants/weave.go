@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// onVariable names the mutant that is on in a process of a woven engine. Without it the engine is as it is.
+// onVariable names the mutant that is on in a process of a woven engine. Without it the engine is unchanged.
 const onVariable = "EDDA_MUTANT"
 
 // woven is the engine with many mutants in it, each behind a condition, so that it compiles once for all of them. A
@@ -21,18 +21,18 @@ const onVariable = "EDDA_MUTANT"
 // initialised with the text of the mutant that is on.
 type woven struct {
 	root    string
-	files   map[string]*goFile // those that were read, by path
-	added   map[string]*added  // what comes to packages, by directory
-	mutants map[string]bool    // those that are in it, by name
+	files   map[string]*goFile // the files that were read, by path
+	added   map[string]*added  // additions to packages, by directory
+	mutants map[string]bool    // the mutants that are in it, by name
 }
 
 // goFile is a file of Go, and the texts that are inserted into it.
 type goFile struct {
 	path, text string
 	file       *ast.File
-	functions  []bodied        // those that stand in no other
+	functions  []bodied        // functions outside of other functions
 	rest       string          // the text without bodies and imports
-	qualifiers map[string]bool // the names that stand before a dot
+	qualifiers map[string]bool // names before a dot
 	inserted   map[int]string  // by offset
 }
 
@@ -42,14 +42,14 @@ type bodied struct {
 	body *ast.BlockStmt
 }
 
-// added is what a package needs in addition.
+// added is an addition to a package.
 type added struct {
 	pkg       string
-	variables map[string]string // the values of those with embedded files, by name
+	variables map[string]string // values of variables with embedded files, by name
 	texts     string            // cases, one for each mutant of an embedded file
 }
 
-// weave puts mutants into the engine, except those that change more than bodies of functions, imports and embedded
+// weave puts mutants into the engine, except mutants that change more than bodies of functions, imports and embedded
 // files.
 func weave(root string, mutants []mutant) (*woven, error) {
 	w := &woven{root: root, files: map[string]*goFile{}, added: map[string]*added{}, mutants: map[string]bool{}}
@@ -144,7 +144,7 @@ func (f *goFile) imports(spec string) bool {
 	return slices.ContainsFunc(f.file.Imports, func(s *ast.ImportSpec) bool { return f.of(s) == spec })
 }
 
-// code puts the bodies that a mutant changes into their functions. It reports false when the mutant changes more.
+// code puts the bodies that a mutant changes into their functions. It reports false if the mutant changes more.
 func (w *woven) code(m mutant, name, text string) (bool, error) {
 	f, err := w.open(name)
 	if err != nil {
@@ -157,7 +157,7 @@ func (w *woven) code(m mutant, name, text string) (bool, error) {
 	for _, spec := range now.file.Imports {
 		in, known := packageName(spec), f.imports(now.of(spec))
 		if !now.qualifiers[in] && (f.qualifiers[in] || !known) {
-			return false, nil // the mutant alone imports something that it does not use
+			return false, nil // only the mutant imports a package that it does not use
 		}
 		at, also := f.at(f.file.Name.End()), "; import "+now.of(spec)
 		if !known && !strings.Contains(f.inserted[at]+";", also+";") {
@@ -189,8 +189,8 @@ func (f *goFile) recovers(original *goFile) (found bool) {
 	return found
 }
 
-// branch is the statement that runs the body of a mutant. It is the body of a function in the function, so that it has
-// names and labels of its own, and the compiler asks the same of it as of a function.
+// branch returns the statement that runs the body of a mutant. The body is that of a function in the function, so
+// that it has names and labels of its own, and the compiler checks it like a function.
 func (f *goFile) branch(mutant string, changed bodied) string {
 	var parameters, arguments []string
 	for _, field := range changed.head.Params.List {
@@ -217,15 +217,15 @@ func (f *goFile) branch(mutant string, changed bodied) string {
 // lineRoot begins the path that the compiler reports of a line in the body of a mutant. The mutant's name follows.
 const lineRoot = "/edda-mutant/"
 
-// line makes the compiler count the text that follows as the text at an offset, in the file below a directory.
+// line makes the compiler report the following text as the text at an offset, in the file below a directory.
 func (f *goFile) line(below string, at int) string {
 	before := f.text[:at]
 	return fmt.Sprintf("/*line %s:%d:%d*/", path.Join(below, f.path), 1+strings.Count(before, "\n"),
 		at-strings.LastIndex(before, "\n"))
 }
 
-// embedded makes the text of a file that is embedded in a package the one of a mutant. It reports false for a file that
-// is not the only one of a variable's pattern, or in no package above it.
+// embedded replaces the text of a file that is embedded in a package by the mutant's. It reports false for a file
+// that is not the only one of a variable's pattern, or in no package above it.
 func (w *woven) embedded(m mutant, name, _ string) (bool, error) {
 	for dir := path.Dir(name); ; dir = path.Dir(dir) {
 		files, err := filepath.Glob(filepath.Join(w.root, dir, "*.go"))
@@ -248,7 +248,7 @@ func (w *woven) embedded(m mutant, name, _ string) (bool, error) {
 	}
 }
 
-// embeds returns the variable in which a file is embedded, nil if there is none.
+// embeds returns the variable in which a file is embedded, or nil.
 func (f *goFile) embeds(name string) *ast.ValueSpec {
 	for _, decl := range f.file.Decls {
 		g, ok := decl.(*ast.GenDecl)
@@ -280,7 +280,7 @@ func (w *woven) embed(f *goFile, variable *ast.ValueSpec, m mutant, name string)
 	}
 }
 
-// overlay returns the texts of all files that change or come in addition, by path.
+// overlay returns the texts of all changed and additional files, by path.
 func (w *woven) overlay() map[string]string {
 	texts := map[string]string{}
 	for name, f := range w.files {
@@ -303,7 +303,7 @@ func (w *woven) overlay() map[string]string {
 	return texts
 }
 
-// addition is the file that comes to a package.
+// addition is the file that is added to a package.
 const addition = `package %s
 
 import (

@@ -99,7 +99,7 @@ func TestScript(t *testing.T) { want(t, script(), "SELECT 1\nFROM a\nSELECT 2\n"
 func TestTwice(t *testing.T) { want(t, twice(), 4) }
 `
 
-// forest are mutants of a module. Those that are alone cannot be compiled together with others.
+// forest has mutants of a module. Mutants with alone cannot be compiled together with others.
 var forest = map[string]struct {
 	test, change string
 	alone        bool
@@ -128,7 +128,7 @@ var forest = map[string]struct {
 	"no-return":       {"TestTwice", "file q/q.go\n-\treturn 2\n", true, broken},
 }
 
-// Mutants that are compiled together are on in a process of their own, and no fault of one of them disturbs others.
+// Mutants that are compiled together are on in a process of their own, and a fault of one does not disturb others.
 func TestMutantsAreCompiledTogetherAndTriedApart(t *testing.T) {
 	t.Parallel()
 	l := &laboratory{root: t.TempDir(), dir: t.TempDir(), out: io.Discard}
