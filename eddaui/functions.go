@@ -51,7 +51,7 @@ func timeElement(t time.Time, text, attributes string) template.HTML {
 	}
 	all := `<time datetime="` + t.UTC().Format("2006-01-02T15:04:05.000Z") + `" title="` + words.Exact(t) + `"` +
 		attributes + `>` + text + `</time>`
-	return template.HTML(all) //nolint:gosec // every part is made here, and has no character that HTML knows
+	return template.HTML(all) //nolint:gosec // every part is made here, without special characters of HTML
 }
 
 // idTail returns the end of an id, which distinguishes ids of one moment.

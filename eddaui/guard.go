@@ -15,7 +15,7 @@ import (
 // ServeHTTP serves a page, its JSON, its stream, or a file of the pages. A panic of a function of the program is
 // logged, and answered with 500.
 func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer func() { //nolint:contextcheck // the request has it
+	defer func() { //nolint:contextcheck // the request has the context
 		v := recover()
 		if err, ok := v.(error); v == nil || ok && errors.Is(err, http.ErrAbortHandler) {
 			if v != nil {

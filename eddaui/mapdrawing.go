@@ -40,7 +40,7 @@ func mapDrawing(root string, m flow.Map) template.HTML {
 		d.box(&b, n)
 	}
 	b.WriteString(`</svg>`)
-	return template.HTML(b.String()) //nolint:gosec // texts of others went through text
+	return template.HTML(b.String()) //nolint:gosec // text has escaped all other texts
 }
 
 // text escapes a text for HTML.

@@ -148,7 +148,7 @@ func (p *Pool) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return sendCommitted(ctx, conn.Conn(), b, conn.Release)
 }
 
-// Conn does for a connection what Pool does for a pool. The connection must not be in a transaction.
+// Conn wraps a connection as Pool wraps a pool. The connection must not be in a transaction.
 type Conn struct{ *pgx.Conn }
 
 // Begin begins a READ COMMITTED transaction.

@@ -23,7 +23,7 @@ func ids() *rapid.Generator[saga.ID] {
 	})
 }
 
-// infos generates all Infos that a sender can write: those that saga.Compose accepts.
+// infos generates all Infos that a sender can write: all that saga.Compose accepts.
 func infos() *rapid.Generator[saga.Info] {
 	name := rapid.StringMatching(`[a-z][a-z0-9_.-]{0,62}`)
 	maybe := func(t *rapid.T, what string) saga.ID { return rapid.OneOf(rapid.Just(saga.ID{}), ids()).Draw(t, what) }
@@ -77,7 +77,7 @@ func told(i saga.Info) map[string]any {
 	return out
 }
 
-// A handler reads what the sender wrote: every field, every header, in the order of their names.
+// A handler reads the sender's values: every field, every header, in the order of their names.
 func TestHeaderComesBackAsItWentIn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := infos().Draw(t, "info")

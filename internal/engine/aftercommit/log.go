@@ -25,7 +25,7 @@ func Log(ctx context.Context, of *delivery.Effects) {
 	for _, m := range e.In.Messages {
 		switch m.Fate {
 		case delivery.FateDead:
-			if m.Delivery.Info.Attempt != m.Attempt { // as in the dead letter: a message that did not run had none
+			if m.Delivery.Info.Attempt != m.Attempt { // as in the dead letter: a message that did not run has 0
 				m.Delivery.Info.Attempt = m.Attempt
 			}
 			if m.Firing.Run != nil {

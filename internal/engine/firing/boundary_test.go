@@ -200,7 +200,7 @@ func TestServerThatDiesInADispatchLeavesNothing(t *testing.T) {
 	w.onceEach()
 }
 
-// kill ends the sessions of this schema that are in a transaction, and whose last statement has one of these names.
+// kill ends the sessions of this schema that are in a transaction, and whose last statement is among these names.
 func (w *loopsWorld) kill(names string) {
 	w.t.Helper()
 	n := w.count(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity

@@ -507,7 +507,8 @@ func TestLockedRowsStopNobodyElse(t *testing.T) {
 	w.onceEach()
 }
 
-// One locked manifest kept all runs from being timed out, and the holder of that lock might wait for one of theirs.
+// One locked manifest kept all runs from being timed out, and the holder of that lock might wait for a lock of one
+// run.
 func TestLockedFollowerKeepsNoOtherRunFromItsEnd(t *testing.T) {
 	w := loopsOpen(t)
 	w.expired()
@@ -582,8 +583,8 @@ func (w *loopsWorld) locked(name string) (release func()) {
 	return release
 }
 
-// While one server dispatches runs of a strict group, a second one that picked at the same time dispatches no run of
-// the group.
+// While one server dispatches runs of a strict group, a second server that picked at the same time dispatches no run
+// of the group.
 func TestStrictGroupIsCountedByOneServerAtATime(t *testing.T) {
 	w := loopsOpen(t)
 	w.queued("q", 5, w.group("g", 2, true, 0))

@@ -36,8 +36,8 @@ func (w *loopsWorld) loops(all ...func(context.Context) error) {
 }
 
 // A stored change wakes the server that evaluates, and its cycle wakes the servers that dispatch. No server polls
-// here, and each of the two servers runs only one of the two loops, so each step is triggered by a notification. A
-// loop's first pass may also find the first change.
+// here, and each of the two servers runs a single loop, so each step is triggered by a notification. A loop's first
+// pass may also find the first change.
 func TestAChangeWakesTheHolder(t *testing.T) {
 	for name, begin := range map[string]func(w *loopsWorld) *Engine{
 		"of two servers": func(w *loopsWorld) *Engine {

@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/internal/test/faultproxy"
 )
 
-// side is one of several servers that run. Its statements are counted.
+// side is a running server. Its statements are counted.
 type side struct {
 	*Engine
 	proxy *faultproxy.Proxy

@@ -45,12 +45,11 @@ SELECT CASE WHEN count(*) = 0 THEN 0 ELSE cardinality(:schema.run_end(array_agg(
 FROM free l;
 
 -- name: queue
--- Decisions about manifests, as far as these have not changed since they were loaded. A manifest that another
--- transaction has locked is left for the next cycle: so nothing here waits, in whatever order the locks were taken. A
--- scheduled run that exists, with the same due time or not dispatched yet, is not inserted again. A follower has no
--- due times of its own that an index could tell apart, so its due must be unchanged. The next due time replaces only
--- the one that it follows. Whether a run was inserted is looked up in a hash: a join would compare each of a thousand
--- with a thousand.
+-- Decisions about manifests, as far as these have not changed since they were loaded. A locked manifest is left for
+-- the next cycle: so nothing here waits, in whatever order the locks were taken. A scheduled run that exists, with
+-- the same due time or not dispatched yet, is not inserted again. A follower has no due times of its own that an
+-- index could tell apart, so its due must be unchanged. The next due time replaces only the due time before it.
+-- Whether a run was inserted is looked up in a hash: a join would compare each of a thousand with a thousand.
 WITH said AS MATERIALIZED (
     SELECT s.* FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::uuid[], $5::timestamptz[],
         $6::timestamptz[], $7::timestamptz[], $8::bigint[])

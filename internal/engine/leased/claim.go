@@ -92,7 +92,7 @@ func (c *claimer) awaitRoom(ctx context.Context) {
 // awaitClaim waits until the claim in flight has returned.
 func (c *claimer) awaitClaim() {
 	c.onItsWay.Lock()
-	//nolint:staticcheck // an empty section: the claim that was in it has left
+	//nolint:staticcheck // an empty critical section: the claim in flight has left it
 	c.onItsWay.Unlock()
 }
 

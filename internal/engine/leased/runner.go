@@ -124,7 +124,7 @@ func (r *runner) handle(ctx context.Context, hand *run.Hand, m *claimed) {
 	if r.claims.begin(m, m.stop) {
 		limited, end := context.WithTimeout(m.life, r.Options.StepTimeout)
 		defer end()
-		r.handleIn(limited, hand, m) //nolint:contextcheck // judge reads life, from which limited is made
+		r.handleIn(limited, hand, m) //nolint:contextcheck // judge reads life, the parent of limited
 	} else {
 		r.claims.lose(m) // otherwise the next extension would find the row as it was, and keep it forever
 	}

@@ -141,7 +141,7 @@ func TestServersComeToEvenShares(t *testing.T) {
 	}
 }
 
-// change replaces the servers by those of seats: partitions of other servers become free.
+// change replaces the servers by seats: partitions of other servers become free.
 func (c *cluster) change(seats []int) {
 	alive := map[int][]role{}
 	for _, seat := range seats {

@@ -31,9 +31,9 @@ FROM (SELECT hashtextextended(s.id::text, s.tableoid::bigint) AS key FROM :schem
 SELECT pg_terminate_backend($1::int);
 
 -- name: bury_sessions
--- A session has died if its time is over, or if its row says that it holds its lock and the lock is free. One of the
--- processes that check marks it; the others do not wait. Unless $2 is true, each process tries the locks of only the
--- $3 sessions after its own, in a circle: if all tried all, n processes would try n * n locks. For the ARRAY see
+-- A session has died if its time is over, or if its row says that it holds its lock and the lock is free. A process
+-- that checks marks it; the others do not wait. Unless $2 is true, each process tries the locks of only the $3
+-- sessions after its own, in a circle: if all tried all, n processes would try n * n locks. For the ARRAY see
 -- internal/engine/firing/statements.sql.
 WITH near AS MATERIALIZED (
     (SELECT s.id FROM :schema.session s WHERE s.ended IS NULL AND s.id > $1 ORDER BY s.id LIMIT $3)
@@ -147,7 +147,7 @@ DELETE FROM :schema.suspect d WHERE d.ctid = ANY (ARRAY(
     LIMIT $2 FOR UPDATE SKIP LOCKED));
 
 -- name: processes
--- The processes that run one of these queues, and the processes of these sessions. The table has a row for each
+-- The processes that run any of these queues, and the processes of these sessions. The table has a row for each
 -- process.
 SELECT s.id, s.host, s.pid, s.queues, s.ended IS NULL AND s.expires > clock_timestamp()
 FROM :schema.session s

@@ -82,7 +82,7 @@ func (h *hold) watch(ctx context.Context) error {
 			life, stop = nil, time.After(h.options.Stop)
 			h.health.update(func(now *Health) { now.State = Stopping })
 			h.log.Info("edda: the work under a lease was told to stop", "holder", h.term.Holder, "epoch", h.term.Epoch,
-				"cause", context.Cause(h.life)) //nolint:contextcheck // the end that is told of is the term's own
+				"cause", context.Cause(h.life)) //nolint:contextcheck // it reports the end of the term itself
 		case <-stop:
 			h.stuck = true
 			h.log.Warn("edda: the work under a lease does not stop, so the lease is no longer renewed",

@@ -1,4 +1,4 @@
 package limit
 
-// Statements is the SQL text of the package, for a test that delays one of the statements.
+// Statements is the SQL text of the package, for a test that delays a statement.
 var Statements = statements

@@ -117,7 +117,7 @@ func TestFindAsksTheServersForTheirVersion(t *testing.T) {
 func TestADirectoryThatOthersMayWriteToGetsNoDownload(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // that is what is refused
+	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // such a directory is refused
 		t.Fatal(err)
 	}
 	p := places{downloads: release.Store{Dir: dir, System: "linux-x64"}}

@@ -32,7 +32,7 @@ func Example() (ctx context.Context, pool *pgxpool.Pool, end func()) {
 
 // EmptyExample is Example without the tables.
 func EmptyExample() (ctx context.Context, pool *pgxpool.Pool, end func()) {
-	ctx, cancel := context.WithTimeout(context.Background(), exampleWithin) //nolint:forbidigo // an Example has none
+	ctx, cancel := context.WithTimeout(context.Background(), exampleWithin) //nolint:forbidigo // an Example has no ctx
 	shared, err := pgdev.SharedDSN(ctx)
 	Must(err)
 	name := "example_" + strings.ToLower(rand.Text()[:10])

@@ -347,7 +347,7 @@ func (b *builder) waits(timeline []history.Version) []wait {
 // compare returns the difference of two versions of a timeline.
 func (b *builder) compare(timeline []history.Version, from, to string) (*compared, error) {
 	if from == "" || to == "" {
-		return nil, nil //nolint:nilnil // nothing is to be compared
+		return nil, nil //nolint:nilnil // there is nothing to compare
 	}
 	first, errFirst := strconv.ParseInt(from, 10, 64)
 	last, errLast := strconv.ParseInt(to, 10, 64)
