@@ -89,7 +89,7 @@ func TestRenamedAnswerFindsItsInstance(t *testing.T) {
 	await(t, b, "ann", func(m Member) bool { return m.Fees == 1 })
 }
 
-// newMember is the state in another form.
+// newMember is a newer form of the state.
 type newMember struct {
 	Paid []string `json:"paid"`
 }
@@ -103,7 +103,7 @@ var newMembers = saga.Define("member", saga.Options{StateVersion: 2},
 	saga.OnTimeout(func(*newMember, *saga.Context, FeeDue) error { return nil }),
 	saga.Upcast(1, func(m Member) (newMember, error) { return newMember{Paid: make([]string, m.Fees)}, nil }))
 
-// A release is rolled back, and comes again: what the older program could not read has waited for it.
+// A release is rolled back and deployed again: the messages that the older program could not read have waited for it.
 func TestBackAndForwardAgainLosesNothing(t *testing.T) {
 	t.Parallel()
 	waits := waitsFor("edda: messages wait for a newer program")
@@ -125,7 +125,7 @@ func TestBackAndForwardAgainLosesNothing(t *testing.T) {
 	case <-within(t, time.Minute).Done():
 		t.Fatal("no message waits for a newer program")
 	}
-	send(t, b, Join{Email: "bob"}) // other instances go on
+	send(t, b, Join{Email: "bob"}) // other instances are not blocked
 	await(t, b, "bob", func(Member) bool { return true })
 	stop()
 	defer start(t, newer)()
@@ -174,7 +174,7 @@ func awaitLiving(t *testing.T, b *bus.Bus, email string) {
 	}
 }
 
-// An endpoint that handles a kind no more still gets it, until somebody ends that.
+// An endpoint that no longer handles a kind still receives it until it is unsubscribed.
 func TestRemovedHandlerStaysSubscribed(t *testing.T) {
 	t.Parallel()
 	_, b := newBus(t, bus.Options{})
@@ -196,7 +196,8 @@ func TestRemovedHandlerStaysSubscribed(t *testing.T) {
 	send(t, b, Greet{Email: "ann"})
 }
 
-// What comes for a number reaches the member that has it, and else the one who has its address for a key.
+// A message for a number reaches the member with this number as its key, or else the member with its address as its
+// key.
 func TestMembersOfBothKeysAreFound(t *testing.T) {
 	t.Parallel()
 	r := sagatest.New(t, Numbered)
@@ -283,7 +284,7 @@ func TestSortOfHandlerMayChange(t *testing.T) {
 	}
 }
 
-// leftOver counts what is left in all queues.
+// leftOver counts the messages left in all queues.
 func leftOver(t *testing.T, pool *pgxpool.Pool) (left int64) {
 	t.Helper()
 	o, err := operate.New(pool, operate.Options{})
@@ -296,7 +297,7 @@ func leftOver(t *testing.T, pool *pgxpool.Pool) (left int64) {
 	return left
 }
 
-// An endpoint gets another name: the old one ends what it has, and the new one takes the rest.
+// An endpoint is renamed: the old endpoint handles the messages in its queue, the new one all later messages.
 func TestEndpointGetsAnotherName(t *testing.T) {
 	t.Parallel()
 	handled := make(chan bus.Handled, 100)

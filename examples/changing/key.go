@@ -2,14 +2,14 @@ package changing
 
 import "github.com/edda-go/edda/saga"
 
-// Enrol makes somebody a member, by a number.
+// Enrol starts a membership with a number.
 type Enrol struct {
 	Number string `json:"number"`
 	Email  string `json:"email"`
 }
 
 // page key
-// NumberPaid says that a member has paid. Members have had numbers since release 2; the key was the address before.
+// NumberPaid reports a payment of a member. Members have had numbers since release 2; the key was the address before.
 type NumberPaid struct {
 	Number string `json:"number"`
 	Email  string `json:"email"`
@@ -18,14 +18,14 @@ type NumberPaid struct {
 // AddressPaid is NumberPaid for a member of before.
 type AddressPaid NumberPaid
 
-// Numbered has members by their numbers, and those of before by their addresses until they have left.
+// Numbered has members by their numbers, and older members by their addresses until they have left.
 var Numbered = saga.Define("member", saga.Options{},
 	saga.StartedBy(func(m Enrol) string { return m.Number }, (*Member).Enrol),
 	saga.Handles(func(m NumberPaid) string { return m.Number }, (*Member).NumberPaid, saga.IfMissingDo(asBefore)),
 	saga.Handles(func(m AddressPaid) string { return m.Email }, (*Member).AddressPaid),
 	saga.OnTimeout((*Member).Due))
 
-// asBefore looks for a member of before, when nobody has the number.
+// asBefore addresses an older member, when no member has the number.
 func asBefore(ctx *saga.Context, m NumberPaid) error {
 	ctx.Send(AddressPaid(m))
 	return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Join makes somebody a member.
+// Join starts a membership.
 type Join struct {
 	Email string `json:"email"`
 }
@@ -41,7 +41,7 @@ func (m *Member) Due(*saga.Context, FeeDue) error {
 	return nil
 }
 
-// members is the saga of all members, with one of the stores.
+// members defines the saga of a member with the given store.
 func members(store saga.Store) *saga.Definition {
 	return saga.Define("member", saga.Options{Store: store},
 		saga.StartedBy(func(m Join) string { return m.Email }, (*Member).Join),

@@ -1,7 +1,7 @@
 package changing
 
 // page rename
-// FeePaid says that a member has paid. Older programs send it as MemberPaid.
+// FeePaid reports a payment of a member. Older programs send it as MemberPaid.
 type FeePaid struct {
 	Email string `json:"email"`
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Greet asks for a letter that is not written any more.
+// Greet requests a letter that is not written any more.
 type Greet struct {
 	Email string `json:"email"`
 }
@@ -16,7 +16,7 @@ type Greet struct {
 // Kind is the name of Greet.
 func (Greet) Kind() string { return "letter.greet" }
 
-// Remind asks for a letter.
+// Remind requests a reminder.
 type Remind Greet
 
 // Kind is the name of Remind.
@@ -33,7 +33,7 @@ func noGreeting(*bus.Context, pgx.Tx, Greet) error {
 // end
 
 // page retire
-// retire ends the delivery of what the endpoint handles no more.
+// retire ends the delivery of a kind that the endpoint no longer handles.
 func retire(ctx context.Context, letters *bus.Endpoint) error {
 	return letters.Unsubscribe(ctx, Greet{}.Kind())
 }

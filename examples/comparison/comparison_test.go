@@ -49,7 +49,7 @@ func TestUnpaidOrderIsCancelled(t *testing.T) {
 // office is a post that loses the first letter.
 type office struct {
 	tried   atomic.Int32
-	written chan string // keys, and the address of what was not lost
+	written chan string // keys, and the addresses of letters that were not lost
 }
 
 func (o *office) write(_ context.Context, key, email string) error {

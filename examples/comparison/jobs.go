@@ -11,7 +11,7 @@ import (
 )
 
 // page job
-// Welcome asks for a letter.
+// Welcome requests a letter.
 type Welcome struct {
 	Email string `json:"email"`
 }
@@ -19,7 +19,7 @@ type Welcome struct {
 // Kind is the name of Welcome.
 func (Welcome) Kind() string { return "mail.welcome" }
 
-// letters writes letters, 100 at a time in each process. No transaction is open meanwhile.
+// letters writes letters, 100 at a time in each process. No transaction is open while a letter is written.
 func letters(b *bus.Bus, p post) (*bus.Endpoint, error) {
 	policy, err := recoverability.Retries{Delayed: 24, Step: time.Second, Growth: recoverability.Exponential,
 		Max: time.Hour, Jitter: recoverability.Tenth}.Policy()
@@ -32,7 +32,7 @@ func letters(b *bus.Bus, p post) (*bus.Endpoint, error) {
 		}))
 }
 
-// register writes a row, and asks for a letter an hour later.
+// register writes a row, and requests a letter an hour later.
 func register(ctx context.Context, b *bus.Bus, tx pgx.Tx, email string) error {
 	if _, err := tx.Exec(ctx, "INSERT INTO member (email) VALUES ($1)", email); err != nil {
 		return err

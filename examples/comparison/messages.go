@@ -6,7 +6,7 @@ type PlaceOrder struct {
 	Cents int    `json:"cents"`
 }
 
-// ChargeCard asks for money.
+// ChargeCard requests a charge.
 type ChargeCard struct {
 	Cents int `json:"cents"`
 }

@@ -12,7 +12,7 @@ type Order struct {
 	Cents int `json:"cents"`
 }
 
-// Place asks for the money, and sets the time for it.
+// Place requests the charge, and sets its timeout.
 func (o *Order) Place(ctx *saga.Context, m PlaceOrder) error {
 	if !ctx.IsNew() {
 		return nil // a second copy charges nothing
@@ -37,7 +37,7 @@ func (o *Order) Unpaid(ctx *saga.Context, _ PaymentDue) error {
 	return nil
 }
 
-// Orders says which message goes to which method, and to which order.
+// Orders maps each message to a method and to an order.
 var Orders = saga.Define("order", saga.Options{},
 	saga.StartedBy(func(m PlaceOrder) string { return m.Order }, (*Order).Place),
 	saga.OnReply((*Order).Charged),

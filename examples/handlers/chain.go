@@ -16,7 +16,7 @@ func reserveAndShip(ctx *bus.Context, tx pgx.Tx, m OrderPaid) error {
 	return reserve(ctx, tx, m)
 }
 
-// chain returns two endpoints, of which the second begins when the first has committed.
+// chain returns two endpoints. The second begins when the first has committed.
 func chain(b *bus.Bus, ship func(*bus.Context, Ship) error) ([]edda.Runner, error) {
 	warehouse, err1 := bus.NewEndpoint(b, "warehouse", bus.EndpointOptions{}, bus.HandleTx(reserveAndShip))
 	shipping, err2 := bus.NewEndpoint(b, "shipping", bus.EndpointOptions{}, bus.Handle(ship))

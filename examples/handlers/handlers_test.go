@@ -32,7 +32,7 @@ const tables = `
 	CREATE TABLE public.letter (order_id text PRIMARY KEY);
 	INSERT INTO public.stock VALUES ('hat', 1)`
 
-// world is a shop with one hat, and what its endpoints have told.
+// world is a shop with one hat, and the reports of its endpoints.
 type world struct {
 	t       *testing.T
 	pool    *pgxpool.Pool
@@ -86,7 +86,7 @@ func (w *world) paid(order string) {
 	must(w.t, err)
 }
 
-// awaits waits until endpoints have told something, in any order.
+// awaits waits for a report of each of the endpoints, in any order.
 func awaits(t *testing.T, told <-chan string, endpoints ...string) {
 	t.Helper()
 	open := map[string]bool{}
@@ -168,7 +168,7 @@ func TestTwoSagasOfOneEvent(t *testing.T) {
 	}
 }
 
-// What the page says is refused.
+// Two consumers of a kind in one endpoint are refused, as the page describes.
 func TestOneEndpointRefusesTwoConsumersOfAKind(t *testing.T) {
 	t.Parallel()
 	w := open(t)

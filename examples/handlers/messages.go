@@ -1,12 +1,12 @@
 package handlers
 
-// OrderPaid says that an order was paid.
+// OrderPaid is the event of a paid order.
 type OrderPaid struct {
 	Order   string `json:"order"`
 	Article string `json:"article"`
 }
 
-// Ship asks for an order to be shipped.
+// Ship requests the shipment of an order.
 type Ship struct {
 	Order string `json:"order"`
 }

@@ -16,7 +16,7 @@ func together(b *bus.Bus) ([]edda.Runner, error) {
 	return []edda.Runner{warehouse}, err
 }
 
-// inOrder returns a handler that calls these one after another, until one fails.
+// inOrder returns a handler that calls the handlers in order, and returns the first error.
 func inOrder[M saga.Message](handlers ...func(*bus.Context, pgx.Tx, M) error) func(*bus.Context, pgx.Tx, M) error {
 	return func(ctx *bus.Context, tx pgx.Tx, m M) error {
 		for _, handle := range handlers {

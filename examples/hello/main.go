@@ -50,7 +50,7 @@ func (o *Order) Charged(ctx *saga.Context, _ CardCharged) error {
 
 func (o *Order) Unpaid(ctx *saga.Context, _ PaymentDue) error { ctx.Complete(); return nil }
 
-// Orders says which message goes to which method, and to which order. saga.Handles adds messages that start none.
+// Orders maps each message to a method and to an order. saga.Handles adds messages that do not start an order.
 var Orders = saga.Define("order", saga.Options{},
 	saga.StartedBy(func(m PlaceOrder) string { return m.Order }, (*Order).Place),
 	saga.OnReply((*Order).Charged),

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// books take what the handler of a booking writes.
+// books stores the entries that the handler of a booking writes.
 type books interface {
 	write(ctx context.Context, order string, cents int) error
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// sender is what code needs that sends: a *bus.Bus is one, and a *memory.Bus.
+// sender is the interface for code that sends. *bus.Bus and *memory.Bus implement it.
 type sender interface {
 	Send(ctx context.Context, m saga.Message, options ...saga.SendOption) (saga.Sent, error)
 }

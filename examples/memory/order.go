@@ -12,7 +12,7 @@ type PlaceOrder struct {
 	Cents int    `json:"cents"`
 }
 
-// Book asks for an entry in the books. The answer is Booked.
+// Book requests an entry in the books. The answer is Booked.
 type Book struct {
 	Order string `json:"order"`
 	Cents int    `json:"cents"`
@@ -45,7 +45,7 @@ func (o *Order) booked(ctx *saga.Context, _ Booked) error {
 	return nil
 }
 
-// Orders is the saga, which knows nothing of where it runs.
+// Orders is the saga. It does not depend on the bus that runs it.
 var Orders = saga.Define("order", saga.Options{},
 	saga.StartedBy(func(m PlaceOrder) string { return m.Order }, (*Order).place),
 	saga.OnReply((*Order).booked))

@@ -4,8 +4,8 @@
 //	go run github.com/edda-go/edda/examples/order@latest
 //
 // It places an order a second, until Ctrl-C. Orders are placed in the shop's own transaction: a row and an event that
-// commit together. For each the saga asks at once for the money and for the goods, waits for both, ships, and reports
-// the end. Much goes wrong on purpose, and the pages whose address is printed show it.
+// commit together. For each the saga requests the charge and the goods at once, waits for both, ships, and reports
+// the end. Many faults are made on purpose, and the pages whose address is printed show them.
 //
 // "edda demo" runs the same shop for half a minute with thousands of orders, and counts that each has every effect
 // exactly once.

@@ -15,7 +15,7 @@ import (
 
 const payWithin = 10 * time.Second // how long an order waits for its money
 
-// run is the shop. It opens with tables that are there, or makes them, and goes on with the orders of the last time.
+// run runs the shop. It creates the tables if they do not exist, and continues with the orders of earlier runs.
 func run(ctx context.Context) error {
 	pool, err := eddadev.Connect(ctx, "order")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(eddatest.Main(m)) }
 
-// The shop opens twice: the second time it goes on with the next order.
+// The shop opens twice: the second time it continues with the next order.
 func TestShopOpensAgain(t *testing.T) {
 	dsn := eddatest.DSN(t)
 	t.Setenv("DATABASE_URL", dsn)
@@ -30,7 +30,7 @@ func TestShopOpensAgain(t *testing.T) {
 	}
 }
 
-// awaitShipped returns when so many orders are shipped.
+// awaitShipped returns when n orders are shipped.
 func awaitShipped(t *testing.T, dsn string, n int) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)

@@ -3,10 +3,10 @@
 //	go run github.com/edda-go/edda/examples/scheduled@latest            # a night each ten seconds, until Ctrl-C
 //	go run github.com/edda-go/edda/examples/scheduled@latest -night 5s
 //
-// # What runs
+// # Manifests
 //
 //	settle/eur … settle/usd   each night, four at a time in a strict group of two: a saga, keyed by the firing's
-//	                          due time, asks the bank, enters the balance, and completes. The run lasts until then
+//	                          due time, queries the bank, enters the balance, and completes. The run lasts until then
 //	report/eur … report/usd   after each settlement of their currency
 //	poll                      every five seconds
 //	rates                     each second, and its handler fails for good: one run is dead, and holds its manifest

@@ -29,8 +29,8 @@ func main() {
 	}
 }
 
-// run runs the scheduler, and the endpoints for its messages and for what follows from them. Any number of processes
-// may do so: one of them evaluates at a time.
+// run runs the scheduler, and the endpoints for its messages and for the messages that follow. Any number of processes
+// may run it: only one evaluates at a time.
 func run(ctx context.Context, night time.Duration) error {
 	pool, err := eddadev.Connect(ctx, "scheduled")
 	if err != nil {

@@ -20,8 +20,9 @@ func reportName(currency string) string { return "report/" + currency }
 // settlements are done two at a time.
 var groups = []scheduler.Group{{Name: "settlement", Max: 2, Strict: true}}
 
-// manifests are what the program declares. A night lasts so long here; a real expression says "30 2 * * *". MisfireAll
-// leaves no due time out, whatever was dead when it came.
+// manifests returns the manifests of the program. They fire once each night, the given period; a real expression would
+// be
+// "30 2 * * *". With MisfireAll no due time is skipped, whichever process was dead at that time.
 func manifests(night time.Duration) (all []scheduler.Manifest) {
 	for _, c := range currencies {
 		all = append(all,

@@ -7,7 +7,7 @@ type Settle struct {
 	Currency string `json:"currency"`
 }
 
-// AskBank asks for what a currency has moved. The bank takes its time; the answer is Balance.
+// AskBank requests the turnover of a currency. The bank takes its time; the answer is Balance.
 type AskBank struct {
 	Currency string `json:"currency"`
 }
@@ -27,7 +27,7 @@ type Enter struct {
 // Entered answers Enter.
 type Entered struct{}
 
-// Report tells what was settled and is not reported yet.
+// Report reports the settlements that are not reported yet.
 type Report struct {
 	Currency string `json:"currency"`
 }
@@ -35,7 +35,7 @@ type Report struct {
 // Poll looks whether anything is new.
 type Poll struct{}
 
-// ReadRates reads a file in a format that nobody knows.
+// ReadRates reads a file in an unknown format.
 type ReadRates struct{}
 
 // Kind names the message.

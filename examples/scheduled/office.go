@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What is written into a table of our own. Each effect is a row of the transaction that ends the message, and names the
-// due time that it is for.
+// The statements for the example's own table. Each effect is a row of the transaction that ends the message, and names
+// its due time.
 
 const (
 	effect = "INSERT INTO effect (manifest, due) VALUES ($1, $2)"
@@ -25,8 +25,8 @@ func enter(ctx *bus.Context, tx pgx.Tx, m Enter) error {
 	return err
 }
 
-// report answers for each settlement up to the one that it follows. It is often one; when a settlement succeeds before
-// the report on the last one has been queued, one run of the report answers for both.
+// report reports each settlement up to the one that it follows, usually one. When a settlement succeeds before the
+// report on the previous one has been queued, one run of the report covers both.
 func report(ctx *bus.Context, tx pgx.Tx, m Report) error {
 	fire := ctx.Info().Fire
 	_, err := tx.Exec(ctx, reported, fire.Manifest, settleName(m.Currency), fire.Due)

@@ -14,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(eddatest.Main(m)) }
 
-// Two programs at once: after two nights each settlement was entered once, and reported once and after it; and what
-// fails for good has one run, which holds its manifest.
+// Two programs at once: after two nights each settlement was entered once, and reported once and after it; the manifest
+// whose handler fails for good has one run, which holds it.
 func TestNights(t *testing.T) {
 	dsn := eddatest.DSN(t)
 	t.Setenv("DATABASE_URL", dsn)

@@ -42,7 +42,7 @@ var settlements = saga.Define("settlement", saga.Options{},
 	saga.OnReply((*Settlement).balance),
 	saga.OnReply((*Settlement).entered))
 
-// bank is another system, which answers after a while.
+// bank is an external system that answers after a while.
 type bank struct{ takes time.Duration }
 
 func (b bank) ask(ctx *bus.Context, m AskBank) error {

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(eddatest.Main(m)) }
 
-// Everything comes once to each station, also in a database that has seen the tour before.
+// Each station receives each message once, also when the tour ran in this database before.
 func TestTour(t *testing.T) {
 	t.Setenv("DATABASE_URL", eddatest.DSN(t))
 	t.Setenv(eddadev.PagesVariable, "off")

@@ -66,7 +66,7 @@ func (t *tour) run(ctx context.Context) error {
 // topic makes a queue's name of a Go type's.
 func topic(name string) string { return strings.ToLower(name) }
 
-// route wires the tour: command → its handler → event → two groups, and one of them feeds a plain handler of the
+// route wires the tour: command → its handler → event → two groups, and one group feeds a plain handler of the
 // Router, which publishes to a last queue.
 func (t *tour) route(router *message.Router) (*cqrs.CommandBus, error) {
 	marshaler := cqrs.JSONMarshaler{GenerateName: cqrs.StructName}

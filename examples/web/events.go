@@ -46,7 +46,7 @@ func (s *site) events(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	case r.Header.Get("Last-Event-ID") == overMark:
-		w.WriteHeader(http.StatusNoContent) // a browser that has seen the end is told to stay away
+		w.WriteHeader(http.StatusNoContent) // makes a browser that has shown the end stop reconnecting
 		return
 	}
 	if s.streams.Add(1) > mostStream {
@@ -60,13 +60,13 @@ func (s *site) events(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)() //nolint:contextcheck // a stream ends with the server, too
 	t := &stream{site: s, w: w, out: http.NewResponseController(w), id: v.ID}
-	t.mark, _ = bus.ParseMark(r.Header.Get("Last-Event-ID")) // one that is not ours is none
+	t.mark, _ = bus.ParseMark(r.Header.Get("Last-Event-ID")) // an invalid mark is the zero Mark
 	if err := t.follow(ctx); err != nil && ctx.Err() == nil {
 		s.log.Warn("web: a stream was cut", "order", id, "error", err)
 	}
 }
 
-// follow writes what is new to the browser until there can be nothing more.
+// follow writes changes to the browser until no further change can follow.
 func (t *stream) follow(ctx context.Context) error {
 	if err := t.begin(); err != nil {
 		return err
@@ -81,9 +81,9 @@ func (t *stream) follow(ctx context.Context) error {
 	}
 }
 
-// watch tells the page of every change until the order is over, or it is time for a sign of life.
+// watch sends every change to the page until the order is over, or a heartbeat is due.
 func (t *stream) watch(ctx context.Context) error {
-	// ends the waiting for news, not the telling of any
+	// ends the wait for news, but does not interrupt a write
 	untilBeat, cancel := context.WithTimeoutCause(ctx, t.beat, errBeat)
 	defer cancel()
 	for seen, err := range t.bus.Watch(untilBeat, orders, t.id, t.mark) {
@@ -99,7 +99,7 @@ func (t *stream) watch(ctx context.Context) error {
 			return err
 		}
 	}
-	t.mark = bus.Mark{} // what the browser said it had seen was no version of this order
+	t.mark = bus.Mark{} // the browser's mark was no version of this order
 	return errBeat
 }
 
@@ -112,7 +112,7 @@ func (t *stream) tellState(seen bus.Seen) error {
 	return t.tell(t.mark.String(), newsAt(state.At))
 }
 
-// tellRow is for an order whose saga is not there: it has not begun, or its outcome is booked.
+// tellRow handles an order without a saga: it has not begun, or its outcome is booked.
 func (t *stream) tellRow(ctx context.Context) error {
 	v, found, err := t.look(ctx, t.id)
 	if err != nil || !found {
@@ -127,7 +127,7 @@ func (t *stream) tellRow(ctx context.Context) error {
 	return t.tell("", v.news)
 }
 
-// begin sends the head, so that the browser knows that it is connected.
+// begin sends the head, so that the browser's connection opens.
 func (t *stream) begin() error {
 	h := t.w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -139,7 +139,7 @@ func (t *stream) begin() error {
 	return t.write(fmt.Sprintf("retry: %d\n\n", comeBack.Milliseconds()))
 }
 
-// tell writes an event.
+// tell writes an event with the news n.
 func (t *stream) tell(mark string, n news) error {
 	t.last, t.told = n, true
 	data, err := json.Marshal(n) // on one line, as an event's data must be

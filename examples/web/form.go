@@ -16,13 +16,13 @@ const (
 	mostQuantity = 20
 )
 
-// goods are what the shop sells.
+// goods are the goods of the shop.
 var goods = []struct {
 	Name  string
 	Cents int64
 }{{"A woollen hat", 1999}, {"A reading lamp", 4950}, {"A bronze kettle", 12000}}
 
-// form is what somebody has typed, and what is wrong with it.
+// form is a visitor's input, and its faults.
 type form struct {
 	ID, Item, Quantity, Note string
 	Faults                   []fault
@@ -31,7 +31,7 @@ type form struct {
 	quantity int
 }
 
-// fault is told beside its field.
+// fault is an error that the page shows beside its field.
 type fault struct{ Field, Label, Text string }
 
 // newForm has the id of the order that it will make: sent twice it is one order.
@@ -60,7 +60,7 @@ func (f *form) fault(field, label, text string) {
 	f.Faults = append(f.Faults, fault{Field: field, Label: label, Text: text})
 }
 
-// Fault is what is wrong with a field, "" when nothing is.
+// Fault returns the fault of a field, "" if it has no fault.
 func (f form) Fault(field string) string {
 	for _, fault := range f.Faults {
 		if fault.Field == field {

@@ -7,7 +7,7 @@ type PlaceOrder struct {
 	Cents int64
 }
 
-// ChargeCard asks the bank for the money. The answer is CardCharged or CardRefused.
+// ChargeCard requests a charge from the bank. The answer is CardCharged or CardRefused.
 type ChargeCard struct {
 	Order string
 	Cents int64
@@ -19,7 +19,7 @@ type CardCharged struct{ Order string }
 // CardRefused answers ChargeCard.
 type CardRefused struct{ Order string }
 
-// PackOrder asks the warehouse for the parcel. The answer is OrderPacked.
+// PackOrder requests a parcel from the warehouse. The answer is OrderPacked.
 type PackOrder struct{ Order string }
 
 // OrderPacked answers PackOrder.

@@ -34,7 +34,7 @@ func (o *Order) cardRefused(ctx *saga.Context, m CardRefused) error {
 	return o.end(ctx, m.Order, refused)
 }
 
-// end has the outcome booked. The order completes when that is done, and so nobody finds neither.
+// end has the outcome booked. The order completes when that is done, so a reader finds the saga or the outcome.
 func (o *Order) end(ctx *saga.Context, order, outcome string) error {
 	o.At = outcome
 	ctx.Send(BookOutcome{Order: order, Outcome: outcome})

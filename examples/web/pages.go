@@ -6,14 +6,14 @@ import (
 	"net/http"
 )
 
-// message is a page that says one thing.
+// message is a page with a single message.
 type message struct{ Title, Text string }
 
 func (s *site) home(w http.ResponseWriter, r *http.Request) {
 	s.show(w, r, http.StatusOK, "form.html", newForm())
 }
 
-// order is the page of an order as it is now. Its script goes on from there.
+// order shows the current state of an order. The script of the page follows later changes.
 func (s *site) order(w http.ResponseWriter, r *http.Request) {
 	id, ok := orderID(r)
 	if !ok {
@@ -35,7 +35,7 @@ func (s *site) complain(w http.ResponseWriter, r *http.Request, status int, text
 	s.show(w, r, status, "message.html", message{Title: http.StatusText(status), Text: text})
 }
 
-// fail tells the reason to the log, and the visitor that it is not his fault.
+// fail logs the reason, and shows the visitor an error of the server.
 func (s *site) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // he has gone

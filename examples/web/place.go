@@ -19,7 +19,7 @@ const uniqueViolation = "23505"
 type placer func(ctx context.Context, f form) error
 
 // place writes the order and sends PlaceOrder in one transaction of pgx. The message goes first: when its id was used
-// before, this order is there already.
+// before, this order exists already.
 func (s *site) place(ctx context.Context, f form) error {
 	return s.bus.InTx(ctx, func(tx pgx.Tx) error {
 		sent, err := s.bus.SendTx(ctx, tx, f.message(), saga.WithID(f.id))

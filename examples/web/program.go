@@ -17,7 +17,7 @@ type program struct {
 }
 
 // Run serves until ctx ends, and then lets requests finish. Server and endpoints live and end together. Streams are
-// told to end; the browsers connect again, to whichever process answers then.
+// ended; the browsers connect again, to whichever process answers then.
 func (p *program) Run(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           p.site.routes(),

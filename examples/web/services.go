@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// mostCents is what the bank lends to anybody.
+// mostCents is the highest amount that the bank accepts.
 const mostCents = 50_000
 
 // services do the work that takes a moment, in no transaction.

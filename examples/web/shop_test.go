@@ -34,7 +34,7 @@ type shop struct {
 	stop    func()
 }
 
-// openShop runs the site with all endpoints, or with those named: what is sent to the others stays in their queues.
+// openShop runs the site with all endpoints, or with the named ones: messages to the others stay in their queues.
 func openShop(t *testing.T, pause time.Duration, only ...string) *shop {
 	t.Helper()
 	t.Parallel()
@@ -104,7 +104,7 @@ func newTestProgram(
 	return p, host
 }
 
-// answer is what the server said.
+// answer is a response of the server.
 type answer struct {
 	status int
 	header http.Header
@@ -171,7 +171,7 @@ func (s *shop) count(query string) (n int) {
 	return n
 }
 
-// event is one of a stream; a comment has a text and no data.
+// event is an event of a stream; a comment has a text and no data.
 type event struct {
 	name, id, comment, retry string
 	news                     news

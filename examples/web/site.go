@@ -48,7 +48,7 @@ func newSite(pool *pgxpool.Pool, db *sql.DB, b *bus.Bus, log *slog.Logger) (*sit
 	return s, nil
 }
 
-// routes is the whole site. A form of another site cannot order here.
+// routes returns the handler of the whole site. It refuses forms of other sites.
 func (s *site) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.home)
@@ -60,7 +60,7 @@ func (s *site) routes() http.Handler {
 	return http.NewCrossOriginProtection().Handler(guarded(mux))
 }
 
-// policy allows what comes from here and nothing else: no script or style in a page, whatever somebody has typed.
+// policy allows only content from this server: no script or style in a page, whatever a visitor has typed.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'"
 

@@ -18,7 +18,7 @@ type view struct {
 	news
 }
 
-// news is what changes on a page that is open, and the data of an event.
+// news is the changing part of an open page, and the data of an event.
 type news struct {
 	Headline string `json:"headline"`
 	Done     int    `json:"done"` // steps that lie behind
@@ -26,10 +26,10 @@ type news struct {
 	Over     bool   `json:"over"`
 }
 
-// steps are what an order passes through.
+// steps are the steps of an order.
 var steps = []string{"Placed", "Paid", "Packed", "Shipped"}
 
-// step is one of them on a page.
+// step is a step on a page.
 type step struct{ Name, State, Mark string }
 
 // Steps of the order, as far as it has come.
@@ -49,10 +49,10 @@ func (n news) Steps() []step {
 	return all
 }
 
-// Arrived tells that no step is left.
+// Arrived reports whether no step is left.
 func (n news) Arrived() bool { return n.Done == len(steps) }
 
-// newsAt says what a state or an outcome means. "" is an order whose saga has not begun.
+// newsAt returns the news for a state or an outcome. "" is an order whose saga has not begun.
 func newsAt(at string) news {
 	switch at {
 	case paying:
@@ -72,7 +72,7 @@ func (v view) Total() string { return euros(v.cents) }
 
 func euros(cents int64) string { return fmt.Sprintf("€ %d.%02d", cents/100, cents%100) }
 
-// look reads an order and where it is; ok is false when there is none. The saga is read first: when it is gone its
+// look reads an order and its state; ok is false if it does not exist. The saga is read first: once it is gone, its
 // outcome is booked, and the row, which is read later, has it.
 func (s *site) look(ctx context.Context, id string) (v view, ok bool, err error) {
 	var state Order

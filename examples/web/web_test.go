@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// An order is placed by either driver, and its page sees it through to the end.
+// An order is placed by either driver, and its page follows it to the end.
 func TestPageFollowsTheOrder(t *testing.T) {
 	for name, c := range map[string]struct {
 		route string
@@ -87,7 +87,7 @@ func TestHeadOfAStream(t *testing.T) {
 	}
 }
 
-// A browser that comes back says what it has seen, and is not told that again.
+// A browser that reconnects sends its last mark, and does not receive the same news again.
 func TestStreamGoesOnWhereItWasCut(t *testing.T) {
 	s := openShop(t, 0, "web.orders") // the bank is closed: the order waits
 	path := s.place("/orders", filled())
@@ -121,7 +121,7 @@ func TestStreamGoesOnWhereItWasCut(t *testing.T) {
 	}
 }
 
-// A stream would keep the server from stopping for as long as somebody looks at the page.
+// Otherwise an open page would keep the server from stopping.
 func TestShutdownEndsStreams(t *testing.T) {
 	s := openShop(t, 0, "web.orders")
 	path := s.place("/orders", filled())
@@ -184,7 +184,7 @@ func TestBadInputNamesItsField(t *testing.T) {
 	}
 }
 
-// What somebody types is text on every page, and no page runs a script of its own.
+// A visitor's input is text on every page, and no page runs a script of its own.
 func TestWhatIsTypedIsText(t *testing.T) {
 	const bad = `"><script>alert(1)</script></textarea><b>`
 	s := openShop(t, 0, "web.orders")
@@ -271,7 +271,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// A form on another site cannot order here in the name of a visitor.
+// A form on a different site cannot order here in the name of a visitor.
 func TestOtherSitesCannotOrder(t *testing.T) {
 	s := openShop(t, 0, "web.orders")
 	r := s.request("POST", "/orders", filled())
@@ -281,7 +281,7 @@ func TestOtherSitesCannotOrder(t *testing.T) {
 	}
 }
 
-// There is a bound, and who is over it is told to come back.
+// The number of streams is limited, and a client above the limit is asked to retry.
 func TestTooManyStreams(t *testing.T) {
 	s := openShop(t, 0, "web.orders")
 	path := s.place("/orders", filled())

@@ -15,7 +15,7 @@ import (
 // wrong is the exit code of a command line that the command edda does not take.
 const wrong = 2
 
-// stamp is how a build says which version it is.
+// stamp is the linker flag that sets the version of a build.
 const stamp = "-X main.stamped="
 
 // edda is the command, built for this test as a release is.
@@ -31,7 +31,7 @@ func edda(t *testing.T) string {
 	return program
 }
 
-// runs runs the command against a database, and returns its exit code and what it said.
+// runs runs the command against a database, and returns its exit code and its output.
 func runs(t *testing.T, program, database string, arguments ...string) (int, string) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), program, arguments...)

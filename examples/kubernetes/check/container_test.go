@@ -37,15 +37,15 @@ func stages(text string) (found []instructions.Stage, err error) {
 	return found, warned
 }
 
-// image is what the last stage of a container file makes.
+// image describes the last stage of a container file.
 type image struct {
 	base, user    string
 	inside        []string // paths
 	health, entry []string
 }
 
-// imageOf returns the image that a container file makes, or what is wrong with it: a program and certificates, run as
-// nobody, with a health check by a command that is in it.
+// imageOf returns the image that a container file makes. It returns an error unless the image holds a program and
+// certificates, runs as the user 65532, and has a health check by a command that is in it.
 func imageOf(text string) (i image, err error) {
 	found, err := stages(text)
 	if err != nil {
@@ -74,7 +74,7 @@ func imageOf(text string) (i image, err error) {
 	switch {
 	case i.base != "scratch" || len(found) != 2:
 		return i, fmt.Errorf("the image is made from %s in %d stages", i.base, len(found))
-	case i.user != "65532:65532": // a number, so that runAsNonRoot can see that it is not root
+	case i.user != "65532:65532": // a number: runAsNonRoot cannot check a name
 		return i, fmt.Errorf("the user is %q", i.user)
 	case len(i.health) != 4 || i.health[0] != "CMD" || !slices.Contains(i.inside, i.health[1]) ||
 		i.health[2] != "healthcheck":
@@ -96,7 +96,7 @@ func TestContainerFiles(t *testing.T) {
 	}
 }
 
-// The image to build in has the Go that the module asks for.
+// The image to build in has the version of Go that the module requires.
 func TestContainerFilesBuildWithOurGo(t *testing.T) {
 	t.Parallel()
 	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, "../../../go.mod"))
@@ -110,7 +110,7 @@ func TestContainerFilesBuildWithOurGo(t *testing.T) {
 	}
 }
 
-// The check would see a mistake in a container file.
+// The check detects mistakes in a container file.
 func TestBrokenContainerFilesAreRefused(t *testing.T) {
 	t.Parallel()
 	text := read(t, "../Dockerfile")
@@ -138,7 +138,7 @@ func TestBrokenContainerFilesAreRefused(t *testing.T) {
 	}
 }
 
-// Ports of the images are those that the pods serve.
+// The images expose the ports that the pods serve.
 func TestContainerFilesExposeThePorts(t *testing.T) {
 	t.Parallel()
 	for file, name := range map[string]string{"../Dockerfile": "shop", "../../../Dockerfile": "shop-pages"} {

@@ -1,3 +1,3 @@
-// Package check holds the manifests and the container files of examples/kubernetes to what Kubernetes, the shop of the
-// tutorial and the command edda know. It has tests only.
+// Package check compares the manifests and the container files of examples/kubernetes with the types of Kubernetes, the
+// shop of the tutorial and the command edda. It has tests only.
 package check

@@ -59,7 +59,7 @@ func TestGracePeriodCoversTheDrain(t *testing.T) {
 	}
 }
 
-// A name of a port that a probe, a Service or a policy uses is one of the pods it is about.
+// Each port name in a probe, a Service or a policy is a port of the pods that it selects.
 func TestPortsHaveTheirNames(t *testing.T) {
 	t.Parallel()
 	for _, in := range templates(t) {
@@ -121,7 +121,7 @@ func selected(t *testing.T, by *metav1.LabelSelector) (some []template) {
 	return some
 }
 
-// What is chosen by labels is there, and a budget leaves room for a node to be emptied.
+// Each selector matches a pod, and a disruption budget allows a node to be drained.
 func TestSelectorsSelect(t *testing.T) {
 	t.Parallel()
 	for _, d := range of[*appsv1.Deployment](t) {
@@ -150,7 +150,7 @@ func TestSelectorsSelect(t *testing.T) {
 	}
 }
 
-// Each pod gets one database role, the least that does; none gets that of the owner except the Job.
+// Each pod gets one database role, the weakest that suffices. Only the Job gets the owner's.
 func TestEachPodHasItsRole(t *testing.T) {
 	t.Parallel()
 	role := map[string]string{"Job shop-setup": "shop-owner", "Deployment shop": "shop-runtime",
@@ -209,7 +209,7 @@ func TestContainersMayDoLittle(t *testing.T) {
 	}
 }
 
-// The variables of the manifests are those that the program reads, and all that it needs are there.
+// The manifests set only variables that the program reads, and all that it requires.
 func TestVariablesAreThoseOfTheProgram(t *testing.T) {
 	t.Parallel()
 	var program strings.Builder

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// strict refuses fields that a kind does not have, fields that are there twice, and values of another type.
+// strict refuses unknown fields, duplicate fields, and values of the wrong type.
 var strict = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 
 // decode returns the objects of a file.
@@ -89,7 +89,7 @@ func named[T interface {
 	return all[at]
 }
 
-// template is what makes pods, and where it stands.
+// template is a pod template and its place in the manifests.
 type template struct {
 	in  string
 	pod corev1.PodTemplateSpec
@@ -106,7 +106,7 @@ func templates(t *testing.T) (all []template) {
 	return all
 }
 
-// Every field of every manifest is one of Kubernetes, with a value of its type.
+// Kubernetes defines every field of every manifest, and each value has the type of its field.
 func TestManifestsAreValid(t *testing.T) {
 	t.Parallel()
 	if all := manifests(t); len(all) < 10 {
@@ -114,7 +114,7 @@ func TestManifestsAreValid(t *testing.T) {
 	}
 }
 
-// The check would see a mistake: each of these breaks the manifest of the shop in one place.
+// The check detects mistakes: each case breaks the manifest of the shop in one place.
 func TestBrokenManifestsAreRefused(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../shop.yaml")

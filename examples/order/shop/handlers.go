@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What goes wrong, by the number of the order.
+// The faults, by the number of the order.
 const (
 	refusedEvery    = 100
 	unreadableEvery = 500

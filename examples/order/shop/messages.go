@@ -9,7 +9,7 @@ type OrderPlaced struct {
 	Goods string `json:"goods"`
 }
 
-// ChargeCard asks for the money. The answer is CardCharged or CardRefused.
+// ChargeCard requests a charge. The answer is CardCharged or CardRefused.
 type ChargeCard struct {
 	Order int `json:"order"`
 	Cents int `json:"cents"`
@@ -30,7 +30,7 @@ type RefundCard struct {
 	Order int `json:"order"`
 }
 
-// ReserveStock asks for the goods. The answer is StockReserved.
+// ReserveStock requests a reservation of goods. The answer is StockReserved.
 type ReserveStock struct {
 	Order int    `json:"order"`
 	Goods string `json:"goods"`

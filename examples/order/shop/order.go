@@ -21,7 +21,7 @@ type Order struct {
 	Reserved bool
 }
 
-// rules is what the saga knows besides its state. Handlers may be methods of anything.
+// rules holds the settings of the saga. Handlers may be methods of any type.
 type rules struct{ payWithin time.Duration }
 
 func (r rules) placed(o *Order, ctx *saga.Context, m OrderPlaced) error {
@@ -70,7 +70,7 @@ func (o *Order) overdue(ctx *saga.Context, _ PaymentOverdue) error {
 	return o.cancel(ctx, order, NeverPaid)
 }
 
-// cancel takes back what has been done. What is still on its way is met by refundLate and releaseLate.
+// cancel undoes the effects so far. refundLate and releaseLate undo effects that are reported later.
 func (o *Order) cancel(ctx *saga.Context, order int, why string) error {
 	if o.Reserved {
 		ctx.Send(ReleaseStock{Order: order})

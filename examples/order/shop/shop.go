@@ -31,7 +31,7 @@ func Endpoints(b *bus.Bus, payWithin time.Duration) ([]edda.Runner, error) {
 	return []edda.Runner{orders, payment, shipping, accounts}, nil
 }
 
-const cents = 1999 // what a hat costs
+const cents = 1999 // the price of a hat
 
 // Place places the orders from first to the one before last in the shop's own transaction. The row of an order and the
 // event that starts its saga commit together.

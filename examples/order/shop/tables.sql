@@ -1,4 +1,4 @@
--- No constraint keeps a second row out: who counts them must be able to see it.
+-- No constraint keeps a second row out, so that a count of the rows reveals duplicates.
 CREATE TABLE IF NOT EXISTS placed      (order_id int NOT NULL, cents int NOT NULL);
 CREATE TABLE IF NOT EXISTS charge      (order_id int NOT NULL, cents int NOT NULL);
 CREATE TABLE IF NOT EXISTS refund      (order_id int NOT NULL);

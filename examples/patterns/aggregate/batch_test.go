@@ -18,7 +18,7 @@ func pay(t *testing.T, r *sagatest.Run, first, last int) {
 	}
 }
 
-// wantFiles checks the sizes of the files that were asked for.
+// wantFiles checks the sizes of the requested files.
 func wantFiles(t *testing.T, r *sagatest.Run, sizes ...int) {
 	t.Helper()
 	sent := r.Sent()

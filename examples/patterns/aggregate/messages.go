@@ -1,6 +1,6 @@
 package aggregate
 
-// Pay asks for a payment to be made with the next file for a bank.
+// Pay adds a payment to the next file for a bank.
 type Pay struct {
 	Bank    string  `json:"bank"`
 	Payment Payment `json:"payment"`
@@ -12,7 +12,7 @@ type Payment struct {
 	Cents int    `json:"cents"`
 }
 
-// WriteFile asks for a file with these payments.
+// WriteFile requests a file with these payments.
 type WriteFile struct {
 	Bank     string    `json:"bank"`
 	Payments []Payment `json:"payments"`

@@ -12,8 +12,8 @@ import (
 const (
 	day         = 24 * time.Hour
 	remindAfter = day
-	patience    = 3        // times that the manager is asked alone
-	remembered  = 30 * day // in which a second decision is known to be one
+	patience    = 3        // requests to the manager alone
+	remembered  = 30 * day // how long a second decision is recognized
 )
 
 // Expense is the state: who may decide.
@@ -21,7 +21,7 @@ type Expense struct {
 	Cents int      `json:"cents"`
 	Asked []string `json:"asked"`
 	Boss  string   `json:"boss"`
-	Times int      `json:"times"` // that somebody was asked
+	Times int      `json:"times"` // number of requests
 }
 
 func (e *Expense) submit(ctx *saga.Context, m Submit) error {
@@ -32,7 +32,7 @@ func (e *Expense) submit(ctx *saga.Context, m Submit) error {
 	return e.ask(ctx, Remind{})
 }
 
-// ask asks now and each day, at first the manager, later the boss too.
+// ask requests a decision now and each day, at first from the manager, later from the boss too.
 func (e *Expense) ask(ctx *saga.Context, _ Remind) error {
 	if e.Times == patience {
 		e.Asked = append(e.Asked, e.Boss)

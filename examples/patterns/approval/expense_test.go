@@ -62,7 +62,7 @@ func TestDecisionEndsTheWait(t *testing.T) {
 	wantSent(t, r)
 }
 
-// The first decision counts, and one that comes later is recorded.
+// The first decision counts, and a later one is recorded.
 func TestSecondDecisionIsDiscarded(t *testing.T) {
 	t.Parallel()
 	r := begin(t)
@@ -72,7 +72,7 @@ func TestSecondDecisionIsDiscarded(t *testing.T) {
 	if late := r.Discarded(); len(late) != 1 {
 		t.Errorf("discarded %q, want the second decision", late)
 	}
-	must(t, r.Deliver(submit)) // a late copy of the first message asks nobody
+	must(t, r.Deliver(submit)) // a late copy of the first message sends no request
 	wantSent(t, r)
 }
 
@@ -97,7 +97,7 @@ func TestPeopleAreRemindedAndTheBossIsAsked(t *testing.T) {
 	wantSent(t, r, Decided{Expense: "7", By: "Grace"})
 }
 
-// desk has the expense in an endpoint, and says what came of each decision.
+// desk runs the expense in an endpoint, and reports the outcome of each decision.
 func desk(t *testing.T) (b *memory.Bus, decide func(user, expense, approve string) int, decided <-chan Decided) {
 	t.Helper()
 	b, err := memory.New(memory.Options{Logger: slog.New(slog.DiscardHandler),

@@ -1,6 +1,6 @@
 package approval
 
-// Submit asks for an expense to be approved.
+// Submit submits an expense for approval.
 type Submit struct {
 	Expense string `json:"expense"`
 	Cents   int    `json:"cents"`
@@ -8,7 +8,7 @@ type Submit struct {
 	Boss    string `json:"boss"` // of the manager
 }
 
-// Ask asks a person to decide, by a letter or in a chat.
+// Ask requests a person's decision, by a letter or in a chat.
 type Ask struct {
 	Expense string `json:"expense"`
 	Person  string `json:"person"`
@@ -28,7 +28,7 @@ type Decided struct {
 	By       string `json:"by"`
 }
 
-// Remind is the timeout after which they are asked again.
+// Remind is the timeout after which the request is repeated.
 type Remind struct{}
 
 func (Submit) Kind() string  { return "expense.submit" }

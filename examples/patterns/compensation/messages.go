@@ -5,7 +5,7 @@ type BookTrip struct {
 	Trip string `json:"trip"`
 }
 
-// Book asks for a part of a trip. The answer is Booked or Refused.
+// Book books a part of a trip. The answer is Booked or Refused.
 type Book struct {
 	Trip string `json:"trip"`
 	Part string `json:"part"`
@@ -17,7 +17,7 @@ type Refused struct {
 	Part string `json:"part"`
 }
 
-// Undo asks for a part to be given back, if it was booked at all. The answer is Undone.
+// Undo cancels a part, if it was booked at all. The answer is Undone.
 type Undo struct {
 	Trip string `json:"trip"`
 	Part string `json:"part"`

@@ -10,11 +10,11 @@ const answerWithin = time.Minute
 
 // page state
 
-const remembered = 7 * 24 * time.Hour // in which a late copy of BookTrip books nothing
+const remembered = 7 * 24 * time.Hour // how long a late copy of BookTrip books nothing
 
 var parts = []string{"flight", "hotel", "car"}
 
-// Trip is the state: what was asked for, in order. Until its answer comes nobody knows whether the last part is booked.
+// Trip is the state: the requested parts, in order. Until its answer arrives it is unknown whether the last is booked.
 type Trip struct {
 	Asked   []string `json:"asked"`
 	Undoing bool     `json:"undoing"`
@@ -27,7 +27,7 @@ func (t *Trip) last() string {
 	return t.Asked[len(t.Asked)-1]
 }
 
-// Trips books the parts one after another, and undoes them backwards if one cannot be had.
+// Trips books the parts in order, and undoes them in reverse order if a part is refused.
 var Trips = saga.Define("trip", saga.Options{Remember: remembered},
 	saga.StartedBy(func(m BookTrip) string { return m.Trip }, (*Trip).begin),
 	saga.OnReply((*Trip).booked), saga.OnReply((*Trip).refused), saga.OnReply((*Trip).undone),

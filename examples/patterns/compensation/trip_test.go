@@ -38,7 +38,7 @@ func (r trip) sends(want ...saga.Message) {
 	}
 }
 
-// answer answers a message, and checks what the trip sends then.
+// answer answers a message, and checks the messages that the trip sends then.
 func (r trip) answer(to, m saga.Message, want ...saga.Message) {
 	r.t.Helper()
 	r.ok(r.Reply(to, m))
@@ -76,7 +76,7 @@ func TestRefusedTripIsUndoneBackwards(t *testing.T) {
 	r.ends()
 }
 
-// What was not answered may be booked: it is undone too, and its late answer changes nothing.
+// A part without an answer may be booked: it is undone too, and its late answer changes nothing.
 func TestUnansweredPartIsUndone(t *testing.T) {
 	t.Parallel()
 	r := begin(t)

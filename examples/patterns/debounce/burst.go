@@ -26,7 +26,7 @@ func (b *Burst) edit(ctx *saga.Context, _ Edited) error {
 	if at.After(b.Deadline) {
 		at = b.Deadline
 	}
-	ctx.TimeoutAt(at, Quiet{}, saga.Named("quiet")) // moves the one of the edit before
+	ctx.TimeoutAt(at, Quiet{}, saga.Named("quiet")) // moves the timeout of the previous edit
 	return nil
 }
 

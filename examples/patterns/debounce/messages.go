@@ -1,11 +1,11 @@
 package debounce
 
-// Edited says that a document has changed.
+// Edited is the event of a change of a document.
 type Edited struct {
 	Document string `json:"document"`
 }
 
-// Index asks for a document to be read, and written to the index of the search.
+// Index requests an update of a document's entry in the search index.
 type Index struct {
 	Document string `json:"document"`
 }

@@ -41,7 +41,7 @@ func (s Shop) Place(w http.ResponseWriter, r *http.Request) {
 	err = s.Bus.InTx(r.Context(), func(tx pgx.Tx) error {
 		sent, err := s.Bus.SendTx(r.Context(), tx, m, saga.WithID(id))
 		if err != nil || sent.Duplicate {
-			return err // of a duplicate the order is there
+			return err // the order of a duplicate exists already
 		}
 		_, err = tx.Exec(r.Context(), `INSERT INTO shop_order (id, customer, cents) VALUES ($1, $2, $3)`,
 			m.Order, customer, m.Cents)

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(eddatest.Main(m))
 }
 
-// shop takes orders into a database of its own. No endpoint handles them, so what was sent can be counted.
+// shop takes orders into a database of its own. No endpoint handles them, so a test can count the messages sent.
 type shop struct {
 	t        *testing.T
 	pool     *pgxpool.Pool
@@ -128,7 +128,7 @@ func TestCustomersHaveKeysOfTheirOwn(t *testing.T) {
 	s.has(2)
 }
 
-// What Edda has forgotten after a week the order itself remembers.
+// After a week Edda has deleted the key, but the order still has it.
 func TestOldKeyIsRemembered(t *testing.T) {
 	t.Parallel()
 	s := open(t)

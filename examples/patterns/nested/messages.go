@@ -15,7 +15,7 @@ type ParcelEnded struct {
 	Delivered bool   `json:"delivered"`
 }
 
-// StopParcel ends a parcel that nobody waits for any more.
+// StopParcel ends a parcel whose shipment no longer waits for it.
 type StopParcel struct {
 	Parcel string `json:"parcel"`
 }

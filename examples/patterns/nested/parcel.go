@@ -4,10 +4,10 @@ import "github.com/edda-go/edda/saga"
 
 // page child
 
-// Parcel is the state of a saga that another saga has started.
+// Parcel is the state of a saga that the saga of a shipment has started.
 type Parcel struct{}
 
-func (p *Parcel) begin(*saga.Context, ShipParcel) error { return nil } // here it would ask the carrier
+func (p *Parcel) begin(*saga.Context, ShipParcel) error { return nil } // a real saga would call the carrier here
 
 func (p *Parcel) delivered(ctx *saga.Context, _ ParcelDelivered) error { return p.end(ctx, true) }
 func (p *Parcel) returned(ctx *saga.Context, _ ParcelReturned) error   { return p.end(ctx, false) }
@@ -20,7 +20,7 @@ func (p *Parcel) end(ctx *saga.Context, delivered bool) error {
 }
 
 func (p *Parcel) stop(ctx *saga.Context, _ StopParcel) error {
-	ctx.Complete() // nobody waits for the answer
+	ctx.Complete() // the shipment does not wait for the answer
 	return nil
 }
 

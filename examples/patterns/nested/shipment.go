@@ -11,10 +11,10 @@ import (
 
 const (
 	arriveWithin = 7 * 24 * time.Hour
-	remembered   = 7 * 24 * time.Hour // in which a late copy of ShipOrder ships nothing
+	remembered   = 7 * 24 * time.Hour // how long a late copy of ShipOrder ships nothing
 )
 
-// Shipment is the state of the saga that waits: the parcels that have not ended, and those that were not delivered.
+// Shipment is the state of the saga that waits: the parcels that have not ended, and the lost ones.
 type Shipment struct {
 	Open []string `json:"open"`
 	Lost []string `json:"lost"`
@@ -45,7 +45,7 @@ func (s *Shipment) ended(ctx *saga.Context, m ParcelEnded) error {
 	return s.endIfAllHave(ctx)
 }
 
-// late does not wait for the parcels to stop: one of them may be broken.
+// late does not wait for the parcels to stop: the saga of a parcel may be broken.
 func (s *Shipment) late(ctx *saga.Context, _ Late) error {
 	for _, parcel := range s.Open {
 		ctx.Send(StopParcel{Parcel: parcel})

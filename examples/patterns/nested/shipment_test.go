@@ -62,7 +62,7 @@ func open(t *testing.T) world {
 	return w
 }
 
-// send sends, and waits for what follows from it.
+// send sends messages, and waits until all messages that follow from them are handled.
 func (w world) send(messages ...saga.Message) {
 	w.t.Helper()
 	for _, m := range messages {
@@ -113,7 +113,7 @@ func TestShipmentOfNothingEnds(t *testing.T) {
 	w.ends(OrderShipped{Order: "7"})
 }
 
-// A shipment ends in time, and its parcels with it. What they say later is of no use to anybody.
+// A shipment ends in time, and its parcels with it. Their later messages have no effect.
 func TestShipmentEndsWithoutItsParcels(t *testing.T) {
 	t.Parallel()
 	w := open(t)

@@ -1,6 +1,6 @@
 package outbox
 
-// CallWebhook asks for another system to be told that an order was shipped.
+// CallWebhook requests a call that notifies a different system of a shipped order.
 type CallWebhook struct {
 	Order string `json:"order"`
 	URL   string `json:"url"`

@@ -33,7 +33,7 @@ func must(t *testing.T, err error) {
 // call is a request that the other system got.
 type call struct{ id, order string }
 
-// world is a shop with the orders 7 and 8, and the system that wants to be told of them.
+// world is a shop with the orders 7 and 8, and the system that it notifies.
 type world struct {
 	t         *testing.T
 	pool      *pgxpool.Pool
@@ -119,7 +119,7 @@ func (w *world) queue() int64 {
 	return queues[0].Ready
 }
 
-// The request is answered while nothing calls. What calls later, and fails once, calls again under the same id.
+// The request is answered before the webhook is called. A call that fails is repeated with the same id.
 func TestShippedOrderIsTold(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -133,7 +133,7 @@ func TestShippedOrderIsTold(t *testing.T) {
 	}
 }
 
-// An order is told once: of two requests one changes its row.
+// An order is notified once: only the first of two requests changes its row.
 func TestOrderIsShippedOnce(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -158,7 +158,7 @@ func TestNothingIsShippedWithoutItsMessage(t *testing.T) {
 	}
 }
 
-// Nobody is told of a change that was not committed: here its COMMIT is refused.
+// No webhook is called for a change that was not committed: here its COMMIT is refused.
 func TestNobodyIsToldOfWhatIsNotCommitted(t *testing.T) {
 	t.Parallel()
 	w := open(t)

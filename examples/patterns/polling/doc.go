@@ -1,2 +1,2 @@
-// Package polling waits for work of another system that does not call back: docs/patterns/polling.md.
+// Package polling waits for work of an external system that does not call back: docs/patterns/polling.md.
 package polling

@@ -64,7 +64,7 @@ func TestExportIsStartedTwice(t *testing.T) {
 	wantSent(t, r)
 }
 
-// If no answer ever comes the export fails, and what comes later is discarded.
+// If no answer ever comes the export fails, and later messages are discarded.
 func TestExportThatIsNeverDone(t *testing.T) {
 	t.Parallel()
 	r := begin(t)
@@ -101,7 +101,7 @@ func system(t *testing.T) System {
 	return System{Client: server.Client(), URL: server.URL}
 }
 
-// The saga and the handler together: an answer that fails is asked for again, and the pause is waited for.
+// The saga and the handler together: a failed request is retried, and the saga waits between requests.
 func TestExportIsPolledUntilItIsDone(t *testing.T) {
 	t.Parallel()
 	b, err := memory.New(memory.Options{Start: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),

@@ -1,11 +1,11 @@
 package polling
 
-// Export starts the wait for an export that another system makes.
+// Export starts the wait for an export that an external system makes.
 type Export struct {
 	Name string `json:"name"`
 }
 
-// Look asks how far it is. The answer is Progress.
+// Look requests its progress. The answer is Progress.
 type Look struct {
 	Name string `json:"name"`
 }

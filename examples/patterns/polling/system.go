@@ -18,7 +18,7 @@ type System struct {
 	URL    string
 }
 
-// Look is a handler for bus.Handle. What it returns as an error is tried again by the policy of its endpoint.
+// Look is a handler for bus.Handle. The policy of its endpoint decides when to retry after an error.
 func (s System) Look(ctx *bus.Context, m Look) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/exports/"+url.PathEscape(m.Name), nil)
 	if err != nil {

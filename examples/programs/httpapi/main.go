@@ -19,7 +19,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Charge asks for the money of an order. The answer is Charged.
+// Charge requests the payment of an order. The answer is Charged.
 type Charge struct {
 	Order string
 	Cents int
@@ -40,8 +40,8 @@ type provider struct {
 	url    string
 }
 
-// charge tells the endpoint's policy by its error what to do: nothing is known about a call that broke off, so it is
-// made again under the same key; a refusal is final; a provider that is busy says when to come back.
+// charge selects the reaction of the endpoint's policy by its error. The outcome of a call that broke off is unknown,
+// so it is repeated with the same key; a refusal is final; a busy provider returns the time of the next try.
 func (p *provider) charge(ctx *bus.Context, m Charge) error {
 	answer, err := p.call(ctx, m)
 	if err != nil {

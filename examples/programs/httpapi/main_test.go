@@ -48,7 +48,7 @@ func TestChargesUnderOneKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Somebody has to be there for the answer: a message of a program has no sender to answer otherwise.
+	// An endpoint sends the request, because a reply needs a sender: a message sent by a program has none.
 	asker, err := bus.NewEndpoint(b, "asker", bus.EndpointOptions{},
 		bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, m ask) error { ctx.Send(Charge(m)); return nil }),
 		bus.HandleTx(func(*bus.Context, pgx.Tx, Charged) error { return nil }))

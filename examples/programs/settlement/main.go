@@ -20,7 +20,7 @@ import (
 // Settle starts the settlement of the day for which it fires.
 type Settle struct{ Currency string }
 
-// SumDay asks for the day's sum. The answer is DaySummed.
+// SumDay requests the day's sum. The answer is DaySummed.
 type SumDay struct{ Day, Currency string }
 
 // DaySummed answers SumDay.
@@ -78,7 +78,7 @@ var nightly = scheduler.Manifest{
 	Misfire: scheduler.MisfireAll,
 }
 
-// A saga has no transaction: what reads and writes other tables is a handler.
+// A saga has no transaction: only a handler reads and writes other tables.
 func sum(ctx *bus.Context, tx pgx.Tx, m SumDay) error {
 	var cents int64
 	err := tx.QueryRow(ctx, `SELECT coalesce(sum(cents), 0) FROM payment WHERE day = $1::date AND currency = $2`, m.Day,

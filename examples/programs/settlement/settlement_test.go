@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(eddatest.Main(m)) }
 
-// The manifest fires for the last nights, twice asked for: each of them is settled once, with the payments of its day.
+// Two backfills fire the manifest for the last nights: each night is settled once, with the payments of its day.
 func TestEachNightIsSettledOnce(t *testing.T) {
 	t.Parallel()
 	pool := eddatest.Pool(t)
@@ -81,7 +81,7 @@ func backfill(ctx context.Context, store *scheduler.Store, p scheduler.Period) (
 	}
 }
 
-// untilPaid waits for so many payouts, each of which follows from the end of a run.
+// untilPaid waits for want payouts. Each follows from the end of a run.
 func untilPaid(ctx context.Context, pool *pgxpool.Pool, want int) error {
 	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
 		paid := 0

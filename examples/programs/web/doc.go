@@ -1,5 +1,5 @@
 // Command web takes signups over HTTP. The row of a signup and the message that starts its saga commit in one
-// transaction, so neither is there without the other, whatever breaks between the request and the answer.
+// transaction, so either both exist or neither does, whatever breaks between the request and the answer.
 //
 //	DATABASE_URL=postgres://… go run ./examples/programs/web
 //	curl -d '{"Email":"snorri@example.org"}' localhost:8080/signups

@@ -24,7 +24,7 @@ import (
 // SignUp starts a signup.
 type SignUp struct{ Email string }
 
-// Remind is the timeout after which nobody has confirmed.
+// Remind is the timeout of a signup that is not confirmed.
 type Remind struct{}
 
 // Kind names the message.
@@ -33,7 +33,7 @@ func (SignUp) Kind() string { return "signup.start" }
 // Kind names the message.
 func (Remind) Kind() string { return "signup.remind" }
 
-// Signup is the state of one of them.
+// Signup is the state of a signup.
 type Signup struct{ Reminders int }
 
 func (s *Signup) start(ctx *saga.Context, _ SignUp) error {
@@ -84,7 +84,7 @@ func (s *site) signUp(w http.ResponseWriter, r *http.Request) {
 	answer(w, err)
 }
 
-// signUpSQL does the same for a program whose transactions are those of database/sql.
+// signUpSQL does the same for a program that uses transactions of database/sql.
 func (s *site) signUpSQL(db *sql.DB) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, email := r.Context(), r.PostFormValue("email")
@@ -104,7 +104,7 @@ func (s *site) signUpSQL(db *sql.DB) http.HandlerFunc {
 	}
 }
 
-// show reads the saga. The answer may be a moment old: it waits for nobody.
+// show reads the saga without a lock. The answer may be a moment old.
 func (s *site) show(w http.ResponseWriter, r *http.Request) {
 	state, found, err := states.Read(r.Context(), s.bus, r.PathValue("email"))
 	switch {

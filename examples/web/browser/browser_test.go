@@ -57,7 +57,7 @@ func follows(t *testing.T, url string, l look, name string) {
 	}
 }
 
-// Without JavaScript the page shows what is so now, and says how to see more.
+// Without JavaScript the page shows the current state, and how to see more.
 func withoutScript(t *testing.T, url string) {
 	l := desk
 	l.noScript = true
@@ -98,7 +98,7 @@ func refused(t *testing.T, url string) {
 	v.shoot("refused")
 }
 
-// The shop stops while a page is open: it does not wait for the page, and the page says so.
+// The shop stops while a page is open: it does not wait for the page, and the page shows that the connection is lost.
 func closes(t *testing.T, url string, stop func()) {
 	v := newVisitor(t, url, desk)
 	v.order("1", "")

@@ -65,7 +65,7 @@ type visitor struct {
 	url string
 }
 
-// look is how a visitor sees the page.
+// look holds the settings of a visitor's browser.
 type look struct {
 	width, height int64
 	dark          bool
@@ -82,7 +82,7 @@ func newVisitor(t *testing.T, url string, l look) *visitor {
 	t.Cleanup(end)
 	ctx, endTime := context.WithTimeout(ctx, time.Minute)
 	t.Cleanup(endTime)
-	chromedp.ListenTarget(ctx, func(event any) { // what a page must not do: break its own policy, or throw
+	chromedp.ListenTarget(ctx, func(event any) { // a page must not break its own policy, or throw
 		switch e := event.(type) {
 		case *log.EventEntryAdded:
 			if e.Entry.Level == log.LevelError && e.Entry.Source != log.SourceNetwork {
@@ -112,21 +112,21 @@ func (v *visitor) do(what string, actions ...chromedp.Action) {
 	}
 }
 
-// text is what an element says.
+// text returns the text of an element.
 func (v *visitor) text(selector string) (text string) {
 	v.t.Helper()
 	v.do("read "+selector, chromedp.Text(selector, &text, chromedp.ByQuery))
 	return text
 }
 
-// attribute is one of an element's, "" when it has none.
+// attribute returns an attribute of an element, "" when it is not set.
 func (v *visitor) attribute(selector, name string) (value string) {
 	v.t.Helper()
 	v.do("read "+selector, chromedp.AttributeValue(selector, name, &value, nil, chromedp.ByQuery))
 	return value
 }
 
-// until waits for an element to say something.
+// until waits until an element has the text want.
 func (v *visitor) until(selector, want string) {
 	v.t.Helper()
 	for text := ""; text != want; {
