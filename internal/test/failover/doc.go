@@ -1,11 +1,11 @@
-// Package failover holds the tests of what docs/operate/backup.md says: a standby is promoted while workers run, and a
-// database is restored to a point in time.
+// Package failover tests the claims of docs/operate/backup.md: a standby is promoted while workers run, and a database
+// is restored to a point in time.
 //
 // # Promise
 //
-// With a synchronous standby nothing is lost that was confirmed, and workers go on by themselves. With an asynchronous
-// one the last commits are lost, and may be sent again under their ids. After a restore what was handled since is
-// handled again under its id, and what was sent since is gone.
+// With a synchronous standby no confirmed message is lost, and workers continue by themselves. With an asynchronous one
+// the last commits are lost, and may be sent again under their ids. After a restore, messages handled since that point
+// are handled again under their ids, and messages sent since are gone.
 //
 // # How they run
 //

@@ -55,7 +55,7 @@ func (w *world) poolOf(s *pgdev.Server) *pgxpool.Pool {
 }
 
 // A primary is killed under load and its synchronous standby promoted, while two processes run. Each message that was
-// confirmed is handled, once, and the processes go on by themselves.
+// confirmed is handled, once, and the processes continue by themselves.
 func TestFailoverLosesNothingThatWasConfirmed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -74,7 +74,7 @@ func TestFailoverLosesNothingThatWasConfirmed(t *testing.T) {
 		t.Errorf("the standby shows %d queues, %v", len(queues), err)
 	}
 	loaded, failed := make(chan bool), make(chan error, 1)
-	go func() { // goes on through the failover
+	go func() { // continues through the failover
 		for n := 200; n < 600; n++ {
 			if n == 300 {
 				close(loaded)
@@ -100,8 +100,8 @@ func TestFailoverLosesNothingThatWasConfirmed(t *testing.T) {
 	w.hasOnce(w.pool, 600)
 }
 
-// A standby that is behind takes over: what it had not received is gone, without an error to anybody. Sent again under
-// its id it is handled, and what was not lost is not handled again.
+// A standby that is behind takes over: commits that it had not received are gone, without an error to any client. A
+// lost message that is sent again under its id is handled; the other messages are not handled again.
 func TestAsynchronousFailoverLosesTheLastCommits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -123,12 +123,12 @@ func TestAsynchronousFailoverLosesTheLastCommits(t *testing.T) {
 	w.hasOnce(w.pool, 60)
 }
 
-// A backup and an archive are restored to a moment at which messages waited: they are handled again under their ids,
-// what had been handled before is not, and what was sent after it is gone.
+// A backup and an archive are restored to a moment when messages waited: these are handled again under their ids,
+// messages that had been handled before are not, and messages that were sent later are gone.
 func TestRestoreToAPointInTime(t *testing.T) {
 	t.Parallel()
 	archive := t.TempDir()
-	for _, dir := range []string{archive, filepath.Dir(archive)} { // the server may run as another user
+	for _, dir := range []string{archive, filepath.Dir(archive)} { // the server may run as a different user
 		if err := os.Chmod(dir, 0o777); err != nil {
 			t.Fatal(err)
 		}

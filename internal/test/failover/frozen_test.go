@@ -34,7 +34,7 @@ func (w *world) freeze(s *pgdev.Server) {
 		process, err := os.FindProcess(pid)
 		w.must(err)
 		if err := process.Signal(syscall.SIGSTOP); err != nil {
-			continue // it has ended meanwhile
+			continue // it has ended in the meantime
 		}
 		w.Cleanup(func() { _ = process.Signal(syscall.SIGCONT) })
 	}
