@@ -13,13 +13,13 @@ import (
 	"github.com/google/licenseclassifier/v2/assets"
 )
 
-// allowed are the licences that ask for a notice, and for nothing of a program's own code.
+// allowed are the licences that require a notice, but no publication of a program's own code.
 var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"}
 
 // named is a file with a licence.
 var named = regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense)([.\-_].*)?$`)
 
-// notes are files that the classifier does not know and somebody has read: a part of their text, and the licence.
+// notes are files that the classifier does not recognize and a person has read: a part of their text, and the licence.
 var notes = map[string]string{}
 
 var known = sync.OnceValues(assets.DefaultClassifier)

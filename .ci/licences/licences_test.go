@@ -10,7 +10,7 @@ import (
 	"github.com/google/licenseclassifier/v2/assets"
 )
 
-// The page lists what is linked now, and nothing that is linked asks more than a notice.
+// The page lists the modules that are linked now, and all their licences are allowed.
 func TestPageIsCurrent(t *testing.T) {
 	t.Parallel()
 	modules, err := survey()
@@ -26,7 +26,7 @@ func TestPageIsCurrent(t *testing.T) {
 	}
 }
 
-// What a program with a bus links is what arch_test.go pins.
+// A program with a bus links exactly the modules that arch_test.go pins.
 func TestBusLinksWhatIsPinned(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, "internal", "test", "house", "arch_test.go"))
@@ -46,7 +46,7 @@ func TestBusLinksWhatIsPinned(t *testing.T) {
 	}
 }
 
-// A licence that asks for a program's code, a text that is none, and no text at all are refused.
+// A licence with terms for a program's code, a text that is not a licence, and a missing text are refused.
 func TestOtherLicencesAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -34,7 +34,7 @@ var parts = []part{
 	{"command edda", ".", "./cmd/edda"},
 }
 
-// systems are those that releases are built for: some link what others do not.
+// systems are the systems that releases are built for. The linked modules differ between them.
 var systems = []string{"linux", "darwin", "windows"}
 
 // module is a dependency.

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// findings are what is called and vulnerable: the sentences of each, by its id.
+// findings are the vulnerabilities that are called: the sentences of each, by its id.
 type findings struct{ ofModules, ofGo map[string]string }
 
 // read reads the stream of JSON that govulncheck writes.

@@ -29,7 +29,8 @@ func TestModulesAreThoseThatUsersLink(t *testing.T) {
 	}
 }
 
-// One that is called is found, of a dependency as an error and of Go as a note; one that is only required is neither.
+// A vulnerability that is called is found, of a dependency as an error and of Go as a note. A vulnerability of a module
+// that is only required is not reported.
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	found, err := read(strings.NewReader(`{"config": {}} {"osv": {"id": "GO-1", "summary": "Crash in q"}}

@@ -15,7 +15,7 @@ import (
 
 const root, list = "../..", "golang.org/x/vulndb"
 
-// modules are what users link or run, as ../licences lists it: what each requires is a choice of its own.
+// modules are the modules that users link or run, as in ../licences. Each has requirements of its own.
 var modules = []string{".", "eddaotel", "bus/watermill/jetstream"}
 
 func main() {
@@ -57,7 +57,7 @@ func run(ctx context.Context, newest bool) error {
 	return nil
 }
 
-// look returns what a module of Edda calls and is vulnerable, by the list in a folder.
+// look returns the vulnerabilities that a module of Edda calls, by the list in a folder.
 func look(ctx context.Context, module, list string) (findings, error) {
 	out, err := command(ctx, root, "go", "tool", "-modfile=.ci/vulnerabilities/go.mod", "govulncheck", "-format=json",
 		"-db=file://"+filepath.ToSlash(list), "-C="+module, "./...")
