@@ -24,14 +24,14 @@ type Database struct {
 // EddaSchema is the schema of Edda's tables beside the program's own.
 func EddaSchema(own string) string { return own + "_edda" }
 
-// WithDatabase is OnDatabase on the server that DATABASE_URL names, or else on one that it starts and throws away.
+// WithDatabase is OnDatabase on the server of DATABASE_URL, or else on a server that it starts and deletes.
 func WithDatabase(ctx context.Context, name, tables string, f func(d *Database) error) error {
 	return OnDatabase(ctx, "", name, tables, f)
 }
 
-// OnDatabase makes the tables of the program called name and those of Edda, calls f, and takes everything away. dsn is
-// a connection string. If it is "", the server is the one that DATABASE_URL names, or else one that waits for its disk
-// and is thrown away.
+// OnDatabase creates the tables of the program called name and the tables of Edda, calls f, and drops them all. dsn is
+// a connection string. If it is "", OnDatabase uses the server of DATABASE_URL, or else starts a durable server and
+// deletes it at the end.
 func OnDatabase(ctx context.Context, dsn, name, tables string, f func(d *Database) error) (err error) {
 	if dsn == "" {
 		server, err := pgdev.Start(ctx, pgdev.Options{Durable: true})

@@ -11,12 +11,12 @@ import (
 	"syscall"
 )
 
-// Program is one of the examples.
+// Program is an example program.
 type Program struct {
 	Name  string
-	Usage string                          // what -h prints before the flags
+	Usage string                          // the text that -h prints before the flags
 	Flags func(f *flag.FlagSet)           // declares the flags
-	Check func() error                    // says what is wrong with their values; nil checks nothing
+	Check func() error                    // returns an error for wrong values; nil checks nothing
 	Run   func(ctx context.Context) error // is called when the flags are right
 }
 

@@ -10,7 +10,7 @@ CREATE TEMPORARY TABLE last_page (n bigint, ms bigint, page uuid);
 SELECT id FROM :schema.queue WHERE endpoint = $1;
 
 -- name: sagas
--- $1 instances, of which the first ones have a history; the last version of those is $2. $3 is when it began.
+-- $1 instances. The first ones have a history; their last version is $2. $3 is when it began.
 INSERT INTO :schema.saga (iid, saga, key, version, state_version, state, timeouts, started, changed, history)
 SELECT pg_temp.id_of($3, 0, n), CASE WHEN n % 10 < 6 THEN 'order' WHEN n % 10 < 9 THEN 'parcel' ELSE 'refund' END,
     'k-' || lpad(n::text, 9, '0'), CASE WHEN l.n IS NULL THEN 1 + n % 7 ELSE $2::bigint END, 1,
@@ -27,7 +27,7 @@ SELECT pg_temp.at($2::bigint + n), pg_temp.id_of($3, 1, n), pg_temp.at($3), 'ord
 FROM generate_series(0, $1::bigint - 1) n;
 
 -- name: waiting
--- What the last versions have sent, $1 of them; their small number is $2.
+-- $1 messages that the last versions have sent; the small number of their ids is $2.
 INSERT INTO :queue (due, id, sent, kind, header, body)
 SELECT pg_temp.at(l.ms), pg_temp.id_of(l.ms, $2, l.n), pg_temp.at(l.ms), 'payment.charge', $3,
     convert_to(json_build_object('Order', l.n, 'Card', repeat('4', 60))::text, 'UTF8')
@@ -42,7 +42,7 @@ SELECT pg_temp.at($2::bigint - 10000 + n * 10000 / $1::bigint),
 FROM generate_series(0, $1::bigint - 1) n;
 
 -- name: letters
--- $1 letters in $2 groups, of which the first is the largest.
+-- $1 letters in $2 groups. The first group is the largest.
 INSERT INTO :schema.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error, sent,
     first_failed, died, error_group)
 SELECT (ARRAY['payments', 'mails', 'labels', 'stock'])[1 + g % 4],

@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Page is a page to ask for.
+// Page is a page to request.
 type Page struct{ Name, Path string }
 
 // example is the number of an order with a history.
@@ -24,7 +24,7 @@ func (w *World) Instance() string {
 	return "/sagas/" + name + "/" + k
 }
 
-// Pages are one page or more of each kind, those that read most.
+// Pages returns one page or more of each kind, the ones that read most.
 func (w *World) Pages() []Page {
 	n := w.example()
 	name, k := named(n)

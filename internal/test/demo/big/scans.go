@@ -31,9 +31,8 @@ func (w *World) connect(ctx context.Context, name string, reads bool) (*pgxpool.
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-// ReadWhole calls do, and returns which tables of more than 1,000 rows were read from one end to the other meanwhile
-// through the pool of Readers. The server's processes hand in what they have counted when they end, so ReadWhole ends
-// them before and after.
+// ReadWhole calls do, and returns the tables of more than 1,000 rows that do read as a whole through the pool of
+// Readers. The server's processes report their counters when they end, so ReadWhole ends them before and after.
 func (w *World) ReadWhole(ctx context.Context, name string, readers *pgxpool.Pool, do func()) ([]string, error) {
 	if err := w.end(ctx, name, readers); err != nil {
 		return nil, err
@@ -59,8 +58,8 @@ func (w *World) ReadWhole(ctx context.Context, name string, readers *pgxpool.Poo
 	return found, nil
 }
 
-// end ends the connections of the pages, and waits until the server has what they have counted. What another connection
-// counts afterwards comes behind that.
+// end ends the connections of the pages, and waits until the server has their counters. Counters of later connections
+// are added after that.
 func (w *World) end(ctx context.Context, name string, readers *pgxpool.Pool) error {
 	readers.Reset()
 	err := w.until(ctx, func() (bool, error) {
@@ -92,7 +91,7 @@ func (w *World) number(ctx context.Context, name string, args ...any) (n int64, 
 	return n, w.pool.QueryRow(ctx, w.sql.Get(name), args...).Scan(&n)
 }
 
-// until asks until the answer is yes.
+// until polls until ask returns true or an error.
 func (w *World) until(ctx context.Context, ask func() (bool, error)) error {
 	for range 2000 {
 		if yes, err := ask(); yes || err != nil {

@@ -22,7 +22,7 @@ import (
 //go:embed big.sql
 var statements string
 
-// Size says how much there is.
+// Size is the number of rows of each kind.
 type Size struct {
 	Living  int // instances
 	Letters int // dead ones
@@ -32,7 +32,7 @@ type Size struct {
 	Runs    int // of each manifest, an hour apart
 }
 
-// Large is what pages are measured with.
+// Large is the size with which pages are measured.
 var Large = Size{
 	Living: 1_000_000, Letters: 100_000, Groups: 300, Queued: 1_000_000, History: 10_000_000, Runs: 30 * 24,
 }
@@ -45,7 +45,7 @@ func (s Size) Part(n int) Size {
 	}
 }
 
-// What every world has.
+// The sizes that all worlds share.
 const (
 	versions  = 20  // of an instance with a history
 	perPage   = 500 // messages of a page of the history
@@ -53,7 +53,7 @@ const (
 	short     = 20_000 // messages in a short queue
 )
 
-// The small numbers of ids, which tell what an id is of.
+// The small numbers of ids. They identify the kind of row.
 const (
 	ofInstance = 0
 	ofTimeout  = 1
@@ -88,7 +88,7 @@ func IDOf(ms int64, v int, n int64) (id saga.ID) {
 	return id
 }
 
-// endpoints are what is installed, each with its kinds. The first two have the long queues.
+// endpoints are the installed endpoints, each with its kinds. The first two have the long queues.
 var endpoints = []struct {
 	name  string
 	kinds []string
@@ -158,7 +158,7 @@ func open(pool *pgxpool.Pool, schema pg.Schema, size Size, now int64) *World {
 	}
 }
 
-// analyse makes the planner know all tables.
+// analyse gives the planner statistics of all tables.
 func (w *World) analyse(ctx context.Context, conn *pgx.Conn) error {
 	rows, err := conn.Query(ctx, w.sql.Get("tables"), w.schema.Name())
 	if err != nil {
@@ -216,12 +216,12 @@ func (w *World) at(n int64, v int) int64 {
 	return w.began + page*(w.now-w.began)/(blocks*versions)
 }
 
-// message is what leads to version v of an instance: it was sent in the version before.
+// message returns the id of the message that leads to version v of an instance. The version before sent it.
 func (w *World) message(n int64, v int) saga.ID {
 	return IDOf(w.at(n, max(v-1, 1)), ofMessage+v, n)
 }
 
-// fillHistory writes the pages of the history, and remembers which is the last one of each instance.
+// fillHistory writes the pages of the history, and records the last page of each instance.
 func (w *World) fillHistory(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, w.sql.Get("temporary"), pgx.QueryExecModeSimpleProtocol); err != nil {
 		return fmt.Errorf("make what seeding needs: %w", err)

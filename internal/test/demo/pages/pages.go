@@ -29,9 +29,9 @@ func Check(address string) error {
 	return nil
 }
 
-// visitor is everybody on this machine.
+// visitor returns the same actor for every request from this machine.
 func visitor(r *http.Request) (eddaui.Actor, error) {
-	if !uihost.HostIsLoopback(r.Host) { // a name of another site may have been pointed here
+	if !uihost.HostIsLoopback(r.Host) { // the name of a foreign site may resolve to this address
 		return eddaui.Actor{}, errHost
 	}
 	return eddaui.Actor{Name: "visitor", From: r.RemoteAddr, May: ^eddaui.May(0)}, nil // it is a play

@@ -29,7 +29,7 @@ type verdict struct {
 
 const listed = 10 // wrong orders that are printed
 
-// check counts the effects of every order and prints what came out.
+// check counts the effects of every order and prints the result.
 func check(ctx context.Context, pool *pgxpool.Pool, orders int, out io.Writer) error {
 	rows, err := pool.Query(ctx, checkSQL)
 	if err != nil {

@@ -1,5 +1,5 @@
--- Each order with how often it has each effect, and whether that is what its end asks for. An effect of an order that
--- was never placed is a line of its own, and not fine.
+-- Each order with the number of each of its effects, and whether these numbers fit the end of the order. An effect of
+-- an order that was never placed is a line of its own, and not fine.
 WITH counted AS (
     SELECT order_id,
            count(*) FILTER (WHERE effect = 'placed')      AS placed,

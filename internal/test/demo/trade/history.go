@@ -13,7 +13,7 @@ import (
 
 const toldOrder = "7" // whose card is refused
 
-// tell prints what happened to one order, which has ended: its instance is gone, and the history has it.
+// tell prints the history of one order, which has ended: its instance is deleted, but its history remains.
 func tell(ctx context.Context, o *operate.Operator, out io.Writer) error {
 	lives, err := o.History().Lives(ctx, "order", toldOrder, 1)
 	if err != nil || len(lives) == 0 {
@@ -33,7 +33,7 @@ func tell(ctx context.Context, o *operate.Operator, out io.Writer) error {
 	return err
 }
 
-// line is one message, what it changed, and what its handler sent.
+// line describes a message, its changes to the state, and the messages that its handler sent.
 func line(v history.Version, e history.Entry) string {
 	text := e.Info.Kind
 	if e.Error != "" {

@@ -11,7 +11,7 @@ import (
 
 const ticks = 20 // of a second, so that orders come evenly
 
-// place places n orders, so many a second.
+// place places n orders, perSecond a second.
 func place(ctx context.Context, b *bus.Bus, n, perSecond int) error {
 	begun := time.Now()
 	for placed, tick := 0, 1; placed < n; tick++ {

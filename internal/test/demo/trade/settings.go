@@ -15,7 +15,7 @@ type Settings struct {
 	Database     string        // a connection string; "" is DATABASE_URL, or else a server that is thrown away
 }
 
-// Check says what is wrong with the settings.
+// Check returns an error if a setting is wrong.
 func (s Settings) Check() error {
 	switch {
 	case s.Orders < 1:

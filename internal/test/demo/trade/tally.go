@@ -14,16 +14,16 @@ import (
 
 // tally adds up the events of the bus. Safe for concurrent use: workers emit at the same time.
 type tally struct {
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	endpoints map[string]*figures
 }
 
-// figures are those of one endpoint.
+// figures are the figures of one endpoint.
 type figures struct {
 	handled, retries, conflicts, dead, discarded int
 
 	critical    []time.Duration
-	first, last time.Time // of what was handled
+	first, last time.Time // of handled messages
 }
 
 func newTally() *tally { return &tally{endpoints: map[string]*figures{}} }

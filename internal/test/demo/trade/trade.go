@@ -20,7 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Run opens the shop on a database of its own, places the orders, and checks what became of them.
+// Run opens the shop on a database of its own, places the orders, and checks their effects.
 func Run(ctx context.Context, s Settings, out io.Writer) error {
 	return demo.OnDatabase(ctx, s.Database, "shop", shop.Tables, func(d *demo.Database) error {
 		site, err := pages.Open(ctx, s.Pages, d.Pool, d.Edda, shop.Orders(s.PayWithin))
@@ -110,7 +110,7 @@ func watch(
 ) error {
 	begun := time.Now()
 	for {
-		all := isClosed(placed) // asked before the queues are read: what is placed in between is seen next time
+		all := isClosed(placed) // read before the queues: the next pass counts orders that are placed in between
 		waiting, err := depth(ctx, o)
 		if err != nil {
 			return err

@@ -82,7 +82,7 @@ func TestPagesStay(t *testing.T) {
 	}
 }
 
-// The check must see what it says it sees.
+// The check must detect every kind of wrong order.
 func TestCheckSeesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	ctx, own := t.Context(), pgdev.Schema(t)

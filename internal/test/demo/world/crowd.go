@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Crowd is a schema with one conversation of 1,001 messages: a batch, and its 1,000 labels, of which some die.
+// Crowd makes a schema with one conversation of 1,001 messages: a batch, and its 1,000 labels. Some labels die.
 func Crowd(ctx context.Context, pool *pgxpool.Pool, schema string) (*Stage, error) {
 	s, err := newStage(pool, schema, history.Options{Level: history.Steps})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Dead is a schema with so many dead letters of so many causes.
+// Dead makes a schema with the given number of dead letters, of the given number of causes.
 func Dead(ctx context.Context, pool *pgxpool.Pool, schema string, letters, causes int) (*Stage, error) {
 	s, err := newStage(pool, schema, history.Options{})
 	if err != nil {

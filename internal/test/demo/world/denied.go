@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Denied is a schema in which a role may read everything except dead letters.
+// Denied makes a schema that a role may read except for the dead letters.
 func Denied(ctx context.Context, pool *pgxpool.Pool, schema, role string) (*Stage, error) {
 	s, err := newStage(pool, schema, history.Options{})
 	if err != nil {

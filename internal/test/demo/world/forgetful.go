@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Forgetful is a schema whose endpoints keep no history: three orders wait for their payment, and nobody charges.
+// Forgetful makes a schema whose endpoints keep no history: three orders wait for a payment that no endpoint handles.
 func Forgetful(ctx context.Context, pool *pgxpool.Pool, schema string) (*Stage, error) {
 	s, err := newStage(pool, schema, history.Options{Level: history.Off})
 	if err != nil {

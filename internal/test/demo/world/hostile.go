@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// HostileTexts are what somebody might write to do harm on a page. Each that is a script sets window.hurt.
+// HostileTexts are texts that an attacker might write to do harm on a page. Each script among them sets window.hurt.
 var HostileTexts = []string{
 	`<script>window.hurt=1</script>`,
 	`</script><script>window.hurt=2</script>`,
@@ -59,7 +59,7 @@ func (knock) Kind() string { return "door.knock" }
 func (shut) Kind() string  { return "door.shut" }
 func (leave) Kind() string { return "door.leave" }
 
-// Callers is a saga whose keys and states are what callers say.
+// Callers is a saga whose keys and states hold the texts of callers.
 var Callers = saga.Define("caller", saga.Options{},
 	saga.StartedBy(func(m knock) string { return m.Key }, func(c *caller, ctx *saga.Context, m knock) error {
 		c.Texts = append(c.Texts, m.Text, m.Nul)
@@ -70,7 +70,7 @@ var Callers = saga.Define("caller", saga.Options{},
 	saga.OnTimeout(func(*caller, *saga.Context, leave) error { return nil }),
 )
 
-// Hostile is a schema in which every text is one of HostileTexts, where anything lets them in.
+// Hostile makes a schema in which every text is one of HostileTexts, where the schema accepts them.
 func Hostile(ctx context.Context, pool *pgxpool.Pool, schema string) (*Stage, error) {
 	s, err := newStage(pool, schema, history.Options{Level: history.Bodies})
 	if err != nil {
@@ -83,7 +83,7 @@ func Hostile(ctx context.Context, pool *pgxpool.Pool, schema string) (*Stage, er
 	return s, nil
 }
 
-// knocks are messages with each of the texts, for which nobody opens.
+// knocks sends a message with each of the texts. No endpoint handles the answers.
 func (s *Stage) knocks(ctx context.Context) error {
 	callers, err := bus.NewEndpoint(s.Bus, "callers", bus.EndpointOptions{Concurrency: 1}, bus.Saga(Callers))
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Stage) knocks(ctx context.Context) error {
 	})
 }
 
-// offices are the rows of everything else that has a text of somebody.
+// offices writes the rows of all other tables with texts of users.
 func (s *Stage) offices(ctx context.Context) error {
 	if err := s.exec(ctx, "ids"); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (s *Stage) offices(ctx context.Context) error {
 	return store.Cancel(ctx, run, HostileTexts[3])
 }
 
-// beginning is at most so many bytes of a text, in whole characters.
+// beginning returns at most most bytes of a text, in whole characters.
 func beginning(text string, most int) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }

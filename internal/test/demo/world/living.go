@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Living is a schema in which n instances of three sagas live.
+// Living makes a schema with n living instances of three sagas.
 func Living(ctx context.Context, pool *pgxpool.Pool, schema string, n int) (*Stage, error) {
 	s, err := newStage(pool, schema, history.Options{})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// makers are the worlds that have names. Those that need a role of their own are made by tests alone.
+// makers makes the worlds that have names. Only tests make the worlds that need a role of their own.
 var makers = map[string]func(ctx context.Context, pool *pgxpool.Pool, schema string) (*Stage, error){
 	"shop": func(ctx context.Context, pool *pgxpool.Pool, schema string) (*Stage, error) {
 		shop, err := Seed(ctx, pool, schema)
@@ -33,7 +33,7 @@ var makers = map[string]func(ctx context.Context, pool *pgxpool.Pool, schema str
 	"partitioned": Partitioned, "relayed": Relayed, "trouble": Trouble,
 }
 
-// Names says which worlds there are.
+// Names returns the names of the worlds, separated by commas.
 func Names() string { return strings.Join(slices.Sorted(maps.Keys(makers)), ", ") }
 
 // Check returns an error unless there is a world of that name.

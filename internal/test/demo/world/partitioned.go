@@ -26,7 +26,7 @@ var Guests = saga.Define("guest", saga.Options{},
 	}),
 )
 
-// Partitioned is a schema with an endpoint of four partitions, one of which is paused.
+// Partitioned makes a schema with an endpoint of four partitions. One partition is paused.
 func Partitioned(ctx context.Context, pool *pgxpool.Pool, schema string) (*Stage, error) {
 	s, err := newStage(pool, schema, history.Options{Level: history.States})
 	if err != nil {
@@ -53,7 +53,7 @@ func Partitioned(ctx context.Context, pool *pgxpool.Pool, schema string) (*Stage
 	return s, nil
 }
 
-// visits are forty guests, those of partition 2 at the closed door.
+// visits sends forty guests. The guests of partition 2 wait, because it is paused.
 func (s *Stage) visits(ctx context.Context) error {
 	waiting := int64(0)
 	for n := 1; n <= 40; n++ {

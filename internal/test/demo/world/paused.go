@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Paused is a schema in which an operator has paused everything: endpoints with messages, manifests and a group.
+// Paused makes a schema with everything paused by an operator: endpoints with messages, manifests and a group.
 func Paused(ctx context.Context, pool *pgxpool.Pool, schema string) (*Stage, error) {
 	s, err := newStage(pool, schema, history.Options{Level: history.States})
 	if err != nil {

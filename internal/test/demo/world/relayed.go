@@ -15,8 +15,8 @@ type sailed struct{ Order string }
 
 func (sailed) Kind() string { return "order.sailed" }
 
-// Relayed is a schema with one order, which went through four endpoints and over the border: a relay has carried the
-// news to another system, and keeps a copy.
+// Relayed makes a schema with one order, which went through four endpoints and over the border: a relay has published
+// the event to an external system, and keeps a copy.
 func Relayed(ctx context.Context, pool *pgxpool.Pool, schema string) (*Stage, error) {
 	s, err := newStage(pool, schema, history.Options{Level: history.Bodies})
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Stage) sail(ctx context.Context) error {
 	})
 }
 
-// Days makes history as old as if three days had passed: it has forgotten what it forgets by then.
+// Days makes the history three days older, and deletes the pages that are deleted by then.
 func (s *Stage) Days(ctx context.Context) error { return s.exec(ctx, "three days") }
 
 // Idle makes three hours pass between the first page of the history and the others.

@@ -46,14 +46,14 @@ func (s *Stage) play(ctx context.Context, name string) error {
 	return s.start(ctx, e)
 }
 
-// tell is the story: a good day, and then the bank is down and nobody ships.
+// tell runs the story: a good day, and then the bank is down and shipping stops.
 func (s *Shop) tell(ctx context.Context) error {
 	for n := 1; n <= 9; n++ {
 		if err := s.place(ctx, n); err != nil {
 			return err
 		}
 	}
-	shipped := func(n int64) func(look) bool { // each has sent an invoice, of which all are tried again later
+	shipped := func(n int64) func(look) bool { // each has sent an invoice, and all of these are retried later
 		return func(l look) bool { return len(l.versions) == 0 && l.later["erp"] == n }
 	}
 	if err := s.until(ctx, "nine orders are shipped", shipped(9)); err != nil {
@@ -70,7 +70,7 @@ func (s *Shop) tell(ctx context.Context) error {
 		return err
 	}
 	s.Labels = sent.ID
-	// 60 labels, of which 3 are dead letters, beside the mails of 5 orders
+	// 60 labels (3 are dead letters), beside the mails of 5 orders
 	if err := s.until(ctx, "labels are printed, and mails sent", func(l look) bool {
 		return l.letters == 9 && l.ready["labels"]+l.ready["mails"] == 0
 	}); err != nil {
@@ -79,7 +79,7 @@ func (s *Shop) tell(ctx context.Context) error {
 	return s.trouble(ctx)
 }
 
-// trouble is what an operator has to see.
+// trouble makes the faults that an operator has to find.
 func (s *Shop) trouble(ctx context.Context) error {
 	if err := s.stop("shipping"); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (s *Shop) trouble(ctx context.Context) error {
 	return s.notes(ctx)
 }
 
-// notes are what comes to order 12: a check that fails twice, and three notes in one batch.
+// notes sends the messages of order 12: a check that fails twice, and three notes in one batch.
 func (s *Shop) notes(ctx context.Context) error {
 	if _, err := s.Bus.Send(ctx, check{Order: key(12)}); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (s *Shop) notes(ctx context.Context) error {
 	return s.office(ctx)
 }
 
-// office is what no message belongs to: schedules, a limit, a lease, a relay.
+// office makes the rows that do not belong to a message: schedules, a limit, a lease, a relay.
 func (s *Shop) office(ctx context.Context) error {
 	store, err := scheduler.NewStore(s.pool, scheduler.StoreOptions{Schema: s.schema})
 	if err != nil {

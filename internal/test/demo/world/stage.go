@@ -27,12 +27,12 @@ type Stage struct {
 	Op     *operate.Operator
 	Sagas  []*saga.Definition
 	First  saga.ID // a message that has a history
-	Labels saga.ID // the message from which the labels of a batch follow, if there is one
+	Labels saga.ID // the message that caused the labels of a batch, if there is one
 
 	pool   *pgxpool.Pool
 	schema string
 	stops  map[string]func() error
-	ends   []func() error // what else Close calls
+	ends   []func() error // functions that Close calls too
 }
 
 func newStage(pool *pgxpool.Pool, schema string, kept history.Options) (s *Stage, err error) {
@@ -47,7 +47,7 @@ func newStage(pool *pgxpool.Pool, schema string, kept history.Options) (s *Stage
 	return s, err
 }
 
-// endpoint is one that runs: plain, leased or partitioned.
+// endpoint is an endpoint that runs: plain, leased or partitioned.
 type endpoint interface {
 	Name() string
 	Install(ctx context.Context) error
@@ -88,7 +88,7 @@ func (s *Stage) Close() (err error) {
 //go:embed worlds.sql
 var statements string
 
-// exec runs one of the statements.
+// exec runs the statement called name.
 func (s *Stage) exec(ctx context.Context, name string, args ...any) error {
 	sql, err := s.sql(name)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Stage) exec(ctx context.Context, name string, args ...any) error {
 	return nil
 }
 
-// sql is the text of one of the statements.
+// sql returns the text of the statement called name.
 func (s *Stage) sql(name string) (string, error) {
 	schema, err := pg.ParseSchema(s.schema)
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *Stage) install(ctx context.Context, endpoints map[string][]string) erro
 	return nil
 }
 
-// look is what a story waits for.
+// look holds the counts that a story waits for.
 type look struct {
 	versions     map[string]int64 // of living instances, by their keys
 	ready, later map[string]int64 // messages, by endpoint

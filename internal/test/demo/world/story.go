@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Note is a message for an order: anything that somebody wants to say.
+// Note is a message for an order, with any text.
 type Note struct{ Order, Text string }
 
 // Kind is that of a note.

@@ -1,7 +1,7 @@
 -- Rows of worlds that no engine would write in a moment, or at all.
 
 -- name: living
--- Instances of three sagas, which began one after another; every fourth waits for a timeout.
+-- Instances of three sagas, with ascending times of start; every fourth waits for a timeout.
 INSERT INTO :schema.saga (iid, saga, key, version, state_version, state, timeouts, started, changed)
 SELECT :schema.world_id(n), CASE WHEN n % 10 = 0 THEN 'refund' WHEN n % 10 = 1 THEN 'parcel' ELSE 'order' END,
        '2026-' || lpad(n::text, 7, '0'), 1 + n % 7, 0, json_build_object('Cents', n * 7, 'Paid', n % 3 = 0),
@@ -12,7 +12,7 @@ SELECT :schema.world_id(n), CASE WHEN n % 10 = 0 THEN 'refund' WHEN n % 10 = 1 T
 FROM generate_series(1, $1::int) n;
 
 -- name: ids
--- An id of version 7 that says that it was made some seconds ago, the same each time but for that.
+-- An id of version 7 whose time is some seconds ago; the rest depends on n only.
 CREATE FUNCTION :schema.world_id(n bigint) RETURNS uuid
 LANGUAGE sql STABLE AS $$
 SELECT encode(substring(int8send((extract(epoch FROM now()) * 1000)::bigint - (n % 1000000) * 1000) FROM 3 FOR 6)
@@ -20,7 +20,7 @@ SELECT encode(substring(int8send((extract(epoch FROM now()) * 1000)::bigint - (n
 $$;
 
 -- name: dead
--- Letters of three endpoints in so many groups, of which the first have most.
+-- Letters of three endpoints in groups. The first groups have most.
 INSERT INTO :schema.dead_letter (endpoint, message_id, kind, header, body, attempts, conflicts, reason, error, sent,
     first_failed, died, error_group)
 SELECT (ARRAY['payments', 'mails', 'erp'])[1 + g % 3], :schema.world_id(n),
@@ -75,7 +75,7 @@ REVOKE ALL ON :schema.dead_letter FROM :role;
 
 -- name: dead rows
 -- More rows of a queue than a pin may keep, deleted, and as many transactions as make a pin old. The session ends after
--- it: before PostgreSQL 15 an idle session keeps what it has counted of the dead rows, and later for ten seconds.
+-- it: before PostgreSQL 15 an idle session keeps its counts of dead rows to itself, and later versions for ten seconds.
 DO $dead$
 DECLARE
     number int;
@@ -103,6 +103,6 @@ UPDATE :schema.history SET at = at - interval '3 hours'
 WHERE id = (SELECT h.id FROM :schema.history h ORDER BY h.id LIMIT 1);
 
 -- name: lease
--- What a program of the shop does alone.
+-- A task that only one program of the shop does at a time.
 INSERT INTO :schema.lease (name, holder, epoch, acquired, renewed, expires)
 VALUES ('exports', 'shop-2/5e0c1a9b7d42', 3, now(), now(), now() + interval '1 day');
