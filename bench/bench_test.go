@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(pgdev.Main(m))
 }
 
-// Every peer does every one of its cases, two processes included, with the effects counted.
+// Every peer runs all of its cases, also with two processes, and leaves the right number of effects.
 func TestEveryPeerLeavesTheRightEffects(t *testing.T) {
 	h := &harness{dsn: pgdev.DSN(t), db: pgdev.Pool(t), log: t.Output()}
 	cases, err := choose(options{run: "step,hot,latency,backlog,timers,history,traced,viewed", n: 100, rounds: 1,
@@ -55,7 +55,7 @@ func TestEveryPeerLeavesTheRightEffects(t *testing.T) {
 	}
 }
 
-// forgetful consumes every message and changes nothing: what a wrong engine would look like.
+// forgetful is a wrong engine: it consumes every message and changes nothing.
 type forgetful struct{ tables }
 
 func (forgetful) Work(ctx context.Context, w *Worker) error {

@@ -19,7 +19,7 @@ const (
 	ceilingBatch   = 500 // messages per transaction
 )
 
-// ceiling is the fastest batch we could write by hand: what a correct engine is measured against.
+// ceiling is the fastest batch we could write by hand. A correct engine is compared with it.
 // It is right only because nothing else touches its tables.
 type ceiling struct{ tables }
 
@@ -63,8 +63,8 @@ func (ceiling) Work(ctx context.Context, w *Worker) error {
 	return group.Wait()
 }
 
-// cursor is how far the workers of a process have taken. What they left behind because its instance was busy is met
-// again when a take finds nothing and the cursor goes back to the start.
+// cursor is the position of the last message that the workers of a process took. They skip messages of busy instances,
+// and take them after a take finds no message and the cursor returns to the start.
 type cursor struct {
 	mu  sync.Mutex // guards due and id
 	due [8]byte

@@ -1,8 +1,8 @@
 -- The statements of the ceiling. Every one reaches its rows by index probe or ctid. There is no check of versions or
--- row counts: nothing else works on these tables, and what the check costs is what the ceiling is there to show.
+-- row counts: nothing else works on these tables, and the ceiling shows the cost of these checks.
 
 -- name: take
--- The cursor ($1, $2) is the last message this process took: what it took already is not walked again.
+-- The cursor ($1, $2) is the last message this process took: the scan skips the messages that it took already.
 SELECT ctid, due, id, kind, header, body
   FROM :schema.queue
  WHERE (due, id) > ($1, $2) AND due <= now()
@@ -11,7 +11,7 @@ SELECT ctid, due, id, kind, header, body
    FOR UPDATE SKIP LOCKED
 
 -- name: load-skip
--- The LATERAL cannot be flattened, hence one probe of the unique index per key. What is busy is left out.
+-- The LATERAL cannot be flattened, hence one probe of the unique index per key. Busy instances are left out.
 SELECT k.ord, s.ctid, s.state
   FROM unnest($1::text[]) WITH ORDINALITY k(key, ord)
  CROSS JOIN LATERAL (SELECT ctid, state FROM :schema.saga WHERE saga = 'order' AND key = k.key

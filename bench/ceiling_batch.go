@@ -69,7 +69,7 @@ func openBatch(ctx context.Context, w *Worker, at *cursor) (*batch, error) {
 // steadyPlans makes a connection plan each statement once, and by index whatever the statistics say.
 func steadyPlans(config *pgconn.Config) {
 	config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
-	// what is forbidden counts as expensive, and Postgres compiles what is expensive
+	// a disabled plan type counts as expensive, and Postgres compiles expensive plans
 	config.RuntimeParams["jit"] = "off"
 	for _, name := range []string{"enable_seqscan", "enable_hashjoin", "enable_mergejoin", "enable_bitmapscan"} {
 		config.RuntimeParams[name] = "off"

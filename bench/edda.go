@@ -114,10 +114,10 @@ func eddaInstances(c Case) iter.Seq2[[]any, error] {
 	}
 }
 
-// noHistory is what a peer is compared with that keeps none.
+// noHistory disables the history, for the comparison with peers that keep no history.
 var noHistory = history.Options{Level: history.Off}
 
-// Work runs the endpoint until its queue is empty. It keeps no history: what that costs is a workload of its own.
+// Work runs the endpoint until its queue is empty. It keeps no history: a separate workload measures that.
 func (e edda) Work(ctx context.Context, w *Worker) error {
 	return e.work(ctx, w, bus.Options{History: noHistory})
 }
@@ -149,7 +149,7 @@ func (e edda) work(ctx context.Context, w *Worker, o bus.Options) error {
 	})
 }
 
-// run says that the worker is ready, and runs the endpoint beside until, which is told how many steps were made before.
+// run reports that the worker is ready, and runs the endpoint beside until, which gets the number of steps made before.
 func (w *Worker) run(ctx context.Context, pool *pgxpool.Pool, r runner,
 	until func(ctx context.Context, before int64) error) error {
 	if err := pool.Ping(ctx); err != nil {
@@ -190,7 +190,7 @@ func (w *Worker) untilEmpty(ctx context.Context, pool *pgxpool.Pool, before int6
 }
 
 // latency sends at rest, and stops the watch when the handler's transaction has committed, as the floor does. The
-// event tells the message apart by a header.
+// event identifies the message by a header.
 func (edda) latency(ctx context.Context, w *Worker, pool *pgxpool.Pool) error {
 	failed := make(chan error, 1)
 	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), History: noHistory, Events: func(e bus.Event) {
@@ -249,7 +249,7 @@ func runUntil(ctx context.Context, endpoint runner, until func(context.Context) 
 	return runAllUntil(ctx, []func(context.Context) error{endpoint.Run}, until)
 }
 
-// runAllUntil runs all of them beside until, and stops them when that has returned, or when one of them has.
+// runAllUntil runs all of runs beside until, and stops them when until or any of them has returned.
 func runAllUntil(ctx context.Context, runs []func(context.Context) error, until func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -270,7 +270,7 @@ func runAllUntil(ctx context.Context, runs []func(context.Context) error, until 
 	return err
 }
 
-// Effects counts what the run left behind.
+// Effects counts the effects of the run.
 func (edda) Effects(ctx context.Context, db *pgxpool.Pool, c Case) (Effects, error) {
 	return readEffects(ctx, db, statements(eddaSQL, c.Schema())["effects"])
 }
@@ -309,14 +309,14 @@ func (h chronicle) Work(ctx context.Context, w *Worker) error {
 	return h.work(ctx, w, bus.Options{History: h.keeps})
 }
 
-// Traced is step by edda with the hooks of eddaotel, and messages some of which carry the context of a trace.
+// Traced is step by edda with the hooks of eddaotel. Some of the messages carry the context of a trace.
 const Traced = "traced"
 
 // traced is edda without a history, with or without the hooks.
 type traced struct {
 	edda
 	hooks, metrics bool
-	carrying       int64  // each so many-th message carries a context; 0 is none
+	carrying       int64  // each carrying-th message carries a context; 0 is no message
 	flags          string // of the context: "01" is sampled
 }
 
@@ -360,10 +360,10 @@ func (p traced) Work(ctx context.Context, w *Worker) error {
 	return p.work(ctx, w, o)
 }
 
-// Viewed is step by edda while people look at pages that another process serves from the same database.
+// Viewed is step by edda while browsers poll pages that a second process serves from the same database.
 const Viewed = "viewed"
 
-// viewed is edda without a history, and so many open pages.
+// viewed is edda without a history, and with open pages.
 type viewed struct {
 	edda
 	pages int
@@ -379,7 +379,7 @@ func init() {
 // begunWith is the processor time that the process of the pages took before the clock started.
 var begunWith time.Duration
 
-// Work is edda's, beside the process of the pages. What that takes counts as the client's processor time.
+// Work is edda's, beside the process of the pages. The processor time of that process counts as the client's.
 func (v viewed) Work(ctx context.Context, w *Worker) error {
 	closePages, took, err := gallery.Open(ctx, gallery.Gallery{DSN: w.DSN, Schema: w.Schema(), Pages: v.pages})
 	if err != nil {

@@ -21,7 +21,7 @@ func init() {
 	register("floor", floor{}, Case{Workload: Latency})
 }
 
-// Work sends from one connection and receives on another.
+// Work sends on one connection and receives on a second.
 func (floor) Work(ctx context.Context, w *Worker) error {
 	sql := statements(floorSQL, w.Schema())
 	sender, err := openFloor(ctx, w, "insert", sql["insert"])

@@ -1,4 +1,4 @@
--- The statements of floor: what a message costs at the very least.
+-- The statements of floor: the least cost of a message.
 
 -- name: insert
 INSERT INTO :schema.queue (due, id, kind, header, body) VALUES (now(), $1, $2, $3, $4)

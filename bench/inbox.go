@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Inbox is a stream of messages from another system, in batches as an Intake makes them, to an endpoint that steps them
-// while they come. Each peer of it is a way to bring them in.
+// Inbox is a stream of messages from an external system, in batches as an Intake makes them, to an endpoint that steps
+// them while they come. Each peer of it is a way to bring them in.
 const Inbox = "inbox"
 
 const (
@@ -52,7 +52,7 @@ func arrive(ctx context.Context, b *bus.Bus, messages []bus.IngestMessage) error
 	return err
 }
 
-// arriveUnnamed goes the same way without a claim: what it costs less is what the claim costs.
+// arriveUnnamed takes the same path without a claim: the difference is the cost of the claim.
 func arriveUnnamed(ctx context.Context, b *bus.Bus, messages []bus.IngestMessage) error {
 	for n := range messages {
 		messages[n].ID = ""
@@ -60,7 +60,7 @@ func arriveUnnamed(ctx context.Context, b *bus.Bus, messages []bus.IngestMessage
 	return arrive(ctx, b, messages)
 }
 
-// sendRaw is what a program without an inbox would do.
+// sendRaw sends the messages as a program without an inbox would.
 func sendRaw(ctx context.Context, b *bus.Bus, messages []bus.IngestMessage) error {
 	raws := make([]bus.RawMessage, len(messages))
 	for n, m := range messages {
@@ -123,8 +123,8 @@ func (i intake) Work(ctx context.Context, w *Worker) error {
 	})
 }
 
-// feed brings the batches in by several hands, as several topics do: one alone waits for its commits, so that the
-// endpoint takes what is there in small batches, and what is measured is their price and not that of the claim.
+// feed delivers the batches by several goroutines, as several topics do: a single one waits for its commits, so the
+// endpoint would take small batches, and the benchmark would measure their cost instead of the cost of the claim.
 func (i intake) feed(ctx context.Context, b *bus.Bus, batches [][]bus.IngestMessage) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(inboxHands)
@@ -134,7 +134,7 @@ func (i intake) feed(ctx context.Context, b *bus.Bus, batches [][]bus.IngestMess
 	return group.Wait()
 }
 
-// batches makes all messages beforehand: their sender is another program.
+// batches makes all messages beforehand: their sender is a different program.
 func (i intake) batches(c Case) (all [][]bus.IngestMessage, err error) {
 	batch := make([]bus.IngestMessage, 0, inboxBatch)
 	for m := range c.Charges() {

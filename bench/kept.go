@@ -82,8 +82,8 @@ func (h *harness) insert(ctx context.Context, c Case, first, last int64, later b
 	return err
 }
 
-// runKept tops the queue up, so that c.Size messages will wait when c.N are handled, and measures. The vacuum stands
-// for the autovacuum that a queue of this size would have met long ago, and the checkpoint belongs to nobody's run.
+// runKept tops the queue up, so that c.Size messages will wait when c.N are handled, and measures. The vacuum
+// replaces the autovacuum of a queue of this size, and the checkpoint keeps earlier writes out of the measured run.
 func (h *harness) runKept(ctx context.Context, c Case) (Result, error) {
 	k := h.kept[c]
 	missing := int64(c.N) + k.effects.Sent - k.filled

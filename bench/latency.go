@@ -16,7 +16,7 @@ const warmUp = 20
 
 // stopwatch measures from the call of Send to the call of the handler, inside one process.
 type stopwatch struct {
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	sent      []time.Time
 	latencies []time.Duration // by Charge.Seq; zero is not handled
 	handled   int
@@ -28,7 +28,7 @@ func newStopwatch(n int) *stopwatch {
 	return &stopwatch{sent: make([]time.Time, n), latencies: make([]time.Duration, n), done: make(chan struct{})}
 }
 
-// SendAll gives the messages of the case to send, one after another, with uneven gaps around
+// SendAll passes the messages of the case to send, in order, with uneven gaps around
 // latencyGap: a peer that polls must not be lucky with its phase.
 func (w *Worker) SendAll(ctx context.Context, send func(context.Context, Charge) error) error {
 	random := rand.New(rand.NewPCG(3, 4))
@@ -76,7 +76,7 @@ func (s *stopwatch) stop(m Charge, now time.Time) error {
 	return nil
 }
 
-// measured is what counts: everything after the warm-up. It fails if a message was never handled.
+// measured returns the latencies after the warm-up. It fails if a message was never handled.
 func (s *stopwatch) measured() ([]time.Duration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -110,7 +110,7 @@ func bench(ctx context.Context, o options, out io.Writer) (err error) {
 	return faults
 }
 
-// work is what the flags ask for: cases of peers, and whether the scheduler is measured.
+// work returns the work that the flags select: cases of peers, and whether the scheduler is measured.
 func (o options) work() (cases []Case, schedule bool, err error) {
 	rest, schedule := withoutSchedule(o.run)
 	if schedule && rest == "" {
@@ -143,7 +143,7 @@ func (h *harness) report(ctx context.Context, o options, cases []Case, schedule 
 	return r, nil
 }
 
-// startProfile begins a profile if there is a file for it; call what it returns at the end.
+// startProfile begins a profile if there is a file for it; call stop at the end.
 func startProfile(file string) (stop func(), err error) {
 	if file == "" {
 		return func() {}, nil
@@ -171,7 +171,7 @@ var messages = map[string]struct{ full, quick int }{
 	Relay:      {200_000, 40_000},
 }
 
-// choose lists the cases the flags ask for, each with its number of messages.
+// choose lists the cases that the flags select, each with its number of messages.
 func choose(o options) ([]Case, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func choose(o options) ([]Case, error) {
 	return cases, nil
 }
 
-// workloads are what -run asks for.
+// workloads returns the workloads that -run selects.
 func workloads(asked string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for workload := range strings.SplitSeq(asked, ",") {

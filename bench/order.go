@@ -38,7 +38,7 @@ type Charged struct {
 func (Charged) Kind() string { return "order.charged" }
 
 // Order is the state of one instance: 60 to 100 bytes as JSON.
-// Steps and Total are the witnesses: after a run their sums must match what was sent.
+// After a run the sums of Steps and Total must match the messages that were sent.
 type Order struct {
 	Steps    int64  `json:"steps"`
 	Total    int64  `json:"total"`
@@ -92,7 +92,7 @@ func (c Case) Charges() iter.Seq[Charge] {
 	}
 }
 
-// Wanted is what the database must hold once every message of the run was handled exactly once.
+// Wanted returns the effects that the database must hold once every message of the run was handled exactly once.
 func (c Case) Wanted() Effects {
 	if c.Workload == Latency || c.Workload == Leased || c.Workload == Relay {
 		return Effects{} // the stopwatch counts, or the handlers do, or forward

@@ -32,7 +32,7 @@ type Case struct {
 	Workload  string `json:"workload"`
 	Store     string `json:"store,omitempty"`
 	Processes int    `json:"processes"`
-	// Size is how many messages wait behind those that are measured: due ones in backlog, later ones in timers.
+	// Size is how many messages wait behind the measured messages: due ones in backlog, later ones in timers.
 	Size int `json:"size,omitempty"`
 	// Share is the part of the workload's messages this case gets, so that a slow peer measures as long as a fast one.
 	Share float64 `json:"share"`
@@ -52,13 +52,13 @@ func (c Case) Schema() string {
 	return name
 }
 
-// Hot says that there is one instance.
+// Hot reports whether there is only one instance.
 func (c Case) Hot() bool { return c.Workload == Hot || c.Workload == HistoryHot }
 
-// Kept says that the tables are filled once and serve every round, because to fill them takes longer than a run.
+// Kept reports whether the tables are filled once for all rounds, because to fill them takes longer than a run.
 func (c Case) Kept() bool { return c.Workload == Backlog || c.Workload == Timers }
 
-// Name tells the variants of a workload apart: step, step-optimistic, hot-pessimistic-2p, backlog-1e7.
+// Name distinguishes the variants of a workload: step, step-optimistic, hot-pessimistic-2p, backlog-1e7.
 func (c Case) Name() string {
 	name := c.Workload
 	if c.Kept() {
@@ -87,16 +87,16 @@ type Peer interface {
 	// Prepare makes the tables in c.Schema() and fills them: c.Instances() orders and, but for the latency
 	// workload and the kept ones, the messages of c.Charges(). It is not measured.
 	Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error
-	// Work connects, calls w.Start once it is ready, then handles messages until none is left, or in the kept
+	// Work connects, calls w.Start once it is ready, then handles messages until the queue is empty, or in the kept
 	// workloads until it has handled w.N.
 	// It runs once in each of c.Processes operating-system processes; the clock runs from the
 	// moment all of them are ready until the last one returns.
 	Work(ctx context.Context, w *Worker) error
-	// Effects counts in SQL what the run left behind.
+	// Effects counts in SQL the effects of the run.
 	Effects(ctx context.Context, db *pgxpool.Pool, c Case) (Effects, error)
 }
 
-// Worker is what a peer is given to do its work with.
+// Worker gives a peer its case, its database and the clock of the run.
 type Worker struct {
 	Case
 	DSN string
@@ -106,7 +106,7 @@ type Worker struct {
 	watch *stopwatch // of the latency workload
 }
 
-// Effects is what a run did, counted in SQL. The harness compares it with Case.Wanted.
+// Effects holds the effects of a run, counted in SQL. The harness compares it with Case.Wanted.
 // After the latency, the leased and the relay workload, which have neither state nor sink, all of it is zero.
 type Effects struct {
 	Left      int64 // messages still in the queue
@@ -122,7 +122,7 @@ type registration struct {
 	cases []Case
 }
 
-// peers holds what the files of the peers registered, by name.
+// peers holds the registrations of the peers, by name.
 var peers = map[string]registration{}
 
 // order is the order of peers in the output; a ratio has the earlier one above the line.

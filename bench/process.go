@@ -90,7 +90,7 @@ func startChild(ctx context.Context, dsn string, c Case) (*child, error) {
 	return &child{cmd: cmd, in: in, out: bufio.NewReader(out)}, cmd.Start()
 }
 
-// awaitAll waits until each child has said the word.
+// awaitAll waits until each child has printed the word.
 func awaitAll(children []*child, word string) error {
 	for _, ch := range children {
 		line, err := ch.out.ReadString('\n')

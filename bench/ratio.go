@@ -47,7 +47,7 @@ func ratios(summaries []Summary) []Ratio {
 type pair struct{ above, below Summary }
 
 // pairs matches like with like: the same number of processes and of waiting messages, and the same store unless a peer
-// knows none.
+// has no store.
 func pairs(summaries []Summary, workload, above, below string) []pair {
 	var all []pair
 	for _, a := range summaries {
@@ -67,7 +67,7 @@ func (p pair) ratio(workload string, value float64) Ratio {
 	return Ratio{Workload: workload, Above: p.above.Peer, Below: p.below.Peer, Value: value}
 }
 
-// variant is the name of what the two have in common, with the store of the peer that has one.
+// variant returns the name of the case that the two share, with the store of the peer that has a store.
 func (p pair) variant() string {
 	c := p.above.Case
 	c.Store = cmp.Or(p.above.Store, p.below.Store)
@@ -88,7 +88,7 @@ func throughput(pairs []pair) []Ratio {
 	return append(lines, worst)
 }
 
-// bySize has a line for each number of waiting messages, and no worst one: it would say nothing.
+// bySize returns a line for each number of waiting messages. A line for the worst would have no meaning.
 func bySize(pairs []pair) []Ratio {
 	var lines []Ratio
 	for _, p := range pairs {

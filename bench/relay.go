@@ -14,8 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Relay is a full queue that leads out, to another side that takes everything in no time: what is left is the relay's
-// own work.
+// Relay relays a full queue to a receiver that takes no time, so that only the relay's own work is measured.
 const Relay = "relay"
 
 //go:embed relay.sql
@@ -24,8 +23,8 @@ var relaySQL string
 // outbound is edda's relay.
 type outbound struct{}
 
-// tenths are the paces of the last run, in messages per second: when the queue was full of what is due, and when nearly
-// all of it had been deleted.
+// tenths are the paces of the last run, in messages per second: when the queue was full of due messages, and when
+// nearly all of them had been deleted.
 var tenths struct{ first, last float64 }
 
 func init() {
@@ -89,7 +88,7 @@ func (outbound) Work(ctx context.Context, w *Worker) error {
 	return err
 }
 
-// pacer measures the first and the last tenth of what passes.
+// pacer measures the pace of the first and the last tenth of the messages that pass.
 type pacer struct {
 	n           int
 	began, late time.Time
@@ -112,7 +111,7 @@ func (p *pacer) pass(messages, of int) {
 	}
 }
 
-// Effects are what is left, which is to be nothing.
+// Effects counts the messages left in the queue. The harness expects 0.
 func (outbound) Effects(ctx context.Context, db *pgxpool.Pool, c Case) (e Effects, err error) {
 	return e, db.QueryRow(ctx, statements(relaySQL, c.Schema())["left"]).Scan(&e.Left)
 }

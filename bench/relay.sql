@@ -1,5 +1,5 @@
 -- name: fill_relay
--- Messages of 200 bytes that are due one after another, as if they had been sent one by one some minutes ago.
+-- Messages of 200 bytes with ascending due times, as if they had been sent one by one some minutes ago.
 INSERT INTO :schema.queue_1 (due, id, kind, header, body)
 SELECT now() - interval '10 minutes' + m.n * interval '10 microseconds', m.id, 'order.charge',
        convert_to(format('{"correlation":"%s","conversation":"%s"}', m.id, m.id), 'UTF8'),

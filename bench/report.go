@@ -101,7 +101,7 @@ func printTable(out io.Writer, summaries []Summary) error {
 	return t.Flush()
 }
 
-// Report is what -json writes.
+// Report is the output of -json.
 type Report struct {
 	Server    map[string]string `json:"server"`
 	CPUs      int               `json:"cpus"`

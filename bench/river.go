@@ -19,7 +19,7 @@ import (
 //go:embed river.sql
 var riverSQL string
 
-// riverTuning is what we chose; a zero duration is River's default. peers/river.md says what was tried.
+// riverTuning holds our settings of River; a zero duration is River's default. peers/river.md lists the trials.
 type riverTuning struct {
 	workers  int           // jobs at a time
 	conns    int32         // of the pool
@@ -46,7 +46,7 @@ const (
 	riverSink = "sink"
 )
 
-// riverDefaults are River's own. It has none for the number of workers: its documentation shows 100.
+// riverDefaults are River's own. It has no default number of workers: its documentation shows 100.
 var riverDefaults = riverTuning{workers: 100, conns: 16}
 
 // tuning is by workload: fetching rarely and much serves the throughput, fetching at once the latency.
@@ -204,7 +204,7 @@ func (r *riverWorker) handle(ctx context.Context, job *river.Job[Charge]) error 
 	})
 }
 
-// wait sends, where the workload says so, and returns once every job was handled or one has failed.
+// wait sends if the workload requires it, and returns once every job was handled or one has failed.
 func (r *riverWorker) wait(ctx context.Context) error {
 	if r.w.Workload == Latency {
 		err := r.w.SendAll(ctx, func(ctx context.Context, m Charge) error {
@@ -229,7 +229,7 @@ func (r *riverWorker) wait(ctx context.Context) error {
 	}
 }
 
-// Effects counts what the run left behind.
+// Effects counts the effects of the run.
 func (riverPeer) Effects(ctx context.Context, db *pgxpool.Pool, c Case) (Effects, error) {
 	return readEffects(ctx, db, statements(riverSQL, c.Schema())["effects"])
 }

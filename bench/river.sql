@@ -1,8 +1,8 @@
--- What River does not bring itself: counting.
+-- The counts, which River does not provide.
 
 -- name: effects
--- River keeps completed jobs for a day. What it has not completed is left. Every job in the queue of the sink must
--- still be there as it was sent, so that they are told apart by what they carry and not by River's own number.
+-- River keeps completed jobs for a day. The other jobs count as left. Every job in the queue of the sink must still
+-- be available, so the query distinguishes them by their content and not by River's own number.
 SELECT (SELECT count(*) FROM :schema.river_job WHERE queue = 'work' AND state <> 'completed'),
        s.sent, s.total, i.steps, i.total
   FROM (SELECT count(DISTINCT args ->> 'seq') AS sent, coalesce(sum((args ->> 'amount')::bigint), 0)::bigint AS total

@@ -17,7 +17,7 @@ type Result struct {
 	Rate      float64 `json:"rate"`       // messages per second
 	ClientCPU float64 `json:"client_cpu"` // microseconds per message, all processes of the peer
 	ServerCPU float64 `json:"server_cpu"` // microseconds per message, zero when the server is not on this machine
-	// bytes per message that Postgres wrote ahead, for everything it did meanwhile
+	// bytes per message that Postgres wrote to its log during the run
 	WAL   float64 `json:"wal"`
 	P50   float64 `json:"p50_ms,omitempty"`
 	P99   float64 `json:"p99_ms,omitempty"`
@@ -57,7 +57,7 @@ func (h *harness) rounds(ctx context.Context, cases []Case, rounds int) ([]Resul
 	return append(all, more...), err
 }
 
-// interleave begins each round with another case: the first of a round is the last of the next.
+// interleave begins each round with a different case: the first of a round is the last of the next.
 func (h *harness) interleave(ctx context.Context, cases []Case, rounds int) ([]Result, error) {
 	before, err := deadlocks(ctx, h.db)
 	if err != nil {
@@ -159,15 +159,15 @@ func (h *harness) measure(ctx context.Context, c Case) (Result, error) {
 	return result, nil
 }
 
-// walWritten is where the write-ahead log ends. It tells what replicas and archives have to carry, and does not depend
-// on how busy the machine is.
+// walWritten returns the end of the write-ahead log. Its growth is the load of replicas and archives, and does not
+// depend on how busy the machine is.
 func walWritten(ctx context.Context, db *pgxpool.Pool) (bytes int64) {
 	// a failure shows as a figure that cannot be
 	_ = db.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn() - '0/0'").Scan(&bytes)
 	return bytes
 }
 
-// check compares what the run left behind with what it should have done.
+// check compares the effects of the run with the wanted ones.
 func (h *harness) check(ctx context.Context, c Case) error {
 	got, err := peers[c.Peer].peer.Effects(ctx, h.db, c)
 	if err != nil {

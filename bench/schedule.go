@@ -11,7 +11,7 @@ import (
 )
 
 // Schedule is the workload that the scheduler has for itself: no peer stores schedules in the database and sends their
-// messages in the transaction that says so. Its three parts are workloads to the harness.
+// messages in the transaction that records it. Its three parts are workloads to the harness.
 const (
 	Schedule         = "schedule"
 	ScheduleRate     = "schedule-rate"
@@ -28,7 +28,7 @@ const (
 // scheduleSizes are the numbers of a full run and of -quick.
 type scheduleSizes struct {
 	rate    int   // firings that are all due at once
-	seconds int   // of lateness, the first of which warms up
+	seconds int   // of lateness; the first warms up
 	stored  []int // manifests
 	batches int   // hundreds of them that come due
 }
@@ -139,7 +139,7 @@ func (h *harness) storeManifests(ctx context.Context, cases []Case) error {
 	return nil
 }
 
-// settleStored undoes what a run has fired, and stands for the autovacuum that such a table has met.
+// settleStored undoes the firings of a run, and vacuums the table as the autovacuum would.
 func (h *harness) settleStored(ctx context.Context, c Case) error {
 	sql := statements(scheduleSQL, c.Schema())
 	for _, statement := range []string{sql["settle"], sql["empty"]} {

@@ -1,13 +1,13 @@
 -- The tables and the counting of the workload schedule.
 
 -- name: begun
--- What the handlers of schedule-lateness have seen. Without a unique constraint: a message that is handled twice is
--- there twice.
+-- The messages that the handlers of schedule-lateness handled. Without a unique constraint: a message that is handled
+-- twice has two rows.
 CREATE TABLE :schema.bench_begun (run uuid NOT NULL, begun timestamptz NOT NULL, put timestamptz NOT NULL);
 
 -- name: copy
--- $1 manifests like the one that the program declared, which becomes the first of them; the others are as if made at
--- run time. They are due tomorrow or later.
+-- $1 manifests like the declared manifest, which becomes the first of them; the others are as if made at run time.
+-- They are due tomorrow or later.
 INSERT INTO :schema.manifest (name, owner, definition, priority, overlap, retries, retry_delay, retry_most, timeout,
     kind, body, due)
 SELECT 'm' || n, '', m.definition, m.priority, m.overlap, m.retries, m.retry_delay, m.retry_most, m.timeout, m.kind,
@@ -21,7 +21,7 @@ SELECT 'm' || n, '', m.definition, m.priority, m.overlap, m.retries, m.retry_del
 UPDATE :schema.manifest SET due = now() - interval '1 second'
 
 -- name: spread
--- One after another over the second that begins in three.
+-- Spreads the due times evenly over the second that begins in three.
 UPDATE :schema.manifest m SET due = c.begin + (substr(m.name, 2)::int - 1) * interval '1 second' / $1::int
   FROM (SELECT clock_timestamp() + interval '3 seconds' AS begin) c
 RETURNING c.begin
@@ -49,8 +49,7 @@ SELECT NOT EXISTS (SELECT FROM :schema.manifest m WHERE m.live AND m.run IS NULL
    AND NOT EXISTS (SELECT FROM :schema.run r WHERE r.state IN ('waiting', 'queued'))
 
 -- name: sent
--- Messages of runs in the queue, distinct runs among them, and runs that say so themselves and whose attempt names the
--- message.
+-- The messages of runs in the queue, the distinct active runs whose attempt has the id of such a message, and all runs.
 SELECT (SELECT count(*) FROM :schema.queue_1),
        (SELECT count(DISTINCT r.manifest_id) FROM :schema.queue_1 q JOIN :schema.run_attempt a ON a.message_id = q.id
           JOIN :schema.run r ON r.id = a.run AND r.attempt = a.attempt AND r.message_id = q.id AND r.state = 'active'),

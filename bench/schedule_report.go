@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// What the scheduler must keep, or the program fails.
+// The limits of the scheduler: the program fails if one is exceeded.
 const (
 	schedulePoll   = time.Second // the default of Options.Evaluate and Options.Dispatch
 	mostLateness   = schedulePoll + 250*time.Millisecond
@@ -157,7 +157,7 @@ const (
 	storedCPU  = ScheduleStored + "-cpu"
 )
 
-// brokenDemands is what the scheduler did not keep.
+// brokenDemands returns an error for each limit that the scheduler exceeded.
 func brokenDemands(summaries []ScheduleSummary, ratios []Ratio) (faults error) {
 	most := float64(mostLateness.Milliseconds())
 	for _, s := range summaries {

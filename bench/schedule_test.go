@@ -46,7 +46,7 @@ func TestScheduleLeavesTheRightEffects(t *testing.T) {
 		}
 	}
 
-	// One message that vanishes, and one that is there twice.
+	// A message that is lost, and a duplicate message.
 	c := o.scheduleSizes().cases()[0]
 	for _, change := range []string{"DELETE FROM %s.queue_1 WHERE id = (SELECT id FROM %s.queue_1 LIMIT 1)",
 		"INSERT INTO %s.queue_1 (due, id, kind, header, body) SELECT now(), id, kind, header, body FROM " +

@@ -20,8 +20,8 @@ import (
 //go:embed schedule.sql
 var scheduleSQL string
 
-// firing is the scheduler at its defaults, over a bus at its defaults. The harness runs it as a peer; it stands in no
-// order of peers, for there is none to compare it with.
+// firing is the scheduler at its defaults, over a bus at its defaults. The harness runs it as a peer; it is not in the
+// order of peers, because there is no peer to compare it with.
 type firing struct{}
 
 func init() { register(Schedule, firing{}) }
@@ -52,7 +52,7 @@ func (f firing) Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error {
 	return f.copies(ctx, db, c)
 }
 
-// manifest is the one that all are copies of. Its message is that of the other workloads.
+// manifest returns the manifest that all others copy. Its message is that of the other workloads.
 func (firing) manifest(c Case) scheduler.Manifest {
 	m := scheduler.Manifest{
 		Name: "m1", When: scheduler.Every(24 * time.Hour), Misfire: scheduler.MisfireAll,
@@ -126,13 +126,13 @@ func (f firing) Work(ctx context.Context, w *Worker) error {
 	if err := w.Start(ctx); err != nil {
 		return err
 	}
-	// What was lost never comes.
+	// A lost message would never arrive.
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("not everything was fired within 2 minutes"))
 	defer cancel()
 	return runAllUntil(ctx, runs, until)
 }
 
-// comeDue gives the manifests their due times, and returns what waits until all of them were fired.
+// comeDue gives the manifests their due times, and returns a function that waits until all of them were fired.
 func (firing) comeDue(ctx context.Context, w *Worker, pool *pgxpool.Pool) (until func(context.Context) error,
 	err error) {
 	sql := statements(scheduleSQL, w.Schema())
@@ -171,10 +171,10 @@ func (firing) comeDue(ctx context.Context, w *Worker, pool *pgxpool.Pool) (until
 	return allSent, pool.Ping(ctx)
 }
 
-// pollGap is between two looks of a process at what is left to do: each costs the server as much as a few firings.
+// pollGap is the pause between two polls of a process for remaining work: a poll costs the server a few firings.
 const pollGap = 25 * time.Millisecond
 
-// poll asks until it is done.
+// poll calls ask until it reports done or fails.
 func poll(ctx context.Context, ask func(context.Context) (done bool, err error)) error {
 	for {
 		if done, err := ask(ctx); done || err != nil {
@@ -186,5 +186,5 @@ func poll(ctx context.Context, ask func(context.Context) (done bool, err error))
 	}
 }
 
-// Effects is not asked for: the harness counts by part.
+// Effects is not used: the harness counts by part.
 func (firing) Effects(context.Context, *pgxpool.Pool, Case) (Effects, error) { return Effects{}, nil }

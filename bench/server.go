@@ -26,7 +26,7 @@ var settings = map[string]string{
 }
 
 // startServer starts a durable Postgres of our own, or takes the one DATABASE_URL names. The lateness of schedule is
-// told by the times of commits, which a server notes only when it is asked to.
+// computed from the times of commits, which a server records only if it is configured to.
 func startServer(ctx context.Context, log io.Writer, commitTimes bool) (*pgdev.Server, *pgxpool.Pool, error) {
 	settings := maps.Clone(settings)
 	if commitTimes {
@@ -76,7 +76,7 @@ func deadlocks(ctx context.Context, db *pgxpool.Pool) (n int64, err error) {
 	return n, err
 }
 
-// describe reads what a reader of figures must know of the server.
+// describe reads the settings of the server that explain the figures.
 func describe(ctx context.Context, db *pgxpool.Pool) (map[string]string, error) {
 	facts := map[string]string{}
 	for _, name := range []string{"server_version", "shared_buffers", "max_wal_size", "synchronous_commit"} {
@@ -107,7 +107,7 @@ func clientCPU() time.Duration {
 const tick = 10 * time.Millisecond
 
 // serverCPU returns a clock of all processes of the server, ended ones included. Where the server
-// is on another machine, or there is no /proc, the clock stands still.
+// is on a different machine, or there is no /proc, the clock does not move.
 func serverCPU(ctx context.Context, db *pgxpool.Pool) func() time.Duration {
 	still := func() time.Duration { return 0 }
 	var backend int
@@ -144,7 +144,7 @@ func familyCPU(postmaster int) time.Duration {
 	return sum
 }
 
-// procStat is what we need of /proc/<pid>/stat.
+// procStat holds the fields that we need of /proc/<pid>/stat.
 type procStat struct {
 	name          string
 	parent        int

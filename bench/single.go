@@ -18,7 +18,7 @@ var singleSQL string
 
 const singleWorkers = 8
 
-// single is what a good engineer writes by hand with pgx: one transaction per message, as few round trips as it can be.
+// single is a good program written by hand with pgx: one transaction per message, with as few round trips as possible.
 type single struct{ tables }
 
 func init() {
@@ -79,8 +79,8 @@ func connectSteady(ctx context.Context, dsn string) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// drain handles messages until a take finds none. A message another worker still holds is that worker's to finish:
-// it tries again after a conflict.
+// drain handles messages until a take finds no message. A message that a different worker still holds is left to that
+// worker, which retries after a conflict.
 func (s *singleWorker) drain(ctx context.Context) error {
 	for {
 		err := s.handle(ctx)

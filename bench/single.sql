@@ -15,8 +15,8 @@ SELECT iid, version, state FROM :schema.saga WHERE saga = 'order' AND key = $1 F
 SELECT iid, version, state FROM :schema.saga WHERE saga = 'order' AND key = $1
 
 -- name: write
--- One statement, so that the message is consumed and the next one sent only where the version still was what we read:
--- otherwise the COMMIT behind it in the pipeline would lose the change and eat the message.
+-- One statement, so that the message is consumed and the next one sent only if the version has not changed since we
+-- read it: otherwise the COMMIT behind it in the pipeline would lose the change and consume the message.
 WITH saved AS (
     UPDATE :schema.saga SET version = version + 1, state = $3 WHERE iid = $1 AND version = $2 RETURNING 1
 ), sent AS (

@@ -50,7 +50,7 @@ func createInstances(ctx context.Context, db *pgxpool.Pool, c Case) error {
 	return fill(ctx, db, pgx.Identifier{c.Schema(), "saga"}, rows, instanceRows(c))
 }
 
-// Effects counts what the run left behind.
+// Effects counts the effects of the run.
 func (tables) Effects(ctx context.Context, db *pgxpool.Pool, c Case) (Effects, error) {
 	return readEffects(ctx, db, statements(tablesSQL, c.Schema())["effects"])
 }
@@ -100,7 +100,7 @@ func messageRows(c Case) iter.Seq2[[]any, error] {
 	}
 }
 
-// newHeader is what a message carries beside its body: about 100 bytes.
+// newHeader returns the header of a message: about 100 bytes.
 func newHeader() []byte {
 	return fmt.Appendf(nil, `{"correlation":"%s","conversation":"%s"}`, newID(), newID())
 }

@@ -1,5 +1,5 @@
 -- The tables of the hand-written peers (ceiling, single, floor): a queue, the instances of the saga, and a queue
--- nobody consumes. Peers that bring a queue of their own need only the instances.
+-- without a consumer. Peers with a queue of their own need only the instances.
 
 -- name: create
 CREATE SCHEMA :schema;
@@ -25,8 +25,8 @@ CREATE TABLE :schema.queue (
 CREATE TABLE :schema.sink (LIKE :schema.queue INCLUDING ALL);
 
 -- name: fill
--- The messages $1 to $2, due long ago and one after another, or from tomorrow on if $3. Made in the server, since ten
--- million take a minute here and several by COPY.
+-- The messages $1 to $2, with ascending due times from 2020 on, or from tomorrow on if $3. Made in the server, since
+-- ten million take a minute here and several by COPY.
 INSERT INTO :schema.:queue (due, id, kind, header, body)
 SELECT CASE WHEN $3::boolean THEN now() + interval '1 day' + m.seq * interval '1 millisecond'
             ELSE timestamptz '2020-01-01 00:00:00+00' + m.seq * interval '1 microsecond' END,

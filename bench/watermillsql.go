@@ -21,8 +21,8 @@ import (
 //go:embed watermillsql.sql
 var watermillSQL string
 
-// watermillsql is watermill-sql's own Subscriber and Publisher over a queue of ours. peers/watermillsql.md says
-// what was tried.
+// watermillsql is watermill-sql's own Subscriber and Publisher over a queue of ours. peers/watermillsql.md
+// lists the trials.
 type watermillsql struct {
 	subscribers int
 	batch       int // messages in one transaction of a subscriber
@@ -89,7 +89,7 @@ func (p watermillsql) Work(ctx context.Context, w *Worker) error {
 	return group.Wait()
 }
 
-// watermillWorker is what the subscribers of a process share.
+// watermillWorker holds the state that the subscribers of a process share.
 type watermillWorker struct {
 	adapters watermillAdapters
 	sql      map[string]string
@@ -199,7 +199,7 @@ func (w *watermillWorker) publish(in *wmsg.Message, tx wsql.Tx, next Charged) er
 	return publisher.Publish("sink", out)
 }
 
-// Effects counts what the run left behind.
+// Effects counts the effects of the run.
 func (watermillsql) Effects(ctx context.Context, db *pgxpool.Pool, c Case) (Effects, error) {
 	return readEffects(ctx, db, statements(watermillSQL, c.Schema())["effects"])
 }

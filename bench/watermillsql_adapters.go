@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// watermillAdapters are the statements watermill-sql asks for: a queue whose subscribers skip what another one holds.
+// watermillAdapters are the statements that watermill-sql needs: a queue whose subscribers skip locked rows.
 // The adapters that come with the library lock without skipping, so that subscribers would take turns.
 type watermillAdapters struct {
 	batch     int
@@ -59,7 +59,7 @@ func (watermillAdapters) SchemaInitializingQueries(wsql.SchemaInitializingQuerie
 
 func (watermillAdapters) SubscribeIsolationLevel() sql.IsolationLevel { return sql.LevelReadCommitted }
 
-// watermillOffsets deletes what was acknowledged.
+// watermillOffsets deletes acknowledged messages.
 type watermillOffsets struct{ watermillAdapters }
 
 // AckMessageQuery deletes no further than the last acknowledged row: watermill-sql names all rows that were taken.
@@ -90,7 +90,7 @@ func (watermillOffsets) BeforeSubscribingQueries(wsql.BeforeSubscribingQueriesPa
 	return nil, nil
 }
 
-// watermillErrors is a logger: a subscriber logs what goes wrong and tries again, and a benchmark must not.
+// watermillErrors is a logger that keeps the first error: a subscriber logs an error and retries, a benchmark must not.
 type watermillErrors struct {
 	watermill.NopLogger
 	first chan error
@@ -105,8 +105,8 @@ func (w watermillErrors) Error(what string, err error, _ watermill.LogFields) {
 
 func (w watermillErrors) With(watermill.LogFields) watermill.LoggerAdapter { return w }
 
-// watermillDB begins transactions that save round trips. What only writes waits for the next query or for the COMMIT
-// and goes with it in a pipeline: begin and take, load, then save, publish, delete and COMMIT.
+// watermillDB begins transactions that save round trips. A statement that only writes waits for the next query or for
+// the COMMIT and goes with it in a pipeline: begin and take, load, then save, publish, delete and COMMIT.
 type watermillDB struct{ *pgxpool.Pool }
 
 func (db watermillDB) BeginTx(ctx context.Context, _ *sql.TxOptions) (wsql.Tx, error) {
@@ -136,14 +136,14 @@ type watermillTx struct {
 	waiting *pgx.Batch
 }
 
-// ExecContext puts the statement into the pipeline. Its error comes out of what is sent next, at the latest of Commit:
-// the message is then not deleted and comes again.
+// ExecContext puts the statement into the pipeline. The next call that sends returns its error, at the latest Commit:
+// the message is then not deleted and is redelivered.
 func (tx *watermillTx) ExecContext(_ context.Context, query string, args ...any) (wsql.Result, error) {
 	tx.waiting.Queue(query, args...)
 	return wsql.PgxResult{}, nil
 }
 
-// QueryContext sends what waits and the query in one trip.
+// QueryContext sends the waiting statements and the query in one round trip.
 func (tx *watermillTx) QueryContext(ctx context.Context, query string, args ...any) (wsql.Rows, error) {
 	before := tx.waiting.Len()
 	tx.waiting.Queue(query, args...)
