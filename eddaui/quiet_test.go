@@ -177,7 +177,7 @@ func TestPaceOfAnEndpoint(t *testing.T) {
 	}
 }
 
-// The page of an endpoint shows of each saga what it failed for, how long its handlers and its messages take, and how
+// The page of an endpoint shows for each saga its failures, how long its handlers and its messages take, and how
 // batches wait for its instances.
 func TestCountersOfAnEndpoint(t *testing.T) {
 	t.Parallel()

@@ -259,7 +259,7 @@ func partOf(t *testing.T, path, body string) string {
 
 var row = regexp.MustCompile(`(?s)<tr id="(\w+)-[^"]*">.*?</tr>\n`)
 
-// firstRows leaves two rows of each list, and says how many there are.
+// firstRows keeps two rows of each list, and adds their number.
 func firstRows(body string) string {
 	rows := map[string]int{}
 	body = row.ReplaceAllStringFunc(body, func(text string) string {

@@ -33,9 +33,9 @@ func pages(s *shop) map[string]string {
 	}
 }
 
-// pictures are taken of pages whose look a change of the style sheet, of a drawing or of the script may break without
-// another HTML: the lists, the timeline, the tree, the map, the lines and bars, folded forms, a notice. On the phone
-// columns go and lines break; in the dark the colours are others, and nothing else.
+// pictures are taken of pages whose look may break by a change of the style sheet, of a drawing or of the script
+// while the HTML stays the same: the lists, the timeline, the tree, the map, the lines and bars, folded forms, a
+// notice. On the phone columns disappear and lines break; in the dark only the colours differ.
 var pictures = map[string][]string{
 	"light-1280": {"now", "sagas", "instance", "letter", "endpoint", "conversation", "schedules", "manifest", "limits",
 		"database", "map", "missing"},

@@ -66,7 +66,7 @@ func (p *prose) add(text string) {
 
 var word = regexp.MustCompile(`[A-Za-z']+`)
 
-// A sentence with one of these shapes is a place to read aloud. The test counts, and does not judge.
+// A sentence with such a shape is a place to read aloud. The test only counts.
 func TestProseIsPlain(t *testing.T) {
 	t.Parallel()
 	groups := map[string]*prose{}

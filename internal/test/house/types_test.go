@@ -94,8 +94,8 @@ func isDoor(name string) bool {
 	return !isInternal(name) && !under([]string{"cmd", "examples"}, name)
 }
 
-// assignments are the assignments to fields of structs of another package, by the assigning package. They may only
-// become fewer, to 0.
+// assignments are the assignments to fields of structs of a different package, by the assigning package. They may
+// only become fewer, to 0.
 var assignments = map[string]int{
 	"bus":                         15,
 	"internal/base/wire":          26,
@@ -115,8 +115,8 @@ var assignments = map[string]int{
 	"recoverability/deadletter":   4,
 }
 
-// A struct's own package changes its fields, so that one package shows every state in which the struct can be. The test
-// counts in the packages that a message crosses.
+// Only the package of a struct changes its fields, so that one package shows every possible state of the struct. The
+// test counts assignments in the packages that a message crosses.
 func TestFieldsAreAssignedAtHome(t *testing.T) {
 	t.Parallel()
 	crossed := []string{"internal/engine", "internal/store", "internal/base", "bus", "outbox", "memory", "persistence",
@@ -146,7 +146,7 @@ func TestFieldsAreAssignedAtHome(t *testing.T) {
 	}
 }
 
-// foreign is 1 if the expression is a field of a struct of another package of the module.
+// foreign returns 1 if the expression is a field of a struct of a different package of the module.
 func (p *typed) foreign(e ast.Expr) int {
 	selector, ok := ast.Unparen(e).(*ast.SelectorExpr)
 	if !ok {
@@ -195,7 +195,7 @@ func TestDoorsAreFew(t *testing.T) {
 	}
 }
 
-// shows lists what the package exports with a type of an internal package in its signature.
+// shows lists the exported names of the package whose signatures have a type of an internal package.
 func (p *typed) shows() (shown []string) {
 	for _, line := range p.api() {
 		if strings.Contains(line, "/internal/") {
@@ -205,8 +205,8 @@ func (p *typed) shows() (shown []string) {
 	return shown
 }
 
-// api is a line for each name that the package exports: types, their exported fields and methods, functions, constants
-// and variables.
+// api returns a line for each exported name of the package: types, their exported fields and methods, functions,
+// constants and variables.
 func (p *typed) api() (lines []string) {
 	qualify := func(of *types.Package) string {
 		if of == p.types {
@@ -267,8 +267,8 @@ func typeLines(named *types.TypeName, qualify types.Qualifier) (lines []string) 
 
 const apiFile = "internal/test/house/testdata/api.golden"
 
-// The public names are written down, so that none is added by accident: EDDA_API=write go test -run TestPublicNames
-// ./internal/test/house writes the file.
+// The public names are recorded in a file, so that none is added by accident: EDDA_API=write go test -run
+// TestPublicNames ./internal/test/house writes the file.
 func TestPublicNames(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
@@ -296,7 +296,7 @@ func TestPublicNames(t *testing.T) {
 	}
 }
 
-// differences are the lines that only one of two texts has, by package.
+// differences returns the lines that are in only one of two texts, by package.
 func differences(want, got string) (all []string) {
 	were, are := placed(want), placed(got)
 	for line := range are {

@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// BouncerVariable, set to a mode of pgx such as cache_describe, has tests put a PgBouncer in transaction mode between
-// the shared server and the pools of what they test. What a test itself prepares and reads it does on direct
+// BouncerVariable, set to a mode of pgx such as cache_describe, makes tests put a PgBouncer in transaction mode
+// between the shared server and the pools of the code under test. The preparations and checks of a test use direct
 // connections.
 const BouncerVariable = "EDDA_TEST_BOUNCER"
 
@@ -26,8 +26,8 @@ const pooledSessions = 30 // for all tests of a binary
 // Pooled reports whether BouncerVariable is set.
 func Pooled() bool { return os.Getenv(BouncerVariable) != "" }
 
-// PooledDSN is the connection string by which the code under test reaches the database of dsn: dsn itself, or one of
-// the shared PgBouncer if BouncerVariable is set and dsn is of the shared server.
+// PooledDSN returns the connection string with which the code under test reaches the database of dsn: dsn itself, or
+// that of the shared PgBouncer if BouncerVariable is set and dsn belongs to the shared server.
 func PooledDSN(t testing.TB, dsn string) string {
 	t.Helper()
 	if !Pooled() {
@@ -92,7 +92,7 @@ UNION ALL SELECT 'channel ' || c FROM pg_listening_channels() c
 UNION ALL SELECT 'lock ' || objid FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()
 UNION ALL SELECT 'table ' || relname FROM pg_class WHERE relnamespace = pg_my_temp_schema()`
 
-// Left looks into each of the n sessions of PgBouncer, and returns what clients have left there.
+// Left checks each of the n sessions of PgBouncer, and returns the state that clients have left there.
 func (b *Bouncer) Left(ctx context.Context, n int) (left []string, err error) {
 	err = b.InEachSession(ctx, n, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, leftBehind, slices.Collect(maps.Keys(spoiled)))

@@ -20,13 +20,13 @@ func Pool(t testing.TB) *pgxpool.Pool {
 	return poolAs(t, pgdev.DSN(t), "", nil)
 }
 
-// PoolUnderTest is Pool for what is tested, see DSN.
+// PoolUnderTest returns a Pool for the code under test, see DSN.
 func PoolUnderTest(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return poolAs(t, DSN(t), "", nil)
 }
 
-// Direct is pool, or one that does not pass the PgBouncer if there is one: for a test that looks into a session.
+// Direct returns pool, or a pool without the PgBouncer if there is one: for a test that examines a session.
 func Direct(t testing.TB, pool *pgxpool.Pool) *pgxpool.Pool {
 	t.Helper()
 	if pgdev.Pooled() {
@@ -35,7 +35,7 @@ func Direct(t testing.TB, pool *pgxpool.Pool) *pgxpool.Pool {
 	return pool
 }
 
-// IfPooled is pooled if there is a PgBouncer between the code under test and its server, else direct.
+// IfPooled returns pooled if there is a PgBouncer between the code under test and its server, else direct.
 func IfPooled[T any](pooled, direct T) T {
 	if pgdev.Pooled() {
 		return pooled
@@ -43,7 +43,7 @@ func IfPooled[T any](pooled, direct T) T {
 	return direct
 }
 
-// DSN is the connection string of the shared server for what is tested, see pgdev.BouncerVariable.
+// DSN returns the connection string of the shared server for the code under test, see pgdev.BouncerVariable.
 func DSN(t testing.TB) string {
 	t.Helper()
 	return pgdev.PooledDSN(t, pgdev.DSN(t))
@@ -61,7 +61,7 @@ func poolAs(t testing.TB, dsn, role string, settings map[string]string) *pgxpool
 		return nil
 	}
 	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
-		if pgdev.Pooled() { // the server's process is not known by its number
+		if pgdev.Pooled() { // the connection does not have the number of the server's process
 			c.RuntimeParams["application_name"] = rand.Text()
 		}
 		return nil

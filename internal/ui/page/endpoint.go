@@ -159,7 +159,7 @@ func Handler(c operate.SagaCounters) time.Duration { return mean(c.Times.Handler
 // Critical returns the average time from when a message was due to its commit.
 func Critical(c operate.SagaCounters) time.Duration { return mean(c.Times.Critical, c.Messages.Steps) }
 
-// Waited is the share of the batches' time in which they waited for instances that others held, in words.
+// Waited returns the share of the batches' time that they waited for instances of other holders, in words.
 func Waited(c operate.SagaCounters) string {
 	if c.Times.Batch <= 0 {
 		return "–"
