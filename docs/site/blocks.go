@@ -12,8 +12,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// blocks renders what the site shows in another way than goldmark does: headings that link to themselves, code with
-// colours, and tables that scroll.
+// blocks renders the blocks for which the site does not use goldmark's renderer: headings that link to themselves, code
+// with colours, and tables that scroll.
 type blocks struct{}
 
 func (b blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {

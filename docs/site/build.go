@@ -20,7 +20,7 @@ var staticFiles embed.FS
 
 var templates = template.Must(template.ParseFS(templateFiles, "html/*.html"))
 
-// view is what a template shows.
+// view is the data of a template.
 type view struct {
 	Site        *site
 	Page        *page
@@ -56,7 +56,7 @@ func save(file string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(file, text, 0o644) //nolint:gosec // a server of another user reads it
+	return os.WriteFile(file, text, 0o644) //nolint:gosec // a server of a different user reads it
 }
 
 // output is every file of a version, by its path on the site.
@@ -121,7 +121,7 @@ func (s *site) html(p *page) ([]byte, error) {
 // longest is how much of a page a search engine shows.
 const longest = 160
 
-// description is how a page begins, or what a section is about.
+// description returns the beginning of a page, or the subject of a section.
 func description(p *page) string {
 	text := ""
 	if len(p.parts) > 0 {

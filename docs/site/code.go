@@ -12,10 +12,10 @@ import (
 	"github.com/alecthomas/chroma/v2/styles"
 )
 
-// languages are those of the blocks of pages, as their mark says them.
+// languages are the names of the languages of code blocks, by their mark.
 var languages = map[string]string{"go": "Go", "sql": "SQL", "json": "JSON", "sh": "Shell", "yaml": "YAML"}
 
-// classes are what the style sheet colours.
+// classes writes the classes that the style sheet colours.
 var classes = formatter.New(formatter.WithClasses(true), formatter.PreventSurroundingPre(true))
 
 // coloured is code as HTML.

@@ -13,7 +13,7 @@
 // of FOLDER/VERSION has a Markdown file beside it, and llms.txt lists those. FOLDER itself has versions.json, which the
 // menu of versions reads, and latest, which redirects to the newest release.
 //
-// Pages need no other server than one of files, ask no other origin for anything, and are whole without JavaScript,
+// Pages need no other server than one of files, load nothing from a foreign origin, and are whole without JavaScript,
 // except search, copying, and the colours that a visitor chose before. All links between pages are relative, so FOLDER
 // may lie anywhere, also on a disk.
 //

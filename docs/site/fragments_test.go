@@ -10,11 +10,11 @@ import (
 
 var selector = regexp.MustCompile(`\b([a-z]\w*)\.([A-Z]\w*)`)
 
-// theirs are names of a package of others that is called as one of Edda is.
+// theirs are names of a foreign package that has the same name as a package of Edda.
 var theirs = []string{"watermill.NopLogger", "watermill.NewUUID", "watermill.NewShortUUID", "watermill.NewULID",
 	"watermill.LoggerAdapter", "watermill.LogFields", "watermill.NewStdLogger", "watermill.NewSlogLogger"}
 
-// No test compiles a fragment, nor a name in the prose. But what they name of a package of Edda has to be there.
+// No test compiles a fragment, nor a name in the prose. But a package of Edda has to export the names that they use.
 func TestPagesNameWhatPackagesExport(t *testing.T) {
 	t.Parallel()
 	s, err := read(workTree(t.Context(), "../.."))

@@ -14,7 +14,7 @@ import (
 // longLabel is too long for the navigation: the page is called there as the index calls it.
 const longLabel = 28
 
-// row is a line of a table: the pages that it links to, and what it says about them.
+// row is a line of a table: the pages that it links to, and its text about them.
 type row struct {
 	links []listed
 	about template.HTML
@@ -110,7 +110,7 @@ func label(title, listed string) string {
 	return strings.ToUpper(listed[:1]) + listed[1:]
 }
 
-// inline renders what is in a cell, without its links: it stands in a link or beside one.
+// inline renders the content of a cell without its links: the result is placed in a link or beside one.
 func inline(cell ast.Node, text []byte) template.HTML {
 	var b bytes.Buffer
 	_ = ast.Walk(cell, func(n ast.Node, in bool) (ast.WalkStatus, error) {

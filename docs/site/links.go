@@ -73,7 +73,7 @@ func (s *site) atVersion() string {
 	return ""
 }
 
-// resolve is where a link of a page leads to on the site: to another page, or to a file in the repository.
+// resolve returns the target of a page's link on the site: a page, or a file in the repository.
 func (s *site) resolve(p *page, link string) string {
 	u, err := url.Parse(link)
 	if err != nil || u.Scheme != "" || u.Path == "" {
@@ -105,7 +105,7 @@ func (s *site) repositoryAddress(p *page, file, fragment string) string {
 	return address
 }
 
-// image notes that a page shows a file, and says where it lies on the site.
+// image records that a page shows a file, and returns the path of the file on the site.
 func (s *site) image(p *page, link string) string {
 	file := path.Join(path.Dir(p.File), link)
 	if _, err := fs.Stat(s.files, file); err != nil {
@@ -115,7 +115,7 @@ func (s *site) image(p *page, link string) string {
 	return relative(p.Path, strings.TrimPrefix(file, "docs/"))
 }
 
-// relative leads from one path of the site to another.
+// relative returns the relative link between two paths of the site.
 func relative(from, to string) string {
 	link, err := filepath.Rel(filepath.FromSlash(path.Dir(from)), filepath.FromSlash(to))
 	if err != nil { // both are relative

@@ -37,7 +37,7 @@ func TestLinksOfTheSiteLeadSomewhere(t *testing.T) {
 	t.Logf("followed %v", check.seen)
 }
 
-// Nothing that a page needs comes from elsewhere, and its own policy says so to the browser.
+// A page loads nothing from elsewhere, and its own policy forbids it to the browser.
 func TestPagesAskNoOtherOrigin(t *testing.T) {
 	t.Parallel()
 	_, dir := built(t)
@@ -68,12 +68,12 @@ func TestPagesAskNoOtherOrigin(t *testing.T) {
 	}
 }
 
-// htmlPage is what a page of the site asks for.
+// htmlPage holds the links and the assets of a page of the site.
 type htmlPage struct {
-	links     []string // what a reader may follow
-	assets    []string // what a browser loads
+	links     []string // followed by a reader
+	assets    []string // loaded by a browser
 	ids       map[string]bool
-	inline    []string // what the policy would stop
+	inline    []string // stopped by the policy
 	policy    string
 	redirects bool
 }
@@ -155,7 +155,7 @@ func (p *htmlPage) add(n *html.Node) {
 	}
 }
 
-// foreign are what a page loads from elsewhere, and what its policy would stop.
+// foreign returns a fault for each asset that a page loads from elsewhere, or that its policy would stop.
 func (p *htmlPage) foreign() (faults []string) {
 	for _, asset := range p.assets {
 		if u, err := url.Parse(asset); err != nil || u.Host != "" || u.Scheme != "" {
@@ -188,7 +188,7 @@ type checker struct {
 	names names
 	site  fs.FS
 	pages map[string]*htmlPage
-	seen  map[string]int // links, by what they lead to
+	seen  map[string]int // links, by their target
 }
 
 func (c *checker) all() (faults []string) {
@@ -207,7 +207,7 @@ func (c *checker) all() (faults []string) {
 	return faults
 }
 
-// follow says why a link leads nowhere, "" if it leads somewhere.
+// follow returns the reason why a link has no target, "" if it has one.
 func (c *checker) follow(from, link string) string {
 	u, err := url.Parse(link)
 	if err != nil {
@@ -306,7 +306,7 @@ func (c *checker) godoc(at, fragment string) string {
 	return ""
 }
 
-// The checks must see what they say they see.
+// The checks must detect every kind of dead link.
 func TestDeadLinksAreSeen(t *testing.T) {
 	t.Parallel()
 	from := small(map[string]string{"doc/x.md": "# X\n\n## Here\n"})

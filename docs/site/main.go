@@ -23,7 +23,7 @@ func main() {
 type settings struct {
 	root, out, version, serve string
 
-	label string // of what is served: it stays when a file has changed
+	label string // of the served site: it stays when a file has changed
 }
 
 func run(ctx context.Context, args []string) error {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// names are what packages of the project export, by the name of the package.
+// names holds the exported names of the project's packages, by the name of the package.
 type names map[string]exported
 
 // exported are the names of one package: Endpoint, and Endpoint.Run.
@@ -26,7 +26,7 @@ func readNames(files fs.FS) names {
 	found, twice, nested := names{}, map[string]bool{}, map[string]bool{}
 	_ = fs.WalkDir(files, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // what cannot be read is linked by nothing
+			return nil //nolint:nilerr // no link leads to a file that cannot be read
 		}
 		dir := path.Dir(file)
 		switch {
@@ -63,7 +63,7 @@ func unimportable(name string) bool {
 	return false
 }
 
-// add adds what a file exports.
+// add adds the names that a file exports.
 func (n names) add(files fs.FS, file string, twice map[string]bool) {
 	text, err := fs.ReadFile(files, file)
 	if err != nil {

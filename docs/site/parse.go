@@ -13,7 +13,7 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// markdown reads what GitHub reads. Cells are aligned by an attribute: the policy of the pages allows no style.
+// markdown parses GitHub's Markdown. Cells are aligned by an attribute: the policy of the pages allows no style.
 var markdown = goldmark.New(
 	goldmark.WithExtensions(
 		extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)),
@@ -83,7 +83,7 @@ func (p *page) split() {
 	}
 }
 
-// cutAt leaves out a heading of the second level, and all that stands behind it.
+// cutAt removes a heading of the second level, and everything after it.
 func (p *page) cutAt(title string) {
 	for n := p.tree.FirstChild(); n != nil; n = n.NextSibling() {
 		if h, ok := n.(*ast.Heading); !ok || h.Level != 2 || plain(h, p.text) != title {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// listen serves the site until ctx ends. A page that is asked for after a file has changed is built again.
+// listen serves the site until ctx ends. A page that is requested after a file has changed is built again.
 func (set settings) listen(ctx context.Context) error {
 	server := &http.Server{Addr: set.serve, Handler: set.handler(ctx), ReadHeaderTimeout: 10 * time.Second}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })

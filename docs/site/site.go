@@ -43,7 +43,7 @@ type section struct {
 	Pages []*page
 }
 
-// page is one Markdown file and what became of it.
+// page is one Markdown file and its rendered form.
 type page struct {
 	File     string // docs/guide/web.md
 	Path     string // guide/web.html
@@ -68,7 +68,7 @@ type heading struct {
 	Level    int
 }
 
-// part is what stands under one heading, for the search.
+// part is the text under one heading, for the search.
 type part struct {
 	Heading    heading
 	Text, Code string
@@ -100,7 +100,7 @@ func (s *site) fault(format string, args ...any) {
 // all are the pages that have a Markdown file.
 func (s *site) all() []*page { return append([]*page{s.home, s.index}, s.pages...) }
 
-// page reads a file. It returns nil if there is none, which is a fault.
+// page reads a file. If the file does not exist, page records a fault and returns nil.
 func (s *site) page(file, to string) *page {
 	text, err := fs.ReadFile(s.files, file)
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *section) Tab() string {
 	return strings.ToUpper(s.Dir[:1]) + s.Dir[1:]
 }
 
-// Lead is what a section is about, as a sentence.
+// Lead returns the subject of a section, as a sentence.
 func (s *section) Lead() string {
 	if s.About == "" {
 		return ""

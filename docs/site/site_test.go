@@ -57,7 +57,7 @@ func body(t *testing.T, page string) string {
 	return string(s.pages[0].Body)
 }
 
-// The tables of docs/README.md are the only list of pages: the navigation has what they have, in their order.
+// The tables of docs/README.md are the only list of pages: the navigation has the same pages in the same order.
 func TestNavigationIsTheIndex(t *testing.T) {
 	t.Parallel()
 	index, err := os.ReadFile("../README.md")
@@ -128,7 +128,7 @@ func TestTabsAreShort(t *testing.T) {
 	}
 }
 
-// What would be missed on the site is a fault, and nothing is built.
+// Content that the site would lack is a fault, and nothing is built.
 func TestFaultsOfPages(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ file, text, want string }{
@@ -263,7 +263,7 @@ func contents(t *testing.T, file string) string {
 	return string(text)
 }
 
-// What is copied from others is what they released.
+// Files copied from other projects are identical to their releases.
 func TestCopiesArePinned(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{

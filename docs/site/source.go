@@ -16,7 +16,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// source is what a site is built from.
+// source is the input of a site.
 type source struct {
 	files    fs.FS  // the repository
 	version  string // the label, which is a folder of the site too

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// version is one of those that a site has, as versions.json says it.
+// version is a version of the site, as in versions.json.
 type version struct {
 	Version  string   `json:"version"`
 	Released bool     `json:"released"`
@@ -20,7 +20,7 @@ type version struct {
 	Pages    []string `json:"pages"` // so that the menu leads to the same page, if that version has it
 }
 
-// publish adds the version to those that dir has. There is one at most that is no release: the newest build.
+// publish adds the version to the versions of dir. At most one of them is not a release: the newest build.
 func (s *site) publish(dir string) error {
 	all, err := readVersions(dir)
 	if err != nil {
@@ -65,7 +65,7 @@ func readVersions(dir string) (all []version, err error) {
 	return all, json.Unmarshal(text, &all)
 }
 
-// newestFirst orders releases by their numbers, behind what is no release.
+// newestFirst orders releases by their numbers, after the version that is not a release.
 func newestFirst(a, b version) int {
 	if a.Released != b.Released {
 		if a.Released {
@@ -105,7 +105,7 @@ func redirect(dir string, to version) error {
 	return errors.Join(err, stub(dir, "index.html", to.Version+"/index.html"))
 }
 
-// stub makes a page at from that leads to another one.
+// stub makes a page at from that redirects to the page to.
 func stub(dir, from, to string) error {
 	var b bytes.Buffer
 	if err := templates.ExecuteTemplate(&b, "redirect.html", relative(from, to)); err != nil {
@@ -127,7 +127,7 @@ func list(dir string, all []version, latest version) error {
 	return save(filepath.Join(dir, "versions.html"), b.Bytes())
 }
 
-// atRoot writes what lies beside the versions, if this is the latest of them.
+// atRoot writes the files beside the versions, if this is the latest of them.
 func (s *site) atRoot(dir string, latest version) error {
 	if latest.Version != s.version {
 		return nil

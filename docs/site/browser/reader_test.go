@@ -50,7 +50,7 @@ func openLibrary(t *testing.T) library {
 	return l
 }
 
-// look is how a reader sees a page.
+// look holds the settings of a reader's browser.
 type look struct {
 	name          string
 	width, height int64
@@ -90,7 +90,7 @@ func (r *reader) open(page string) {
 	r.do("open "+page, chromedp.Navigate(r.url+page), chromedp.WaitVisible("main", chromedp.ByQuery))
 }
 
-// script is what an expression is on the page, as text.
+// script evaluates an expression on the page, and returns its value as text.
 func (r *reader) script(expression string) (value string) {
 	r.t.Helper()
 	r.do(expression, chromedp.Evaluate("String("+expression+")", &value))
@@ -109,7 +109,7 @@ func (r *reader) until(what, expression string) {
 	}
 }
 
-// shoot keeps a picture of what is seen, if somebody wants it.
+// shoot keeps a picture of the window if SCREENSHOTS names a folder.
 func (r *reader) shoot(name string) {
 	r.t.Helper()
 	dir := os.Getenv("SCREENSHOTS")

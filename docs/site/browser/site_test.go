@@ -79,7 +79,7 @@ func (r *reader) noBarrier(where, script string) {
 	}
 }
 
-// press is a key as a keyboard sends it. One whose default the page prevents gives no character.
+// press sends a key as a keyboard does. A key gives no character if the page prevents its default.
 func press(key string) chromedp.Action {
 	return chromedp.Tasks{input.DispatchKeyEvent(input.KeyRawDown).WithKey(key),
 		input.DispatchKeyEvent(input.KeyUp).WithKey(key)}
