@@ -40,8 +40,8 @@ func (w *world) freeze(s *pgdev.Server) {
 	}
 }
 
-// The primary's machine is gone without a word: no connection breaks. Workers find that out by themselves, and go on
-// with the standby.
+// The primary's machine dies without closing a connection. Workers detect that by themselves, and continue with the
+// standby.
 func TestFailoverFromAServerThatSaysNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -33,7 +33,7 @@ func (a *account) add(*saga.Context, deposit) error { a.Deposits++; return nil }
 var accounts = saga.Define("account", saga.Options{},
 	saga.StartedBy(func(m deposit) string { return m.Account }, (*account).add))
 
-// ledger is what a handler writes through its transaction: a row for each time that it was called and committed.
+// ledger is a table that a handler writes through its transaction: a row for each call that committed.
 const ledger = `CREATE TABLE IF NOT EXISTS ledger (id uuid NOT NULL)`
 
 func note(ctx *bus.Context, tx pgx.Tx, _ deposit) error {
@@ -90,7 +90,7 @@ func (w *world) forward(_ context.Context, messages []*saga.Delivery) []error {
 	return make([]error, len(messages))
 }
 
-// outside returns how many messages were seen by what runs outside of transactions.
+// outside returns how many messages the handler without a transaction handled, and how many crossed the border.
 func (w *world) outside() (calls, gone int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,7 +129,7 @@ func (w *world) connect(servers ...*pgdev.Server) {
 	w.exec(w.pool, ledger)
 }
 
-// program is what one process has: a pool and a bus.
+// program makes the pool and the bus of one process.
 func (w *world) program() (*pgxpool.Pool, *bus.Bus) {
 	w.Helper()
 	pool, err := pgxpool.New(context.Background(), w.dsn)

@@ -1,6 +1,6 @@
-// Command pages measures what the pages of eddaui cost beside very much of everything: see package big.
+// Command pages measures the cost of the pages of eddaui on a large installation: see package big.
 //
-//	go run ./internal/test/pages            seed, some minutes, and then ask for every page
+//	go run ./internal/test/pages            seed, some minutes, and then request every page
 //	go run ./internal/test/pages -part 100  a hundredth of it
 //
 // # Promise

@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-// settings are those of a server that is not tuned for anything but its memory.
+// settings are the settings of a server that is tuned only for its memory.
 var settings = map[string]string{
 	"shared_buffers": "1GB", "max_wal_size": "8GB", "shared_preload_libraries": "pg_stat_statements",
 	"pg_stat_statements.track": "all",

@@ -23,14 +23,14 @@ var statements string
 
 var sql = pg.Parse(statements)
 
-// reader is the application_name of what pages read with.
+// reader is the application_name of the connections that pages read with.
 const reader = "pages"
 
 func everything(*http.Request) (eddaui.Actor, error) {
 	return eddaui.Actor{Name: "ann", May: eddaui.Look | eddaui.Bodies}, nil
 }
 
-// meter asks for pages.
+// meter requests pages, and measures them.
 type meter struct {
 	options
 	pool    *pgxpool.Pool
@@ -39,7 +39,7 @@ type meter struct {
 	ui      *eddaui.UI
 }
 
-// cost is what a page cost.
+// cost is the cost of a page.
 type cost struct {
 	page            big.Page
 	html, json      []time.Duration // sorted
@@ -69,7 +69,7 @@ func (m *meter) all(ctx context.Context) error {
 	return m.judge(all)
 }
 
-// statements prints those of the page that was asked for last.
+// statements prints the statements of the page that was requested last.
 func (m *meter) statements(ctx context.Context) error {
 	rows, err := m.pool.Query(ctx, sql.Get("statements"))
 	if err != nil {
@@ -82,7 +82,7 @@ func (m *meter) statements(ctx context.Context) error {
 	return err
 }
 
-// page asks for a page until everything about it is in memory, and then measures.
+// page requests a page until all its data is in memory, and then measures.
 func (m *meter) page(ctx context.Context, p big.Page) (c cost, err error) {
 	c.page = p
 	for _, address := range []string{p.Path, big.JSON(p.Path)} {
@@ -117,7 +117,7 @@ func (m *meter) time(ctx context.Context, path string) time.Duration {
 	return time.Since(began)
 }
 
-// statistics asks for the page once more, and reads what the server counted meanwhile.
+// statistics requests the page once more, and reads the server's counters of this request.
 func (m *meter) statistics(ctx context.Context, c *cost) (err error) {
 	c.read, err = m.world.ReadWhole(ctx, reader, m.reading, func() {
 		_, err := m.pool.Exec(ctx, sql.Get("forget"))
@@ -132,7 +132,7 @@ func (m *meter) statistics(ctx context.Context, c *cost) (err error) {
 
 func median(sorted []time.Duration) time.Duration { return sorted[len(sorted)/2] }
 
-// spread is the best, the median and the worst in milliseconds. On a machine with other work the best says most.
+// spread returns the best, the median and the worst in milliseconds. On a busy machine the best is the most reliable.
 func spread(sorted []time.Duration) string {
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	return fmt.Sprintf("%6.1f %6.1f %6.1f", ms(sorted[0]), ms(median(sorted)), ms(sorted[len(sorted)-1]))
@@ -153,7 +153,7 @@ func (c cost) String() string {
 	return text
 }
 
-// judge says which pages miss the bar.
+// judge returns an error for each page that misses the limit.
 func (m *meter) judge(all []cost) (err error) {
 	for _, c := range all {
 		if c.missing {
