@@ -22,7 +22,7 @@ const (
 	sum     = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
 )
 
-// Read returns the text of axe.min.js in the version that is pinned.
+// Read returns the text of axe.min.js in the pinned version.
 func Read(t *testing.T) string {
 	t.Helper()
 	file := os.Getenv("AXE")
@@ -54,7 +54,8 @@ const run = `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag2
 	.then(r => JSON.stringify(r.violations.map(x => ({id: x.id, help: x.help,
 		nodes: x.nodes.slice(0, 3).map(n => n.html.slice(0, 200) + " " + (n.failureSummary || ""))}))))`
 
-// Barriers returns what axe finds on the page that is open in the browser of ctx. The script is what Read returned.
+// Barriers returns the barriers that axe finds on the page that is open in the browser of ctx. script is the text
+// from Read.
 func Barriers(ctx context.Context, script string) ([]string, error) {
 	var result string
 	err := chromedp.Run(ctx, chromedp.Evaluate(script+";0", nil),

@@ -5,11 +5,11 @@
 //
 // # Promise
 //
-// Open returns the context of a browser that looks as asked, with letters that are drawn alike on every machine. It
-// ends with its test.
+// Open returns the context of a browser with the given look, which draws text the same way on every machine. It ends
+// with its test.
 //
 // # Failures
 //
-// A page that breaks its own policy, throws, or misses a file fails its test, unless the caller says that it is
+// A page that violates its own policy, throws, or misses a file fails its test, unless the caller declares that
 // harmless.
 package chrome

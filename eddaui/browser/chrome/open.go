@@ -11,14 +11,14 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Options of a browser.
+// Options are the options of a browser.
 type Options struct {
 	Width, Height int64         // in pixels; below 600 it is a phone
 	NoScript      bool          // pages run no JavaScript
-	Within        time.Duration // the browser ends after it
+	Within        time.Duration // the browser is ended after this time
 	Features      []*emulation.MediaFeature
-	Flags         []chromedp.ExecAllocatorOption // of the command line, beside those of all
-	Harmless      func(*log.Entry) bool          // reports whether an error of the browser's log is none; nil: never
+	Flags         []chromedp.ExecAllocatorOption // further flags of the command line
+	Harmless      func(*log.Entry) bool          // reports whether an error of the browser is harmless; nil: never
 }
 
 // Open starts a browser.
