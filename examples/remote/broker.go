@@ -70,14 +70,15 @@ func provision(ctx context.Context, url string) error {
 	return nil
 }
 
-// link is what a process has of the broker.
+// link is a process's access to the broker.
 type link struct {
 	publisher message.Publisher
 	subscribe func() (message.Subscriber, error) // with a connection of its own
 	close     func()
 }
 
-// connect makes a publisher, with which the stream drops a UUID that it had within two minutes. The broker may be away.
+// connect makes a publisher. The stream drops a message whose UUID it has stored within the last two minutes. connect
+// succeeds while the broker is away.
 func connect(url string) (link, error) {
 	conn, err := jetstream.Connect(url)
 	if err != nil {
@@ -92,7 +93,7 @@ func connect(url string) (link, error) {
 }
 
 // subscriber gives out several messages at a time, in no order. Its Close ends its connection, and so a publisher needs
-// another one.
+// a separate connection.
 type subscriber struct {
 	*wmnats.Subscriber
 	conn *nats.Conn
@@ -105,7 +106,7 @@ func newSubscriber(url string) (message.Subscriber, error) {
 	}
 	s, err := wmnats.NewSubscriberWithNatsConn(conn, wmnats.SubscriberSubscriptionConfig{
 		SubscribersCount: inHand, AckWaitTimeout: ackWait,
-		CloseTimeout: time.Second, // less than the Router's: what comes during a Close waits for its end
+		CloseTimeout: time.Second, // less than the Router's: a message that arrives during a Close waits for its end
 		// a nacked message comes again after a pause: while the database is away it would spin
 		NakDelay: wmnats.NewStaticDelay(nackPause),
 		SubjectCalculator: func(_, topic string) *wmnats.SubjectDetail {
@@ -113,7 +114,7 @@ func newSubscriber(url string) (message.Subscriber, error) {
 		},
 		JetStream: wmnats.JetStreamConfig{
 			AckAsync: true, // an ack that is lost costs one more delivery
-			// the consumer is there already, and outlives its subscribers
+			// the consumer exists already, and outlives its subscribers
 			DurableCalculator: func(_, topic string) string { return consumer(topic) },
 			SubscribeOptions:  []nats.SubOpt{nats.BindStream(contract.Stream), nats.ManualAck()},
 		},

@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// run runs the shop and the worker for a while, and checks. The folder has what the broker keeps, and the invoices.
+// run runs the shop and the worker for a while, and checks. The folder holds the files of the broker, and the invoices.
 func run(ctx context.Context, folder string, lasting time.Duration, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -76,7 +76,7 @@ func run(ctx context.Context, folder string, lasting time.Duration, out io.Write
 		edda.RunnerFunc(func(ctx context.Context) error {
 			return shop.Run(ctx, pool, quiet, here.publisher, here.subscribe)
 		}),
-		edda.RunnerFunc(func(ctx context.Context) error { // which knows nothing of the pool
+		edda.RunnerFunc(func(ctx context.Context) error { // which does not use the pool
 			return worker.Run(ctx, invoices, quiet, there.publisher, there.subscribe)
 		}),
 		edda.RunnerFunc(func(ctx context.Context) error {

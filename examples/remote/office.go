@@ -76,7 +76,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// verdict is what came of all runs.
+// verdict counts the outcomes of all runs.
 type verdict struct {
 	runs, attempts int
 	unfinished     int // runs that have not succeeded

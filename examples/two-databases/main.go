@@ -116,8 +116,8 @@ func open(ctx context.Context, url string, n *narrator) (_ *shop, err error) {
 	return s, errors.Join(s.orders.Install(ctx), s.payments.Install(ctx))
 }
 
-// connect opens the database of a service: the one that ORDERS_DATABASE_URL or PAYMENTS_DATABASE_URL names, or else a
-// private Postgres.
+// connect opens the database of a service, given by ORDERS_DATABASE_URL or PAYMENTS_DATABASE_URL, or else a private
+// Postgres.
 func (s *shop) connect(ctx context.Context, service string) (pool *pgxpool.Pool, err error) {
 	variable := strings.ToUpper(service) + "_DATABASE_URL"
 	if dsn := os.Getenv(variable); dsn != "" {

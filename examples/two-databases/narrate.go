@@ -14,25 +14,25 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// narrator tells the way of some orders, the first ones and the first that is declined, from the events of both
-// services. It knows them by the id of their conversation, which every message that follows from PlaceOrder carries,
+// narrator prints the way of some orders, the first ones and the first that is declined, from the events of both
+// services. It finds an order by the id of its conversation, which every message that follows from PlaceOrder carries,
 // also over the border. Safe for concurrent use.
 type narrator struct {
 	out  io.Writer
 	most int
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	begun   time.Time  // when the first order was placed
 	known   map[saga.ID]string
-	refused bool                 // one of them is declined
-	waiting map[saga.ID][]string // said of a conversation before it was known whose it is
+	refused bool                 // a declined order is among them
+	waiting map[saga.ID][]string // lines of a conversation before its order was known
 }
 
 func newNarrator(out io.Writer, most int) *narrator {
 	return &narrator{out: out, most: most, known: map[saga.ID]string{}, waiting: map[saga.ID][]string{}}
 }
 
-// placed is told of each order when it is committed.
+// placed is called for each order when it is committed.
 func (n *narrator) placed(o orders.PlaceOrder, sent saga.Sent) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -42,7 +42,7 @@ func (n *narrator) placed(o orders.PlaceOrder, sent saga.Sent) {
 	}
 	refused := payments.Refuses(o.Card)
 	if len(n.known) == n.most-1 && !n.refused && !refused {
-		return // the last one told of has to show the other end
+		return // the last narrated order has to be a declined one
 	}
 	n.refused = n.refused || refused
 	if len(n.known) == 0 {
@@ -101,7 +101,7 @@ func (n *narrator) hear(conversation saga.ID, line string) {
 	}
 }
 
-// say prints. The caller holds mu.
+// say prints a line. The caller holds mu.
 func (n *narrator) say(conversation saga.ID, line string) {
 	_, _ = fmt.Fprintf(n.out, "%6.2f s  %s  %s\n", time.Since(n.begun).Seconds(), n.known[conversation], line)
 }

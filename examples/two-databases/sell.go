@@ -16,9 +16,9 @@ const restWithin = time.Minute // how long the orders may take after the last wa
 // errWrong is the answer of the check.
 var errWrong = errors.New("not every order is as it should be")
 
-// sell places so many orders, waits until each has ended, and prints what became of them.
+// sell places count orders, waits until each has ended, and prints how they ended.
 func (s *shop) sell(ctx context.Context, count int, out io.Writer) error {
-	run := time.Now().Format("0102-150405.000") // begins their numbers: those of earlier runs are in the tables, too
+	run := time.Now().Format("0102-150405.000") // prefix of their ids: the tables also hold the orders of earlier runs
 	for n := range count {
 		o := orders.PlaceOrder{OrderID: fmt.Sprintf("%s-%d", run, n+1), Cents: 100 + rand.Int64N(10_000),
 			Card: fmt.Sprintf("%015d%d", rand.Int64N(1e15), (n+5)%10)} // each tenth ends in 7
@@ -50,7 +50,7 @@ func (s *shop) sell(ctx context.Context, count int, out io.Writer) error {
 	}
 }
 
-// counts are what both databases know of the orders of a run. No table has a constraint: what came twice counts twice.
+// counts holds the counts of a run's orders in both databases. No table has a constraint: a duplicate counts twice.
 type counts struct {
 	toldPaid, toldDeclined     int // in the database of the orders
 	charged, declined, shipped int // in that of the payments

@@ -1,6 +1,6 @@
 package contract
 
-// MakeInvoice asks for an invoice to a customer.
+// MakeInvoice requests an invoice to a customer.
 type MakeInvoice struct{ Customer string }
 
 // Kind is the name of the message.

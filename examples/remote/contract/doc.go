@@ -1,2 +1,2 @@
-// Package contract is what the programs shop and worker both know: the message, and the topics of the broker.
+// Package contract is shared by the programs shop and worker: the message, and the topics of the broker.
 package contract

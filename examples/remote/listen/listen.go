@@ -20,7 +20,7 @@ const (
 )
 
 // Run gives the messages of a topic to handle until ctx ends. A Router ends when its first Subscribe fails, which it
-// does while the broker is away: then another one follows, with a new subscriber.
+// does while the broker is away: then Run starts a new Router with a new subscriber.
 func Run(ctx context.Context, log *slog.Logger, topic string, subscribe func() (message.Subscriber, error),
 	handle message.NoPublishHandlerFunc) error {
 	for {

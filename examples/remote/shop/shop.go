@@ -17,10 +17,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Customers are those that get invoices, each by a manifest of its name.
+// Customers are the customers that get invoices, each by a manifest of its name.
 var Customers = []string{"bakery", "dairy", "garage", "school"}
 
-// Times are short here, so that what a killed process had in hand goes on soon. Real ones are minutes.
+// Times are short here, so that the work of a killed process is soon repeated. Real ones are minutes.
 const (
 	lostAfter = 4 * time.Second
 	lease     = 3 * time.Second
@@ -73,8 +73,8 @@ func manifests() (all []scheduler.Manifest) {
 	return all
 }
 
-// taker writes reports on runs into the database. One that is in hand when the shop ends is written or not: the broker
-// brings it again.
+// taker writes reports on runs into the database. The broker redelivers a report that the shop was writing when it
+// ended, whether the write succeeded or not.
 type taker struct {
 	reports   *scheduler.Reports
 	log       *slog.Logger

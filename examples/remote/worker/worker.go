@@ -22,7 +22,7 @@ import (
 const (
 	every     = time.Second // a sign of life: a quarter of LostAfter in the shop
 	takes     = 500 * time.Millisecond
-	failing   = 10 // one try in so many
+	failing   = 10 // one try in ten
 	extension = ".txt"
 )
 
@@ -30,9 +30,9 @@ const (
 func Name(key string) string { return key + extension }
 
 // Run makes invoices in a directory until ctx ends. A message is acked when its invoice is made and that is reported,
-// so that the broker brings it again if this process is killed. When ctx ends, the work in hand is given up, because
-// the context of its message ends, and the broker brings it again; what is done already is reported. Work of many
-// minutes is better acked at once: then the run is sent again when nothing was heard of it for LostAfter.
+// so that the broker redelivers it if this process is killed. When ctx ends, the current work is given up, because
+// the context of its message ends, and the broker redelivers it; finished work is reported. Work of many
+// minutes is better acked at once: then the run is sent again if no report of it arrives for LostAfter.
 func Run(ctx context.Context, dir string, log *slog.Logger, p message.Publisher,
 	subscribe func() (message.Subscriber, error)) error {
 	client := &remote.MessageClient{Publisher: p, Topic: contract.Runs, Logger: log}

@@ -15,11 +15,11 @@ import (
 // Topics are the streams, and their consumers.
 var Topics = []string{contract.Orders, contract.Payments, contract.OrderEvents}
 
-// AckWait is after how long the broker gives a message to another subscriber when it hears nothing of it. It is short,
-// so that what a killed worker had in hand comes again soon.
+// AckWait is the time without an ack after which the broker redelivers a message. It is short, so that the messages of
+// a killed worker are redelivered soon.
 const AckWait = 5 * time.Second
 
-// publishWait is how long a relay waits for the broker to say that it has a message. A node that dies says nothing.
+// publishWait is how long a relay waits for the broker to acknowledge a message. A node that dies sends no answer.
 const publishWait = time.Second
 
 // inHand is how many messages of a topic a worker takes at a time: watermill-nats waits for the ack of one before it
@@ -53,8 +53,8 @@ func Provision(ctx context.Context, url string) error {
 	return nil
 }
 
-// reconnecting are the settings of a connection that outlives any fault of the broker. What nats.go does by default is
-// meant for a broker that is away for seconds.
+// reconnecting returns the settings of a connection that outlives any fault of the broker. The defaults of nats.go are
+// for a broker that is away for seconds.
 func reconnecting() []nats.Option {
 	return []nats.Option{
 		nats.MaxReconnects(-1), // the default gives up after 60 tries, for ever
@@ -67,12 +67,12 @@ func reconnecting() []nats.Option {
 
 // NewPublisher is Watermill's publisher of JetStream. Publish returns when the broker has the message.
 //
-// The broker could drop what a relay gives it twice (TrackMsgId), for as long as it remembers ids. That is left off
-// here, so that the inbox has something to do.
+// The broker could drop a message that a relay publishes twice (TrackMsgId), for as long as it remembers ids. That is
+// left off here, so that the inbox has duplicates to drop.
 func NewPublisher(url, name string) (message.Publisher, error) {
 	return wmnats.NewPublisher(wmnats.PublisherConfig{
 		URL: url, NatsOptions: append(reconnecting(), nats.Name(name),
-			// what is given while no node is there fails at once, and does not go out behind the relay's back
+			// without a node, Publish fails at once instead of buffering a message that the relay would not track
 			nats.ReconnectBufSize(-1)),
 		JetStream: wmnats.JetStreamConfig{ConnectOptions: []nats.JSOpt{nats.MaxWait(publishWait)}},
 	}, nil)
@@ -80,9 +80,9 @@ func NewPublisher(url, name string) (message.Publisher, error) {
 
 // Subscriber makes a Watermill subscriber of JetStream for each topic, with a connection of its own.
 //
-// Its consumer exists already, and is found by its name: nats.go deletes one that it made itself when the first of
-// those who share it leaves. And it is closed when the subscription ends: watermill-nats closes the channel when the
-// context ends, and only Close tells it before not to send into that any more.
+// Its consumer exists already, and is found by its name: nats.go deletes a consumer that it made itself when the first
+// of the subscribers that share it leaves. Subscribe closes it when the subscription ends: watermill-nats closes the
+// channel when the context ends, and only Close first stops it from sending to that channel.
 type Subscriber struct{ URL, Name string }
 
 // Subscribe is Watermill's.

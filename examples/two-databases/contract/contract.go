@@ -1,14 +1,14 @@
 package contract
 
-// The topics. A topic has the name of the endpoint that its messages are for, or of what it tells about. In the
+// The topics. A topic has the name of the endpoint that its messages are for, or of the subject of its events. In the
 // database of the sender a relay has that name, in the database of the receiver an intake reads it.
 const (
 	Orders      = "orders"       // answers to the orders service
 	Payments    = "payments"     // commands for the payments service
-	OrderEvents = "order-events" // what the orders service has to tell, for whoever wants to hear it
+	OrderEvents = "order-events" // events of the orders service, for any subscriber
 )
 
-// ChargeCard is a command: orders asks payments for money.
+// ChargeCard is a command of the orders service to the payments service.
 type ChargeCard struct {
 	OrderID string
 	Card    string

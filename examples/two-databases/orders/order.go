@@ -38,10 +38,10 @@ func (PaymentOverdue) Kind() string { return "order.payment-overdue" }
 // Order is the state of an order that is not yet paid.
 type Order struct{ Cents int64 }
 
-// rules is what the saga knows besides its state.
+// rules holds the settings of the saga.
 type rules struct{ payWithin time.Duration }
 
-// place asks for the money. Nothing in it says that the endpoint which handles ChargeCard is in another database.
+// place requests the charge. It does not depend on the database of the endpoint that handles ChargeCard.
 func (r rules) place(o *Order, ctx *saga.Context, m PlaceOrder) error {
 	o.Cents = m.Cents
 	ctx.Send(contract.ChargeCard(m))
@@ -61,8 +61,8 @@ func (o *Order) declined(ctx *saga.Context, m contract.CardDeclined) error {
 	return nil
 }
 
-// overdue tells the buyer, and waits on. It does not give the order up: whether the card was charged is known in the
-// other database alone, and what is not known here must not be decided here. See the README for how to give up.
+// overdue notifies the buyer, and keeps waiting. It does not give the order up: only the other database records whether
+// the card was charged, so this service must not decide it. See the README for how to give up.
 func (r rules) overdue(_ *Order, ctx *saga.Context, _ PaymentOverdue) error {
 	ctx.Publish(OrderDelayed{OrderID: ctx.Key()})
 	ctx.Timeout(r.payWithin, PaymentOverdue{}, saga.Named("payment"))

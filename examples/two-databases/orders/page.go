@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The page of an order says how it ended. Its rows are written by handlers of this service's own events; the table has
-// no constraint, so that an event which came twice would be seen.
+// The page of an order shows how it ended. Handlers of this service's own events write its rows; the table has no
+// constraint, so that an event which came twice is a second row.
 
 func paid(ctx *bus.Context, tx pgx.Tx, m contract.OrderPaid) error {
 	return write(ctx, tx, m.OrderID, "paid")

@@ -19,14 +19,14 @@ import (
 //go:embed tables.sql
 var tables string
 
-// relaying is short, so that another process goes on soon when the one that relays is killed. Messages of one order
-// keep their order, and orders are published beside each other.
+// relaying has a short lease, so that a second process soon takes over when the relaying process is killed. Messages of
+// one order keep their order; different orders are published in parallel.
 var relaying = watermill.RelayOptions{RelayOptions: bus.RelayOptions{Lease: 3 * time.Second,
 	RetryMost: 2 * time.Second}, Parallel: 8}
 
 // Options of the service.
 type Options struct {
-	PayWithin time.Duration // until the buyer is told that the payment takes long; 0 is a minute
+	PayWithin time.Duration // until the buyer is notified of the delay; 0 is a minute
 	Logger    *slog.Logger
 	Events    func(bus.Event)
 	Configure func(*bus.Options) // changes the options of the bus before it is made, as eddaotel does; nil is nothing
@@ -39,7 +39,7 @@ type Service struct {
 	host *edda.Host
 }
 
-// New puts the service together. It does no I/O with the database. The broker is what Watermill makes of any broker.
+// New puts the service together. It does no I/O with the database. Any broker that Watermill supports will do.
 func New(pool *pgxpool.Pool, pub message.Publisher, sub message.Subscriber, o Options) (*Service, error) {
 	if o.PayWithin == 0 {
 		o.PayWithin = time.Minute
@@ -95,7 +95,7 @@ func (s *Service) Install(ctx context.Context) error {
 	return s.host.Install(ctx)
 }
 
-// Check reports whether the service can run, see edda.Host.
+// Check returns an error if the service cannot run, see edda.Host.
 func (s *Service) Check(ctx context.Context) error { return s.host.Check(ctx) }
 
 // Run runs the service until ctx ends.

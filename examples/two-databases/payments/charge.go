@@ -9,11 +9,11 @@ import (
 )
 
 // charge writes the payment and answers. The row, the answer and the end of the command commit together, so there is
-// one payment for each command. There is no look whether the order has one already: a command that came twice would be
-// a second row.
+// one payment for each command. It does not check whether the order has a payment already: a command that came twice
+// would be a second row.
 //
-// The bank is this table. One that is called over the network belongs in a leased handler (bus.Handle), which gives the
-// bank the id of the message as its idempotency key.
+// The bank is this table. A bank that is called over the network belongs in a leased handler (bus.Handle), which passes
+// the id of the message as its idempotency key.
 func charge(ctx *bus.Context, tx pgx.Tx, m contract.ChargeCard) error {
 	refused := Refuses(m.Card)
 	if refused {

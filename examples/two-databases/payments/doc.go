@@ -1,5 +1,5 @@
-// Package payments is the second service: it charges cards when it is asked to, and ships what is paid. It has a
-// database of its own and does not know that its orders come from another one.
+// Package payments is the second service: it charges cards on command, and ships paid orders. It has a database of its
+// own and does not depend on the database that its orders come from.
 //
-// Read charge.go, ship.go, service.go (what a process of the service runs), tables.sql.
+// Read charge.go, ship.go, service.go (the service in a process), tables.sql.
 package payments

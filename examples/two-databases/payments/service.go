@@ -19,8 +19,8 @@ import (
 //go:embed tables.sql
 var tables string
 
-// relaying is short, so that another process goes on soon when the one that relays is killed. Messages of one order
-// keep their order, and orders are published beside each other.
+// relaying has a short lease, so that a second process soon takes over when the relaying process is killed. Messages of
+// one order keep their order; different orders are published in parallel.
 var relaying = watermill.RelayOptions{RelayOptions: bus.RelayOptions{Lease: 3 * time.Second,
 	RetryMost: 2 * time.Second}, Parallel: 8}
 
@@ -38,7 +38,7 @@ type Service struct {
 	host *edda.Host
 }
 
-// New puts the service together. It does no I/O with the database. The broker is what Watermill makes of any broker.
+// New puts the service together. It does no I/O with the database. Any broker that Watermill supports will do.
 func New(pool *pgxpool.Pool, pub message.Publisher, sub message.Subscriber, o Options) (*Service, error) {
 	options := bus.Options{Logger: o.Logger, Events: o.Events}
 	if o.Configure != nil {
@@ -90,7 +90,7 @@ func (s *Service) Install(ctx context.Context) error {
 	return s.host.Install(ctx)
 }
 
-// Check reports whether the service can run, see edda.Host.
+// Check returns an error if the service cannot run, see edda.Host.
 func (s *Service) Check(ctx context.Context) error { return s.host.Check(ctx) }
 
 // Run runs the service until ctx ends.
