@@ -18,10 +18,10 @@ type Errand struct{ For int }
 // Kind names the message.
 func (Errand) Kind() string { return "errand.run" }
 
-// Errands is the state of the other saga of the endpoint: how many errands somebody ran.
+// Errands is the state of the other saga of the endpoint: how many errands a person ran.
 type Errands struct{ Run int }
 
-const people = 50 // errands are for so many, in turn
+const people = 50 // instances of the saga that take the errands in turn
 
 func errands(store saga.Store, name string) *saga.Definition {
 	return saga.Define(name, saga.Options{Store: store},
@@ -31,12 +31,12 @@ func errands(store saga.Store, name string) *saga.Definition {
 
 // stopwatch collects the critical times of errands. Safe for concurrent use: workers emit at the same time.
 type stopwatch struct {
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	lap
 }
 
-// lap is the critical times of a while: of the errands of the endpoint with the hot saga, and of those of another one,
-// which tell what the machine's being busy costs alone.
+// lap holds the critical times of a period: of the errands of the endpoint with the hot saga, and of the errands of a
+// second endpoint. The latter show the cost of the busy machine alone.
 type lap struct{ here, elsewhere []time.Duration }
 
 func (l *lap) add(other lap) {
@@ -79,8 +79,8 @@ func quantile(times []time.Duration, q float64) time.Duration {
 	return times[min(int(q*float64(len(times))), len(times)-1)]
 }
 
-// sendErrands sends so many a second to each of the two endpoints, in turn, until ctx ends, and returns how many it
-// sent.
+// sendErrands sends perSecond errands a second to each of the two endpoints, in turn, until ctx ends, and returns how
+// many it sent.
 func sendErrands(ctx context.Context, b *bus.Bus, perSecond int) (sent int, err error) {
 	begun := time.Now()
 	for {

@@ -113,7 +113,7 @@ func (s settings) check() error {
 	return nil
 }
 
-// play plays every design with every store and prints what came out.
+// play runs every design with every store and prints the results.
 func play(ctx context.Context, s settings, out io.Writer) error {
 	return demo.WithDatabase(ctx, "scatter", "", func(d *demo.Database) error {
 		return playAll(ctx, s, d, out)

@@ -34,13 +34,13 @@ type round struct {
 	servers []*bus.Endpoint // that host the sagas
 	others  []*bus.Endpoint // the work, and the end of it
 	ended   chan struct{}   // a run has ended
-	totals  sync.Map        // by run: what its replies add up to
+	totals  sync.Map        // by run: the sum of its replies
 	errands stopwatch
 	line    line
 	runs    []string
 }
 
-// line is what the round measured.
+// line holds the measurements of the round.
 type line struct {
 	design, store string
 	scatters      int
@@ -50,7 +50,7 @@ type line struct {
 	requests      int
 }
 
-// play makes the tables, measures, and takes Edda's tables away again. What is left is in the program's own tables.
+// play creates the tables, measures, and drops Edda's tables. The program's own tables keep the results.
 func (r *round) play(ctx context.Context) (err error) {
 	if err := migrate.Up(ctx, r.pool, migrate.Options{Schema: r.schema}); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (r *round) newBus(events func(bus.Event)) (*bus.Bus, error) {
 		Logger:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 }
 
-// operator reads what the engine counted.
+// operator returns the reader of the engine's counters.
 func (r *round) operator() (*operate.Operator, error) {
 	return operate.New(r.pool, operate.Options{Schema: r.schema})
 }
@@ -167,10 +167,10 @@ func during(ctx context.Context, endpoints []*bus.Endpoint, f func(ctx context.C
 	return group.Wait()
 }
 
-// turns is how often quiet and load take turns, so that whatever else the machine does meanwhile befalls both.
+// turns is how often quiet and load alternate, so that other work of the machine affects both.
 const turns = 5
 
-// measure sends errands in quiet, and while one scatter after another is gathered.
+// measure sends errands in quiet, and while scatters are gathered in sequence.
 func (r *round) measure(ctx context.Context) error {
 	return during(ctx, append(r.servers, r.others...), func(ctx context.Context) error {
 		// connections, plans and first instances
@@ -318,7 +318,7 @@ func (r *round) untilWaiting(ctx context.Context, endpoint string) error {
 	return fmt.Errorf("not all messages waited for endpoint %s within %v (-within)", endpoint, r.long.within)
 }
 
-// settle reads what the engine counted, and compares the totals. The endpoints have ended, so their counters are
+// settle reads the counters of the engine, and compares the totals. The endpoints have ended, so their counters are
 // written.
 func (r *round) settle(ctx context.Context) error {
 	operator, err := r.operator()
