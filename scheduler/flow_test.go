@@ -266,8 +266,7 @@ func TestRunTellsOfASchemaThatIsNotMigrated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := scheduler.New(b, scheduler.Options{
-		Logger: slog.New(slog.DiscardHandler)})
+	s, err := scheduler.New(b, scheduler.Options{PollOnly: pgdev.Pooled(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -505,7 +505,7 @@ func TestNextOfAStoredManifest(t *testing.T) {
 // A change that frees a manifest, or queues a run, notifies the listeners when it commits.
 func TestChangesWakeSchedulers(t *testing.T) {
 	s := newShelf(t)
-	conn, err := s.pool.Acquire(s.ctx())
+	conn, err := pgtest.Direct(t, s.pool).Acquire(s.ctx())
 	s.must(err)
 	defer conn.Release()
 	if _, err := conn.Exec(s.ctx(), "LISTEN "+s.schema.Channel()); err != nil {
