@@ -167,7 +167,7 @@ func follow(ctx context.Context, pool *pgxpool.Pool) error {
 		return err
 	}
 	for m := range messages {
-		err := receive(m)
+		err := receive(m) //nolint:contextcheck // the context of the message holds the transaction
 		if err != nil {
 			return errors.Join(err, s.Close()) // unanswered: the transaction is rolled back
 		}
