@@ -49,7 +49,8 @@ SELECT NOT EXISTS (SELECT FROM :schema.manifest m WHERE m.live AND m.run IS NULL
    AND NOT EXISTS (SELECT FROM :schema.run r WHERE r.state IN ('waiting', 'queued'))
 
 -- name: sent
--- The messages of runs in the queue, the distinct active runs whose attempt has the id of such a message, and all runs.
+-- The messages in the queue, the distinct manifests with an active run whose current attempt sent such a message, and
+-- all runs.
 SELECT (SELECT count(*) FROM :schema.queue_1),
        (SELECT count(DISTINCT r.manifest_id) FROM :schema.queue_1 q JOIN :schema.run_attempt a ON a.message_id = q.id
           JOIN :schema.run r ON r.id = a.run AND r.attempt = a.attempt AND r.message_id = q.id AND r.state = 'active'),

@@ -44,8 +44,8 @@ type image struct {
 	health, entry []string
 }
 
-// imageOf returns the image that a container file makes. It returns an error unless the image holds a program and
-// certificates, runs as the user 65532, and has a health check by a command that is in it.
+// imageOf returns the image that a container file makes. It returns an error unless the image is made from scratch,
+// runs as the user 65532, and has its entry point and the command of its health check in it.
 func imageOf(text string) (i image, err error) {
 	found, err := stages(text)
 	if err != nil {

@@ -83,7 +83,7 @@ func Hostile(ctx context.Context, pool *pgxpool.Pool, schema string) (*Stage, er
 	return s, nil
 }
 
-// knocks sends a message with each of the texts. No endpoint handles the answers.
+// knocks sends a message with each of the texts. The message that the saga sends then becomes a dead letter.
 func (s *Stage) knocks(ctx context.Context) error {
 	callers, err := bus.NewEndpoint(s.Bus, "callers", bus.EndpointOptions{Concurrency: 1}, bus.Saga(Callers))
 	if err != nil {
