@@ -38,12 +38,11 @@ func shape(pattern string) *regexp.Regexp { return regexp.MustCompile("(?i)" + p
 // allowed are today's numbers per 10,000 words where they are above the goal, in the order of shapes. They may only
 // fall.
 var allowed = map[string][]float64{
-	"Go comments":   {99, 21, 35, 75, 28, 6, 4, 8, 16, 3},
-	"SQL comments":  {92, 10, 46, 57, 30, 4, 4, 25, 14, 2},
-	"pages":         {89, 15, 22, 58, 29, 4, 4, 9, 9, 1},
-	"strings":       {55, 19, 23, 37, 25, 7, 2, 9, 6, 2},
-	"test comments": {140, 14, 42, 96, 32, 11, 4, 34, 15, 4},
-	"web pages":     {143, 52, 35, 80, 12, 12, 1, 23, 18, 1},
+	"Go comments":   {12, 0, 9, 0, 0, 0, 0, 0, 0, 0},
+	"SQL comments":  {38, 6, 18, 0, 15, 3, 3, 3, 0, 0}, // most of them in applied migrations
+	"strings":       {53, 19, 23, 37, 25, 7, 0, 9, 0, 2},
+	"test comments": {0, 0, 0, 0, 0, 0, 0, 2, 0, 0},
+	"web pages":     {143, 52, 35, 80, 12, 12, 0, 23, 18, 0},
 }
 
 const perWords = 10_000

@@ -152,9 +152,9 @@ func TestPackagesFitInAHead(t *testing.T) {
 
 // The budget of the whole repository. It may only fall, unless the page of a decision argues for more.
 const (
-	mostGoLines   = 218_200
-	mostTextLines = 262_900 // of .go, .sql, .md, .html, .txt and .golden
-	mostFull      = 50      // sizes within a tenth of their limit
+	mostGoLines   = 212_300
+	mostTextLines = 252_300 // of .go, .sql, .md, .html, .txt and .golden
+	mostFull      = 49      // sizes within a tenth of their limit
 )
 
 func TestRepositoryFitsItsBudget(t *testing.T) {
