@@ -44,7 +44,10 @@ func ExampleTranscript() {
 	//   after 24h0m0s: ticket.stale "stale"
 	// ack
 	//
-	// advance 24h ---- after 24h0m0s: timeout ticket.stale ticket/7: version 2
+	// advance 24h
+	// ----
+	// after 24h0m0s: timeout ticket.stale
+	// ticket/7: version 2
 	//   state {"Asked":2}
 	//   send customer.ask {"Question":"Is it solved?"}
 	//   after 24h0m0s: ticket.stale "stale"

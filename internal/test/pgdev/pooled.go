@@ -71,7 +71,7 @@ func stopBouncer() error {
 	if shared.bouncer == nil {
 		return nil
 	}
-	ctx, cancel := withDeadline(context.Background()) //nolint:forbidigo // the tests have ended
+	ctx, cancel := withDeadline(context.Background())
 	defer cancel()
 	left, err := shared.bouncer.Left(ctx, pooledSessions)
 	if len(left) > 0 {
