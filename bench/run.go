@@ -34,8 +34,8 @@ type harness struct {
 	kept map[Case]*kept
 }
 
-// rounds runs every case once a round, so that a change of the machine's mood meets all peers alike. The workloads with
-// queues that are kept come last, when nothing small is measured any more beside their large tables.
+// rounds runs every case once a round, so that a machine that becomes slower does so for all peers. Workloads that keep
+// their queues run last, so that their large tables do not slow small workloads down.
 func (h *harness) rounds(ctx context.Context, cases []Case, rounds int) ([]Result, error) {
 	var plain, withKept []Case
 	for _, c := range cases {

@@ -54,7 +54,7 @@ func (w *world) suspected(n int) {
 
 const aloneInHand = "1 handlers, 1 batches, 1 messages"
 
-// takes is an endpoint whose handler records what is in hand in this process whenever it handles a suspect.
+// takes is an endpoint. When its handler gets a suspect, it records the messages that the process has in hand.
 func (w *world) takes(o bus.EndpointOptions) (handled *atomic.Int64, crowd func() []string) {
 	handled = &atomic.Int64{}
 	var mu sync.Mutex
@@ -88,7 +88,7 @@ func (w *world) takes(o bus.EndpointOptions) (handled *atomic.Int64, crowd func(
 	}
 }
 
-// A message that a process died with is handled with no other message in hand, and other messages are not.
+// A process that handles a message with which a process has died handles no other message at the same time.
 func TestSuspectsAreAloneInTheirProcess(t *testing.T) {
 	w := poisoned(t)
 	w.suspected(20)

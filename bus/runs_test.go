@@ -97,7 +97,7 @@ func (w *world) untilRun(f saga.Fire, want string) {
 	w.until("the run is "+want, func() bool { return w.runOf(f) == want })
 }
 
-// jobs has three ways to handle a job, each of which ends its run in a different place.
+// jobs handles a job in three ways. Each way ends the run in a different place.
 var jobs = map[string]func(do func(job) error) bus.Part{
 	"batch": func(do func(job) error) bus.Part {
 		return bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, m job) error { return do(m) })

@@ -111,8 +111,8 @@ type noStock struct{}
 
 func (noStock) Error() string { return "no stock" }
 
-// A message that fails five times has five calls. Those after a delay begin new traces, all with a link to the context
-// of the message; the last settle span records that it is dead.
+// A message that fails five times has five calls. A call after a delay begins a new trace with a link to the context of
+// the message. The last settle span records that the message is dead.
 func TestStoryOfFiveRetries(t *testing.T) {
 	s := newTelescope(t, eddaotel.Options{})
 	b := s.bus()

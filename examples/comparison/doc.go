@@ -1,3 +1,3 @@
-// Package comparison has the Edda side of the pages in docs/comparison, each of which shows the same program in Edda
-// and in a different system.
+// Package comparison has the Edda side of the pages in docs/comparison. Each page shows the same program in Edda and in
+// a different system.
 package comparison

@@ -65,8 +65,8 @@ func Ask[T any](g *Guest, patience time.Duration, f func() T) (result T, err err
 	}
 }
 
-// asked is one call. Whoever sets over first decides: the call, which then has a result, or the caller, which has
-// left.
+// asked is one call. If the call sets over first, it has a result. If the caller sets over first, the caller has left
+// the call.
 type asked[T any] struct {
 	of     *Guest
 	over   atomic.Bool

@@ -21,7 +21,7 @@ func (s *Session) listen(ctx context.Context) error {
 	}, func(ctx context.Context) error {
 		return s.hear(ctx, conn)
 	}, func(err error) {
-		s.options.Calm.Warn("edda: listening for wake-ups was interrupted, polling goes on", "error", err)
+		s.options.Calm.Warn("edda: listening for wake-ups was interrupted, polling continues", "error", err)
 	})
 	return nil
 }

@@ -26,7 +26,7 @@ func (l Listener) Run(ctx context.Context) error {
 	line, retry := NewLine(l.Pool), run.Pauses{First: 100 * time.Millisecond, Most: 10 * time.Second}
 	retry.Reopen(ctx, func(ctx context.Context) error { return l.listen(ctx, line) },
 		func(ctx context.Context) error { return l.hear(ctx, line) },
-		func(err error) { l.Logger.Warn("edda: listening was interrupted, polling goes on", "error", err) })
+		func(err error) { l.Logger.Warn("edda: listening was interrupted, polling continues", "error", err) })
 	return nil
 }
 

@@ -33,7 +33,7 @@ func TestSixteenCarefulWorkersShareTwoSessions(t *testing.T) {
 		pgtest.Run(t, "the endpoint", e.Run)
 	}
 	w.await(fmt.Sprintf("%d of %[1]d", n), "SELECT count(DISTINCT n) || ' of ' || count(*) FROM edda.effect")
-	// A session reports what it wrote a while later.
+	// Postgres counts the writes of a session some time after the session made them.
 	w.await("true", "SELECT (n_tup_ins > 0)::text FROM pg_stat_user_tables WHERE relname = 'in_flight'")
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The command has a connection string as a beginner writes it. It runs ten times: what it left in one session would be
-// met in another.
+// The command gets the connection string of a beginner. It runs ten times over four sessions, so that a later run meets
+// the settings that an earlier one left.
 func TestCommandOftenAndByDefault(t *testing.T) {
 	const sessions = 4
 	w := newWorld(t, sessions)

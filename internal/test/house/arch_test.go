@@ -72,6 +72,7 @@ const backOff = "github.com/cenkalti/backoff/v4"
 
 type goPackage struct {
 	ImportPath, Dir string
+	Export          string // the file with its compiled types
 	Standard        bool
 	Module          *struct{ Path string }
 	GoFiles         []string
@@ -82,8 +83,8 @@ type goPackage struct {
 // listed returns our packages and all packages they link, by import path. It is read once: go list takes a moment.
 var listed = sync.OnceValues(func() (map[string]goPackage, error) {
 	var complaint bytes.Buffer
-	list := exec.Command("go", "list", "-e", "-deps", "-json=ImportPath,Dir,Standard,Module,GoFiles,Imports,Deps",
-		"./...")
+	list := exec.Command("go", "list", "-e", "-deps", "-export",
+		"-json=ImportPath,Dir,Export,Standard,Module,GoFiles,Imports,Deps", "./...")
 	list.Stderr = &complaint
 	out, err := list.Output()
 	if err != nil {

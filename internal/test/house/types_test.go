@@ -1,9 +1,6 @@
 package house
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/importer"
@@ -13,7 +10,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +19,6 @@ import (
 
 // typed is a package of the product with its types, tests left out.
 type typed struct {
-	name  string // its path in the module
 	files []*ast.File
 	info  *types.Info
 	types *types.Package
@@ -31,36 +26,21 @@ type typed struct {
 
 // productTypes are all packages of the product, by name. They are read once.
 var productTypes = sync.OnceValues(func() (map[string]*typed, error) {
-	var complaint bytes.Buffer
-	list := exec.Command("go", "list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles", "./...")
-	list.Stderr = &complaint
-	out, err := list.Output()
+	packages, err := listed()
 	if err != nil {
-		return nil, errors.Join(err, errors.New(complaint.String()))
-	}
-	type listed struct {
-		ImportPath, Dir, Export string
-		GoFiles                 []string
-	}
-	exports, ours := map[string]string{}, []listed{}
-	for stream := json.NewDecoder(bytes.NewReader(out)); ; {
-		p := listed{}
-		if err := stream.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		exports[p.ImportPath] = p.Export
-		if name, is := short(p.ImportPath); is && len(p.GoFiles) > 0 && !under(testTools, name) {
-			ours = append(ours, p)
-		}
+		return nil, err
 	}
 	set := token.NewFileSet()
-	from := importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	from := importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(packages[path].Export)
+	})
 	found := map[string]*typed{}
-	for _, p := range ours {
+	for _, p := range packages {
+		name, ours := short(p.ImportPath)
+		if !ours || len(p.GoFiles) == 0 || under(testTools, name) {
+			continue
+		}
 		t := &typed{info: &types.Info{Selections: map[*ast.SelectorExpr]*types.Selection{}}}
-		t.name, _ = short(p.ImportPath)
 		for _, file := range p.GoFiles {
 			parsed, err := parser.ParseFile(set, filepath.Join(p.Dir, file), nil, parser.SkipObjectResolution)
 			if err != nil {
@@ -72,7 +52,7 @@ var productTypes = sync.OnceValues(func() (map[string]*typed, error) {
 		if t.types, err = config.Check(p.ImportPath, set, t.files, t.info); err != nil {
 			return nil, err
 		}
-		found[t.name] = t
+		found[name] = t
 	}
 	return found, nil
 })
@@ -277,7 +257,7 @@ func TestPublicNames(t *testing.T) {
 		if !isDoor(name) {
 			continue
 		}
-		fmt.Fprintf(&text, "package %s/%s\n", module, name)
+		fmt.Fprintf(&text, "package %s\n", all[name].types.Path())
 		for _, line := range all[name].api() {
 			fmt.Fprintf(&text, "\t%s\n", line)
 		}

@@ -82,7 +82,7 @@ func (g *ground) rest(ctx context.Context) error {
 			g.there.pool.QueryRow(ctx, sql.Get("entered")).Scan(&entered))
 		story = fmt.Sprintf("%d and %d messages in the queues, %d in the broker", here, there, unread)
 		onlyLost = here+there == 0 && unread == 0
-		if quiet++; !onlyLost || entered < told { // not every broker says what is in hand
+		if quiet++; !onlyLost || entered < told { // some brokers do not count the messages in hand
 			quiet = 0
 		}
 		return quiet == 20, err

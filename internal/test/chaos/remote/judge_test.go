@@ -7,8 +7,8 @@ import (
 	"github.com/edda-go/edda/internal/test/chaos/lab/labtest"
 )
 
-// good are four runs whose first attempts were lost: by a blow at the broker, by the death of the process that had the
-// work, by that of the process that had its report, and because it came there too late.
+// good are four runs whose first attempts were lost: the broker was killed, the process that did the work was killed,
+// the process that had the report was killed, and the report came too late.
 const good = `
 	TRUNCATE edda.manifest, edda.dead_letter CASCADE;
 	INSERT INTO edda.manifest (name, definition, kind, body) VALUES ('remote-0', '{}', 'remote.work', '{}');
