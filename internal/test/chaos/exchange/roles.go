@@ -16,6 +16,7 @@ import (
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
@@ -59,10 +60,7 @@ var tally = saga.Define("tally", saga.Options{Store: saga.Optimistic},
 	saga.StartedBy(func(m Count) string { return strconv.Itoa(m.Number % instances) }, (*Tally).Add))
 
 // task is what a worker process is told.
-type task struct {
-	Role  string
-	Total int // of the numbers
-}
+type task struct{ Role string }
 
 // work is the life of a worker process: one of the roles, until its parent asks it to end or has died.
 func work(ctx context.Context, w *lab.Worker) error {
@@ -74,7 +72,7 @@ func work(ctx context.Context, w *lab.Worker) error {
 		e, err := endpoint(b)
 		roles := map[string]edda.Runner{
 			"endpoint":   e,
-			"publisher":  role(func(ctx context.Context) error { return publish(ctx, pool, t.Total) }),
+			"publisher":  role(func(ctx context.Context) error { return publish(ctx, pool) }),
 			"router":     role(func(ctx context.Context) error { return route(ctx, b) }),
 			"subscriber": role(func(ctx context.Context) error { return follow(ctx, pool) }),
 		}
@@ -92,42 +90,60 @@ func role(f func(context.Context) error) edda.Runner {
 	})
 }
 
-const publishAtOnce = 100
+const (
+	publishAtOnce = 100
+	mostAhead     = 500 // numbers that are published and not received
+)
 
 // publish is a stock publisher in the transaction that also moves its cursor, so that a kill neither forgets nor
-// repeats a number. It stays when there is nothing left to publish.
-func publish(ctx context.Context, pool *pgxpool.Pool, total int) error {
-	for next := 0; next < total; {
-		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			if err := tx.QueryRow(ctx, sql.Get("lock_cursor")).Scan(&next); err != nil || next >= total {
-				return err
-			}
-			publisher, err := wmsql.NewPublisher(wmsql.TxFromPgx(tx), wmsql.PublisherConfig{
-				SchemaAdapter: watermill.SchemaAdapter{Endpoint: tallies, Notify: true},
-			}, nil)
-			if err != nil {
-				return err
-			}
-			var messages []*message.Message
-			for ; next < total && len(messages) < publishAtOnce; next++ {
-				body, err := json.Marshal(Count{Number: next})
-				if err != nil {
-					return err
-				}
-				messages = append(messages, message.NewMessageWithContext(ctx, uuid.NewString(), body))
-			}
-			if err := publisher.Publish(Count{}.Kind(), messages...); err != nil {
-				return err
-			}
-			_, err = tx.Exec(ctx, sql.Get("move_cursor"), next)
-			return err
-		})
-		if err != nil {
+// repeats a number. It stays when it was stopped.
+func publish(ctx context.Context, pool *pgxpool.Pool) error {
+	for {
+		var ahead int
+		var stopped bool
+		if err := pool.QueryRow(ctx, sql.Get("ahead")).Scan(&ahead, &stopped); err != nil {
+			return fmt.Errorf("look for the receipts: %w", err)
+		}
+		if stopped {
+			<-ctx.Done()
+			return nil
+		}
+		if ahead >= mostAhead {
+			_ = run.Sleep(ctx, time.Millisecond) // the query sees the end of ctx
+			continue
+		}
+		if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return publishSome(ctx, tx) }); err != nil {
 			return fmt.Errorf("publish: %w", err)
 		}
 	}
-	<-ctx.Done()
-	return nil
+}
+
+func publishSome(ctx context.Context, tx pgx.Tx) error {
+	var next int
+	var stopped bool
+	if err := tx.QueryRow(ctx, sql.Get("lock_cursor")).Scan(&next, &stopped); err != nil || stopped {
+		return err
+	}
+	publisher, err := wmsql.NewPublisher(wmsql.TxFromPgx(tx), wmsql.PublisherConfig{
+		SchemaAdapter: watermill.SchemaAdapter{Endpoint: tallies, Notify: true},
+	}, nil)
+	if err != nil {
+		return err
+	}
+	var messages []*message.Message
+	for range publishAtOnce {
+		body, err := json.Marshal(Count{Number: next})
+		if err != nil {
+			return err
+		}
+		messages = append(messages, message.NewMessageWithContext(ctx, uuid.NewString(), body))
+		next++
+	}
+	if err := publisher.Publish(Count{}.Kind(), messages...); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, sql.Get("move_cursor"), next)
+	return err
 }
 
 // route is a stock Router, whose answers commit with its acks.

@@ -1,12 +1,18 @@
 -- name: create
-CREATE TABLE chaos.cursor (next int NOT NULL);
-INSERT INTO chaos.cursor VALUES (0);
+CREATE TABLE chaos.cursor (next int NOT NULL, stopped bool NOT NULL);
+INSERT INTO chaos.cursor VALUES (0, false);
 
 -- name: told
 INSERT INTO chaos.told (key, n) SELECT 'number', n FROM generate_series(0, $1::int - 1) n;
 
+-- name: ahead
+SELECT next - (SELECT count(*) FROM chaos.effect), stopped FROM chaos.cursor;
+
 -- name: lock_cursor
-SELECT next FROM chaos.cursor FOR UPDATE;
+SELECT next, stopped FROM chaos.cursor FOR UPDATE;
+
+-- name: stop
+UPDATE chaos.cursor SET stopped = true RETURNING next;
 
 -- name: move_cursor
 UPDATE chaos.cursor SET next = $1;
@@ -14,7 +20,7 @@ UPDATE chaos.cursor SET next = $1;
 -- name: receive
 INSERT INTO chaos.effect (key, n) VALUES ('number', $1);
 
--- name: progress
+-- name: received
 SELECT count(*) FROM chaos.effect;
 
 -- name: check_counts
