@@ -170,7 +170,7 @@ func (r *Relay) runToEnd(ctx context.Context) error {
 	leave = sync.OnceFunc(leave)
 	r.held.Store(&leave)
 	defer leave()
-	defer r.ending.Begin(ctx)()
+	r.ending.Begin(ctx)
 	defer r.border.Hub.Listen(lease.WakePrefix+r.leaseName(), func(string) { r.keeper.Wake() })()
 	r.options.Logger.Info("edda: relay started", "endpoint", r.name)
 	defer func() { r.options.Logger.Info("edda: relay stopped", "endpoint", r.name, "error", err) }()

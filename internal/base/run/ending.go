@@ -9,16 +9,14 @@ import (
 // Run. Call Begin first; then it is safe for concurrent use.
 type Ending struct {
 	fatal   chan error
-	over    atomic.Bool // the context of Run has ended
-	drained atomic.Bool // after that, work had to be cancelled
+	over    func() error // an error when the context of Run has ended
+	drained atomic.Bool  // after that, work had to be cancelled
 }
 
-// Begin begins a Run with the context ctx. The Run calls stop when it returns.
-func (e *Ending) Begin(ctx context.Context) (stop func() bool) {
-	e.fatal = make(chan error, 1)
-	e.over.Store(false)
+// Begin begins a Run with the context ctx.
+func (e *Ending) Begin(ctx context.Context) {
+	e.fatal, e.over = make(chan error, 1), ctx.Err
 	e.drained.Store(false)
-	return context.AfterFunc(ctx, func() { e.over.Store(true) })
 }
 
 // GiveUp ends the Run with err, unless it has an error already.
@@ -42,7 +40,7 @@ func (e *Ending) Await(ctx context.Context) error {
 // Drained notes that work was cancelled because it did not end in time. That counts only if the Run is to end, and
 // not if a term is over.
 func (e *Ending) Drained() {
-	if e.over.Load() {
+	if e.over() != nil {
 		e.drained.Store(true)
 	}
 }

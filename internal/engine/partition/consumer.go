@@ -90,7 +90,7 @@ func (c *Consumer) Holding() (endpoints []string) {
 // had to be cancelled. Only one Run may be active.
 func (c *Consumer) Run(ctx context.Context) error {
 	defer c.line.Close(ctx)
-	defer c.ending.Begin(ctx)()
+	c.ending.Begin(ctx)
 	defer c.Hub.Listen(lease.WakePrefix+c.Group.Lease(""), c.leaseChanged)()
 	group := run.NewGroup(ctx)
 	group.Go(c.ending.Await)
