@@ -23,7 +23,9 @@ child=$!
 		[ "$word" = keep ] && exit 0
 		kill -s "$word" "$child" 2>/dev/null
 	done
-	kill -s "$signal" "$child" 2>/dev/null
+	# The shell starts the command with INT and QUIT ignored. A signal that arrives
+	# before the command has installed its handler is lost, so it is sent again.
+	while kill -s "$signal" "$child" 2>/dev/null; do sleep 1; done
 	exit 1
 ) &
 reader=$!

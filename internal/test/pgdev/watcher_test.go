@@ -115,6 +115,41 @@ func TestServerEndsWhenItsParent(t *testing.T) {
 	}
 }
 
+// A server that is stopped in its first milliseconds may lose the signal. The command of this test loses one.
+func TestGuardSendsItsSignalUntilTheCommandEnds(t *testing.T) {
+	t.Parallel()
+	h, err := newHome(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const deafOnce = `trap 'trap - USR1' USR1; echo up; while :; do sleep 1; done`
+	g, err := watch(h, "USR1", "sh", "-c", deafOnce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range time.Tick(10 * time.Millisecond) {
+		if log, err := os.ReadFile(h.logFile()); err != nil {
+			t.Fatal(err)
+		} else if strings.Contains(string(log), "up") {
+			break
+		}
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- g.close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		_ = syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL)
+		t.Fatal("the command runs on: the guard sent its signal once")
+	}
+	if _, err := os.Stat(h.dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the home is left: %v", err)
+	}
+}
+
 const deathInInitdb = "is killed in initdb"
 
 // dieInInitdb begins like Start and waits to be killed.
