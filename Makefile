@@ -2,7 +2,7 @@
 
 GO ?= go
 # The packages whose tests use tables of Edda.
-SQL := ./audit ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/store/lease ./internal/store/limit ./internal/engine/firing ./internal/store/ring ./history/... ./operate/bulk ./operate/flow ./operate/instances ./operate/messages ./operate/partitions ./operate/slots ./operate/vitals ./limit ./scheduler ./scheduler/remote/... ./memory
+SQL := ./audit ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/store/lease ./internal/store/limit ./internal/engine/dispatch ./internal/store/ring ./history/... ./operate/bulk ./operate/flow ./operate/instances ./operate/messages ./operate/partitions ./operate/slots ./operate/vitals ./limit ./scheduler ./scheduler/remote/... ./memory
 # Far more than a run takes on a slow machine: they end a test that hangs.
 TIMEOUT := 20m
 RACE_TIMEOUT := 40m
@@ -39,7 +39,7 @@ settings: ## run the tests of all that is in SQL as that role, under an ICU coll
 		$(GO) test $(FLAGS) -timeout $(TIMEOUT) $(SQL) ./migrations/...
 
 levels: ## run the tests of the scheduler, leases and limits under repeatable read
-	EDDA_TEST_DEFAULTS='default_transaction_isolation=repeatable read' $(GO) test $(FLAGS) -timeout $(TIMEOUT) ./scheduler ./internal/engine/firing ./internal/store/lease ./internal/store/limit
+	EDDA_TEST_DEFAULTS='default_transaction_isolation=repeatable read' $(GO) test $(FLAGS) -timeout $(TIMEOUT) ./scheduler ./internal/engine/dispatch ./internal/store/lease ./internal/store/limit
 
 # A target that fails does not keep the others from running.
 NIGHTLY := lint vulnerabilities levels settings race roles versions chaos rabbitmq bouncer failover web mutants

@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/wake"
 	hook "github.com/edda-go/edda/internal/engine/hooks"
-	"github.com/edda-go/edda/internal/engine/presence"
+	"github.com/edda-go/edda/internal/engine/membership"
 	"github.com/edda-go/edda/internal/engine/runs"
 	"github.com/edda-go/edda/internal/engine/watch"
 	"github.com/edda-go/edda/internal/store/counters"
@@ -52,7 +52,7 @@ type Bus struct {
 	border  *outbox.Border
 	routes  *queue.Router
 	hub     *wake.Hub
-	session *presence.Session
+	session *membership.Session
 	watches *watch.Set
 	cleaner *cleaner
 
@@ -227,7 +227,7 @@ func (b *Bus) prepare(routing []Routing) error {
 	b.hub = wake.NewHub(b.watches.Sent)
 	b.notifier = wake.NewNotifier(b.pool, b.schema, b.hub, b.log, b.wakeup == PollOnly)
 	b.border = b.newBorder()
-	b.session = presence.New(presence.Options{
+	b.session = membership.New(membership.Options{
 		Pool: b.pool, Schema: b.schema, Routes: b.routes, Hub: b.hub, Notifier: b.notifier, Log: b.log, Calm: b.calm,
 		Outage: b.outage, NewID: newID, PollOnly: b.wakeup == PollOnly,
 	})

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/audit"
-	"github.com/edda-go/edda/internal/base/pin"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/internal/engine/presence"
+	"github.com/edda-go/edda/internal/base/snapshot"
+	"github.com/edda-go/edda/internal/engine/membership"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/store/ring"
 	"github.com/jackc/pgx/v5"
@@ -32,19 +32,19 @@ const (
 // cleaner deletes old rows for all endpoints of the process, and searches for transactions that keep dead rows.
 type cleaner struct {
 	bus    *Bus
-	pins   *pin.Look
+	pins   *snapshot.Look
 	holder string        // the name of this process in the lease for cleaning
 	look   time.Duration // between two searches for a pin; tests shorten it
 	loops  *run.Shared
 
 	// Only the loops access the fields below.
-	due    time.Time // when the next clean-up begins
-	pin    pin.Pin   // the result of the last search; its Kind is "" if no pin does harm
-	pinned time.Time // when it was first found
+	due    time.Time    // when the next clean-up begins
+	pin    snapshot.Pin // the result of the last search; its Kind is "" if no pin does harm
+	pinned time.Time    // when it was first found
 }
 
 func newCleaner(b *Bus) *cleaner {
-	c := &cleaner{bus: b, pins: pin.New(b.schema), holder: b.tables.history.Host, look: pinEvery}
+	c := &cleaner{bus: b, pins: snapshot.New(b.schema), holder: b.tables.history.Host, look: pinEvery}
 	c.loops = run.NewShared(c.cleanInTurns, c.watchPin, c.boundHistory)
 	return c
 }
@@ -132,7 +132,7 @@ func (c *cleaner) chores(ctx context.Context) []chore {
 			return tag.RowsAffected(), err
 		}
 	}
-	kept := presence.Kept.Microseconds()
+	kept := membership.Kept.Microseconds()
 	chores := []chore{
 		{"sent_id", func() (int64, error) { return t.sent.Prune(ctx, pool, sentIDKept, cleanRows) }},
 		{"ticket", func() (int64, error) { return t.limits.Prune(ctx, pool, ticketKept, cleanRows) }},
@@ -214,9 +214,9 @@ func (c *cleaner) watchPin(ctx context.Context) error {
 	return nil
 }
 
-// lookForPin warns of a pin that has been found at every search for half of pin.Long and is as old as pin.Long. All
-// processes of a cluster find it, and the holder of a lease logs it. The age of a transaction alone proves nothing:
-// its snapshot may be new.
+// lookForPin warns of a pin that has been found at every search for half of snapshot.Long and is as old as
+// snapshot.Long. All processes of a cluster find it, and the holder of a lease logs it. The age of a transaction alone
+// proves nothing: its snapshot may be new.
 func (c *cleaner) lookForPin(ctx context.Context) {
 	p, suffers, err := c.pins.Find(ctx, c.bus.pool)
 	if err != nil {
@@ -229,7 +229,7 @@ func (c *cleaner) lookForPin(ctx context.Context) {
 		c.pin, c.pinned = p, time.Now()
 		return
 	}
-	if seen := time.Since(c.pinned); seen < pin.Long/2 || seen < pin.Long && !p.Old() {
+	if seen := time.Since(c.pinned); seen < snapshot.Long/2 || seen < snapshot.Long && !p.Old() {
 		return
 	}
 	bid := lease.Bid{Name: pinLease, Holder: c.holder, Lease: pinTurn}

@@ -16,8 +16,8 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/base/wake"
 	"github.com/edda-go/edda/internal/engine/batch"
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/recall"
 	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/lease"
@@ -122,8 +122,8 @@ type Endpoint struct {
 	memory   *recall.Memory
 	counts   *batch.Counts
 
-	recipient *delivery.Recipient // of Run
-	held      held                // by Run
+	recipient *message.Recipient // of Run
+	held      held               // by Run
 }
 
 // NewEndpoint makes an endpoint called name. It checks everything that needs no database, and returns an error that
@@ -272,19 +272,19 @@ func (e *Endpoint) runToEnd(ctx context.Context) error {
 // shorter lease, bounds it further.
 const mostDecoding = 5 * time.Second
 
-func newRecipient(e *Endpoint) *delivery.Recipient {
+func newRecipient(e *Endpoint) *message.Recipient {
 	b, o := e.bus, &e.options
 	decoding := min(mostDecoding, o.StepTimeout)
 	if e.handlers.Leased {
 		decoding = min(decoding, o.Lease/2)
 	}
-	return &delivery.Recipient{
+	return &message.Recipient{
 		Name: e.name, Queue: e.queue, Handlers: e.handlers, Memory: e.memory, Handled: &e.breaker.Handled,
-		Options: delivery.Options{
+		Options: message.Options{
 			Calls:     e.held.calls,
 			BatchTime: o.BatchTime, StepTimeout: o.StepTimeout, Decoding: decoding,
 			UnknownKindTimeout: o.UnknownKindTimeout, Policy: o.Policy,
-			ConflictPolicy: o.ConflictPolicy, Judges: delivery.NewJudges(),
+			ConflictPolicy: o.ConflictPolicy, Judges: message.NewJudges(),
 		},
 		Pool: b.pool, Codec: b.codec, NewID: newID, Log: b.log, Calm: b.calm, Routes: b.routes,
 		Sent: b.tables.sent, Letters: b.tables.letters, Settings: b.tables.settings, Runs: b.tables.runs,

@@ -3,8 +3,8 @@ package bus
 import (
 	"errors"
 
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/leased"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/step"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
@@ -34,13 +34,13 @@ var (
 	// ErrRunning: Run was called during a Run of the same endpoint.
 	ErrRunning = outbox.ErrRunning
 	// ErrConflict is the error of a message that lost more saves than EndpointOptions.MaxConflicts.
-	ErrConflict = delivery.ErrConflict
+	ErrConflict = message.ErrConflict
 	// ErrMissing is the error of a message that found no instance, if the saga treats that as a failure.
 	ErrMissing = step.ErrMissing
 	// ErrUnknownKind is the error of a message whose kind no program handled for UnknownKindTimeout.
-	ErrUnknownKind = delivery.ErrUnknownKind
+	ErrUnknownKind = message.ErrUnknownKind
 	// ErrProcessDied is the error of a message that MaxCrashes processes crashed with.
-	ErrProcessDied = delivery.ErrProcessDied
+	ErrProcessDied = message.ErrProcessDied
 	// ErrBehind is the error that a Forward returns for a message that it did not forward because an earlier message
 	// failed. It does not count as an attempt.
 	ErrBehind = outbox.ErrBehind

@@ -7,9 +7,9 @@ import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/engine/aftercommit"
 	"github.com/edda-go/edda/internal/engine/batch"
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/handlers"
 	hook "github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/trouble"
 )
 
@@ -58,7 +58,7 @@ func within(of func(endpoint string) Middleware, endpoint string, h *handlers.Ta
 
 // finished does the work that follows the commit: wake-ups, the log, and events. It reports whether the commit had
 // failures and no success.
-func (e *Endpoint) finished(ctx context.Context, done *delivery.Effects) (failing bool) {
+func (e *Endpoint) finished(ctx context.Context, done *message.Effects) (failing bool) {
 	done.Wake(ctx)
 	noteChanges(e.bus.watches, done.In.Messages)
 	if done.In.Pauses() {
@@ -76,7 +76,7 @@ func (e *Endpoint) finished(ctx context.Context, done *delivery.Effects) (failin
 
 // haltAfterPause keeps this process from beginning a batch before it has read the pause, and notifies the other
 // processes.
-func haltAfterPause(ctx context.Context, e *Endpoint, done *delivery.Effects) {
+func haltAfterPause(ctx context.Context, e *Endpoint, done *message.Effects) {
 	if done.Paused {
 		e.halt()
 		e.settings.Pause(done.In.Pausing.Reason, done.In.Clock())
@@ -98,7 +98,7 @@ func (e *Endpoint) pace(r batch.Report) {
 }
 
 // emitEnds emits the fates of the messages of a transaction.
-func emitEnds(b *Bus, e *delivery.Effects) {
+func emitEnds(b *Bus, e *message.Effects) {
 	r := batch.ReportOf(e, nil)
 	aftercommit.Emit(e, &b.hooks.Receivers, BatchDone{Endpoint: e.In.To.Name, Taken: r.Taken, Handled: r.Consumed,
 		Left: r.Taken - r.Handled, Took: time.Since(e.In.Begun)})

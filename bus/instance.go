@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/watch"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/persistence"
@@ -165,13 +165,13 @@ func consumes(routes *queue.Router) func(queueID int, d *saga.Definition) bool {
 }
 
 // noteChanges notifies the watches of this process of the instances that a batch has changed.
-func noteChanges(watches *watch.Set, messages []*delivery.Message) {
+func noteChanges(watches *watch.Set, messages []*message.Message) {
 	if watches.Len() == 0 {
 		return
 	}
-	var last *delivery.Instance
+	var last *message.Instance
 	for _, m := range messages {
-		if m.Fate == delivery.FateDone && m.Instance != nil && m.Instance != last {
+		if m.Fate == message.FateDone && m.Instance != nil && m.Instance != last {
 			last = m.Instance
 			watches.Changed(last.Name())
 		}

@@ -52,7 +52,7 @@ func TestStatementsPrepareAndAreUsed(t *testing.T) {
 	const queue = "../internal/store/queue/"
 	for _, file := range []string{"statements.sql", queue + "transaction.sql", queue + "take.sql", queue + "insert.sql",
 		queue + "claim.sql", queue + "lanes.sql", queue + "look.sql", queue + "routes.sql",
-		"../internal/engine/presence/presence.sql", "../operate/operate.sql"} {
+		"../internal/engine/membership/membership.sql", "../operate/operate.sql"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

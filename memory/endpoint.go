@@ -10,8 +10,8 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/recall"
 )
 
@@ -26,7 +26,7 @@ type Endpoint struct {
 	taking    chan struct{}
 	handled   atomic.Int64
 	calls     run.Calls
-	recipient *delivery.Recipient
+	recipient *message.Recipient
 	box       *box // set by Check
 }
 
@@ -50,15 +50,15 @@ func NewEndpoint(b *Bus, name string, o bus.EndpointOptions, parts ...bus.Part) 
 		}
 	}
 	e := &Endpoint{bus: b, name: name, options: o, handlers: table, taking: make(chan struct{}, 1)}
-	e.recipient = &delivery.Recipient{
+	e.recipient = &message.Recipient{
 		Name: name, Handlers: table, Memory: recall.New(), Codec: b.codec, NewID: newID,
 		Handled: &e.handled,
 		Log:     b.log, Calm: b.log, Routes: b.router, Hooks: b.hooks.Hooks,
-		Options: delivery.Options{
+		Options: message.Options{
 			Calls:     &e.calls,
 			BatchTime: o.BatchTime, StepTimeout: o.StepTimeout, Decoding: min(mostDecoding, o.StepTimeout),
 			UnknownKindTimeout: o.UnknownKindTimeout, Policy: o.Policy, ConflictPolicy: o.ConflictPolicy,
-			Judges: delivery.NewJudges(),
+			Judges: message.NewJudges(),
 		},
 	}
 	return e, b.add(e, name)

@@ -4,7 +4,7 @@ import (
 	"container/heap"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/recall"
 )
 
@@ -80,7 +80,7 @@ func (h *hold) park(r *row) {
 // the endpoint is Strict also with a message that waits for its retry.
 func (b *Bus) leave(w *work) {
 	r, h := w.row, w.row.owns
-	again := w.released || w.of.options.Ordered == bus.Strict && w.m.Fate == delivery.FateAgain
+	again := w.released || w.of.options.Ordered == bus.Strict && w.m.Fate == message.FateAgain
 	if h != nil && (h.lane == "" || !again) {
 		r.owns, h.owner = nil, nil
 		b.wake(h)

@@ -11,8 +11,8 @@ import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/engine/aftercommit"
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/recall"
 	"github.com/edda-go/edda/internal/engine/runs"
 	"github.com/edda-go/edda/internal/engine/step"
@@ -26,8 +26,8 @@ import (
 type work struct {
 	of  *Endpoint
 	row *row
-	m   delivery.Message
-	d   *delivery.Decoder
+	m   message.Message
+	d   *message.Decoder
 
 	handle   recall.Handle // of its instance; zero if it is for no instance
 	lane     string        // its key; "" if it has no key
@@ -39,11 +39,11 @@ type work struct {
 // message then waits.
 func (e *Endpoint) prepare(ctx context.Context, r *row) *work {
 	b := e.bus
-	w := &work{of: e, row: r, m: delivery.Message{Row: r.Row}}
+	w := &work{of: e, row: r, m: message.Message{Row: r.Row}}
 	w.m.Body = bytes.Clone(r.Body) // a codec may keep or change it
-	w.d = delivery.NewDecoder(e.recipient, b.begun())
+	w.d = message.NewDecoder(e.recipient, b.begun())
 	w.d.Now = b.Now()
-	w.d.Messages = []*delivery.Message{&w.m}
+	w.d.Messages = []*message.Message{&w.m}
 	w.d.DecodeClaimed(ctx, func(int) { w.assign(); w.readKey() })
 	w.d.Runtime.Admit = w.admit
 	if b.enter(w) {
@@ -69,7 +69,7 @@ func (w *work) admit(out *saga.Outgoing) error {
 // assign finds the instance that a message is for.
 func (w *work) assign() {
 	m := &w.m
-	if m.Fate != delivery.FateLeft || m.Consumer == nil || m.Consumer.Definition == nil {
+	if m.Fate != message.FateLeft || m.Consumer == nil || m.Consumer.Definition == nil {
 		return
 	}
 	named, known := saga.Instance{}, false
@@ -98,10 +98,10 @@ func (w *work) assign() {
 // readKey reads the key of a message of an Ordered endpoint.
 func (w *work) readKey() {
 	m := &w.m
-	if w.of.options.Ordered == bus.Unordered || m.Fate != delivery.FateLeft || m.Consumer == nil {
+	if w.of.options.Ordered == bus.Unordered || m.Fate != message.FateLeft || m.Consumer == nil {
 		return
 	}
-	if key := w.d.KeyOf(m); m.Fate == delivery.FateLeft {
+	if key := w.d.KeyOf(m); m.Fate == message.FateLeft {
 		w.lane = key
 	}
 }
@@ -137,7 +137,7 @@ func (w *work) settled() []event.Settled {
 func (w *work) process(ctx context.Context) {
 	ended := w.of.calls.Do(func(h *run.Hand) { w.d.Hand = h; w.step(ctx) })
 	switch {
-	case ended == nil || w.m.Fate != delivery.FateLeft:
+	case ended == nil || w.m.Fate != message.FateLeft:
 	case ctx.Err() != nil:
 		w.released = true
 	case errors.Is(ended, run.ErrLeft):
@@ -154,7 +154,7 @@ func (w *work) step(ctx context.Context) {
 	if m.Firing.Emitted {
 		m.FinishRun(w.of.bus.checkRun(m.Delivery.Info.Fire))
 	}
-	if m.Fate != delivery.FateLeft || m.Consumer == nil {
+	if m.Fate != message.FateLeft || m.Consumer == nil {
 		return
 	}
 	work, cancel := context.WithCancelCause(ctx)
@@ -201,7 +201,7 @@ func (w *work) call(ctx context.Context) *saga.Outcome {
 // stepSaga steps the message on its instance, or decides the fate of a message without one.
 func (w *work) stepSaga(ctx context.Context) *saga.Outcome {
 	m, def := &w.m, w.m.Consumer.Definition
-	m.Instance = &delivery.Instance{Def: def, Asked: w.handle, Status: delivery.Absent, Write: -1}
+	m.Instance = &message.Instance{Def: def, Asked: w.handle, Status: message.Absent, Write: -1}
 	stored, there := w.stored()
 	named := m.Call.Instance()
 	there = there && stored.Saga == def.Name() && (named.IsZero() || named == stored.ID)
@@ -224,7 +224,7 @@ func (w *work) stepSaga(ctx context.Context) *saga.Outcome {
 		return nil
 	}
 	i := m.Instance
-	i.Status, i.Session, i.ID, i.Version, i.Stepped = delivery.Ours, session, stored.ID, stored.Version, true
+	i.Status, i.Session, i.ID, i.Version, i.Stepped = message.Ours, session, stored.ID, stored.Version, true
 	w.d.Enter(m, time.Now())
 	out := step.Saga(ctx, w.d, m)
 	if out.Missing {
@@ -278,7 +278,7 @@ type runEnd struct {
 }
 
 func (w *work) facts() (f facts) {
-	f.letters, f.discarded = (&delivery.Effects{In: w.d}).Records()
+	f.letters, f.discarded = (&message.Effects{In: w.d}).Records()
 	w.m.RunEnds(func(of *saga.Fire, outcome, text string) { f.ends = append(f.ends, runEnd{of, outcome, text}) })
 	return f
 }
@@ -307,13 +307,13 @@ func (b *Bus) commit(w *work, f facts) (again bool, err error) {
 // tell logs the fate of the message, and emits its events.
 func (w *work) tell(ctx context.Context) {
 	b, m := w.of.bus, &w.m
-	if m.Fate == delivery.FateDone || m.Fate == delivery.FateDropped && m.Err == nil {
+	if m.Fate == message.FateDone || m.Fate == message.FateDropped && m.Err == nil {
 		w.of.handled.Add(1)
 	}
-	done := &delivery.Effects{In: w.d}
+	done := &message.Effects{In: w.d}
 	aftercommit.Log(ctx, done)
 	handled := 0
-	if m.Fate == delivery.FateDone {
+	if m.Fate == message.FateDone {
 		handled = 1
 	}
 	aftercommit.Emit(done, &b.hooks.Receivers,
@@ -361,7 +361,7 @@ func (w *work) write(targets [][]*queue.Queue, f facts) {
 			w.of.box.notBefore = b.now().Add(w.of.options.Poll)
 		}
 		return
-	case m.Fate == delivery.FateAgain:
+	case m.Fate == message.FateAgain:
 		body := w.row.Body
 		w.row.Row = m.Row
 		w.row.Body, w.row.Due = body, b.now().Add(m.Delay)
@@ -369,7 +369,7 @@ func (w *work) write(targets [][]*queue.Queue, f facts) {
 	default:
 		delete(w.of.box.timers, m.ID)
 	}
-	if m.Fate == delivery.FateDone {
+	if m.Fate == message.FateDone {
 		w.save()
 		for n := range m.Step.Out {
 			b.deliver(&m.Step.Out[n], targets[n])

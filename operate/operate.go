@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/internal/base/pg"
-	"github.com/edda-go/edda/internal/base/pin"
+	"github.com/edda-go/edda/internal/base/snapshot"
 	"github.com/edda-go/edda/internal/store/counters"
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/store/queue"
@@ -54,7 +54,7 @@ type Operator struct {
 	letters  *deadletter.Store
 	outbox   *outbox.Store
 	rings    *ring.Store
-	pins     *pin.Look
+	pins     *snapshot.Look
 	history  *whereabouts.Reader
 	audit    *audit.Store
 }
@@ -77,7 +77,8 @@ func New(pool *pgxpool.Pool, options Options) (*Operator, error) {
 	o := &Operator{
 		pool: pg.Committed(pool), schema: schema, sql: pg.Load(statements, schema), settings: settings.New(schema),
 		limits: limit.New(schema), sagas: persistence.New(schema), counters: counters.New(schema),
-		letters: deadletter.New(schema), outbox: outbox.New(schema), rings: ring.New(schema), pins: pin.New(schema),
+		letters: deadletter.New(schema), outbox: outbox.New(schema), rings: ring.New(schema),
+		pins:  snapshot.New(schema),
 		audit: audit.Of(schema), countTo: cmp.Or(options.CountTo, CountLimit),
 	}
 	o.routes = queue.NewRouter(o.pool, schema, nil)

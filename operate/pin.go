@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/edda-go/edda/internal/base/pin"
+	"github.com/edda-go/edda/internal/base/snapshot"
 )
 
 const (
 	// PinFor is the minimum age of an old pin.
-	PinFor = pin.Long
+	PinFor = snapshot.Long
 	// PinDeadRows is the minimum number of dead rows of a queue for a pin. For other tables it is 10,000.
-	PinDeadRows = pin.DeadRows
+	PinDeadRows = snapshot.DeadRows
 )
 
 // Pin is the oldest holder of a snapshot that keeps Postgres from removing dead rows: a session with a transaction, a
@@ -43,10 +43,10 @@ func (q Queues) Pin(ctx context.Context) (p Pin, suffers bool, err error) {
 
 // Old reports whether the pin has lasted for PinFor or longer. If its age is unknown, Old reports whether a thousand
 // transactions have begun since.
-func (p Pin) Old() bool { return pin.Pin(p).Old() }
+func (p Pin) Old() bool { return snapshot.Pin(p).Old() }
 
 // Holder describes the pin, as far as the role may see it.
-func (p Pin) Holder() string { return pin.Pin(p).Holder() }
+func (p Pin) Holder() string { return snapshot.Pin(p).Holder() }
 
 // Remedy describes how to end the pin.
-func (p Pin) Remedy() string { return pin.Pin(p).Remedy() }
+func (p Pin) Remedy() string { return snapshot.Pin(p).Remedy() }

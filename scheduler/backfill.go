@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/plan"
-	"github.com/edda-go/edda/internal/engine/firing"
+	"github.com/edda-go/edda/internal/engine/dispatch"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -134,7 +134,7 @@ func (t tables) backfill(ctx context.Context, m schedule, p Period) (done Backfi
 		step := times[:min(len(times), backfillStep)]
 		ids := make([]saga.ID, len(step))
 		for n := range ids {
-			ids[n] = firing.NewRunID()
+			ids[n] = dispatch.NewRunID()
 		}
 		queued, called := 0, ""
 		err := t.change(ctx, func(tx pgx.Tx) error {

@@ -17,8 +17,8 @@
 //
 //   - This package is the part for users: manifests, declarations, options, and the [Store], which lists and changes
 //     manifests, groups and runs. [Singleton] runs a loop of yours on one server at a time.
-//   - internal/engine/firing runs the loops: evaluate, dispatch, reconcile, clean up. Its package comment describes how
-//     servers share them.
+//   - internal/engine/dispatch runs the loops: evaluate, dispatch, reconcile, clean up. Its package comment describes
+//     how servers share them.
 //   - internal/base/plan computes due times, and applies the misfire policy to due times that were missed.
 //
 // No loop runs a user's code, except that a dispatch calls the [Sender]. The message goes to its endpoint, and the bus

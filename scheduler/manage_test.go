@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/pg"
-	"github.com/edda-go/edda/internal/engine/firing"
+	"github.com/edda-go/edda/internal/engine/dispatch"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/go-cmp/cmp"
@@ -18,7 +18,7 @@ import (
 // started creates a run of a manifest that is active in its first attempt, as a dispatcher would.
 func (s *shelf) started(manifest string) saga.ID {
 	s.Helper()
-	id := firing.NewRunID()
+	id := dispatch.NewRunID()
 	s.exec(`INSERT INTO :schema.run (id, manifest_id, group_id, origin, state, due, ready, attempt, message_id)
 		SELECT $2, id, coalesce(group_id, 0), 'schedule', 'active', clock_timestamp(), clock_timestamp(), 1, $2
 		FROM :schema.manifest WHERE name = $1`, manifest, id)
@@ -306,7 +306,7 @@ func TestCancel(t *testing.T) {
 	if err := s.Cancel(s.ctx(), done, ""); !errors.Is(err, ErrEnded) {
 		t.Errorf("%v, want ErrEnded", err)
 	}
-	if err := s.Cancel(s.ctx(), firing.NewRunID(), ""); !errors.Is(err, ErrNoRun) {
+	if err := s.Cancel(s.ctx(), dispatch.NewRunID(), ""); !errors.Is(err, ErrNoRun) {
 		t.Errorf("%v, want ErrNoRun", err)
 	}
 	dead := s.started("a")
@@ -411,7 +411,7 @@ func TestRetry(t *testing.T) {
 	if err := s.Retry(s.ctx(), run, ""); !errors.Is(err, ErrEnded) {
 		t.Errorf("%v, want ErrEnded", err)
 	}
-	if err := s.Retry(s.ctx(), firing.NewRunID(), ""); !errors.Is(err, ErrNoRun) {
+	if err := s.Retry(s.ctx(), dispatch.NewRunID(), ""); !errors.Is(err, ErrNoRun) {
 		t.Errorf("%v, want ErrNoRun", err)
 	}
 	// A second dead run of the manifest still holds it.

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/edda-go/edda/internal/engine/firing"
+	"github.com/edda-go/edda/internal/engine/dispatch"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/saga"
 )
@@ -41,8 +41,8 @@ type Options struct {
 }
 
 // engine returns the options of the loops. heard receives the notifications that are not for them.
-func (o Options) engine(heard func(payload string)) firing.Options {
-	return firing.Options{
+func (o Options) engine(heard func(payload string)) dispatch.Options {
+	return dispatch.Options{
 		Evaluate: o.Evaluate, Dispatch: o.Dispatch, Reconcile: o.Reconcile, Clean: o.Clean,
 		MaxActive: o.MaxActive, MaxConcurrentDispatch: o.MaxConcurrentDispatch,
 		MaxDispatchAttempts: o.MaxDispatchAttempts,

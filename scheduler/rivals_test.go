@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/internal/engine/firing"
+	"github.com/edda-go/edda/internal/engine/dispatch"
 )
 
 // runs declares as a running program does, and returns a function that declares again.
@@ -12,7 +12,7 @@ func (s *shelf) runs(grace time.Duration, groups []Group, manifests ...Manifest)
 	s.Helper()
 	d, err := s.declare("shop", groups, manifests)
 	s.must(err)
-	d.by = &program{id: firing.NewRunID(), grace: grace, expires: time.Hour}
+	d.by = &program{id: dispatch.NewRunID(), grace: grace, expires: time.Hour}
 	again = func() Changes {
 		s.Helper()
 		changes, err := s.store(s.ctx(), d)

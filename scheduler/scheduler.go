@@ -12,18 +12,18 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/internal/engine/firing"
+	"github.com/edda-go/edda/internal/engine/dispatch"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // LeaseName is the name of the lease whose holder evaluates and reconciles.
-const LeaseName = firing.LeaseName
+const LeaseName = dispatch.LeaseName
 
 // Scheduler evaluates, dispatches, reconciles and cleans up: see the package's comment. It is safe for concurrent use.
 type Scheduler struct {
 	*Store
-	engine     *firing.Engine
+	engine     *dispatch.Engine
 	schema     string // its name
 	options    Options
 	declared   declaration
@@ -60,7 +60,7 @@ func newScheduler(sender Sender, o Options) (s *Scheduler, err error) {
 	if s.Store, err = NewStore(pool, StoreOptions{Schema: name, Codec: o.Codec}); err != nil {
 		return nil, err
 	}
-	s.engine, err = firing.New(pool, schema, sender, o.engine(s.singletons.heard))
+	s.engine, err = dispatch.New(pool, schema, sender, o.engine(s.singletons.heard))
 	return s, err
 }
 
@@ -94,7 +94,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	}
 	defer s.running.Unlock()
 	d := s.declared
-	d.by = &program{id: firing.NewRunID(), grace: cmp.Or(s.options.OrphanGrace, firing.OrphanGrace),
+	d.by = &program{id: dispatch.NewRunID(), grace: cmp.Or(s.options.OrphanGrace, dispatch.OrphanGrace),
 		expires: cmp.Or(s.options.Lease, lease.Default)}
 	if err := s.synchronise(ctx, d); err != nil {
 		if ctx.Err() != nil {
@@ -122,7 +122,7 @@ func (s *Scheduler) synchronise(ctx context.Context, d declaration) error {
 		backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
 	for {
 		err := s.declareOnce(ctx, d)
-		if err == nil || !firing.Passing(err) {
+		if err == nil || !dispatch.Passing(err) {
 			return err
 		}
 		s.engine.Calm().Warn("edda: the manifests were not written to the database yet", "error", err)
@@ -155,7 +155,7 @@ func (s *Scheduler) declareOnce(ctx context.Context, d declaration) error {
 func (s *Scheduler) keepDeclared(ctx context.Context, d declaration) error {
 	defer s.leave(ctx, d)
 	d.by.runs = true
-	every, again := d.by.expires/3, cmp.Or(s.options.Reconcile, firing.Reconcile)
+	every, again := d.by.expires/3, cmp.Or(s.options.Reconcile, dispatch.Reconcile)
 	var running []int64
 	var next time.Time
 	var fault string

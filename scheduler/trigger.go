@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/plan"
-	"github.com/edda-go/edda/internal/engine/firing"
+	"github.com/edda-go/edda/internal/engine/dispatch"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -26,7 +26,7 @@ type TriggerOptions struct {
 // run, even if others are open. Trigger writes an audit entry only if ctx has an audit.Actor, because programs
 // trigger too. It returns ErrNoManifest if the manifest does not exist or is an orphan.
 func (s *Store) Trigger(ctx context.Context, manifest string, input saga.Message, o TriggerOptions) (saga.ID, error) {
-	run := firing.NewRunID()
+	run := dispatch.NewRunID()
 	kind, body, err := s.input(input)
 	switch {
 	case err != nil:
@@ -118,7 +118,7 @@ func (s *Store) activate(ctx context.Context, db queryer, a activation) (run sag
 	for tries := 0; err == nil && tries < mostRaces && run.IsZero(); tries++ {
 		// The statement finds no run if an activation commits or ends between its snapshot and its read of the index.
 		run, fresh, err = s.tryActivate(ctx, db, a,
-			[]any{a.manifest, a.fire.Run, a.fire.Attempt, a.fire.Manifest, firing.NewRunID(), kind, body})
+			[]any{a.manifest, a.fire.Run, a.fire.Attempt, a.fire.Manifest, dispatch.NewRunID(), kind, body})
 	}
 	if err == nil && run.IsZero() {
 		err = ErrTaken

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/pg"
-	"github.com/edda-go/edda/internal/engine/firing"
+	"github.com/edda-go/edda/internal/engine/dispatch"
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -91,7 +91,7 @@ other contents, DECLARED HERE ALONE those that the deciding one leaves out.`,
 				if err != nil {
 					return view.View{}, err
 				}
-				list, err := firing.Releases(ctx, t.pool, schema, owner)
+				list, err := dispatch.Releases(ctx, t.pool, schema, owner)
 				return shownReleases(list), err
 			})
 		},
@@ -100,7 +100,7 @@ other contents, DECLARED HERE ALONE those that the deciding one leaves out.`,
 	return c
 }
 
-func shownReleases(all []firing.Release) view.View {
+func shownReleases(all []dispatch.Release) view.View {
 	rows, shown := []view.Object{}, view.Table{Columns: strings.Split(
 		"RELEASE|OWNER|DECIDES|PROGRAMS|MANIFESTS|DECLARED OTHERWISE|DECLARED HERE ALONE|SINCE|SEEN", "|")}
 	for _, r := range all {

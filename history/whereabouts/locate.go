@@ -9,7 +9,7 @@ import (
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/wire"
-	"github.com/edda-go/edda/internal/engine/presence"
+	"github.com/edda-go/edda/internal/engine/membership"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -168,7 +168,7 @@ func (r *Reader) hinder(ctx context.Context, tx pgx.Tx, found []queued, places [
 			sessions = append(sessions, found[n].holder)
 		}
 	}
-	processes, err := presence.Processes(ctx, tx, r.schema, numbers, sessions)
+	processes, err := membership.Processes(ctx, tx, r.schema, numbers, sessions)
 	if err != nil {
 		return err
 	}

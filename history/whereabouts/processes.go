@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/pgerr"
-	"github.com/edda-go/edda/internal/engine/presence"
+	"github.com/edda-go/edda/internal/engine/membership"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -34,7 +34,7 @@ func (r *Reader) Processes(ctx context.Context) ([]Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := presence.All(ctx, r.pool, r.schema)
+	found, err := membership.All(ctx, r.pool, r.schema)
 	if err != nil {
 		return nil, pgerr.Explain(err)
 	}

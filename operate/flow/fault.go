@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/edda-go/edda/internal/engine/presence"
+	"github.com/edda-go/edda/internal/engine/membership"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
@@ -48,7 +48,7 @@ const mostDead = 100
 // faults returns the faults that the tables show: messages without a consumer, endpoints that no process runs, and
 // messages that died because their endpoint does not handle them.
 func (r *Reader) faults(ctx context.Context, b *builder) ([]Fault, error) {
-	processes, err := presence.All(ctx, r.pool, r.schema)
+	processes, err := membership.All(ctx, r.pool, r.schema)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (b *builder) lost() (all []Fault) {
 }
 
 // idle returns the faults of endpoints that no process runs.
-func (b *builder) idle(processes []presence.Process) (all []Fault) {
+func (b *builder) idle(processes []membership.Process) (all []Fault) {
 	runs := map[string]bool{}
 	for _, p := range processes {
 		for _, number := range p.Queues {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/pgerr"
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -41,7 +41,7 @@ func (r *Reader) Unhandled(ctx context.Context, endpoints ...string) (all []Unha
 		n := min(len(endpoints), queuesAtOnce)
 		for _, name := range endpoints[:n] {
 			if q := known.Endpoints[name]; q != nil {
-				pipeline.Queue(q.SQL("unhandled"), mostUnhandled, delivery.ErrUnknownKind.Error()).Query(
+				pipeline.Queue(q.SQL("unhandled"), mostUnhandled, message.ErrUnknownKind.Error()).Query(
 					func(rows pgx.Rows) error {
 						found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Unhandled, error) {
 							return scanUnhandled(row, name)

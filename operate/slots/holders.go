@@ -9,7 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
-	"github.com/edda-go/edda/internal/engine/presence"
+	"github.com/edda-go/edda/internal/engine/membership"
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
@@ -107,12 +107,12 @@ func (r *Reader) describe(ctx context.Context, held []limit.Held) ([]Holder, err
 	return all, nil
 }
 
-func (r *Reader) processes(ctx context.Context, sessions []saga.ID) (map[saga.ID]presence.Process, error) {
-	all := map[saga.ID]presence.Process{}
+func (r *Reader) processes(ctx context.Context, sessions []saga.ID) (map[saga.ID]membership.Process, error) {
+	all := map[saga.ID]membership.Process{}
 	if len(sessions) == 0 {
 		return all, nil
 	}
-	known, err := presence.Processes(ctx, r.pool, r.schema, []int{}, sessions)
+	known, err := membership.Processes(ctx, r.pool, r.schema, []int{}, sessions)
 	for _, p := range known {
 		all[p.Session] = p
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
-	"github.com/edda-go/edda/internal/base/pin"
+	"github.com/edda-go/edda/internal/base/snapshot"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -40,7 +40,7 @@ type Reader struct {
 	sql     pg.Statements
 	limits  Thresholds
 	letters *deadletter.Store
-	pins    *pin.Look
+	pins    *snapshot.Look
 
 	mu     sync.Mutex // guards the following fields
 	before position
@@ -67,7 +67,7 @@ func New(pool *pgxpool.Pool, options Options) (*Reader, error) {
 	}
 	return &Reader{
 		pool: pg.Committed(pool), schema: schema, sql: pg.Load(statements, schema), limits: options.Thresholds,
-		letters: deadletter.New(schema), pins: pin.New(schema),
+		letters: deadletter.New(schema), pins: snapshot.New(schema),
 	}, nil
 }
 

@@ -4,13 +4,13 @@ import (
 	"math"
 	"strings"
 
-	"github.com/edda-go/edda/internal/base/pin"
+	"github.com/edda-go/edda/internal/base/snapshot"
 	"github.com/jackc/pgx/v5"
 )
 
 // pin converts the holder, so that reports and the log describe it in the same words.
-func (h Holder) pin(asker string) pin.Pin {
-	return pin.Pin{Kind: h.Kind, Name: h.Name, Database: h.Database, Role: h.Role, Application: h.Application,
+func (h Holder) pin(asker string) snapshot.Pin {
+	return snapshot.Pin{Kind: h.Kind, Name: h.Name, Database: h.Database, Role: h.Role, Application: h.Application,
 		State: h.State, Held: h.Held, Transactions: h.Transactions, Asker: asker}
 }
 

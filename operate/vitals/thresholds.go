@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/option"
-	"github.com/edda-go/edda/internal/base/pin"
+	"github.com/edda-go/edda/internal/base/snapshot"
 )
 
 // The default thresholds.
 const (
-	SnapshotWarn     = pin.Long         // age of a transaction that warns
+	SnapshotWarn     = snapshot.Long    // age of a transaction that warns
 	SnapshotBad      = 10 * time.Minute // and that is bad if a table has DeadRowsWarn dead rows
 	TransactionsWarn = 10_000           // the same if the time is unknown: transactions that have begun since
 	TransactionsBad  = 1_000_000

@@ -3,22 +3,22 @@ package aftercommit
 import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/wire"
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/message"
 )
 
 // Emit emits the fates of the messages, followed by more. It is called after the commit.
-func Emit(of *delivery.Effects, to *hooks.Receivers, more ...event.Event) {
+func Emit(of *message.Effects, to *hooks.Receivers, more ...event.Event) {
 	e, handled := ends{of}, to.WantHandled()
 	all := make([]event.Event, 0, len(more)+8)
 	emit := func(one event.Event) { all = append(all, one) }
 	for _, a := range e.In.Retried {
-		if a.Of.Fate != delivery.FateLeft { // a step that lost to a conflict has no effect
+		if a.Of.Fate != message.FateLeft { // a step that lost to a conflict has no effect
 			emit(event.Retried{Endpoint: e.In.To.Name, Info: wire.ShownInfo(a.Info), Err: a.Err})
 		}
 	}
 	for _, m := range e.In.Messages {
-		if m.Fate != delivery.FateDone || handled {
+		if m.Fate != message.FateDone || handled {
 			if about := e.endOf(m); about != nil {
 				emit(about)
 			}
@@ -32,21 +32,21 @@ func Emit(of *delivery.Effects, to *hooks.Receivers, more ...event.Event) {
 }
 
 // endOf returns the event about the fate of a message, or nil if it stays in the queue as it is.
-func (e ends) endOf(m *delivery.Message) event.Event {
+func (e ends) endOf(m *message.Message) event.Event {
 	endpoint, info := e.In.To.Name, wire.ShownInfo(m.Delivery.Info)
 	switch m.Fate {
-	case delivery.FateDone:
+	case message.FateDone:
 		name, key := m.Instance.Name()
 		return event.Handled{Endpoint: endpoint, Info: info, Saga: name, Key: key, Step: m.Step.Took,
 			Critical: e.In.Clock().Sub(m.Since())}
-	case delivery.FateAgain:
+	case message.FateAgain:
 		return event.Retried{Endpoint: endpoint, Info: info, Err: m.Err, Delay: m.Delay}
-	case delivery.FateDead:
+	case message.FateDead:
 		if m.Firing.Run != nil {
 			return event.RunFailed{Endpoint: endpoint, Info: info, Err: m.Err, Reason: m.Reason, Final: m.Hopeless()}
 		}
 		return event.DeadLettered{Endpoint: endpoint, Info: info, Err: m.Err, Reason: m.Reason}
-	case delivery.FateDropped:
+	case message.FateDropped:
 		return event.Discarded{Endpoint: endpoint, Info: info, Reason: m.Reason}
 	}
 	return nil

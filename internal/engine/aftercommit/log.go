@@ -6,25 +6,25 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/wire"
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 )
 
 // ends are the fates of the messages of a transaction that has committed. docs/reference/log.md lists the lines with
 // their levels and keys: people write alerts on them.
-type ends struct{ *delivery.Effects }
+type ends struct{ *message.Effects }
 
 // Log logs fates that may need an operator: messages that will not be tried again, or not now. It is called after the
 // commit.
-func Log(ctx context.Context, of *delivery.Effects) {
+func Log(ctx context.Context, of *message.Effects) {
 	e := ends{of}
 	for _, a := range e.In.Retried {
-		if a.Of.Fate != delivery.FateLeft { // a step that lost to a conflict has no effect
+		if a.Of.Fate != message.FateLeft { // a step that lost to a conflict has no effect
 			e.logRetry(ctx, a, 0)
 		}
 	}
 	for _, m := range e.In.Messages {
 		switch m.Fate {
-		case delivery.FateDead:
+		case message.FateDead:
 			if m.Delivery.Info.Attempt != m.Attempt { // as in the dead letter: a message that did not run has 0
 				m.Delivery.Info.Attempt = m.Attempt
 			}
@@ -34,10 +34,10 @@ func Log(ctx context.Context, of *delivery.Effects) {
 				break
 			}
 			e.logMessage(ctx, slog.LevelWarn, "edda: message dead-lettered", m, "reason", m.Reason, "error", m.Err)
-		case delivery.FateDropped:
+		case message.FateDropped:
 			e.logMessage(ctx, slog.LevelInfo, "edda: message discarded", m, "reason", m.Reason)
-		case delivery.FateAgain:
-			e.logRetry(ctx, delivery.FailedAttempt{Of: m, Info: m.Delivery.Info, Err: m.Err}, m.Delay)
+		case message.FateAgain:
+			e.logRetry(ctx, message.FailedAttempt{Of: m, Info: m.Delivery.Info, Err: m.Err}, m.Delay)
 		}
 		if m.Conflicted {
 			e.logMessage(ctx, slog.LevelDebug, "edda: message conflicted", m)
@@ -47,7 +47,7 @@ func Log(ctx context.Context, of *delivery.Effects) {
 
 // logRetry logs an attempt that will be followed by a retry. The first failure of a message is logged at a higher
 // level than its repetitions; waiting for an instance or for a newer program is no failure.
-func (e ends) logRetry(ctx context.Context, a delivery.FailedAttempt, delay time.Duration) {
+func (e ends) logRetry(ctx context.Context, a message.FailedAttempt, delay time.Duration) {
 	level := slog.LevelDebug
 	if a.Info.Attempt == 1 && a.Of.Attempt > 0 {
 		level = slog.LevelInfo
@@ -55,11 +55,11 @@ func (e ends) logRetry(ctx context.Context, a delivery.FailedAttempt, delay time
 	e.logAttempt(ctx, level, "edda: message retried", a, "delay", delay, "error", a.Err)
 }
 
-func (e ends) logMessage(ctx context.Context, level slog.Level, text string, m *delivery.Message, more ...any) {
-	e.logAttempt(ctx, level, text, delivery.FailedAttempt{Of: m, Info: m.Delivery.Info}, more...)
+func (e ends) logMessage(ctx context.Context, level slog.Level, text string, m *message.Message, more ...any) {
+	e.logAttempt(ctx, level, text, message.FailedAttempt{Of: m, Info: m.Delivery.Info}, more...)
 }
 
-func (e ends) logAttempt(ctx context.Context, level slog.Level, text string, a delivery.FailedAttempt, more ...any) {
+func (e ends) logAttempt(ctx context.Context, level slog.Level, text string, a message.FailedAttempt, more ...any) {
 	if !e.In.To.Log.Enabled(ctx, level) {
 		return
 	}

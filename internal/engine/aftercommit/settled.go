@@ -3,14 +3,14 @@ package aftercommit
 import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/wire"
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/saga"
 )
 
 // Settled returns the fates of the messages of a transaction; err is why it was rolled back, or nil.
-func Settled(d *delivery.Decoder, err error) []event.Settled {
+func Settled(d *message.Decoder, err error) []event.Settled {
 	all := make([]event.Settled, 0, len(d.Retried)+len(d.Messages))
-	add := func(m *delivery.Message, info saga.Info, fate event.Fate, cause error) {
+	add := func(m *message.Message, info saga.Info, fate event.Fate, cause error) {
 		if err != nil {
 			fate, cause = "", nil
 		}
@@ -27,13 +27,13 @@ func Settled(d *delivery.Decoder, err error) []event.Settled {
 }
 
 // FateOf returns the fate of m in the terms of events.
-func FateOf(m *delivery.Message) event.Fate {
+func FateOf(m *message.Message) event.Fate {
 	if m.Conflicted {
 		return event.FateConflicted
 	}
 	return [...]event.Fate{
-		delivery.FateLeft: event.FateLeft, delivery.FateDone: event.FateHandled, delivery.FateAgain: event.FateRetried,
-		delivery.FateDead: event.FateDead, delivery.FateDropped: event.FateDiscarded,
-		delivery.FateMoved: event.FateMoved,
+		message.FateLeft: event.FateLeft, message.FateDone: event.FateHandled, message.FateAgain: event.FateRetried,
+		message.FateDead: event.FateDead, message.FateDropped: event.FateDiscarded,
+		message.FateMoved: event.FateMoved,
 	}[m.Fate]
 }

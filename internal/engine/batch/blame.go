@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/internal/base/pgerr"
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/recall"
 	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/saga"
@@ -15,7 +15,7 @@ import (
 // blame decides which message, if any, is to blame when a batch fails with an error that no handler has returned.
 type blame struct {
 	engine *Engine
-	in     *delivery.Decoder
+	in     *message.Decoder
 	shared *sharedTx
 
 	trouble  bool // a smaller batch may succeed
@@ -44,7 +44,7 @@ func (b *blame) assign(err error) {
 // assignOne holds an error against a message that was alone in its batch. If the server refused what the batch wrote,
 // that message is guilty. An error that a database in trouble also gives is counted, and becomes a failure of the
 // message after several in a row.
-func (b *blame) assignOne(m *delivery.Message, class pgerr.Class, err error) {
+func (b *blame) assignOne(m *message.Message, class pgerr.Class, err error) {
 	switch {
 	case m.Judged:
 		b.engine.To.Memory.Clear(m.ID)
@@ -58,7 +58,7 @@ func (b *blame) assignOne(m *delivery.Message, class pgerr.Class, err error) {
 
 // lostIn holds the end of the transaction against m, whose step was running. A handler that took longer than its
 // context allowed has failed, whether its query ended with that context or the server ended the idle transaction.
-func (b *blame) lostIn(step context.Context, m *delivery.Message, err error) error {
+func (b *blame) lostIn(step context.Context, m *message.Message, err error) error {
 	m.Charged = true
 	if errors.Is(step.Err(), context.DeadlineExceeded) {
 		b.engine.To.Memory.FailNext(m.ID, err)
@@ -70,7 +70,7 @@ func (b *blame) lostIn(step context.Context, m *delivery.Message, err error) err
 
 // judge returns the outcome of a failed step, or nil if the message is to be taken again: a lock that was not free, a
 // deadlock, a serialization failure or a full disk is not the message's fault, unless it happens too often in a row.
-func (b *blame) judge(m *delivery.Message, tx *stepTx, out saga.Outcome) *saga.Outcome {
+func (b *blame) judge(m *message.Message, tx *stepTx, out saga.Outcome) *saga.Outcome {
 	switch pgerr.ClassOf(tx.failed) {
 	case pgerr.Busy:
 		if len(b.in.Messages) == 1 {
@@ -88,7 +88,7 @@ func (b *blame) judge(m *delivery.Message, tx *stepTx, out saga.Outcome) *saga.O
 }
 
 // charge counts an error against m, and reports whether m has used up the number that is free.
-func (b *blame) charge(m *delivery.Message, err error) (spent bool) {
+func (b *blame) charge(m *message.Message, err error) (spent bool) {
 	if b.engine.To.Memory.Charge(m.ID) <= recall.FreeTroubles {
 		return false
 	}

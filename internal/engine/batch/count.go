@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/store/counters"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
@@ -97,7 +97,7 @@ func (c *Counts) add(b *batch, err error) {
 }
 
 // AddFinished adds the decisions of a finish of a leased endpoint.
-func (c *Counts) AddFinished(done *delivery.Effects) {
+func (c *Counts) AddFinished(done *message.Effects) {
 	if len(done.In.Messages) == 0 {
 		return
 	}
@@ -110,7 +110,7 @@ func (c *Counts) AddFinished(done *delivery.Effects) {
 }
 
 // countMessages requires that the caller holds mu.
-func (c *Counts) countMessages(in *delivery.Decoder) {
+func (c *Counts) countMessages(in *message.Decoder) {
 	now, share := in.Clock(), int64(time.Since(in.Begun))/int64(len(in.Messages))
 	var last *saga.Definition
 	s := c.of(nil)
@@ -121,22 +121,22 @@ func (c *Counts) countMessages(in *delivery.Decoder) {
 		s[counters.Taken]++
 		s[counters.Batch] += share
 		switch m.Fate {
-		case delivery.FateDone:
+		case message.FateDone:
 			s[counters.Steps]++
 			s[counters.Handler] += int64(m.Step.Took)
 			s[counters.Critical] += int64(now.Sub(m.Since()))
-		case delivery.FateAgain:
+		case message.FateAgain:
 			if !m.Conflicted {
 				s[counters.Retries]++
 			}
-		case delivery.FateDead:
+		case message.FateDead:
 			s[counters.Dead]++
 			if m.Conflicted {
 				s[counters.DeadConflicts]++
 			}
-		case delivery.FateDropped:
+		case message.FateDropped:
 			s[counters.Discarded]++
-		case delivery.FateLeft:
+		case message.FateLeft:
 			countLeft(s, m)
 		}
 		if m.Conflicted {
@@ -144,18 +144,18 @@ func (c *Counts) countMessages(in *delivery.Decoder) {
 		}
 	}
 	for _, a := range in.Retried {
-		if a.Of.Fate != delivery.FateLeft { // a message that lost to a conflict was not handled
+		if a.Of.Fate != message.FateLeft { // a message that lost to a conflict was not handled
 			c.of(a.Of.SagaOf())[counters.Retries]++
 		}
 	}
 }
 
-func countLeft(s *counters.Sums, m *delivery.Message) {
+func countLeft(s *counters.Sums, m *message.Message) {
 	switch {
 	case m.Instance == nil:
-	case m.Instance.Status == delivery.BusyThere:
+	case m.Instance.Status == message.BusyThere:
 		s[counters.Busy]++
-	case m.Instance.Status == delivery.BusyHere:
+	case m.Instance.Status == message.BusyHere:
 		s[counters.Queued]++
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/pg"
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/persistence"
 	"github.com/jackc/pgx/v5"
@@ -54,11 +54,11 @@ func (t *targets) handles() bool { return false }
 // others, as in any endpoint: a message that cannot be read becomes a dead letter, and an unknown kind waits in this
 // queue, so that it is still moved by its key once the kind is known.
 func (t *targets) distribute(ctx context.Context, b *batch) error {
-	var byID []*delivery.Message
+	var byID []*message.Message
 	now := time.Now()
 	deadline := now.Add(min(b.engine.To.Options.BatchTime, b.engine.To.Options.StepTimeout))
 	for n, m := range b.in.Messages {
-		if m.Fate != delivery.FateLeft || m.Consumer == nil {
+		if m.Fate != message.FateLeft || m.Consumer == nil {
 			continue
 		}
 		if n > 0 && now.After(deadline) {
@@ -68,7 +68,7 @@ func (t *targets) distribute(ctx context.Context, b *batch) error {
 		key := t.keyFor(b, m)
 		now = time.Now()
 		switch {
-		case m.Fate != delivery.FateLeft:
+		case m.Fate != message.FateLeft:
 		case key == "":
 			byID = append(byID, m)
 		default:
@@ -79,7 +79,7 @@ func (t *targets) distribute(ctx context.Context, b *batch) error {
 }
 
 // keyFor returns the key of a message, or "" if the message names an instance.
-func (t *targets) keyFor(b *batch, m *delivery.Message) string {
+func (t *targets) keyFor(b *batch, m *message.Message) string {
 	switch {
 	case m.Undecided():
 		return ""
@@ -89,14 +89,14 @@ func (t *targets) keyFor(b *batch, m *delivery.Message) string {
 	return m.Call.Key()
 }
 
-func (t *targets) moveTo(m *delivery.Message, key string) {
-	m.Fate, m.Partition = delivery.FateMoved, t.of(key, len(t.names))
+func (t *targets) moveTo(m *message.Message, key string) {
+	m.Fate, m.Partition = message.FateMoved, t.of(key, len(t.names))
 }
 
 // distributeByInstance moves answers and timeouts to the partition of their instance's key. They arrive here if the
 // instance was started before the endpoint had partitions, or had a different number of them. For an instance that
 // has ended there is no order to keep.
-func (t *targets) distributeByInstance(ctx context.Context, b *batch, messages []*delivery.Message) error {
+func (t *targets) distributeByInstance(ctx context.Context, b *batch, messages []*message.Message) error {
 	if len(messages) == 0 {
 		return nil
 	}
@@ -124,7 +124,7 @@ var errNoPartition = errors.New("the queue of a partition is not installed")
 func (t *targets) queue(b *batch, pipeline *pgx.Batch, known *queue.Routes) error {
 	tids := make([]*pg.Array, len(t.names))
 	for _, m := range b.in.Messages {
-		if m.Fate != delivery.FateMoved {
+		if m.Fate != message.FateMoved {
 			continue
 		}
 		if tids[m.Partition] == nil {

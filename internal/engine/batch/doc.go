@@ -5,11 +5,11 @@
 //
 //	take     locks messages that are due, up to a number and a size
 //	journal  enters them into the in-flight journal, while the queue is in quarantine
-//	decode   finds the handler of each, or decides its fate (internal/engine/delivery)
+//	decode   finds the handler of each, or decides its fate (internal/engine/message)
 //	load     reads the saga instances that the messages are for, each once
 //	step     calls the handlers, in order and in memory
 //	save     writes the instances that have changed, each once
-//	write    writes the effects, deletes the messages and commits (internal/engine/delivery)
+//	write    writes the effects, deletes the messages and commits (internal/engine/message)
 //
 // A [Strategy] says how an endpoint treats decoded messages: the distributor of a partitioned endpoint moves them to
 // the queues of partitions instead of load and step.

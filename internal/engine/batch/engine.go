@@ -10,8 +10,8 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/base/wake"
-	"github.com/edda-go/edda/internal/engine/delivery"
-	"github.com/edda-go/edda/internal/engine/presence"
+	"github.com/edda-go/edda/internal/engine/membership"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/store/settings"
@@ -24,10 +24,10 @@ var batchStatements string
 
 // Needs are the dependencies of an engine.
 type Needs struct {
-	To       *delivery.Recipient
+	To       *message.Recipient
 	Options  Options
 	Pool     *pg.Pool // of the workers
-	Session  *presence.Session
+	Session  *membership.Session
 	Sagas    *persistence.Store
 	Limit    limit.Known
 	Breaker  *trouble.Breaker
@@ -43,7 +43,7 @@ type Needs struct {
 	Emit     func(...event.Event)
 	// Finished does the work that follows the commit of a batch. It reports whether the batch had failures and no
 	// success.
-	Finished func(context.Context, *delivery.Effects) (failing bool)
+	Finished func(context.Context, *message.Effects) (failing bool)
 }
 
 // Options are the options of the endpoint.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -25,7 +25,7 @@ var errEndedTx = errors.New("the handler ended the batch's transaction with SQL 
 // handleTx runs a plain handler on the batch's transaction. If the handler fails, its changes are rolled back, and
 // the changes of other messages stay. A nil outcome leaves the message in the queue. An error is the batch's: its
 // transaction is lost.
-func (s *stepper) handleTx(ctx context.Context, m *delivery.Message) (*saga.Outcome, error) {
+func (s *stepper) handleTx(ctx context.Context, m *message.Message) (*saga.Outcome, error) {
 	if s.shared.savepoint >= MostTx {
 		s.in.Late = true
 		return nil, nil

@@ -7,8 +7,8 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/internal/engine/delivery"
-	"github.com/edda-go/edda/internal/engine/presence"
+	"github.com/edda-go/edda/internal/engine/membership"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
@@ -35,7 +35,7 @@ func (j *journal) enter(ctx context.Context, alone bool) (found []suspect, err e
 	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
 	defer cancel()
 	returning := slices.DeleteFunc(slices.Clone(j.in.Messages),
-		func(m *delivery.Message) bool { return !m.Crash.Touched })
+		func(m *message.Message) bool { return !m.Crash.Touched })
 	oldDue, oldID := journalKeys(returning)
 	charged, err := j.deadBatches(ctx, oldID)
 	if err != nil {
@@ -44,7 +44,7 @@ func (j *journal) enter(ctx context.Context, alone bool) (found []suspect, err e
 	pipeline := &pgx.Batch{}
 	pipeline.Queue(j.engine.Session.SQL.Get("lazily"))
 	if len(charged) > 0 {
-		pipeline.Queue(j.engine.Session.SQL.Get("charge_batches"), presence.UUIDs(charged))
+		pipeline.Queue(j.engine.Session.SQL.Get("charge_batches"), membership.UUIDs(charged))
 	}
 	if len(returning) > 0 {
 		pipeline.Queue(j.engine.Session.SQL.Get("suspects"), j.engine.To.Queue.ID, oldDue,
@@ -75,7 +75,7 @@ func (j *journal) takeAgain(ctx context.Context, pipeline *pgx.Batch) error {
 		return pgerr.Explain(err)
 	}
 	j.in.Messages = slices.DeleteFunc(j.in.Messages,
-		func(m *delivery.Message) bool { return !entered[m.Position()] })
+		func(m *message.Message) bool { return !entered[m.Position()] })
 	j.in.Cut = j.in.Cut || cut
 	j.taker.outrun = len(j.in.Messages) == 0
 	return nil
@@ -115,9 +115,9 @@ func (j *journal) deadBatches(ctx context.Context, ids [][16]byte) (died []saga.
 // whoDied checks again if the session of a batch whose messages came back seems to be alive: the connections of a
 // dead process end one after another.
 func (j *journal) whoDied(ctx context.Context, found []oldBatch) (dead map[saga.ID]bool, err error) {
-	owners := make([]presence.Owner, len(found))
+	owners := make([]membership.Owner, len(found))
 	for n, old := range found {
-		owners[n] = presence.Owner{Session: old.Session, Backend: old.Backend}
+		owners[n] = membership.Owner{Session: old.Session, Backend: old.Backend}
 	}
 	for n := range askAgain {
 		if n > 0 && run.Sleep(ctx, askGap) != nil {
@@ -188,7 +188,7 @@ func (j *journal) leaveLater() {
 }
 
 // journalKeys returns keys in types for connections that do not have our own array types.
-func journalKeys(messages []*delivery.Message) (due []time.Time, id [][16]byte) {
+func journalKeys(messages []*message.Message) (due []time.Time, id [][16]byte) {
 	due, id = make([]time.Time, len(messages)), make([][16]byte, len(messages))
 	for i, m := range messages {
 		due[i], id[i] = m.Due, m.ID

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/pgerr"
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/recall"
 	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/queue"
@@ -21,12 +21,12 @@ import (
 // loader finds the instances that the messages of a batch are for. The next batch reuses its memory.
 type loader struct {
 	engine    *Engine
-	in        *delivery.Decoder
-	instances []*delivery.Instance
+	in        *message.Decoder
+	instances []*message.Instance
 	holds     recall.Holding
 
-	find  map[recall.Handle]*delivery.Instance
-	asked []*delivery.Instance
+	find  map[recall.Handle]*message.Instance
+	asked []*message.Instance
 	refs  []persistence.Ref
 	byID  bool // a message names its instance by id
 
@@ -48,7 +48,7 @@ func (l *loader) reset() {
 // database for instances that a different worker of this process has.
 func (l *loader) load(ctx context.Context) error {
 	for _, m := range l.in.Messages {
-		if m.Fate != delivery.FateLeft || m.Call == nil && (m.Consumer == nil || !m.Undecided()) {
+		if m.Fate != message.FateLeft || m.Call == nil && (m.Consumer == nil || !m.Undecided()) {
 			continue
 		}
 		h := recall.Handle{ID: m.Delivery.Info.Instance}
@@ -62,12 +62,12 @@ func (l *loader) load(ctx context.Context) error {
 		}
 		i := l.find[h]
 		if i == nil {
-			i = &delivery.Instance{Def: m.Consumer.Definition, Asked: h, First: m, Write: -1}
+			i = &message.Instance{Def: m.Consumer.Definition, Asked: h, First: m, Write: -1}
 			l.find[h] = i
 			if l.engine.To.Memory.Hold(&l.holds, h) {
 				l.asked = append(l.asked, i)
 			} else {
-				i.Status = delivery.BusyHere
+				i.Status = message.BusyHere
 			}
 		}
 		i.Lock = i.Lock || locks(m)
@@ -98,21 +98,21 @@ func lockAfter(d *saga.Definition) int { return cmp.Or(d.Options().LockAfter, st
 
 // locks reports whether the instance of a message is loaded with its lock: if its saga wants that, or any of the
 // sagas that the message may be for.
-func locks(m *delivery.Message) bool {
+func locks(m *message.Message) bool {
 	pessimistic := func(c *handlers.Consumer) bool { return c.Definition.Options().Store == saga.Pessimistic }
 	return pessimistic(m.Consumer) || m.Undecided() && slices.ContainsFunc(m.Consumer.Others, pessimistic)
 }
 
 // assign gives a message to the saga that owns the instance which the message names. If that saga does not handle the
 // message, the message has no instance here.
-func (l *loader) assign(m *delivery.Message, i *delivery.Instance) {
-	if i.Status == delivery.BusyHere || i.Status == delivery.BusyThere || i.Status == delivery.Unknown {
+func (l *loader) assign(m *message.Message, i *message.Instance) {
+	if i.Status == message.BusyHere || i.Status == message.BusyThere || i.Status == message.Unknown {
 		return // the owner was not looked up
 	}
 	c := m.Consumer.Of(i.Def)
-	if c == nil || i.Status == delivery.Absent {
+	if c == nil || i.Status == message.Absent {
 		c = m.Consumer
-		m.Instance = &delivery.Instance{Def: c.Definition, Asked: i.Asked, Status: delivery.Absent, Write: -1}
+		m.Instance = &message.Instance{Def: c.Definition, Asked: i.Asked, Status: message.Absent, Write: -1}
 	}
 	if m.Consumer = c; m.Call == nil || m.Call.Definition() != c.Definition {
 		l.in.PrepareCall(m)
@@ -120,7 +120,7 @@ func (l *loader) assign(m *delivery.Message, i *delivery.Instance) {
 }
 
 // ask loads instances and sorts the results.
-func (l *loader) ask(ctx context.Context, asked []*delivery.Instance) error {
+func (l *loader) ask(ctx context.Context, asked []*message.Instance) error {
 	if len(asked) == 0 {
 		return nil
 	}
@@ -142,16 +142,16 @@ func (l *loader) ask(ctx context.Context, asked []*delivery.Instance) error {
 
 // classify makes an instance of the batch from the loaded row. A key and an id that name the same instance become one
 // before the first step.
-func (l *loader) classify(i *delivery.Instance, f persistence.Found) {
+func (l *loader) classify(i *message.Instance, f persistence.Found) {
 	switch f.Status {
 	case persistence.Absent:
-		i.Status = delivery.Absent
+		i.Status = message.Absent
 	case persistence.Busy:
-		i.Status, i.ID = delivery.BusyThere, f.Instance.ID
+		i.Status, i.ID = message.BusyThere, f.Instance.ID
 	case persistence.Loaded:
 		def := l.engine.To.Handlers.Sagas[f.Instance.Saga]
 		if def == nil { // an id of another endpoint's saga: not ours to answer for
-			i.Status = delivery.Absent
+			i.Status = message.Absent
 			return
 		}
 		i.Def = def
@@ -161,7 +161,7 @@ func (l *loader) classify(i *delivery.Instance, f persistence.Found) {
 
 // unify registers an instance under both of its names, key and id. In a batch where every message names its instance
 // by key it has nothing to do.
-func (l *loader) unify(i *delivery.Instance, f persistence.Found) {
+func (l *loader) unify(i *message.Instance, f persistence.Found) {
 	if !l.byID {
 		l.open(i, f)
 		return
@@ -177,7 +177,7 @@ func (l *loader) unify(i *delivery.Instance, f persistence.Found) {
 			return
 		}
 		if !l.engine.To.Memory.Hold(&l.holds, h) {
-			i.Status = delivery.BusyHere
+			i.Status = message.BusyHere
 			return
 		}
 	}
@@ -185,7 +185,7 @@ func (l *loader) unify(i *delivery.Instance, f persistence.Found) {
 }
 
 // replace moves the messages of i to the instance with the same id or key.
-func (l *loader) replace(i, twin *delivery.Instance) {
+func (l *loader) replace(i, twin *message.Instance) {
 	for _, m := range l.in.Messages {
 		if m.Instance == i {
 			m.Instance = twin
@@ -194,12 +194,12 @@ func (l *loader) replace(i, twin *delivery.Instance) {
 	l.find[i.Asked] = twin
 }
 
-func (l *loader) open(i *delivery.Instance, f persistence.Found) {
+func (l *loader) open(i *message.Instance, f persistence.Found) {
 	i.ID, i.Version, i.Row, i.Before = f.Instance.ID, f.Instance.Version, f.Row, f.Instance.State
-	i.Status = delivery.Ours
+	i.Status = message.Ours
 	l.instances = append(l.instances, i)
 	if f.Faulty != nil {
-		i.Status, i.Fault = delivery.Faulty, saga.Permanent(f.Faulty)
+		i.Status, i.Fault = message.Faulty, saga.Permanent(f.Faulty)
 		return
 	}
 	l.in.Enter(i.First, time.Now()) // the saga's Upcast, or its state, may end the goroutine, or not return
@@ -207,23 +207,23 @@ func (l *loader) open(i *delivery.Instance, f persistence.Found) {
 	l.in.Hand.Return()
 	switch {
 	case isNewerState(err):
-		i.Status, i.Fault = delivery.Newer, err
+		i.Status, i.Fault = message.Newer, err
 	case err != nil:
-		i.Status, i.Fault = delivery.Faulty, err
+		i.Status, i.Fault = message.Faulty, err
 	default:
 		i.Session = session
 	}
 }
 
 // begin makes the instance that a message may start. It is stored only if a step succeeds.
-func (l *loader) begin(i *delivery.Instance, m *delivery.Message) bool {
+func (l *loader) begin(i *message.Instance, m *message.Message) bool {
 	id := l.engine.To.NewID()
 	session, err := i.Def.Open(saga.Instance{ID: id, New: true, Saga: i.Def.Name(), Key: m.Call.Key()})
 	if err != nil {
 		l.in.Fail(m, err)
 		return false
 	}
-	i.ID, i.Session, i.Status = id, session, delivery.Ours
+	i.ID, i.Session, i.Status = id, session, message.Ours
 	l.instances = append(l.instances, i)
 	return true
 }
@@ -234,10 +234,10 @@ const mostHolderWait = 50 * time.Millisecond
 // ready to step as soon as that worker has committed. One worker waits so. On a hot instance the two take turns: one
 // takes and decodes while the other steps and commits. The waiting worker holds no instance.
 func (l *loader) awaitWorker(ctx context.Context) {
-	var first *delivery.Instance
+	var first *message.Instance
 	for _, m := range l.in.Messages {
 		switch {
-		case m.Fate != delivery.FateLeft || m.Instance == nil:
+		case m.Fate != message.FateLeft || m.Instance == nil:
 			return
 		case first == nil:
 			first = m.Instance
@@ -259,8 +259,8 @@ func (l *loader) awaitWorker(ctx context.Context) {
 		return
 	}
 	for _, m := range l.in.Messages {
-		if i := m.Instance; i.Status == delivery.BusyHere && l.engine.To.Memory.Hold(&l.holds, i.Asked) {
-			i.Status = delivery.Unknown
+		if i := m.Instance; i.Status == message.BusyHere && l.engine.To.Memory.Hold(&l.holds, i.Asked) {
+			i.Status = message.Unknown
 			l.asked = append(l.asked, i)
 		}
 	}
@@ -270,14 +270,14 @@ func (l *loader) awaitWorker(ctx context.Context) {
 // for one of them; otherwise all workers would take and release the messages again and again. It holds no instance,
 // so it cannot be part of a deadlock.
 func (l *loader) waitForHolder(ctx context.Context) error {
-	var first *delivery.Instance
+	var first *message.Instance
 	for _, m := range l.in.Messages {
 		switch {
-		case m.Fate != delivery.FateLeft || m.Instance == nil:
+		case m.Fate != message.FateLeft || m.Instance == nil:
 			return nil
-		case m.Instance.Status != delivery.BusyHere && m.Instance.Status != delivery.BusyThere:
+		case m.Instance.Status != message.BusyHere && m.Instance.Status != message.BusyThere:
 			return nil
-		case first == nil && m.Instance.Status == delivery.BusyThere:
+		case first == nil && m.Instance.Status == message.BusyThere:
 			first = m.Instance
 		}
 	}
@@ -306,7 +306,7 @@ func (l *loader) waitForHolder(ctx context.Context) error {
 }
 
 // askAgain loads the one instance that the batch waited for, whose lock it now holds.
-func (l *loader) askAgain(ctx context.Context, i *delivery.Instance) error {
+func (l *loader) askAgain(ctx context.Context, i *message.Instance) error {
 	ref := persistence.Ref{Saga: i.Asked.Saga, Key: i.Asked.Key, ID: i.Asked.ID, Lock: true}
 	found, err := l.engine.Sagas.Load(ctx, l.in.Conn, []persistence.Ref{ref})
 	if err != nil {

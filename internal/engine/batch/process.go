@@ -8,9 +8,9 @@ import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/engine/aftercommit"
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/historian"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/recall"
 	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/queue"
@@ -23,14 +23,14 @@ import (
 // decoder, which has the messages and the connection.
 type batch struct {
 	engine  *Engine
-	in      delivery.Decoder
+	in      message.Decoder
 	taker   taker
 	journal journal
 	loader  loader
 	stepper stepper
 	shared  sharedTx
 	saver   saver
-	effects delivery.Effects
+	effects message.Effects
 	history *historian.Historian
 	blame   blame
 	failing bool // it committed failures and no success
@@ -50,7 +50,7 @@ func newBatch(e *Engine) *batch {
 	b.saver.loader, b.saver.shared, b.saver.effects = &b.loader, &b.shared, &b.effects
 	b.saver.history = b.history
 	b.blame.shared = &b.shared
-	b.loader.find = map[recall.Handle]*delivery.Instance{}
+	b.loader.find = map[recall.Handle]*message.Instance{}
 	return b
 }
 
@@ -63,7 +63,7 @@ func (b *batch) begin(conn *pgx.Conn, slow bool) {
 	b.stepper.reset(slow)
 	b.shared = sharedTx{engine: b.engine, conn: conn}
 	b.saver.reset()
-	b.effects = delivery.Effects{In: &b.in, Keep: b.history.Queue}
+	b.effects = message.Effects{In: &b.in, Keep: b.history.Queue}
 	b.blame.reset()
 	b.failing = false
 }
@@ -75,7 +75,7 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 	defer b.engine.To.Memory.Release(&b.loader.holds)
 	err := b.run(ctx, o)
 	switch {
-	case errors.Is(err, delivery.ErrRehearsed):
+	case errors.Is(err, message.ErrRehearsed):
 		b.abandon(ctx)
 		b.blame.trouble, b.blame.poisoned = true, true
 	case err != nil:
@@ -209,7 +209,7 @@ func (b *batch) commit(ctx context.Context) error {
 
 func (b *batch) nothingToWrite() bool {
 	for _, m := range b.in.Messages {
-		if m.Fate != delivery.FateLeft {
+		if m.Fate != message.FateLeft {
 			return false
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
 )
@@ -54,7 +54,7 @@ func (w *worker) pacing(o order, r report) {
 // journal enters batches of queues in quarantine into the in-flight journal.
 type journal struct {
 	engine   *Engine
-	in       *delivery.Decoder
+	in       *message.Decoder
 	taker    *taker
 	entered  saga.ID          // the row of the batch
 	suspects []queue.Position // that were removed from the batch
@@ -101,7 +101,7 @@ func (j *journal) setAside(found []suspect) {
 	for _, f := range found {
 		j.suspects = append(j.suspects, f.Position)
 	}
-	j.in.Messages = slices.DeleteFunc(j.in.Messages, func(m *delivery.Message) bool {
+	j.in.Messages = slices.DeleteFunc(j.in.Messages, func(m *message.Message) bool {
 		return slices.Contains(j.suspects, m.Position())
 	})
 }
@@ -109,7 +109,7 @@ func (j *journal) setAside(found []suspect) {
 // stopBefore is setAside for a partition, whose messages are handled in their order: the batch ends before the first
 // suspect. If that is the first message, the worker takes it alone later.
 func (j *journal) stopBefore(found []suspect) {
-	first := slices.IndexFunc(j.in.Messages, func(m *delivery.Message) bool {
+	first := slices.IndexFunc(j.in.Messages, func(m *message.Message) bool {
 		return slices.ContainsFunc(found, func(f suspect) bool { return f.ID == m.ID && f.Due.Equal(m.Due) })
 	})
 	switch {
@@ -126,7 +126,7 @@ func (j *journal) face(f suspect) {
 	m := j.in.Messages[0]
 	m.Crash.Suspected = true
 	if f.Guilty(j.engine.Options.MaxCrashes) {
-		m.Crash.Guilty = fmt.Errorf("%w: %d processes, %d of them with nothing else in hand", delivery.ErrProcessDied,
+		m.Crash.Guilty = fmt.Errorf("%w: %d processes, %d of them with nothing else in hand", message.ErrProcessDied,
 			1+f.Counted,
 			f.Alone)
 	}

@@ -1,6 +1,6 @@
 package batch
 
-import "github.com/edda-go/edda/internal/engine/delivery"
+import "github.com/edda-go/edda/internal/engine/message"
 
 // Report counts how the messages of a transaction ended.
 type Report struct {
@@ -14,20 +14,20 @@ type Report struct {
 }
 
 // ReportOf returns the report on the transaction of e; err is why it was rolled back, or nil.
-func ReportOf(e *delivery.Effects, err error) Report {
+func ReportOf(e *message.Effects, err error) Report {
 	r := Report{Taken: len(e.In.Messages), Failures: e.In.Failures, Failure: e.In.Failure}
 	for _, m := range e.In.Messages {
 		switch {
 		case err != nil:
-		case m.Fate != delivery.FateLeft:
+		case m.Fate != message.FateLeft:
 			r.Handled++
-			if m.Fate == delivery.FateDone {
+			if m.Fate == message.FateDone {
 				r.Consumed++
 			}
-			if m.Fate == delivery.FateDone || m.Fate == delivery.FateDropped && m.Err == nil {
+			if m.Fate == message.FateDone || m.Fate == message.FateDropped && m.Err == nil {
 				r.Done++
 			}
-		case m.Instance != nil && (m.Instance.Status == delivery.BusyHere || m.Instance.Status == delivery.BusyThere):
+		case m.Instance != nil && (m.Instance.Status == message.BusyHere || m.Instance.Status == message.BusyThere):
 			r.Busy++
 		}
 	}

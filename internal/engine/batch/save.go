@@ -7,8 +7,8 @@ import (
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/pgerr"
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/historian"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/recall"
 	"github.com/edda-go/edda/persistence"
 	"github.com/jackc/pgx/v5"
@@ -17,10 +17,10 @@ import (
 // saver saves the instances of a batch.
 type saver struct {
 	engine  *Engine
-	in      *delivery.Decoder
+	in      *message.Decoder
 	loader  *loader
 	shared  *sharedTx
-	effects *delivery.Effects
+	effects *message.Effects
 	history *historian.Historian
 	writes  []persistence.Write // the next batch reuses its memory
 }
@@ -84,7 +84,7 @@ func (s *saver) collectWrites() []persistence.Write {
 	return writes
 }
 
-func opOf(i *delivery.Instance) persistence.Op {
+func opOf(i *message.Instance) persistence.Op {
 	fresh := i.Version == 0
 	switch {
 	case fresh && i.Session.Completed():
@@ -100,7 +100,7 @@ func opOf(i *delivery.Instance) persistence.Op {
 }
 
 // changeOf returns how the write of an instance changes it, for the history.
-func changeOf(i *delivery.Instance) history.ChangeKind {
+func changeOf(i *message.Instance) history.ChangeKind {
 	switch op := opOf(i); {
 	case op == persistence.StartAndComplete, op == persistence.Start && i.Ended:
 		return history.BeganAndEnded
@@ -129,7 +129,7 @@ func (s *saver) sortOutConflicts(save *persistence.Save) {
 		}
 	}
 	for _, m := range s.in.Messages {
-		if m.Fate == delivery.FateLeft || m.Instance == nil || m.Instance.Write < 0 || m.Instance.Won {
+		if m.Fate == message.FateLeft || m.Instance == nil || m.Instance.Write < 0 || m.Instance.Won {
 			continue
 		}
 		m.Conflicted = true
@@ -141,7 +141,7 @@ func (s *saver) sortOutConflicts(save *persistence.Save) {
 		}
 		m.Conflict = min(m.Conflict+losses, math.MaxInt32)
 		if m.Conflict <= s.engine.Options.MaxConflicts {
-			m.PutBack(0, delivery.ErrConflict)
+			m.PutBack(0, message.ErrConflict)
 		} else {
 			s.in.Lose(m)
 		}

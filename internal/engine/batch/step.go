@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/step"
 	"github.com/edda-go/edda/saga"
 )
@@ -14,7 +14,7 @@ import (
 // stepper calls the handlers of the messages of a batch.
 type stepper struct {
 	engine *Engine
-	in     *delivery.Decoder
+	in     *message.Decoder
 	loader *loader
 	shared *sharedTx
 	blame  *blame
@@ -36,7 +36,7 @@ func (s *stepper) step(ctx context.Context) error {
 	s.begun = true
 	deadline := time.Now().Add(s.engine.To.Options.BatchTime)
 	queue := s.in.Messages
-	var again []*delivery.Message
+	var again []*message.Message
 	total := 0
 	for len(queue) > 0 {
 		m := queue[0]
@@ -70,7 +70,7 @@ const mostWritten = 16 << 20
 
 // written returns how many bytes m adds to the write of its batch: the messages it sends, and the state of its
 // instance if m is the first message of that instance.
-func written(m *delivery.Message, fresh bool) (bytes int) {
+func written(m *message.Message, fresh bool) (bytes int) {
 	for n := range m.Step.Out {
 		bytes += len(m.Step.Out[n].Body)
 	}
@@ -83,8 +83,8 @@ func written(m *delivery.Message, fresh bool) (bytes int) {
 }
 
 // ready reports whether m is to be handled now, and decides the fate of messages that need no handler.
-func (s *stepper) ready(m *delivery.Message) bool {
-	if m.Consumer == nil || m.Fate != delivery.FateLeft && !m.RetryNow() {
+func (s *stepper) ready(m *message.Message) bool {
+	if m.Consumer == nil || m.Fate != message.FateLeft && !m.RetryNow() {
 		return false
 	}
 	i := m.Instance
@@ -92,15 +92,15 @@ func (s *stepper) ready(m *delivery.Message) bool {
 		return true
 	}
 	switch i.Status {
-	case delivery.BusyHere, delivery.BusyThere, delivery.Unknown:
+	case message.BusyHere, message.BusyThere, message.Unknown:
 		return false
-	case delivery.Newer:
+	case message.Newer:
 		s.in.AwaitNewerProgram(m, i.Fault)
 		return false
-	case delivery.Faulty:
+	case message.Faulty:
 		s.in.Fail(m, i.Fault)
 		return false
-	case delivery.Absent:
+	case message.Absent:
 		if !m.Call.MayStart() {
 			return true // Missing decides
 		}
@@ -111,12 +111,12 @@ func (s *stepper) ready(m *delivery.Message) bool {
 }
 
 // handle runs one handler, which begins now. An error is the batch's.
-func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Time) error {
+func (s *stepper) handle(ctx context.Context, m *message.Message, begun time.Time) error {
 	s.in.Enter(m, begun)
 	defer s.in.Hand.Leave()
 	retried := m.RetryNow()
 	if retried {
-		s.in.Retried = append(s.in.Retried, delivery.FailedAttempt{Of: m, Info: m.Delivery.Info, Err: m.Err,
+		s.in.Retried = append(s.in.Retried, message.FailedAttempt{Of: m, Info: m.Delivery.Info, Err: m.Err,
 			Took: m.Step.Took})
 		m.Delivery.Info.Attempt = m.Attempt + 1
 		m.Leave()
@@ -142,7 +142,7 @@ func (s *stepper) handle(ctx context.Context, m *delivery.Message, begun time.Ti
 			return nil
 		}
 		out = *decided
-	case i.Status == delivery.Absent || !i.Session.Live() &&
+	case i.Status == message.Absent || !i.Session.Live() &&
 		!m.Call.MayStart(): // also when the start of this batch failed
 		step.Missing(within, s.in, m)
 		return nil

@@ -5,14 +5,14 @@ import (
 	"context"
 	"errors"
 
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/step"
 	"github.com/edda-go/edda/saga"
 )
 
 // handleRaw runs the raw handler. A nil outcome leaves m, and the messages behind it, in the queue.
-func (s *stepper) handleRaw(ctx context.Context, m *delivery.Message) *saga.Outcome {
+func (s *stepper) handleRaw(ctx context.Context, m *message.Message) *saga.Outcome {
 	own := m.Delivery
 	own.Body = s.copyOf(own.Body)
 	out, err := step.Call(ctx, s.in, m.Consumer.Raw, handlers.Call{Runtime: &s.in.Runtime, Delivery: &own})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/jackc/pgx/v5"
@@ -16,10 +16,10 @@ import (
 // taker takes messages. The next batch reuses its memory.
 type taker struct {
 	engine *Engine
-	in     *delivery.Decoder
-	slabs  [][]delivery.Message // of slabSize each
-	used   int                  // messages handed out
-	permit *bool                // whether the transaction holds a slot of the endpoint's limit; nil without a limit
+	in     *message.Decoder
+	slabs  [][]message.Message // of slabSize each
+	used   int                 // messages handed out
+	permit *bool               // whether the transaction holds a slot of the endpoint's limit; nil without a limit
 
 	bytes     int            // of the rows that the take has locked
 	large     queue.Large    // the large rows among them
@@ -32,15 +32,15 @@ const slabSize = 64
 
 func (t *taker) reset() {
 	for n := range t.used {
-		t.slabs[n/slabSize][n%slabSize] = delivery.Message{}
+		t.slabs[n/slabSize][n%slabSize] = message.Message{}
 	}
 	*t = taker{engine: t.engine, in: t.in, slabs: t.slabs}
 }
 
 // newMessage returns the next unused message, empty.
-func (t *taker) newMessage() *delivery.Message {
+func (t *taker) newMessage() *message.Message {
 	if t.used == len(t.slabs)*slabSize {
-		t.slabs = append(t.slabs, make([]delivery.Message, slabSize))
+		t.slabs = append(t.slabs, make([]message.Message, slabSize))
 	}
 	m := &t.slabs[t.used/slabSize][t.used%slabSize]
 	t.used++

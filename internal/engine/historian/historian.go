@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -14,27 +14,27 @@ import (
 // Historian writes the history of one transaction after the other. It belongs to one goroutine. All methods of a nil
 // Historian do nothing.
 type Historian struct {
-	to      *delivery.Recipient
+	to      *message.Recipient
 	page    *history.Page
-	effects *delivery.Effects
-	unkept  []*delivery.Instance       // ended instances whose end is in no page
-	entries map[*delivery.Instance]int // the instances of the page, and their numbers in it
-	faults  hooks.Faults               // of the function that redacts
+	effects *message.Effects
+	unkept  []*message.Instance       // ended instances whose end is in no page
+	entries map[*message.Instance]int // the instances of the page, and their numbers in it
+	faults  hooks.Faults              // of the function that redacts
 	redact  hooks.Guest
 }
 
 // New returns the historian of a worker, or nil if the endpoint keeps no history.
-func New(to *delivery.Recipient) *Historian {
+func New(to *message.Recipient) *Historian {
 	if to.History.Store == nil {
 		return nil
 	}
 	return &Historian{
-		to: to, page: to.History.NewPage(to.Name, to.NewID), entries: map[*delivery.Instance]int{},
+		to: to, page: to.History.NewPage(to.Name, to.NewID), entries: map[*message.Instance]int{},
 	}
 }
 
 // Begin begins the page of a transaction, whose time must be set.
-func (h *Historian) Begin(of *delivery.Effects) {
+func (h *Historian) Begin(of *message.Effects) {
 	if h == nil {
 		return
 	}
@@ -46,26 +46,26 @@ func (h *Historian) Begin(of *delivery.Effects) {
 }
 
 // Keeps reports whether the history records m if it is handled. It may be called before Begin.
-func (h *Historian) Keeps(m *delivery.Message) bool {
+func (h *Historian) Keeps(m *message.Message) bool {
 	return h != nil && h.to.Keeps().Keeps(&m.Delivery.Info)
 }
 
 // NoteInstances marks the instances that the history is to record, before they are saved. change returns how the save
 // changes an instance.
-func (h *Historian) NoteInstances(change func(*delivery.Instance) history.ChangeKind) {
+func (h *Historian) NoteInstances(change func(*message.Instance) history.ChangeKind) {
 	if h == nil || !h.page.On() {
 		return
 	}
 	for _, m := range h.effects.In.Messages {
 		i := m.Instance
-		if m.Fate == delivery.FateDone && i != nil && i.Session != nil && i.Change == 0 &&
+		if m.Fate == message.FateDone && i != nil && i.Session != nil && i.Change == 0 &&
 			h.page.Keeps(&m.Delivery.Info) {
 			i.Change = change(i)
 		}
 	}
 	for _, m := range h.effects.In.Messages { // an end that is not kept leads to the versions that are
 		i := m.Instance
-		if m.Fate == delivery.FateDone && i != nil && i.Session != nil && i.Change == 0 && i.Ended &&
+		if m.Fate == message.FateDone && i != nil && i.Session != nil && i.Change == 0 && i.Ended &&
 			!i.Row.Page.IsZero() {
 			h.unkept = append(h.unkept, i)
 		}
@@ -73,7 +73,7 @@ func (h *Historian) NoteInstances(change func(*delivery.Instance) history.Change
 }
 
 // PageID returns the id of the page for the row of an instance, or zero if the history does not record the instance.
-func (h *Historian) PageID(i *delivery.Instance) saga.ID {
+func (h *Historian) PageID(i *message.Instance) saga.ID {
 	if i.Change == 0 {
 		return saga.ID{}
 	}
@@ -87,7 +87,7 @@ func (h *Historian) Queue(pipeline *pgx.Batch) {
 	}
 	in := h.effects.In
 	for _, a := range in.Retried {
-		if a.Of.Fate != delivery.FateLeft && !a.Of.Conflicted { // a step that lost to a conflict has no effect
+		if a.Of.Fate != message.FateLeft && !a.Of.Conflicted { // a step that lost to a conflict has no effect
 			h.page.Add(&history.Attempt{
 				Info: &a.Info, Fate: history.Retried, Instance: loaded(a.Of), Took: a.Took,
 				Err: deadletter.ErrorText(a.Err), Body: h.body(a.Of),
@@ -107,25 +107,25 @@ func (h *Historian) Queue(pipeline *pgx.Batch) {
 }
 
 // won reports whether the save of i is part of the transaction.
-func won(e *delivery.Effects, i *delivery.Instance) bool { return i.Won || e.Save != nil }
+func won(e *message.Effects, i *message.Instance) bool { return i.Won || e.Save != nil }
 
 // add adds a message to the page. Failures are kept regardless of sampling.
-func (h *Historian) add(m *delivery.Message) {
+func (h *Historian) add(m *message.Message) {
 	a := history.Attempt{Info: &m.Delivery.Info, Took: m.Step.Took, Reason: m.Reason, Cancelled: m.Step.Gone}
 	switch m.Fate {
-	case delivery.FateDone:
+	case message.FateDone:
 		if !h.page.Keeps(&m.Delivery.Info) {
 			return
 		}
 		a.Fate, a.Change = history.Handled, h.entry(m.Instance)
-	case delivery.FateAgain:
+	case message.FateAgain:
 		if m.Delivery.Info.Attempt != m.Attempt {
 			return // it waits, or was not decided: no attempt has failed
 		}
 		a.Fate = history.Retried
-	case delivery.FateDead:
+	case message.FateDead:
 		a.Fate = history.Died
-	case delivery.FateDropped:
+	case message.FateDropped:
 		a.Fate = history.Discarded
 	default:
 		return
@@ -141,7 +141,7 @@ func (h *Historian) add(m *delivery.Message) {
 }
 
 // entry adds an instance to the page, once, and returns its number there, or 0 if the history does not record it.
-func (h *Historian) entry(i *delivery.Instance) int {
+func (h *Historian) entry(i *message.Instance) int {
 	if i == nil || i.Change == 0 {
 		return 0
 	}
@@ -171,7 +171,7 @@ func (h *Historian) entry(i *delivery.Instance) int {
 }
 
 // loaded returns the id of the instance that was loaded for m, or that begins in its batch, or zero.
-func loaded(m *delivery.Message) saga.ID {
+func loaded(m *message.Message) saga.ID {
 	if m.Instance == nil || m.Instance.Version == 0 && m.Instance.Change == 0 {
 		return saga.ID{}
 	}

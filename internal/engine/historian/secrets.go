@@ -6,8 +6,8 @@ import (
 
 	"github.com/edda-go/edda/internal/base/secret"
 	"github.com/edda-go/edda/internal/base/wire"
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -43,7 +43,7 @@ func (h *Historian) redacted(kind string, text []byte) (kept []byte) {
 
 // body returns the part of the body of m that may be kept. For a message that could not be understood it returns nil:
 // the dead letter has the body.
-func (h *Historian) body(m *delivery.Message) []byte {
+func (h *Historian) body(m *message.Message) []byte {
 	body := m.Delivery.Body
 	if !h.page.KeepsBody(len(body)) {
 		return body // its length is kept
@@ -55,7 +55,7 @@ func (h *Historian) body(m *delivery.Message) []byte {
 }
 
 // sent returns the messages that m has sent, with bodies as they may be kept.
-func (h *Historian) sent(m *delivery.Message) []saga.Outgoing {
+func (h *Historian) sent(m *message.Message) []saga.Outgoing {
 	if !h.page.KeepsBodies() {
 		return m.Step.Out
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/jackc/pgx/v5"
@@ -139,7 +139,7 @@ func (c *claimer) claim(taking context.Context, want int) (got, error) {
 
 // claimFree claims for an endpoint that is not ordered and has no limit. The transaction is over before handlers run.
 func (c *claimer) claimFree(ctx context.Context, conn *pgxpool.Conn, want int) (got, error) {
-	b := delivery.NewDecoder(c.To, time.Now())
+	b := message.NewDecoder(c.To, time.Now())
 	var all []*claimed
 	pipeline := c.openAt(&b.Now)
 	c.queueClaim(pipeline, b, want, &all)
@@ -155,7 +155,7 @@ func (c *claimer) claimFree(ctx context.Context, conn *pgxpool.Conn, want int) (
 }
 
 // queueClaim queues the statement that claims, and reads the claims into all.
-func (t *Terms) queueClaim(pipeline *pgx.Batch, b *delivery.Decoder, want int, all *[]*claimed) {
+func (t *Terms) queueClaim(pipeline *pgx.Batch, b *message.Decoder, want int, all *[]*claimed) {
 	o := &t.Options
 	pipeline.Queue(t.To.Queue.SQL("claim"), want, o.Lease.Microseconds(), t.session(), o.BatchBytes,
 		t.Session.Trusts()).Query(readClaims(b, all))
@@ -163,7 +163,7 @@ func (t *Terms) queueClaim(pipeline *pgx.Batch, b *delivery.Decoder, want int, a
 
 // gotOf returns the result of a claim. A claim that BatchBytes cut short has left messages behind, like a claim that
 // got as many as it wanted.
-func gotOf(d *delivery.Decoder, all []*claimed, want int) got {
+func gotOf(d *message.Decoder, all []*claimed, want int) got {
 	if len(all) < d.Found {
 		return got{messages: want}
 	}
@@ -171,7 +171,7 @@ func gotOf(d *delivery.Decoder, all []*claimed, want int) got {
 }
 
 // beginAll decodes the claimed messages, and starts their handlers.
-func (c *claimer) beginAll(b *delivery.Decoder, all []*claimed, want int) got {
+func (c *claimer) beginAll(b *message.Decoder, all []*claimed, want int) got {
 	c.claims.clock.note(b.Now, b.Begun)
 	c.claims.hold(all)
 	b.DecodeClaimed(c.runner.work, nil)
@@ -180,7 +180,7 @@ func (c *claimer) beginAll(b *delivery.Decoder, all []*claimed, want int) got {
 }
 
 // readClaims reads claimed rows into all.
-func readClaims(b *delivery.Decoder, all *[]*claimed) func(pgx.Rows) error {
+func readClaims(b *message.Decoder, all *[]*claimed) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		reader := queue.Reader{Arena: &b.Arena}
 		for rows.Next() {
@@ -192,7 +192,7 @@ func readClaims(b *delivery.Decoder, all *[]*claimed) func(pgx.Rows) error {
 	}
 }
 
-func readClaim(r pg.Row, b *delivery.Decoder, reader *queue.Reader) *claimed {
+func readClaim(r pg.Row, b *message.Decoder, reader *queue.Reader) *claimed {
 	m := &claimed{decoder: b, renewed: b.Begun}
 	reader.Read(r, &m.msg.Row)
 	b.Now = r.Time(queue.ColumnNow)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/recall"
 	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/limit"
@@ -323,8 +323,8 @@ func (c *claims) wanted(ending int) (want, ahead int) {
 
 // claimed is a message that this process has claimed.
 type claimed struct {
-	msg     delivery.Message
-	decoder *delivery.Decoder // of all messages of the same claim
+	msg     message.Message
+	decoder *message.Decoder // of all messages of the same claim
 
 	number  int         // of the claim: the row counts its claims
 	rows    []time.Time // the due of its row: the end of the lease; several after an extension with an unknown outcome
@@ -363,14 +363,14 @@ type attemptsMade struct {
 
 // finishTrouble describes errors of finishes of a message.
 type finishTrouble struct {
-	sent     bool              // a finish was sent, and its outcome is unknown
-	aside    bool              // a finish waited in vain for a lock, or took too long: others come first; guarded by mu
-	count    int               // failed finishes of this message alone, in a row
-	timedOut time.Time         // when a finish that took too long was last counted
-	success  *delivery.Message // the message before repeated errors made it a failure
+	sent     bool             // a finish was sent, and its outcome is unknown
+	aside    bool             // a finish waited in vain for a lock, or took too long: others come first; guarded by mu
+	count    int              // failed finishes of this message alone, in a row
+	timedOut time.Time        // when a finish that took too long was last counted
+	success  *message.Message // the message before repeated errors made it a failure
 }
 
-// rehearses reports whether the failure that such errors made is written and rolled back, see delivery.ErrRehearsed.
+// rehearses reports whether the failure that such errors made is written and rolled back, see message.ErrRehearsed.
 func (t *finishTrouble) rehearses() bool {
 	return t.success != nil && t.count == recall.FreeTroubles+1
 }
@@ -405,13 +405,13 @@ const mayDie = 1
 func (m *claimed) judge(maxCrashes int) suspicion {
 	f := m.death.crashes
 	switch {
-	case m.msg.Fate != delivery.FateLeft:
+	case m.msg.Fate != message.FateLeft:
 		return decided
 	case f.Counted <= mayDie:
 		return unsuspected
 	case f.Guilty(maxCrashes):
 		m.msg.Die("process died", fmt.Errorf("%w: %d processes, %d of them with nothing else of the endpoint in hand",
-			delivery.ErrProcessDied, f.Counted, f.Alone))
+			message.ErrProcessDied, f.Counted, f.Alone))
 		return decided
 	}
 	return suspected

@@ -10,8 +10,8 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/base/wake"
 	"github.com/edda-go/edda/internal/base/wire"
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/historian"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/internal/store/settings"
@@ -32,7 +32,7 @@ type Needs struct {
 	Emit     func(...event.Event)
 	// Finished does the work that follows the commit of a finish; it reports whether the finish had failures and no
 	// success.
-	Finished func(context.Context, *delivery.Effects) (failing bool)
+	Finished func(context.Context, *message.Effects) (failing bool)
 }
 
 // Engine is one Run of an endpoint whose handlers run outside of transactions. Each part has a loop of its own: one

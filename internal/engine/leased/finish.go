@@ -12,8 +12,8 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/base/wire"
 	"github.com/edda-go/edda/internal/engine/aftercommit"
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/historian"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/recall"
 	"github.com/edda-go/edda/internal/engine/trouble"
 )
@@ -27,7 +27,7 @@ type finisher struct {
 	heartbeat  run.Nudge       // of the extender
 	closed     <-chan struct{} // closed when no handler runs any more or can start
 	history    *historian.Historian
-	after      func(context.Context, *delivery.Effects) (failing bool)
+	after      func(context.Context, *message.Effects) (failing bool)
 	asideTried time.Time // when a message whose finish had waited in vain was last tried
 }
 
@@ -65,7 +65,7 @@ func (f *finisher) run(ctx context.Context) error {
 			continue
 		}
 		most = f.blame(claims, err)
-		if errors.Is(err, delivery.ErrRehearsed) {
+		if errors.Is(err, message.ErrRehearsed) {
 			continue
 		}
 		f.To.Calm.Warn("edda: a finish was rolled back", "endpoint", f.To.Name, "error", err)
@@ -132,14 +132,14 @@ func (f *finisher) blame(claims []*claimed, err error) (most int) {
 func (m *claimed) blame(class pgerr.Class, err error) {
 	t := &m.trouble
 	switch {
-	case errors.Is(err, delivery.ErrRehearsed): // one more try, which decides
+	case errors.Is(err, message.ErrRehearsed): // one more try, which decides
 		m.msg, t.success = *t.success, nil
 		t.count++
 	case t.success != nil:
 		m.msg, t.success, t.count = *t.success, nil, 0
 	case trouble.Guilty(class, err):
 		m.decoder.Fail(&m.msg, err)
-	case m.msg.Fate == delivery.FateDone && trouble.Doubtful(class, err) && class != pgerr.Lost &&
+	case m.msg.Fate == message.FateDone && trouble.Doubtful(class, err) && class != pgerr.Lost &&
 		t.counts(errors.Is(err, context.DeadlineExceeded), time.Now()):
 		if t.count++; t.count > recall.FreeTroubles {
 			success := m.msg

@@ -8,7 +8,7 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/runs"
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/store/queue"
@@ -22,10 +22,10 @@ type finishing struct {
 	held    *claims
 	lanes   *lanes
 	claims  []*claimed
-	won     []bool            // by place in claims: the claim was in force
-	effects *delivery.Effects // of the claims that won
-	writes  bool              // there is more to write than deletions
-	sent    bool              // the COMMIT was sent, so that an error leaves its outcome unknown
+	won     []bool           // by place in claims: the claim was in force
+	effects *message.Effects // of the claims that won
+	writes  bool             // there is more to write than deletions
+	sent    bool             // the COMMIT was sent, so that an error leaves its outcome unknown
 	plan    lanePlan
 	slots   map[limit.Slot]bool // slots that are ours, and stay so until our COMMIT
 	freed   *limit.Released
@@ -34,7 +34,7 @@ type finishing struct {
 func newFinishing(f *finisher, conn *pgx.Conn, claims []*claimed) *finishing {
 	t := &finishing{Terms: f.Terms, held: f.claims, lanes: f.lanes, claims: claims,
 		won: make([]bool, len(claims))}
-	t.effects = &delivery.Effects{In: delivery.NewDecoder(f.To, time.Time{}), Ended: true}
+	t.effects = &message.Effects{In: message.NewDecoder(f.To, time.Time{}), Ended: true}
 	t.effects.In.Conn = conn
 	t.effects.Keep = func(pipeline *pgx.Batch) {
 		f.history.Begin(t.effects) // the time has been read by now
@@ -52,7 +52,7 @@ func newFinishing(f *finisher, conn *pgx.Conn, claims []*claimed) *finishing {
 		}
 		t.effects.In.Fired = t.effects.In.Fired || m.msg.Firing.Emitted
 		t.writes = t.writes || m.msg.Firing.Emitted || !m.release &&
-			(m.msg.Fate != delivery.FateDone || len(m.msg.Step.Out) > 0 || f.history.Keeps(&m.msg))
+			(m.msg.Fate != message.FateDone || len(m.msg.Step.Out) > 0 || f.history.Keeps(&m.msg))
 	}
 	return t
 }
@@ -93,7 +93,7 @@ func (t *finishing) recheck(ctx context.Context) error {
 		return err
 	}
 	for _, m := range t.claims {
-		if err := t.To.Memory.FailureOf(m.msg.ID); err != nil && m.msg.Fate == delivery.FateDone {
+		if err := t.To.Memory.FailureOf(m.msg.ID); err != nil && m.msg.Fate == message.FateDone {
 			m.decoder.Fail(&m.msg, err)
 			t.writes = true
 		}
@@ -204,7 +204,7 @@ func (t *finishing) collect(rows pgx.Rows) error {
 		t.won[n] = true
 		t.effects.In.Now = r.Time(1)
 		if m := t.claims[n]; !r.Null(2) && !m.release &&
-			(m.msg.Fate == delivery.FateAgain || m.msg.Fate == delivery.FateDead) {
+			(m.msg.Fate == message.FateAgain || m.msg.Fate == message.FateDead) {
 			m.msg.CallOff(queue.CancelReason(r.Text(2)))
 		}
 	}
@@ -218,12 +218,12 @@ func (t *finishing) queueRunCheck(pipeline *pgx.Batch) (settle func()) {
 	if !t.effects.In.Fired {
 		return func() {}
 	}
-	messages := make([]*delivery.Message, len(t.claims))
+	messages := make([]*message.Message, len(t.claims))
 	for n, m := range t.claims {
 		messages[n] = &m.msg
 	}
-	lost := func(m *delivery.Message) bool { return !t.won[slices.Index(messages, m)] }
-	return delivery.QueueRunCheck(t.To.Runs, pipeline, messages, lost)
+	lost := func(m *message.Message) bool { return !t.won[slices.Index(messages, m)] }
+	return message.QueueRunCheck(t.To.Runs, pipeline, messages, lost)
 }
 
 // queueRights queues the statements for lanes, slots and runs that go before the COMMIT.
@@ -237,7 +237,7 @@ func (t *finishing) queueRights(pipeline *pgx.Batch) {
 func (t *finishing) queueRests(pipeline *pgx.Batch) {
 	var a runs.Attempts
 	for n, m := range t.claims {
-		if t.won[n] && m.msg.Firing.Run != nil && (m.release || m.msg.Fate == delivery.FateAgain) {
+		if t.won[n] && m.msg.Firing.Run != nil && (m.release || m.msg.Fate == message.FateAgain) {
 			a.Add(m.msg.Firing.Run)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/edda-go/edda/internal/base/pg"
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/jackc/pgx/v5"
 )
@@ -73,7 +73,7 @@ func (t *finishing) planLanes() {
 // database until its lease ends. No lane can be made to wait for m: the messages claimed behind it are not known any
 // more. So m stays where it is, and comes back with the lane.
 func (t *finishing) isStray(m *claimed) bool {
-	return t.Options.Strict && m.key != "" && m.msg.Fate == delivery.FateAgain && !m.release &&
+	return t.Options.Strict && m.key != "" && m.msg.Fate == message.FateAgain && !m.release &&
 		!t.lanes.has(m.key)
 }
 
@@ -106,7 +106,7 @@ func (t *finishing) remaining(key string, n *lane) (remain []*claimed, failed *c
 		case m.key != key || !t.won[i]:
 		case m.release:
 			t.plan.parks = append(t.plan.parks, m)
-		case m.msg.Fate == delivery.FateAgain && t.Options.Strict:
+		case m.msg.Fate == message.FateAgain && t.Options.Strict:
 			failed = m
 		}
 	}

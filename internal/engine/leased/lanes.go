@@ -11,7 +11,7 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -89,7 +89,7 @@ func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int
 	l := c.lanes
 	l.deciding.Lock()
 	defer l.deciding.Unlock()
-	b := delivery.NewDecoder(c.To, time.Now())
+	b := message.NewDecoder(c.To, time.Now())
 	defer c.rollback(ctx, conn.Conn())
 	var all []*claimed
 	pipeline := c.openAt(&b.Now)
@@ -129,10 +129,10 @@ func (l *lanes) queueClaimsLock(pipeline *pgx.Batch) {
 
 // decode decodes messages, reads their keys and sorts them. A message that cannot be read has no key, and is finished
 // out of order.
-func (l *lanes) decode(b *delivery.Decoder, all []*claimed) {
+func (l *lanes) decode(b *message.Decoder, all []*claimed) {
 	b.DecodeClaimed(l.runner.work, func(n int) {
-		if m := all[n]; m.msg.Fate == delivery.FateLeft && m.msg.Consumer != nil {
-			if key := b.KeyOf(&m.msg); m.msg.Fate == delivery.FateLeft {
+		if m := all[n]; m.msg.Fate == message.FateLeft && m.msg.Consumer != nil {
+			if key := b.KeyOf(&m.msg); m.msg.Fate == message.FateLeft {
 				m.key = key
 			}
 		}
@@ -249,14 +249,14 @@ func collectParked(into map[string]time.Time) func(pgx.Rows) error {
 
 // adoption is the return of messages that are parked in lanes that are ours now.
 type adoption struct {
-	decoder *delivery.Decoder
+	decoder *message.Decoder
 	claims  []*claimed
 }
 
 // queueAdoption queues the return of messages parked in lanes that are ours, in a transaction that began after begun.
 // The adoption has the messages after the pipeline was sent.
 func (l *lanes) queueAdoption(pipeline *pgx.Batch, keys []string, begun time.Time) *adoption {
-	a := &adoption{decoder: delivery.NewDecoder(l.To, begun)}
+	a := &adoption{decoder: message.NewDecoder(l.To, begun)}
 	if o := &l.Options; len(keys) > 0 {
 		pipeline.Queue(l.To.Queue.SQL("next_parked"), l.To.Queue.ID, texts(keys), adoptAtOnce, l.session(),
 			o.Lease.Microseconds(), o.BatchBytes/len(keys)).Query(readClaims(a.decoder, &a.claims))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 )
 
 // A process that stalled between a claim and its handler must not run it. It neither ran the message nor gave it up:
@@ -15,7 +15,7 @@ import (
 func TestClaimThatIsNotTrustedIsGivenUp(t *testing.T) {
 	t.Parallel()
 	var emitted []event.Event
-	terms := &Terms{To: &delivery.Recipient{Name: "calls", Log: slog.New(slog.DiscardHandler)},
+	terms := &Terms{To: &message.Recipient{Name: "calls", Log: slog.New(slog.DiscardHandler)},
 		Options: Options{Lease: time.Second}}
 	c := &claims{terms: terms, held: map[*claimed]struct{}{}, room: make(chan struct{}, 1)}
 	m := &claimed{renewed: time.Now().Add(-950 * time.Millisecond)}

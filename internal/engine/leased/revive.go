@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -172,7 +172,7 @@ func (s *sweeper) inDeadHands(ctx context.Context, d orphans) (map[saga.ID][]*cl
 		since.Time(first.Add(-s.Options.Lease))
 	}
 	pipeline := &pgx.Batch{}
-	b := delivery.NewDecoder(s.To, time.Time{})
+	b := message.NewDecoder(s.To, time.Time{})
 	var claims []*claimed
 	parked := map[string]time.Time{}
 	pipeline.Queue(s.To.Queue.SQL("parked_in"), s.To.Queue.ID, texts(slices.Sorted(maps.Keys(d.keys)))).

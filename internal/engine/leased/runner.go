@@ -9,8 +9,8 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/runs"
 	"github.com/edda-go/edda/internal/engine/step"
 	"github.com/edda-go/edda/internal/store/queue"
@@ -41,7 +41,7 @@ func (r *runner) dispatch(all []*claimed) {
 	start := make([]*claimed, 0, len(all))
 	for _, m := range all {
 		switch {
-		case m.msg.Fate != delivery.FateLeft || m.msg.Consumer == nil:
+		case m.msg.Fate != message.FateLeft || m.msg.Consumer == nil:
 			r.claims.end(m)
 		case r.taking.Err() != nil:
 			r.claims.release(m)
@@ -163,7 +163,7 @@ func (r *runner) judge(m *claimed, out saga.Outcome) {
 	case out.Err != nil && cause != nil: // the drain has cancelled it, so the message is not at fault
 		m.release = true
 	default:
-		own := delivery.Tally{To: r.To, DBTime: m.decoder.DBTime} // others of the claim are judged at the same time
+		own := message.Tally{To: r.To, DBTime: m.decoder.DBTime} // others of the claim are judged at the same time
 		own.Decide(&m.msg, out)
 		m.failed = attemptsMade{failures: own.Failures, last: own.Failure, pauses: own.Pausing != nil}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/internal/engine/delivery"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -20,7 +20,7 @@ import (
 
 // claimSlotted claims at most as many messages as there are free slots.
 func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int) (got, error) {
-	b := delivery.NewDecoder(c.To, time.Now())
+	b := message.NewDecoder(c.To, time.Now())
 	defer c.rollback(ctx, conn.Conn())
 	pipeline := c.openAt(&b.Now)
 	granted := c.Limit.Store.QueueGrant(pipeline,

@@ -7,8 +7,8 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/wake"
-	"github.com/edda-go/edda/internal/engine/delivery"
-	"github.com/edda-go/edda/internal/engine/presence"
+	"github.com/edda-go/edda/internal/engine/membership"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/store/queue"
@@ -18,10 +18,10 @@ import (
 // Terms are the dependencies and options that all parts of one Run of a leased endpoint share. They do not change
 // while Run runs.
 type Terms struct {
-	To      *delivery.Recipient
+	To      *message.Recipient
 	Pool    *pg.Pool // of three connections: one claims, one finishes, one extends leases
 	Options Options
-	Session *presence.Session
+	Session *membership.Session
 	Limit   limit.Known
 	Breaker *trouble.Breaker
 	Alarm   *wake.Alarm

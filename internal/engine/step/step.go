@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/wire"
-	"github.com/edda-go/edda/internal/engine/delivery"
 	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -22,7 +22,7 @@ var (
 
 // Call runs a handler that does not belong to a saga. It returns the outcome of the step, and the handler's error.
 func Call(
-	ctx context.Context, d *delivery.Decoder, handler func(context.Context, handlers.Call) (*handlers.Sends, error),
+	ctx context.Context, d *message.Decoder, handler func(context.Context, handlers.Call) (*handlers.Sends, error),
 	of handlers.Call,
 ) (saga.Outcome, error) {
 	of.Handlers = d.To.Handlers
@@ -36,7 +36,7 @@ func Call(
 }
 
 // Saga steps m on its instance, with the middleware of the endpoint around the handler.
-func Saga(ctx context.Context, d *delivery.Decoder, m *delivery.Message) saga.Outcome {
+func Saga(ctx context.Context, d *message.Decoder, m *message.Message) saga.Outcome {
 	rt := d.RuntimeOf(m)
 	rt.Around = timed
 	if len(d.To.Handlers.Middleware) > 0 {
@@ -62,7 +62,7 @@ const fieldRemedy = "if the field was renamed, removed or given another meaning,
 	"StateVersion and give an Upcast; if a newer program has added it, finish the deploy"
 
 // warnOfField logs once for each saga and field that a state was stored by a program with a field more.
-func warnOfField(d *delivery.Decoder, m *delivery.Message, field string) {
+func warnOfField(d *message.Decoder, m *message.Message, field string) {
 	name, key := m.Instance.Name()
 	if !d.To.Memory.NewField(name, field) {
 		return
@@ -84,7 +84,7 @@ const (
 // Missing decides about a message that found no instance and may not start one. An instance with that key may be
 // about to be committed: its absence counts only after several tries. An instance that was named by its id has
 // existed, so it has ended.
-func Missing(ctx context.Context, d *delivery.Decoder, m *delivery.Message) {
+func Missing(ctx context.Context, d *message.Decoder, m *message.Message) {
 	if m.Call.Instance().IsZero() && m.Conflict < absentTries {
 		m.Conflict++
 		m.PutBack(absentWait, ErrMissing)
@@ -94,7 +94,7 @@ func Missing(ctx context.Context, d *delivery.Decoder, m *delivery.Message) {
 }
 
 // SettleMissing decides about a message whose instance does not exist any more.
-func SettleMissing(ctx context.Context, d *delivery.Decoder, m *delivery.Message, reason string) {
+func SettleMissing(ctx context.Context, d *message.Decoder, m *message.Message, reason string) {
 	d.Enter(m, time.Now())
 	out, ok := m.Call.StepMissing(ctx, d.RuntimeOf(m))
 	if d.Hand.Return(); ok {

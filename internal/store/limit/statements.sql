@@ -3,7 +3,7 @@
 -- several slots wait in the order of (name, no); all others skip locked rows.
 --
 -- "= ANY (ARRAY[x])" is "= x" in a form that keeps the planner from joining whole tables: see
--- internal/engine/firing/statements.sql.
+-- internal/engine/dispatch/statements.sql.
 
 -- name: grant
 -- Without a limit, this is one probe of an index and returns no row; otherwise it returns at least one. Earlier

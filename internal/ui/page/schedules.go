@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/internal/engine/firing"
+	"github.com/edda-go/edda/internal/engine/dispatch"
 	"github.com/edda-go/edda/internal/ui/act"
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/internal/ui/words"
@@ -24,7 +24,7 @@ type schedulesPage struct {
 	After     string
 	Counts    scheduler.RunCounts
 	Groups    []groupRow
-	Releases  []firing.Release // of each owner with several running releases
+	Releases  []dispatch.Release // of each owner with several running releases
 
 	shown view.Object
 }
@@ -81,15 +81,15 @@ func (s *Source) Schedules(ctx context.Context, a Ask) (Page, error) {
 }
 
 // releasesBeside returns the releases of each owner that has several running releases.
-func releasesBeside(ctx context.Context, s *Source) ([]firing.Release, error) {
-	all, err := firing.Releases(ctx, s.Pool, s.Schema, "")
+func releasesBeside(ctx context.Context, s *Source) ([]dispatch.Release, error) {
+	all, err := dispatch.Releases(ctx, s.Pool, s.Schema, "")
 	running := map[string]int{}
 	for _, r := range all {
 		if len(r.Programs) > 0 {
 			running[r.Owner]++
 		}
 	}
-	return slices.DeleteFunc(all, func(r firing.Release) bool {
+	return slices.DeleteFunc(all, func(r dispatch.Release) bool {
 		return running[r.Owner] < 2 || len(r.Programs) == 0
 	}), err
 }
@@ -185,7 +185,7 @@ func scheduleSentences(ctx context.Context, s *Source) (all []sentence, err erro
 	if s.Scheduler == nil {
 		return nil, nil
 	}
-	found, err := firing.Troubles(ctx, s.Pool, s.Schema)
+	found, err := dispatch.Troubles(ctx, s.Pool, s.Schema)
 	for _, t := range found {
 		names := strings.Join(t.Manifests, ", ")
 		if more := t.Of - len(t.Manifests); more > 0 {
@@ -202,7 +202,7 @@ func scheduleSentences(ctx context.Context, s *Source) (all []sentence, err erro
 }
 
 // troubleText describes a problem, and its remedy.
-func troubleText(t firing.Trouble) string {
+func troubleText(t dispatch.Trouble) string {
 	switch t.Kind {
 	case "dead":
 		return words.Of(t.Times, "run") + " dead, and the schedule does not fire until somebody retries or cancels that"

@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/base/pg"
-	"github.com/edda-go/edda/internal/engine/firing"
+	"github.com/edda-go/edda/internal/engine/dispatch"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/saga"
@@ -71,12 +71,12 @@ func (s server) scheduler(ctx context.Context, pool *pgxpool.Pool, b *bus.Bus) (
 	if err != nil {
 		return nil, err
 	}
-	engine, err := firing.New(pool, schema, b, firing.Options{Logger: log})
+	engine, err := dispatch.New(pool, schema, b, dispatch.Options{Logger: log})
 	return []edda.Runner{all, unled{engine}}, err
 }
 
 // unled leads without the lease.
-type unled struct{ engine *firing.Engine }
+type unled struct{ engine *dispatch.Engine }
 
 func (u unled) Run(ctx context.Context) error { return u.engine.Lead(ctx, lease.Term{}) }
 

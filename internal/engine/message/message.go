@@ -1,0 +1,202 @@
+package message
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/engine/handlers"
+	"github.com/edda-go/edda/internal/engine/recall"
+	"github.com/edda-go/edda/internal/store/queue"
+	"github.com/edda-go/edda/persistence"
+	"github.com/edda-go/edda/saga"
+)
+
+// fate says what happens to a taken message when its batch commits.
+type fate uint8
+
+const (
+	FateLeft    fate = iota // stays in the queue as it is
+	FateDone                // consumed with its effects
+	FateAgain               // written back, to be due later
+	FateDead                // moved to the dead letters
+	FateDropped             // consumed without effect, with a reason
+	FateMoved               // moved to a different queue, as it was
+)
+
+// Message is one taken row on its way through a batch.
+type Message struct {
+	queue.Row
+	TID pg.TID // place of the row, while it is locked
+
+	Taken struct { // the values in the row, in case the batch's decision is dropped
+		Attempt     int
+		FirstFailed time.Time
+	}
+
+	Delivery saga.Delivery
+	Consumer *handlers.Consumer
+	Call     *saga.Call
+	Instance *Instance // nil for a plain handler, and if no instance exists
+
+	Fate   fate
+	Delay  time.Duration // with FateAgain
+	Err    error         // the last failure
+	Reason string        // with FateDead and FateDropped
+	Step   stepped
+
+	unread     bool // it could not be decoded, or not in time: it is not tried again in this batch
+	Conflicted bool // its instance lost the save
+	InLane     bool // its lane waits for its retry
+	Judged     bool // it is not run: it fails because of a batch that rolled back
+	Charged    bool // this batch was lost while its handler ran, which is counted already
+	Partition  int  // with FateMoved
+
+	Crash  crash
+	Firing firing
+}
+
+// stepped is the result of the step of a message. Its messages are sent only if the fate is FateDone.
+type stepped struct {
+	Out  []saga.Outgoing
+	Gone []saga.Cancelled
+	Took time.Duration
+}
+
+// crash records processes that died with a message in hand.
+type crash struct {
+	Touched   bool  // a process had its row in hand before
+	Suspected bool  // processes died with it
+	Guilty    error // too many of them: it is not run
+}
+
+// firing connects a message with the run of a manifest, see messageruns.go.
+type firing struct {
+	Emitted   bool       // a manifest emitted it
+	Run       *saga.Fire // its run, which this transaction holds
+	cancelled bool       // with FateDropped: by Operator.Cancel
+	open      bool       // with FateDone: the run stays open
+	hopeless  bool       // with FateDead: a further attempt would fail in the same way
+}
+
+// undo removes the results of the step of m.
+func (m *Message) undo() { m.Step.Out, m.Step.Gone = nil, nil }
+
+// Leave leaves m in the queue, without effects.
+func (m *Message) Leave() {
+	m.Fate = FateLeft
+	m.undo()
+}
+
+// PutBack writes m back, due after d.
+func (m *Message) PutBack(d time.Duration, err error) {
+	m.Fate, m.Delay, m.Err = FateAgain, d, err
+	m.undo()
+}
+
+// Drop consumes m without effect. The record of discarded messages has the reason.
+func (m *Message) Drop(reason string) {
+	m.Fate, m.Reason = FateDropped, reason
+	m.undo()
+}
+
+// Die makes m a dead letter. The error is not a user's.
+func (m *Message) Die(reason string, err error) { m.die(reason, err, isHopeless(err)) }
+
+func (m *Message) die(reason string, err error, hopeless bool) {
+	m.Fate, m.Reason, m.Err, m.Firing.hopeless = FateDead, reason, err, hopeless
+	m.undo()
+}
+
+// RetryNow reports whether a message is to be tried again in this batch.
+func (m *Message) RetryNow() bool {
+	return m.Fate == FateAgain && m.Delay == 0 && m.Consumer != nil && !m.unread
+}
+
+// FailedAttempt is an attempt without a trace in its message, because a retry followed in the same batch.
+type FailedAttempt struct {
+	Of   *Message
+	Info saga.Info
+	Err  error
+	Took time.Duration // duration of the handler
+}
+
+// Instance is one saga instance of a batch.
+type Instance struct {
+	Def     *saga.Definition
+	Asked   recall.Handle // its name in the first message
+	First   *Message      // the first message of the batch
+	Status  instanceStatus
+	Session *saga.Session
+	Fault   error // why its messages fail, or wait for a newer program
+	ID      saga.ID
+	Version int64
+	Row     persistence.Row
+
+	Lock    bool               // it is loaded with its lock
+	Stepped bool               // a step has used it
+	Ended   bool               // it has completed
+	Before  []byte             // its state as it was loaded
+	Change  history.ChangeKind // the change that its save makes, 0 if the history does not record it
+	Write   int                // its index in the save, or -1
+	Won     bool
+}
+
+type instanceStatus uint8
+
+const (
+	Unknown   instanceStatus = iota
+	Absent                   // no row, or a row of another saga
+	BusyHere                 // a different worker of this process has it
+	BusyThere                // a different transaction has it
+	Ours
+	Faulty // its state cannot be read
+	Newer  // its state is from a newer program
+)
+
+// Name returns the name of the instance in events and records.
+func (i *Instance) Name() (sagaName, key string) {
+	if i == nil {
+		return "", ""
+	}
+	if i.Session != nil {
+		if in, err := i.Session.Instance(); err == nil {
+			return in.Saga, in.Key
+		}
+	}
+	return i.Def.Name(), i.Asked.Key
+}
+
+// SagaOf returns the saga of m; nil if it has no saga, or the saga is not yet determined.
+func (m *Message) SagaOf() *saga.Definition {
+	if m.Consumer == nil {
+		return nil
+	}
+	return m.Consumer.Definition
+}
+
+// Since returns the start of the critical time of m: when it was sent, or due.
+func (m *Message) Since() time.Time {
+	if m.Sent.After(m.Due) {
+		return m.Sent
+	}
+	return m.Due
+}
+
+const mostKey = 512 // bytes
+
+// keyOf calls the user's function, which may panic.
+func (m *Message) keyOf(codec saga.Codec) (key string, err error) {
+	defer handlers.Recovered(&err)
+	key, err = m.Consumer.Key(m.Delivery.Body, codec)
+	switch {
+	case err != nil:
+	case key == "" || len(key) > mostKey:
+		err = fmt.Errorf("the key has %d bytes, want 1 to %d", len(key), mostKey)
+	case strings.ToValidUTF8(key, "") != key || strings.ContainsRune(key, 0):
+		err = fmt.Errorf("the key is not UTF-8 text without NUL")
+	}
+	return key, err
+}
