@@ -16,10 +16,9 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/base/wake"
 	"github.com/edda-go/edda/internal/engine/batch"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/recall"
-	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/store/queue"
@@ -118,8 +117,8 @@ type Endpoint struct {
 	halt     func()
 	permits  permits // of the limit
 	settings *workerSettings
-	breaker  *trouble.Breaker
-	memory   *recall.Memory
+	breaker  *contention.Breaker
+	memory   *contention.Memory
 	counts   *batch.Counts
 
 	recipient *message.Recipient // of Run
@@ -164,7 +163,7 @@ func ResolveEndpoint(
 func (b *Bus) newEndpoint(name string, o EndpointOptions, h *handlers.Table) *Endpoint {
 	h = within(b.hooks.middleware, name, h)
 	return &Endpoint{
-		bus: b, name: name, options: o, handlers: h, strategy: batch.Handling{}, memory: recall.New(),
+		bus: b, name: name, options: o, handlers: h, strategy: batch.Handling{}, memory: contention.NewMemory(),
 		counts:  batch.NewCounts(),
 		held:    held{calls: &run.Calls{}},
 		permits: permits{changed: run.NewNudge()},
@@ -251,7 +250,7 @@ func (e *Endpoint) runToEnd(ctx context.Context) error {
 	if err := e.settings.Load(ctx); err != nil {
 		return run.UnlessOver(ctx, fmt.Errorf("read what is set for it: %w", err))
 	}
-	e.breaker = trouble.NewBreaker(e.options.BreakerFailures, e.options.BreakerPause)
+	e.breaker = contention.NewBreaker(e.options.BreakerFailures, e.options.BreakerPause)
 	e.recipient = newRecipient(e)
 	left := e.held.calls.Left
 	if e.fence != nil {
@@ -374,7 +373,7 @@ func (e *Endpoint) mostWorkers(pool *pg.Pool) int {
 // idleInTx returns how long a transaction may be idle. A leased endpoint has no transaction open while a handler runs.
 func (e *Endpoint) idleInTx() time.Duration {
 	if e.handlers.Leased {
-		return trouble.CommitTimeout
+		return contention.CommitTimeout
 	}
 	return idleInTx * e.options.StepTimeout
 }

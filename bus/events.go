@@ -7,10 +7,10 @@ import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/engine/aftercommit"
 	"github.com/edda-go/edda/internal/engine/batch"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
 	hook "github.com/edda-go/edda/internal/engine/hooks"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/trouble"
 )
 
 // Event is something that has happened, see package event.
@@ -87,11 +87,11 @@ func haltAfterPause(ctx context.Context, e *Endpoint, done *message.Effects) {
 // pace counts a batch, and logs when the endpoint slows down or recovers.
 func (e *Endpoint) pace(r batch.Report) {
 	switch c, failures, slowFor := e.breaker.Note(r.Done, r.Failures); c {
-	case trouble.Slowed:
+	case contention.Slowed:
 		e.bus.log.Warn("edda: endpoint slowed down", "endpoint", e.name, "failures", failures, "pause",
 			e.options.BreakerPause, "error", r.Failure)
 		e.bus.hooks.Emit(Slowed{Endpoint: e.name, Failures: int(failures), Err: r.Failure})
-	case trouble.Recovered:
+	case contention.Recovered:
 		e.bus.log.Info("edda: endpoint recovered", "endpoint", e.name, "slow_for", slowFor)
 		e.bus.hooks.Emit(Recovered{Endpoint: e.name, SlowFor: slowFor})
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/recall"
 )
 
 // Endpoint is a named queue and the handlers that consume it.
@@ -51,7 +51,7 @@ func NewEndpoint(b *Bus, name string, o bus.EndpointOptions, parts ...bus.Part) 
 	}
 	e := &Endpoint{bus: b, name: name, options: o, handlers: table, taking: make(chan struct{}, 1)}
 	e.recipient = &message.Recipient{
-		Name: name, Handlers: table, Memory: recall.New(), Codec: b.codec, NewID: newID,
+		Name: name, Handlers: table, Memory: contention.NewMemory(), Codec: b.codec, NewID: newID,
 		Handled: &e.handled,
 		Log:     b.log, Calm: b.log, Routes: b.router, Hooks: b.hooks.Hooks,
 		Options: message.Options{

@@ -4,8 +4,8 @@ import (
 	"container/heap"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/recall"
 )
 
 // hold is the right to handle messages of an instance, or of a key of an Ordered endpoint. The mutex of the world
@@ -15,10 +15,10 @@ import (
 // message that is taken later can overtake it. An instance is free when its owner leaves, and one waiting message of
 // each queue is woken, so that a queue that is paused or stopped does not block the others.
 type hold struct {
-	handle  recall.Handle // of the instance
-	lane    string        // the key; "" for an instance
-	in      *box          // with lane
-	owner   *row          // being handled, or, for a lane, perhaps in its queue; nil if free
+	handle  contention.Handle // of the instance
+	lane    string            // the key; "" for an instance
+	in      *box              // with lane
+	owner   *row              // being handled, or, for a lane, perhaps in its queue; nil if free
 	waiting map[*box]*rows
 }
 
@@ -54,7 +54,7 @@ func (w *world) holdFor(of *work) *hold {
 			of.row.in.lanes[of.lane] = h
 		}
 		return h
-	case of.handle != recall.Handle{}:
+	case of.handle != contention.Handle{}:
 		h := w.held[of.handle]
 		if h == nil {
 			h = &hold{handle: of.handle, waiting: map[*box]*rows{}}

@@ -11,9 +11,9 @@ import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/engine/aftercommit"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/recall"
 	"github.com/edda-go/edda/internal/engine/runs"
 	"github.com/edda-go/edda/internal/engine/step"
 	"github.com/edda-go/edda/internal/store/dedup"
@@ -29,10 +29,10 @@ type work struct {
 	m   message.Message
 	d   *message.Decoder
 
-	handle   recall.Handle // of its instance; zero if it is for no instance
-	lane     string        // its key; "" if it has no key
-	released bool          // it goes back to the queue unchanged
-	pauses   bool          // its handler has left it, so the queue pauses for a Poll
+	handle   contention.Handle // of its instance; zero if it is for no instance
+	lane     string            // its key; "" if it has no key
+	released bool              // it goes back to the queue unchanged
+	pauses   bool              // its handler has left it, so the queue pauses for a Poll
 }
 
 // prepare decodes a message, and acquires its instance or its key. It returns nil if a different message has that; the
@@ -87,11 +87,11 @@ func (w *work) assign() {
 	switch {
 	case m.Call == nil: // it could not be decoded
 	case known && w.of.handlers.Sagas[named.Saga] != nil:
-		w.handle = recall.Handle{Saga: named.Saga, Key: named.Key}
+		w.handle = contention.Handle{Saga: named.Saga, Key: named.Key}
 	case !m.Call.Instance().IsZero():
-		w.handle = recall.Handle{ID: m.Call.Instance()}
+		w.handle = contention.Handle{ID: m.Call.Instance()}
 	default:
-		w.handle = recall.Handle{Saga: m.Consumer.Definition.Name(), Key: m.Call.Key()}
+		w.handle = contention.Handle{Saga: m.Consumer.Definition.Name(), Key: m.Call.Key()}
 	}
 }
 

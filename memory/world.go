@@ -12,8 +12,8 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/recall"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -30,10 +30,10 @@ type world struct {
 	clock     time.Time     // unused if time is real
 	queues    map[string]*box
 	sagas     instances
-	held      map[recall.Handle]*hold // instances whose messages are being handled
-	given     map[saga.ID]given       // messages with ids that callers chose
-	prune     int                     // maximum length of given before old ids are deleted
-	handlers  map[saga.ID]*handling   // by the runs of their messages
+	held      map[contention.Handle]*hold // instances whose messages are being handled
+	given     map[saga.ID]given           // messages with ids that callers chose
+	prune     int                         // maximum length of given before old ids are deleted
+	handlers  map[saga.ID]*handling       // by the runs of their messages
 	letters   kept[deadletter.Letter]
 	discarded kept[deadletter.Discarded]
 	runners   []runner
@@ -59,7 +59,7 @@ func (w *world) begin(start time.Time, routes map[string]string) {
 	w.router = &queue.Router{}
 	w.router.Set(&queue.Routes{Overrides: routes})
 	w.changed = make(chan struct{})
-	w.queues, w.held, w.given = map[string]*box{}, map[recall.Handle]*hold{}, map[saga.ID]given{}
+	w.queues, w.held, w.given = map[string]*box{}, map[contention.Handle]*hold{}, map[saga.ID]given{}
 	w.prune, w.handlers = pruneFirst, map[saga.ID]*handling{}
 	w.sagas.begin()
 }

@@ -6,9 +6,8 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/recall"
-	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -49,9 +48,9 @@ func (b *blame) assignOne(m *message.Message, class pgerr.Class, err error) {
 	case m.Judged:
 		b.engine.To.Memory.Clear(m.ID)
 	case m.Charged:
-	case trouble.Guilty(class, err), b.shared.savepoint > 0 && tampered(class):
+	case contention.Guilty(class, err), b.shared.savepoint > 0 && tampered(class):
 		b.engine.To.Memory.FailNext(m.ID, err)
-	case trouble.Doubtful(class, err):
+	case contention.Doubtful(class, err):
 		b.charge(m, err)
 	}
 }
@@ -89,13 +88,7 @@ func (b *blame) judge(m *message.Message, tx *stepTx, out saga.Outcome) *saga.Ou
 
 // charge counts an error against m, and reports whether m has used up the number that is free.
 func (b *blame) charge(m *message.Message, err error) (spent bool) {
-	if b.engine.To.Memory.Charge(m.ID) <= recall.FreeTroubles {
-		return false
-	}
-	if err == nil {
-		err = errors.New("trouble of the connection")
-	}
-	b.engine.To.Memory.FailNext(m.ID, fmt.Errorf("for the %dth time in a row: %w", recall.FreeTroubles+1, err))
-	b.poisoned = true
-	return true
+	spent = b.engine.To.Memory.Charge(m.ID, err)
+	b.poisoned = b.poisoned || spent
+	return spent
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/base/wake"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/membership"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/store/settings"
 	"github.com/edda-go/edda/persistence"
@@ -30,7 +30,7 @@ type Needs struct {
 	Session  *membership.Session
 	Sagas    *persistence.Store
 	Limit    limit.Known
-	Breaker  *trouble.Breaker
+	Breaker  *contention.Breaker
 	Alarm    *wake.Alarm
 	Outage   *pg.Outage
 	Counts   *Counts

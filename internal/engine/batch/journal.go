@@ -7,9 +7,9 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/membership"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -21,7 +21,7 @@ const journalTimeout = 5 * time.Second
 // suspect is a message that was in hand when processes died.
 type suspect struct {
 	queue.Position
-	trouble.Deaths
+	contention.Deaths
 }
 
 // enter records that this process has the batch in hand. Most messages were never taken before, as their rows show;

@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/recall"
-	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
@@ -23,9 +22,9 @@ type loader struct {
 	engine    *Engine
 	in        *message.Decoder
 	instances []*message.Instance
-	holds     recall.Holding
+	holds     contention.Holding
 
-	find  map[recall.Handle]*message.Instance
+	find  map[contention.Handle]*message.Instance
 	asked []*message.Instance
 	refs  []persistence.Ref
 	byID  bool // a message names its instance by id
@@ -51,12 +50,12 @@ func (l *loader) load(ctx context.Context) error {
 		if m.Fate != message.FateLeft || m.Call == nil && (m.Consumer == nil || !m.Undecided()) {
 			continue
 		}
-		h := recall.Handle{ID: m.Delivery.Info.Instance}
+		h := contention.Handle{ID: m.Delivery.Info.Instance}
 		if m.Call != nil {
 			h.ID = m.Call.Instance()
 		}
 		if h.ID.IsZero() {
-			h = recall.Handle{Saga: m.Consumer.Definition.Name(), Key: m.Call.Key()}
+			h = contention.Handle{Saga: m.Consumer.Definition.Name(), Key: m.Call.Key()}
 		} else {
 			l.byID = true
 		}
@@ -128,7 +127,7 @@ func (l *loader) ask(ctx context.Context, asked []*message.Instance) error {
 		lock := i.Lock || l.engine.To.Memory.MustLock(i.Asked, lockAfter(i.Def))
 		l.refs = append(l.refs, persistence.Ref{Saga: i.Asked.Saga, Key: i.Asked.Key, ID: i.Asked.ID, Lock: lock})
 	}
-	ctx, cancel := context.WithTimeout(ctx, trouble.AnswerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, contention.AnswerTimeout)
 	defer cancel()
 	found, err := l.engine.Sagas.Load(ctx, l.in.Conn, l.refs)
 	if err != nil {
@@ -166,8 +165,8 @@ func (l *loader) unify(i *message.Instance, f persistence.Found) {
 		l.open(i, f)
 		return
 	}
-	byKey, byID := recall.Handle{Saga: f.Instance.Saga, Key: f.Instance.Key}, recall.Handle{ID: f.Instance.ID}
-	for _, h := range [2]recall.Handle{byKey, byID} {
+	byKey, byID := contention.Handle{Saga: f.Instance.Saga, Key: f.Instance.Key}, contention.Handle{ID: f.Instance.ID}
+	for _, h := range [2]contention.Handle{byKey, byID} {
 		other := l.find[h]
 		switch {
 		case other == nil:
@@ -284,7 +283,7 @@ func (l *loader) waitForHolder(ctx context.Context) error {
 	if first == nil {
 		return nil
 	}
-	done, ok := l.engine.To.Memory.WaitFor(recall.Handle{ID: first.ID})
+	done, ok := l.engine.To.Memory.WaitFor(contention.Handle{ID: first.ID})
 	if !ok {
 		return nil
 	}

@@ -8,11 +8,10 @@ import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/engine/aftercommit"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/historian"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/recall"
-	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -50,7 +49,7 @@ func newBatch(e *Engine) *batch {
 	b.saver.loader, b.saver.shared, b.saver.effects = &b.loader, &b.shared, &b.effects
 	b.saver.history = b.history
 	b.blame.shared = &b.shared
-	b.loader.find = map[recall.Handle]*message.Instance{}
+	b.loader.find = map[contention.Handle]*message.Instance{}
 	return b
 }
 
@@ -177,7 +176,7 @@ func (Handling) decide(ctx context.Context, b *batch) error {
 }
 
 func (b *batch) checkRuns(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, trouble.AnswerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, contention.AnswerTimeout)
 	defer cancel()
 	return b.effects.CheckRuns(ctx)
 }
@@ -192,7 +191,7 @@ func (b *batch) commit(ctx context.Context) error {
 		return nil
 	}
 	// From here on a shutdown does not interrupt: the outcome of a cancelled COMMIT is unknown.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), trouble.CommitTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), contention.CommitTimeout)
 	defer cancel()
 	if err := b.shared.takeBackNow(ctx, b.shared.takeBack); err != nil {
 		return err
@@ -219,7 +218,7 @@ func (b *batch) nothingToWrite() bool {
 // abandon rolls the transaction back.
 func (b *batch) abandon(ctx context.Context) {
 	defer b.journal.leave(ctx)
-	trouble.Rollback(ctx, b.in.Conn, b.engine.To.Log, b.engine.To.Name)
+	contention.Rollback(ctx, b.in.Conn, b.engine.To.Log, b.engine.To.Name)
 }
 
 func (b *batch) report(err error) report {

@@ -7,9 +7,9 @@ import (
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/historian"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/recall"
 	"github.com/edda-go/edda/persistence"
 	"github.com/jackc/pgx/v5"
 )
@@ -125,7 +125,7 @@ func (s *saver) sortOutConflicts(save *persistence.Save) {
 			continue
 		}
 		if i.Won = save.Won(i.Write); !i.Won {
-			s.engine.To.Memory.LoseInstance(lockAfter(i.Def) < 0, i.Asked, recall.Handle{ID: i.ID})
+			s.engine.To.Memory.LoseInstance(lockAfter(i.Def) < 0, i.Asked, contention.Handle{ID: i.ID})
 		}
 	}
 	for _, m := range s.in.Messages {
@@ -136,7 +136,7 @@ func (s *saver) sortOutConflicts(save *persistence.Save) {
 		m.Attempt, m.FirstFailed = m.Taken.Attempt, m.Taken.FirstFailed // it decided on an old state
 		m.Leave()
 		losses := s.engine.To.Memory.LoseMessage(m.ID)
-		if losses < recall.WriteAfter {
+		if losses < contention.WriteAfter {
 			continue
 		}
 		m.Conflict = min(m.Conflict+losses, math.MaxInt32)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/jackc/pgx/v5"
 )
@@ -49,7 +49,7 @@ func (t *taker) newMessage() *message.Message {
 
 // take locks up to o.limit messages that are due. The transaction stays open.
 func (t *taker) take(ctx context.Context, o order) error {
-	ctx, cancel := context.WithTimeout(ctx, trouble.AnswerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, contention.AnswerTimeout)
 	defer cancel()
 	pipeline := &pgx.Batch{}
 	t.queueTake(pipeline, o)

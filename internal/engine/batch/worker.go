@@ -8,9 +8,9 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -18,7 +18,7 @@ import (
 // worker processes one batch after another. It has a connection only while it works.
 type worker struct {
 	engine *Engine
-	retry  trouble.Patience
+	retry  contention.Patience
 	last   *batch // the last one: the next batch reuses its memory
 	hand   *run.Hand
 
@@ -37,7 +37,7 @@ type worker struct {
 }
 
 func newWorker(e *Engine) *worker {
-	return &worker{engine: e, portion: quarantineFirst, retry: trouble.NewPatience(), last: newBatch(e)}
+	return &worker{engine: e, portion: quarantineFirst, retry: contention.NewPatience(), last: newBatch(e)}
 }
 
 // work takes until taking ends; a batch that has begun may continue until work ends. A function of the user may end

@@ -10,8 +10,8 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -26,7 +26,7 @@ type claimer struct {
 	quarantine *quarantine
 	onItsWay   sync.Mutex  // held while a claim is in flight
 	failing    atomic.Bool // the last finish had failures and no success
-	retry      trouble.Patience
+	retry      contention.Patience
 	flight     flight // the last claim
 	ending     int    // how many handlers are likely to end while the next claim is in flight
 	outage     *pg.Outage
@@ -118,7 +118,7 @@ type got struct {
 func (c *claimer) claim(taking context.Context, want int) (got, error) {
 	c.onItsWay.Lock()
 	defer c.onItsWay.Unlock()
-	most := min(trouble.CommitTimeout, c.trustedFor()) // the process would not trust a claim that takes longer
+	most := min(contention.CommitTimeout, c.trustedFor()) // the process would not trust a claim that takes longer
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(taking), most)
 	defer cancel()
 	c.depart(time.Now())
@@ -203,7 +203,7 @@ func readClaim(r pg.Row, b *message.Decoder, reader *queue.Reader) *claimed {
 	}
 	died := r.Int(7)
 	m.death = death{
-		session: r.UUID(3), crashes: trouble.Deaths{Counted: int(r.Int(4)), Alone: int(r.Int(5))},
+		session: r.UUID(3), crashes: contention.Deaths{Counted: int(r.Int(4)), Alone: int(r.Int(5))},
 		counted: died > 0, alone: died > 1,
 	}
 	b.Found = int(r.Int(6))

@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/recall"
-	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
@@ -348,10 +347,10 @@ type claimed struct {
 
 // death describes the processes that died with a message in hand.
 type death struct {
-	session saga.ID        // that had the message when its lease ended; zero without such a session
-	crashes trouble.Deaths // how many died, and how many of them had nothing else in hand
-	counted bool           // session's death is the last of crashes: this claim, or a revival of its lane, counted it
-	alone   bool           // session had nothing else in hand
+	session saga.ID           // that had the message when its lease ended; zero without such a session
+	crashes contention.Deaths // how many died, and how many of them had nothing else in hand
+	counted bool              // session's death is the last of crashes: this claim, or a revival of the lane, counted
+	alone   bool              // session had nothing else in hand
 }
 
 // attemptsMade counts the attempts that the failure policy has judged.
@@ -372,17 +371,17 @@ type finishTrouble struct {
 
 // rehearses reports whether the failure that such errors made is written and rolled back, see message.ErrRehearsed.
 func (t *finishTrouble) rehearses() bool {
-	return t.success != nil && t.count == recall.FreeTroubles+1
+	return t.success != nil && t.count == contention.FreeTroubles+1
 }
 
 // counts reports whether a failed finish of one message alone counts against the message. A finish may take only a
 // part of the lease, so a database that is slow for a while makes one finish after the other fail. Timeouts therefore
-// count once per trouble.CommitTimeout, as if each finish had that much time.
+// count once per contention.CommitTimeout, as if each finish had that much time.
 func (t *finishTrouble) counts(timedOut bool, now time.Time) bool {
 	if !timedOut {
 		return true
 	}
-	if now.Sub(t.timedOut) < trouble.CommitTimeout {
+	if now.Sub(t.timedOut) < contention.CommitTimeout {
 		return false
 	}
 	t.timedOut = now

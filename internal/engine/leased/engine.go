@@ -10,9 +10,9 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/base/wake"
 	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/historian"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/internal/store/settings"
 )
@@ -59,7 +59,7 @@ func New(n Needs) *Engine {
 	l.runner = &runner{Terms: t, claims: l.claims, heartbeat: l.extender.heartbeat, closed: make(chan struct{}),
 		settings: n.Settings, workers: n.Workers}
 	l.lanes = &lanes{Terms: t, claims: l.claims, runner: l.runner}
-	l.claimer = &claimer{Terms: t, claims: l.claims, runner: l.runner, lanes: l.lanes, retry: trouble.NewPatience(),
+	l.claimer = &claimer{Terms: t, claims: l.claims, runner: l.runner, lanes: l.lanes, retry: contention.NewPatience(),
 		outage: n.Outage}
 	l.claimer.quarantine = &quarantine{Terms: t, claims: l.claims, runner: l.runner, lanes: l.lanes}
 	l.finisher = &finisher{Terms: t, claims: l.claims, lanes: l.lanes, failing: &l.claimer.failing,

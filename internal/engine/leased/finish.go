@@ -12,10 +12,9 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/base/wire"
 	"github.com/edda-go/edda/internal/engine/aftercommit"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/historian"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/recall"
-	"github.com/edda-go/edda/internal/engine/trouble"
 )
 
 // finisher finishes messages whose handlers have ended.
@@ -43,7 +42,7 @@ const (
 
 // run finishes messages until no more can come. Messages that end while a transaction is in flight go with the next.
 func (f *finisher) run(ctx context.Context) error {
-	retry := trouble.NewPatience()
+	retry := contention.NewPatience()
 	most := f.Options.BatchMax
 	var deadline time.Time
 	for {
@@ -119,7 +118,7 @@ func (f *finisher) blame(claims []*claimed, err error) (most int) {
 	if class == pgerr.Busy || tookLong {
 		f.heartbeat.Send() // their leases were not extended during the finish
 	}
-	if trouble.Guilty(class, err) || trouble.Doubtful(class, err) {
+	if contention.Guilty(class, err) || contention.Doubtful(class, err) {
 		return max(1, len(claims)/2)
 	}
 	return len(claims)
@@ -137,11 +136,11 @@ func (m *claimed) blame(class pgerr.Class, err error) {
 		t.count++
 	case t.success != nil:
 		m.msg, t.success, t.count = *t.success, nil, 0
-	case trouble.Guilty(class, err):
+	case contention.Guilty(class, err):
 		m.decoder.Fail(&m.msg, err)
-	case m.msg.Fate == message.FateDone && trouble.Doubtful(class, err) && class != pgerr.Lost &&
+	case m.msg.Fate == message.FateDone && contention.Doubtful(class, err) && class != pgerr.Lost &&
 		t.counts(errors.Is(err, context.DeadlineExceeded), time.Now()):
-		if t.count++; t.count > recall.FreeTroubles {
+		if t.count++; t.count > contention.FreeTroubles {
 			success := m.msg
 			m.decoder.Fail(&m.msg, err)
 			t.success = &success
@@ -188,7 +187,7 @@ func settled(done *finishing, claims []*claimed) []event.Settled {
 // force, and writes nothing of messages whose claims are lost. If the deletion is all there is to write, it goes with
 // the COMMIT in one trip.
 func (f *finisher) finish(ctx context.Context, claims []*claimed) (*finishing, error) {
-	ctx, cancel := context.WithTimeout(ctx, trouble.CommitTimeout)
+	ctx, cancel := context.WithTimeout(ctx, contention.CommitTimeout)
 	defer cancel()
 	done, err := f.commit(ctx, claims)
 	if err != nil {

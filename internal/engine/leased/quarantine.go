@@ -19,7 +19,7 @@ import (
 // the message's row. A claim that was lost for other reasons counts nothing. Processes die now and then, so messages
 // with one death run as before. After a second death a message is only suspected, because messages that ran beside it
 // look the same. A suspected message is run alone in its endpoint, and its row says so before it runs. If a process
-// dies even then, the message is poisoned; see trouble.Deaths.
+// dies even then, the message is poisoned; see contention.Deaths.
 //
 // To run a message alone, the endpoint waits until everything else in hand has ended, and starts nothing else while
 // the message runs. Both waits are bounded: if the other messages do not end in time, the message runs beside them,

@@ -7,9 +7,9 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/wake"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/membership"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/jackc/pgx/v5"
@@ -23,7 +23,7 @@ type Terms struct {
 	Options Options
 	Session *membership.Session
 	Limit   limit.Known
-	Breaker *trouble.Breaker
+	Breaker *contention.Breaker
 	Alarm   *wake.Alarm
 	Hub     *wake.Hub
 
@@ -57,7 +57,7 @@ func (t *Terms) trustedFor() time.Duration {
 // that stalls. It is as long as the time between two extensions, so no lease of a different process ends because of
 // it.
 func (t *Terms) patience() time.Duration {
-	return min(trouble.CommitTimeout, t.Options.Lease/beatsPerLease)
+	return min(contention.CommitTimeout, t.Options.Lease/beatsPerLease)
 }
 
 // open returns the statements that begin a transaction. Other transactions wait for it no longer than patience.
@@ -72,7 +72,7 @@ func (t *Terms) openAt(now *time.Time) *pgx.Batch {
 }
 
 func (t *Terms) rollback(ctx context.Context, conn *pgx.Conn) {
-	trouble.Rollback(ctx, conn, t.To.Log, t.To.Name)
+	contention.Rollback(ctx, conn, t.To.Log, t.To.Name)
 }
 
 // session returns the owner of claims. With it, others can find out whether the process that had a claim has died.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
-	"github.com/edda-go/edda/internal/engine/recall"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
@@ -126,8 +126,8 @@ type FailedAttempt struct {
 // Instance is one saga instance of a batch.
 type Instance struct {
 	Def     *saga.Definition
-	Asked   recall.Handle // its name in the first message
-	First   *Message      // the first message of the batch
+	Asked   contention.Handle // its name in the first message
+	First   *Message          // the first message of the batch
 	Status  instanceStatus
 	Session *saga.Session
 	Fault   error // why its messages fail, or wait for a newer program

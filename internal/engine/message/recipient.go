@@ -12,11 +12,10 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/base/wake"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/hooks"
-	"github.com/edda-go/edda/internal/engine/recall"
 	"github.com/edda-go/edda/internal/engine/runs"
-	"github.com/edda-go/edda/internal/engine/trouble"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/internal/store/settings"
@@ -32,7 +31,7 @@ type Recipient struct {
 	Queue    *queue.Queue
 	Handlers *handlers.Table
 	Options  Options
-	Memory   *recall.Memory
+	Memory   *contention.Memory
 	Handled  *atomic.Int64 // messages, since Run began
 
 	Pool     *pg.Pool // for handlers that have no connection
@@ -69,7 +68,7 @@ func (o *Options) patience() time.Duration { return cmp.Or(o.Decoding, hooks.Pat
 // WakeForNext sets the timer of a for the first message that was not yet due at since. since is when the transaction
 // that has found no message began, by the database's clock.
 func (r *Recipient) WakeForNext(ctx context.Context, conn *pgx.Conn, a *wake.Alarm, since time.Time) {
-	ctx, cancel := context.WithTimeout(ctx, trouble.AnswerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, contention.AnswerTimeout)
 	defer cancel()
 	var wait time.Duration
 	err := conn.QueryRow(ctx, r.Queue.SQL("next_due"), since).Scan(&wait)

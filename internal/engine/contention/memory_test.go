@@ -1,4 +1,4 @@
-package recall
+package contention
 
 import (
 	"strconv"
@@ -13,7 +13,7 @@ import (
 // with each loss, up to 50 ms.
 func TestInstanceThatLostWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, longest := New(), map[int]time.Duration{}
+		m, longest := NewMemory(), map[int]time.Duration{}
 		byKey, byID := Handle{Saga: "s", Key: "k"}, Handle{ID: saga.ID{1}}
 		var by Holding
 		for range 300 {
@@ -49,7 +49,7 @@ func TestInstanceThatLostWaits(t *testing.T) {
 
 // Senders make kinds up: the log has a line for each of the first hundred, and no more.
 func TestNewKindIsSaidOnceAndOfAHundredKinds(t *testing.T) {
-	m, said := New(), 0
+	m, said := NewMemory(), 0
 	for range 2 {
 		for n := range 2 * mostKinds {
 			if m.NewKind(strconv.Itoa(n)) {

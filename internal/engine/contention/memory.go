@@ -1,6 +1,8 @@
-package recall
+package contention
 
 import (
+	"errors"
+	"fmt"
 	"iter"
 	"math/rand/v2"
 	"sync"
@@ -45,8 +47,8 @@ const (
 	mostKinds    = 100 // or fields that no program supports; senders make them up, and the log must not grow with them
 )
 
-// New returns an empty memory.
-func New() *Memory {
+// NewMemory returns an empty memory.
+func NewMemory() *Memory {
 	return &Memory{
 		held: map[Handle]*Holding{}, contended: map[Handle]contention{}, lost: map[saga.ID]int{},
 		trouble: map[saga.ID]int{}, toFail: map[saga.ID]error{}, waiting: map[Handle]struct{}{},
@@ -131,13 +133,22 @@ func (m *Memory) LoseMessage(id saga.ID) int {
 	return m.lost[id]
 }
 
-// Charge counts an error that came while a message was stepping, and returns the number so far.
-func (m *Memory) Charge(id saga.ID) int {
+// Charge counts an error that came while a message was stepping. After FreeTroubles in a row the next step of the
+// message fails with the error, and spent is true. err may be nil if only the connection was lost.
+func (m *Memory) Charge(id saga.ID, err error) (spent bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	bounded(m.trouble)
 	m.trouble[id]++
-	return m.trouble[id]
+	if m.trouble[id] <= FreeTroubles {
+		return false
+	}
+	if err == nil {
+		err = errors.New("trouble of the connection")
+	}
+	bounded(m.toFail)
+	m.toFail[id] = fmt.Errorf("for the %dth time in a row: %w", FreeTroubles+1, err)
+	return true
 }
 
 // FailNext makes the next step of a message fail with err: it was found guilty in a batch that rolled back.
