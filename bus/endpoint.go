@@ -19,6 +19,7 @@ import (
 	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/message"
+	"github.com/edda-go/edda/internal/engine/outcome"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/store/queue"
@@ -119,7 +120,7 @@ type Endpoint struct {
 	settings *workerSettings
 	breaker  *contention.Breaker
 	memory   *contention.Memory
-	counts   *batch.Counts
+	counts   *outcome.Counts
 
 	recipient *message.Recipient // of Run
 	held      held               // by Run
@@ -164,7 +165,7 @@ func (b *Bus) newEndpoint(name string, o EndpointOptions, h *handlers.Table) *En
 	h = within(b.hooks.middleware, name, h)
 	return &Endpoint{
 		bus: b, name: name, options: o, handlers: h, strategy: batch.Handling{}, memory: contention.NewMemory(),
-		counts:  batch.NewCounts(),
+		counts:  outcome.NewCounts(),
 		held:    held{calls: &run.Calls{}},
 		permits: permits{changed: run.NewNudge()},
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/edda-go/edda/internal/engine/leased"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/step"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/outbox"
@@ -36,7 +35,7 @@ var (
 	// ErrConflict is the error of a message that lost more saves than EndpointOptions.MaxConflicts.
 	ErrConflict = message.ErrConflict
 	// ErrMissing is the error of a message that found no instance, if the saga treats that as a failure.
-	ErrMissing = step.ErrMissing
+	ErrMissing = message.ErrMissing
 	// ErrUnknownKind is the error of a message whose kind no program handled for UnknownKindTimeout.
 	ErrUnknownKind = message.ErrUnknownKind
 	// ErrProcessDied is the error of a message that MaxCrashes processes crashed with.

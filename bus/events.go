@@ -5,12 +5,10 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/event"
-	"github.com/edda-go/edda/internal/engine/aftercommit"
-	"github.com/edda-go/edda/internal/engine/batch"
 	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
 	hook "github.com/edda-go/edda/internal/engine/hooks"
-	"github.com/edda-go/edda/internal/engine/message"
+	"github.com/edda-go/edda/internal/engine/outcome"
 )
 
 // Event is something that has happened, see package event.
@@ -58,25 +56,25 @@ func within(of func(endpoint string) Middleware, endpoint string, h *handlers.Ta
 
 // finished does the work that follows the commit: wake-ups, the log, and events. It reports whether the commit had
 // failures and no success.
-func (e *Endpoint) finished(ctx context.Context, done *message.Effects) (failing bool) {
+func (e *Endpoint) finished(ctx context.Context, done *outcome.Effects) (failing bool) {
 	done.Wake(ctx)
 	noteChanges(e.bus.watches, done.In.Messages)
 	if done.In.Pauses() {
 		haltAfterPause(ctx, e, done)
 	}
 	e.memory.Forget(done.In.Gone)
-	aftercommit.Log(ctx, done)
+	done.Log(ctx)
 	if e.bus.hooks.Any() {
 		emitEnds(e.bus, done)
 	}
-	r := batch.ReportOf(done, nil)
+	r := outcome.ReportOf(done, nil)
 	e.pace(r)
 	return r.Done == 0 && r.Failures > 0
 }
 
 // haltAfterPause keeps this process from beginning a batch before it has read the pause, and notifies the other
 // processes.
-func haltAfterPause(ctx context.Context, e *Endpoint, done *message.Effects) {
+func haltAfterPause(ctx context.Context, e *Endpoint, done *outcome.Effects) {
 	if done.Paused {
 		e.halt()
 		e.settings.Pause(done.In.Pausing.Reason, done.In.Clock())
@@ -85,7 +83,7 @@ func haltAfterPause(ctx context.Context, e *Endpoint, done *message.Effects) {
 }
 
 // pace counts a batch, and logs when the endpoint slows down or recovers.
-func (e *Endpoint) pace(r batch.Report) {
+func (e *Endpoint) pace(r outcome.Report) {
 	switch c, failures, slowFor := e.breaker.Note(r.Done, r.Failures); c {
 	case contention.Slowed:
 		e.bus.log.Warn("edda: endpoint slowed down", "endpoint", e.name, "failures", failures, "pause",
@@ -98,8 +96,8 @@ func (e *Endpoint) pace(r batch.Report) {
 }
 
 // emitEnds emits the fates of the messages of a transaction.
-func emitEnds(b *Bus, e *message.Effects) {
-	r := batch.ReportOf(e, nil)
-	aftercommit.Emit(e, &b.hooks.Receivers, BatchDone{Endpoint: e.In.To.Name, Taken: r.Taken, Handled: r.Consumed,
+func emitEnds(b *Bus, e *outcome.Effects) {
+	r := outcome.ReportOf(e, nil)
+	e.Emit(&b.hooks.Receivers, BatchDone{Endpoint: e.In.To.Name, Taken: r.Taken, Handled: r.Consumed,
 		Left: r.Taken - r.Handled, Took: time.Since(e.In.Begun)})
 }

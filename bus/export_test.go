@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/pg"
-	"github.com/edda-go/edda/internal/engine/batch"
+	"github.com/edda-go/edda/internal/engine/outcome"
 )
 
 // CleanNow runs at once the clean-up that endpoints run about every ten minutes.
 func CleanNow(ctx context.Context, b *Bus) { b.cleaner.cleanOnce(ctx) }
 
 // StoreName returns the name of a store in the counters.
-var StoreName = batch.StoreName
+var StoreName = outcome.StoreName
 
 // RenewNow does at once the work that endpoints do every few seconds: it reads which processes have died, and which
 // queues are in quarantine.

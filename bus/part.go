@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/edda-go/edda/internal/engine/handlers"
-	"github.com/edda-go/edda/internal/engine/step"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -174,7 +174,7 @@ func collect(parts []Part, order Ordering, codec saga.Codec) (*handlers.Table, e
 // ErrLeave, returned by a raw handler, ends the batch before this message. The message and all messages behind it
 // stay in the queue, and no attempt is counted. The messages before it in the batch commit. A worker takes the
 // message again soon.
-var ErrLeave = step.ErrLeave
+var ErrLeave = message.ErrLeave
 
 // HandleRaw makes the endpoint handle with f, as bytes, every message that its other parts do not handle: for
 // bridges, relays and programs that do not have the Go types. Such an endpoint has no unknown kinds. HandleRaw

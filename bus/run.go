@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/internal/base/wire"
 	"github.com/edda-go/edda/internal/engine/batch"
 	"github.com/edda-go/edda/internal/engine/leased"
-	"github.com/edda-go/edda/internal/engine/message"
+	"github.com/edda-go/edda/internal/engine/outcome"
 	"github.com/edda-go/edda/internal/store/counters"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/jackc/pgx/v5"
@@ -90,7 +90,7 @@ func (e *Endpoint) leasedNeeds(pool *pg.Pool) leased.Needs {
 			Session: b.session, Limit: e.permits.known(b.tables.limits),
 		},
 		Settings: e.settings.Follower, Workers: e.settings.workers, Outage: b.outage, Emit: b.hooks.Emit,
-		Finished: func(ctx context.Context, done *message.Effects) bool {
+		Finished: func(ctx context.Context, done *outcome.Effects) bool {
 			e.counts.AddFinished(done)
 			return e.finished(ctx, done)
 		},

@@ -10,12 +10,11 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/internal/engine/aftercommit"
 	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/message"
+	"github.com/edda-go/edda/internal/engine/outcome"
 	"github.com/edda-go/edda/internal/engine/runs"
-	"github.com/edda-go/edda/internal/engine/step"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -126,7 +125,7 @@ func (w *work) around(ctx context.Context) {
 
 // settled returns the fates of the attempts.
 func (w *work) settled() []event.Settled {
-	all := aftercommit.Settled(w.d, nil)
+	all := outcome.Settled(w.d, nil)
 	if w.released {
 		all[len(all)-1].Fate = event.FateLeft
 	}
@@ -182,14 +181,14 @@ func (w *work) call(ctx context.Context) *saga.Outcome {
 	of := handlers.Call{Runtime: &w.d.Runtime, Delivery: &m.Delivery}
 	switch {
 	case m.Consumer.Leased != nil:
-		out, _ := step.Call(ctx, w.d, m.Consumer.Leased, of) // the outcome has the error
+		out, _ := w.d.Call(ctx, m.Consumer.Leased, of) // the outcome has the error
 		return &out
 	case m.Consumer.Raw != nil:
 		own := m.Delivery
 		own.Body = bytes.Clone(own.Body)
 		of.Delivery = &own
-		out, err := step.Call(ctx, w.d, m.Consumer.Raw, of)
-		if errors.Is(err, step.ErrLeave) {
+		out, err := w.d.Call(ctx, m.Consumer.Raw, of)
+		if errors.Is(err, message.ErrLeave) {
 			w.released, w.pauses = true, true
 			return nil
 		}
@@ -207,7 +206,7 @@ func (w *work) stepSaga(ctx context.Context) *saga.Outcome {
 	there = there && stored.Saga == def.Name() && (named.IsZero() || named == stored.ID)
 	if !there {
 		if !m.Call.MayStart() {
-			step.Missing(ctx, w.d, m)
+			w.d.Missing(ctx, m)
 			return nil
 		}
 		stored = saga.Instance{ID: newID(), New: true, Saga: def.Name(), Key: m.Call.Key()}
@@ -226,9 +225,9 @@ func (w *work) stepSaga(ctx context.Context) *saga.Outcome {
 	i := m.Instance
 	i.Status, i.Session, i.ID, i.Version, i.Stepped = message.Ours, session, stored.ID, stored.Version, true
 	w.d.Enter(m, time.Now())
-	out := step.Saga(ctx, w.d, m)
+	out := w.d.Step(ctx, m)
 	if out.Missing {
-		step.SettleMissing(ctx, w.d, m, "instance has completed")
+		w.d.SettleMissing(ctx, m, "instance has completed")
 		return nil
 	}
 	i.Ended = out.Completed
@@ -278,7 +277,7 @@ type runEnd struct {
 }
 
 func (w *work) facts() (f facts) {
-	f.letters, f.discarded = (&message.Effects{In: w.d}).Records()
+	f.letters, f.discarded = (&outcome.Effects{In: w.d}).Records()
 	w.m.RunEnds(func(of *saga.Fire, outcome, text string) { f.ends = append(f.ends, runEnd{of, outcome, text}) })
 	return f
 }
@@ -310,13 +309,13 @@ func (w *work) tell(ctx context.Context) {
 	if m.Fate == message.FateDone || m.Fate == message.FateDropped && m.Err == nil {
 		w.of.handled.Add(1)
 	}
-	done := &message.Effects{In: w.d}
-	aftercommit.Log(ctx, done)
+	done := &outcome.Effects{In: w.d}
+	done.Log(ctx)
 	handled := 0
 	if m.Fate == message.FateDone {
 		handled = 1
 	}
-	aftercommit.Emit(done, &b.hooks.Receivers,
+	done.Emit(&b.hooks.Receivers,
 		bus.BatchDone{Endpoint: w.of.name, Taken: 1, Handled: handled, Took: m.Step.Took})
 	if w.d.Pauses() {
 		b.tellPaused(w.of.name, m.Reason)

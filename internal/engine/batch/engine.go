@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/membership"
 	"github.com/edda-go/edda/internal/engine/message"
+	"github.com/edda-go/edda/internal/engine/outcome"
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/store/settings"
 	"github.com/edda-go/edda/persistence"
@@ -33,7 +34,7 @@ type Needs struct {
 	Breaker  *contention.Breaker
 	Alarm    *wake.Alarm
 	Outage   *pg.Outage
-	Counts   *Counts
+	Counts   *outcome.Counts
 	Strategy Strategy
 	Fence    func(*pgx.Batch) // guards each transaction; nil if the endpoint has no partitions
 	Planner  [6]string        // settings of the planner in a session of the user's pool
@@ -43,7 +44,7 @@ type Needs struct {
 	Emit     func(...event.Event)
 	// Finished does the work that follows the commit of a batch. It reports whether the batch had failures and no
 	// success.
-	Finished func(context.Context, *message.Effects) (failing bool)
+	Finished func(context.Context, *outcome.Effects) (failing bool)
 }
 
 // Options are the options of the endpoint.

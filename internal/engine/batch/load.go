@@ -11,6 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/message"
+	"github.com/edda-go/edda/internal/engine/outcome"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
@@ -29,8 +30,8 @@ type loader struct {
 	refs  []persistence.Ref
 	byID  bool // a message names its instance by id
 
-	turned holderWait // for a worker of this process
-	waited holderWait // for a different process
+	turned outcome.HolderWait // for a worker of this process
+	waited outcome.HolderWait // for a different process
 }
 
 func (l *loader) reset() {
@@ -253,7 +254,7 @@ func (l *loader) awaitWorker(ctx context.Context) {
 			ready = l.engine.To.Memory.Hold(&l.holds, first.Asked)
 			return ready, l.engine.To.Memory.WaitOf(first.Asked)
 		})
-	l.turned = holderWait{def: first.Def, took: time.Since(begun), failed: !ready}
+	l.turned = outcome.HolderWait{Of: first.Def, Took: time.Since(begun), Failed: !ready}
 	if !ready {
 		return
 	}
@@ -294,7 +295,7 @@ func (l *loader) waitForHolder(ctx context.Context) error {
 	}
 	begun := time.Now()
 	err := l.engine.Sagas.Wait(ctx, l.in.Conn, first.ID)
-	l.waited = holderWait{def: first.Def, took: time.Since(begun), failed: err != nil}
+	l.waited = outcome.HolderWait{Of: first.Def, Took: time.Since(begun), Failed: err != nil}
 	switch {
 	case pgerr.ClassOf(err) == pgerr.Busy:
 		return nil // the timeout has failed the transaction, but no message has its instance: there is nothing to write

@@ -7,11 +7,10 @@ import (
 
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/internal/engine/aftercommit"
 	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
-	"github.com/edda-go/edda/internal/engine/historian"
 	"github.com/edda-go/edda/internal/engine/message"
+	"github.com/edda-go/edda/internal/engine/outcome"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -29,8 +28,8 @@ type batch struct {
 	stepper stepper
 	shared  sharedTx
 	saver   saver
-	effects message.Effects
-	history *historian.Historian
+	effects outcome.Effects
+	history *outcome.Historian
 	blame   blame
 	failing bool // it committed failures and no success
 }
@@ -41,7 +40,7 @@ func newBatch(e *Engine) *batch {
 	in := &b.in
 	b.engine, b.taker.engine, b.journal.engine, b.loader.engine = e, e, e, e
 	b.stepper.engine, b.saver.engine, b.blame.engine = e, e, e
-	in.To, in.Reclaim, b.history = e.To, b.shared.takeBackSettings, historian.New(e.To)
+	in.To, in.Reclaim, b.history = e.To, b.shared.takeBackSettings, outcome.NewHistorian(e.To)
 	b.taker.in, b.journal.in, b.loader.in, b.stepper.in = in, in, in, in
 	b.saver.in, b.effects.In, b.blame.in = in, in, in
 	b.journal.taker = &b.taker
@@ -62,7 +61,7 @@ func (b *batch) begin(conn *pgx.Conn, slow bool) {
 	b.stepper.reset(slow)
 	b.shared = sharedTx{engine: b.engine, conn: conn}
 	b.saver.reset()
-	b.effects = message.Effects{In: &b.in, Keep: b.history.Queue}
+	b.effects = outcome.Effects{In: &b.in, Keep: b.history.Queue}
 	b.blame.reset()
 	b.failing = false
 }
@@ -74,7 +73,7 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 	defer b.engine.To.Memory.Release(&b.loader.holds)
 	err := b.run(ctx, o)
 	switch {
-	case errors.Is(err, message.ErrRehearsed):
+	case errors.Is(err, outcome.ErrRehearsed):
 		b.abandon(ctx)
 		b.blame.trouble, b.blame.poisoned = true, true
 	case err != nil:
@@ -85,7 +84,7 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 			b.engine.Emit(event.BatchFailed{Endpoint: b.engine.To.Name, Taken: len(b.in.Messages), Err: err})
 		}
 	}
-	b.engine.Counts.add(b, err)
+	b.count(err)
 	return b.report(err), err
 }
 
@@ -100,7 +99,7 @@ func (b *batch) around(ctx context.Context, o order) (r report, away bool, err e
 	away = hook.Do(ctx, t, func(ctx context.Context) {
 		r, err = b.process(ctx, o)
 		t.Taken, t.Err = len(b.in.Messages), err
-		t.Messages = func() []event.Settled { return aftercommit.Settled(&b.in, err) }
+		t.Messages = func() []event.Settled { return outcome.Settled(&b.in, err) }
 	})
 	return r, away, err
 }
@@ -130,7 +129,7 @@ func (b *batch) lost(err error) report {
 		b.engine.To.Memory.FailNext(b.in.InHand.ID, err)
 	}
 	b.engine.Emit(event.BatchFailed{Endpoint: b.engine.To.Name, Taken: len(b.in.Messages), Err: err})
-	b.engine.Counts.add(b, err)
+	b.count(err)
 	return b.report(err)
 }
 
@@ -221,7 +220,18 @@ func (b *batch) abandon(ctx context.Context) {
 	contention.Rollback(ctx, b.in.Conn, b.engine.To.Log, b.engine.To.Name)
 }
 
+// count adds a batch that has ended to the endpoint's numbers.
+func (b *batch) count(err error) {
+	if len(b.in.Messages) == 0 {
+		return
+	}
+	b.engine.Counts.AddWaits(b.loader.turned, b.loader.waited)
+	if err == nil {
+		b.engine.Counts.AddBatch(&b.effects, b.loader.instances, b.saver.writes)
+	}
+}
+
 func (b *batch) report(err error) report {
-	return report{Report: ReportOf(&b.effects, err), late: b.in.Late || b.in.Cut, failed: b.blame.trouble,
+	return report{Report: outcome.ReportOf(&b.effects, err), late: b.in.Late || b.in.Cut, failed: b.blame.trouble,
 		failing: b.failing, permit: b.taker.permit, outrun: b.taker.outrun}
 }

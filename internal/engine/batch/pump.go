@@ -7,6 +7,7 @@ import (
 
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/base/wake"
+	"github.com/edda-go/edda/internal/engine/outcome"
 	"github.com/edda-go/edda/internal/store/queue"
 )
 
@@ -147,7 +148,7 @@ func (p *pump) endTaking() {
 
 // report describes how a batch ended.
 type report struct {
-	Report
+	outcome.Report
 	late    bool // the time budget ended before the batch did
 	failed  bool // rolled back by an error that a smaller batch may avoid
 	failing bool // it committed failures and no success

@@ -8,6 +8,7 @@ import (
 
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/base/wake"
+	"github.com/edda-go/edda/internal/engine/outcome"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
 )
@@ -126,20 +127,20 @@ func TestTroubleHalvesTheBatchAndSuccessGrowsIt(t *testing.T) {
 			return o.limit
 		}
 		take()
-		p.finish(report{Report: Report{Handled: 64, Taken: 64}})
+		p.finish(report{Report: outcome.Report{Handled: 64, Taken: 64}})
 		if n := take(); n != 100 {
 			t.Fatalf("after a full take the limit is %d, want BatchMax", n)
 		}
 		taken := 100
 		for range 8 {
-			p.finish(report{Report: Report{Taken: taken}, failed: true})
+			p.finish(report{Report: outcome.Report{Taken: taken}, failed: true})
 			taken = take()
 		}
 		if taken != 1 {
 			t.Errorf("after 8 troubles the limit is %d, want 1", taken)
 		}
 		for range 60 {
-			p.finish(report{Report: Report{Handled: taken, Taken: taken}})
+			p.finish(report{Report: outcome.Report{Handled: taken, Taken: taken}})
 			taken = take()
 		}
 		if taken != 100 {
@@ -151,7 +152,7 @@ func TestTroubleHalvesTheBatchAndSuccessGrowsIt(t *testing.T) {
 func TestALateBatchMakesTheNextOneSmaller(t *testing.T) {
 	bubble(t, time.Second, 500, func(_ context.Context, p *pump) {
 		p.taken(p.begin(queue.Position{}), 64, queue.Position{})
-		p.finish(report{Report: Report{Taken: 64, Handled: 4}, late: true})
+		p.finish(report{Report: outcome.Report{Taken: 64, Handled: 4}, late: true})
 		if o := p.begin(queue.Position{}); o.limit != 8 {
 			t.Errorf("limit %d after 4 of 64 were handled in the time there was, want 8", o.limit)
 		}
@@ -211,7 +212,7 @@ func TestAParkedWorkerGoesOnWhenABatchEnds(t *testing.T) {
 			parked <- time.Since(begin)
 		}()
 		synctest.Wait()
-		p.finish(report{Report: Report{Handled: 1, Taken: 1}})
+		p.finish(report{Report: outcome.Report{Handled: 1, Taken: 1}})
 		if d := <-parked; d != 0 {
 			t.Errorf("it went on after %v, want when the batch ended", d)
 		}

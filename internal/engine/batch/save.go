@@ -8,8 +8,8 @@ import (
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/engine/contention"
-	"github.com/edda-go/edda/internal/engine/historian"
 	"github.com/edda-go/edda/internal/engine/message"
+	"github.com/edda-go/edda/internal/engine/outcome"
 	"github.com/edda-go/edda/persistence"
 	"github.com/jackc/pgx/v5"
 )
@@ -20,8 +20,8 @@ type saver struct {
 	in      *message.Decoder
 	loader  *loader
 	shared  *sharedTx
-	effects *message.Effects
-	history *historian.Historian
+	effects *outcome.Effects
+	history *outcome.Historian
 	writes  []persistence.Write // the next batch reuses its memory
 }
 

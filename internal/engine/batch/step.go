@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/step"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -144,12 +143,12 @@ func (s *stepper) handle(ctx context.Context, m *message.Message, begun time.Tim
 		out = *decided
 	case i.Status == message.Absent || !i.Session.Live() &&
 		!m.Call.MayStart(): // also when the start of this batch failed
-		step.Missing(within, s.in, m)
+		s.in.Missing(within, m)
 		return nil
 	default:
-		out = step.Saga(within, s.in, m)
+		out = s.in.Step(within, m)
 		if i.Stepped = true; out.Missing {
-			step.SettleMissing(within, s.in, m, "instance has completed")
+			s.in.SettleMissing(within, m, "instance has completed")
 			return nil
 		}
 		i.Ended = i.Ended || out.Completed

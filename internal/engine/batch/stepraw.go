@@ -7,7 +7,6 @@ import (
 
 	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/internal/engine/step"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -15,8 +14,8 @@ import (
 func (s *stepper) handleRaw(ctx context.Context, m *message.Message) *saga.Outcome {
 	own := m.Delivery
 	own.Body = s.copyOf(own.Body)
-	out, err := step.Call(ctx, s.in, m.Consumer.Raw, handlers.Call{Runtime: &s.in.Runtime, Delivery: &own})
-	if errors.Is(err, step.ErrLeave) {
+	out, err := s.in.Call(ctx, m.Consumer.Raw, handlers.Call{Runtime: &s.in.Runtime, Delivery: &own})
+	if errors.Is(err, message.ErrLeave) {
 		s.in.Late = true
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
-	"github.com/edda-go/edda/internal/engine/message"
+	"github.com/edda-go/edda/internal/engine/outcome"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -136,7 +136,7 @@ func (w *worker) ranTo(taking, work context.Context, err error) (goesOn bool, _ 
 		return false, nil // cancelled by the drain, which reports it
 	case Fatal(err):
 		return false, err
-	case errors.Is(err, message.ErrRehearsed):
+	case errors.Is(err, outcome.ErrRehearsed):
 		return true, nil
 	}
 	w.engine.To.Calm.Warn("edda: a batch was rolled back", "endpoint", w.engine.To.Name, "error", err)

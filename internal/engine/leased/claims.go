@@ -349,7 +349,7 @@ type claimed struct {
 type death struct {
 	session saga.ID           // that had the message when its lease ended; zero without such a session
 	crashes contention.Deaths // how many died, and how many of them had nothing else in hand
-	counted bool              // session's death is the last of crashes: this claim, or a revival of the lane, counted
+	counted bool              // session's death is the last of crashes: this claim or a revival of the lane added it
 	alone   bool              // session had nothing else in hand
 }
 
@@ -369,7 +369,7 @@ type finishTrouble struct {
 	success  *message.Message // the message before repeated errors made it a failure
 }
 
-// rehearses reports whether the failure that such errors made is written and rolled back, see message.ErrRehearsed.
+// rehearses reports whether the failure that such errors made is written and rolled back, see outcome.ErrRehearsed.
 func (t *finishTrouble) rehearses() bool {
 	return t.success != nil && t.count == contention.FreeTroubles+1
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/base/wake"
 	"github.com/edda-go/edda/internal/base/wire"
 	"github.com/edda-go/edda/internal/engine/contention"
-	"github.com/edda-go/edda/internal/engine/historian"
-	"github.com/edda-go/edda/internal/engine/message"
+	"github.com/edda-go/edda/internal/engine/outcome"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/internal/store/settings"
 )
@@ -32,7 +31,7 @@ type Needs struct {
 	Emit     func(...event.Event)
 	// Finished does the work that follows the commit of a finish; it reports whether the finish had failures and no
 	// success.
-	Finished func(context.Context, *message.Effects) (failing bool)
+	Finished func(context.Context, *outcome.Effects) (failing bool)
 }
 
 // Engine is one Run of an endpoint whose handlers run outside of transactions. Each part has a loop of its own: one
@@ -63,7 +62,8 @@ func New(n Needs) *Engine {
 		outage: n.Outage}
 	l.claimer.quarantine = &quarantine{Terms: t, claims: l.claims, runner: l.runner, lanes: l.lanes}
 	l.finisher = &finisher{Terms: t, claims: l.claims, lanes: l.lanes, failing: &l.claimer.failing,
-		heartbeat: l.extender.heartbeat, closed: l.runner.closed, after: n.Finished, history: historian.New(t.To)}
+		heartbeat: l.extender.heartbeat, closed: l.runner.closed, after: n.Finished,
+		history: outcome.NewHistorian(t.To)}
 	return l
 }
 

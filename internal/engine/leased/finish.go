@@ -11,10 +11,9 @@ import (
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/base/wire"
-	"github.com/edda-go/edda/internal/engine/aftercommit"
 	"github.com/edda-go/edda/internal/engine/contention"
-	"github.com/edda-go/edda/internal/engine/historian"
 	"github.com/edda-go/edda/internal/engine/message"
+	"github.com/edda-go/edda/internal/engine/outcome"
 )
 
 // finisher finishes messages whose handlers have ended.
@@ -25,8 +24,8 @@ type finisher struct {
 	failing    *atomic.Bool    // of the claimer
 	heartbeat  run.Nudge       // of the extender
 	closed     <-chan struct{} // closed when no handler runs any more or can start
-	history    *historian.Historian
-	after      func(context.Context, *message.Effects) (failing bool)
+	history    *outcome.Historian
+	after      func(context.Context, *outcome.Effects) (failing bool)
 	asideTried time.Time // when a message whose finish had waited in vain was last tried
 }
 
@@ -64,7 +63,7 @@ func (f *finisher) run(ctx context.Context) error {
 			continue
 		}
 		most = f.blame(claims, err)
-		if errors.Is(err, message.ErrRehearsed) {
+		if errors.Is(err, outcome.ErrRehearsed) {
 			continue
 		}
 		f.To.Calm.Warn("edda: a finish was rolled back", "endpoint", f.To.Name, "error", err)
@@ -131,7 +130,7 @@ func (f *finisher) blame(claims []*claimed, err error) (most int) {
 func (m *claimed) blame(class pgerr.Class, err error) {
 	t := &m.trouble
 	switch {
-	case errors.Is(err, message.ErrRehearsed): // one more try, which decides
+	case errors.Is(err, outcome.ErrRehearsed): // one more try, which decides
 		m.msg, t.success = *t.success, nil
 		t.count++
 	case t.success != nil:
@@ -177,7 +176,7 @@ func settled(done *finishing, claims []*claimed) []event.Settled {
 		case !done.won[n] && !m.trouble.sent:
 			all[n].Fate = event.FateLost
 		default:
-			all[n].Fate, all[n].Err = aftercommit.FateOf(&m.msg), m.msg.Err
+			all[n].Fate, all[n].Err = outcome.FateOf(&m.msg), m.msg.Err
 		}
 	}
 	return all

@@ -9,6 +9,7 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/engine/message"
+	"github.com/edda-go/edda/internal/engine/outcome"
 	"github.com/edda-go/edda/internal/engine/runs"
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/store/queue"
@@ -23,7 +24,7 @@ type finishing struct {
 	lanes   *lanes
 	claims  []*claimed
 	won     []bool           // by place in claims: the claim was in force
-	effects *message.Effects // of the claims that won
+	effects *outcome.Effects // of the claims that won
 	writes  bool             // there is more to write than deletions
 	sent    bool             // the COMMIT was sent, so that an error leaves its outcome unknown
 	plan    lanePlan
@@ -34,7 +35,7 @@ type finishing struct {
 func newFinishing(f *finisher, conn *pgx.Conn, claims []*claimed) *finishing {
 	t := &finishing{Terms: f.Terms, held: f.claims, lanes: f.lanes, claims: claims,
 		won: make([]bool, len(claims))}
-	t.effects = &message.Effects{In: message.NewDecoder(f.To, time.Time{}), Ended: true}
+	t.effects = &outcome.Effects{In: message.NewDecoder(f.To, time.Time{}), Ended: true}
 	t.effects.In.Conn = conn
 	t.effects.Keep = func(pipeline *pgx.Batch) {
 		f.history.Begin(t.effects) // the time has been read by now
@@ -223,7 +224,7 @@ func (t *finishing) queueRunCheck(pipeline *pgx.Batch) (settle func()) {
 		messages[n] = &m.msg
 	}
 	lost := func(m *message.Message) bool { return !t.won[slices.Index(messages, m)] }
-	return message.QueueRunCheck(t.To.Runs, pipeline, messages, lost)
+	return outcome.QueueRunCheck(t.To.Runs, pipeline, messages, lost)
 }
 
 // queueRights queues the statements for lanes, slots and runs that go before the COMMIT.

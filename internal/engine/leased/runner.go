@@ -12,7 +12,6 @@ import (
 	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/runs"
-	"github.com/edda-go/edda/internal/engine/step"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/internal/store/settings"
 	"github.com/edda-go/edda/saga"
@@ -146,7 +145,7 @@ func (r *runner) handleIn(limited context.Context, hand *run.Hand, m *claimed) {
 // call runs the handler. Handlers of other messages of the claim run at the same time.
 func (m *claimed) call(ctx context.Context) saga.Outcome {
 	of := handlers.Call{Runtime: &m.decoder.Runtime, Delivery: &m.msg.Delivery, Slot: m.slot}
-	out, _ := step.Call(ctx, m.decoder, m.msg.Consumer.Leased, of) // the error is in the outcome
+	out, _ := m.decoder.Call(ctx, m.msg.Consumer.Leased, of) // the error is in the outcome
 	return out
 }
 

@@ -29,8 +29,8 @@ type Decoder struct {
 	Hand      *run.Hand                   // calls the functions of the user; nil if each claim has its own
 	InHand    *Message                    // the message of the function of the user that is running
 	Cut       bool                        // the last messages were left before the first step began
-	Fired     bool                        // a message has a run, see messageruns.go
-	Rehearses bool                        // a failure is written and rolled back, see ErrRehearsed
+	Fired     bool                        // a message has a run, see runs.go
+	Rehearses bool                        // a failure is written and rolled back, see outcome.ErrRehearsed
 }
 
 // Reset prepares d for the next transaction, and reuses its memory.

@@ -72,7 +72,7 @@ type crash struct {
 	Guilty    error // too many of them: it is not run
 }
 
-// firing connects a message with the run of a manifest, see messageruns.go.
+// firing connects a message with the run of a manifest, see runs.go.
 type firing struct {
 	Emitted   bool       // a manifest emitted it
 	Run       *saga.Fire // its run, which this transaction holds

@@ -1,4 +1,4 @@
-package message
+package outcome
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/persistence"
@@ -21,17 +22,17 @@ import (
 // Effects are the writes of one transaction about its decided messages: sends, retries, dead letters, discards,
 // removals and ends of runs. After the COMMIT they wake workers, log and emit events.
 type Effects struct {
-	In   *Decoder // the messages whose effects these are
+	In   *message.Decoder // the messages whose effects these are
 	only [1]*queue.Queue
 
-	forget []saga.ID         // claimed ids of messages that are not sent after all
-	wakes  []wakeAfter       // the queues to wake after the COMMIT
-	Save   *persistence.Save // the save of instances that goes with this write
-	Ending []*Instance       // instances that complete, and began with a run
-	Ended  bool              // the messages are deleted already: a leased endpoint claimed them
-	Keep   func(*pgx.Batch)  // queues the history
-	Also   func(*pgx.Batch)  // queues further statements of the transaction, before the COMMIT
-	Paused bool              // the endpoint was paused: no other transaction held the row
+	forget []saga.ID           // claimed ids of messages that are not sent after all
+	wakes  []wakeAfter         // the queues to wake after the COMMIT
+	Save   *persistence.Save   // the save of instances that goes with this write
+	Ending []*message.Instance // instances that complete, and began with a run
+	Ended  bool                // the messages are deleted already: a leased endpoint claimed them
+	Keep   func(*pgx.Batch)    // queues the history
+	Also   func(*pgx.Batch)    // queues further statements of the transaction, before the COMMIT
+	Paused bool                // the endpoint was paused: no other transaction held the row
 }
 
 // Commit queues the effects after the statements in pipeline, and ends the transaction: it deletes exactly the
@@ -89,7 +90,7 @@ func (e *Effects) ClaimIDs(ctx context.Context) error {
 }
 
 // GivenIDs lists the messages to be sent whose ids a handler chose.
-func (e *Effects) GivenIDs() (ids []dedup.Given, senders []*Message) {
+func (e *Effects) GivenIDs() (ids []dedup.Given, senders []*message.Message) {
 	for _, m := range e.In.Messages {
 		for n := range m.Step.Out {
 			if out := &m.Step.Out[n]; out.GivenID {
@@ -106,7 +107,7 @@ func (e *Effects) GivenIDs() (ids []dedup.Given, senders []*Message) {
 //
 // If several messages of the batch give one id, the first that has not lost its instance sends it. An id that no
 // message sends is released.
-func (e *Effects) SortOutIDs(ids []dedup.Given, senders []*Message, claim *dedup.Claim) error {
+func (e *Effects) SortOutIDs(ids []dedup.Given, senders []*message.Message, claim *dedup.Claim) error {
 	claimed := map[saga.ID]bool{} // by this batch, and not sent yet
 	for n, m := range senders {
 		switch claim.Outcome(n) {
@@ -203,7 +204,7 @@ func (e *Effects) cancelledTimeouts() map[saga.ID]bool {
 func (e *Effects) queueAgain(pipeline *pgx.Batch) {
 	rows := queue.NewReturns()
 	for _, m := range e.In.Messages {
-		if m.Fate != FateAgain || m.InLane {
+		if m.Fate != message.FateAgain || m.InLane {
 			continue
 		}
 		rows.Add(&m.Row, m.Delay, m.Err)
@@ -228,13 +229,13 @@ func (e *Effects) queueRecords(pipeline *pgx.Batch) {
 func (e *Effects) Records() (letters []deadletter.Letter, discarded []deadletter.Discarded) {
 	for _, m := range e.In.Messages {
 		switch {
-		case m.Fate == FateDead && m.Firing.Run == nil:
+		case m.Fate == message.FateDead && m.Firing.Run == nil:
 			letters = append(letters, deadletter.Letter{
 				Endpoint: e.In.To.Name, MessageID: m.ID, Kind: m.Kind, Header: m.Header, Body: m.Body,
 				Attempts: m.Attempt, Conflicts: m.Conflict, Reason: m.Reason, Error: deadletter.ErrorText(m.Err),
 				Sent: m.Sent, FirstFailed: m.FirstFailed,
 			})
-		case m.Fate == FateDropped:
+		case m.Fate == message.FateDropped:
 			name, key := m.Instance.Name()
 			discarded = append(discarded, deadletter.Discarded{
 				Endpoint: e.In.To.Name, MessageID: m.ID, Kind: m.Kind, Saga: name, Key: key, Reason: m.Reason,
@@ -252,7 +253,7 @@ func (e *Effects) queueRemoval(pipeline *pgx.Batch) {
 	tids := pg.TIDs()
 	due, id := pg.Timestamps(), pg.UUIDs()
 	for _, m := range e.In.Messages {
-		if m.Fate == FateLeft || m.Fate == FateMoved {
+		if m.Fate == message.FateLeft || m.Fate == message.FateMoved {
 			continue
 		}
 		tids.TID(m.TID)

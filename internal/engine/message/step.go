@@ -1,4 +1,4 @@
-package step
+package message
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 
 	"github.com/edda-go/edda/internal/base/wire"
 	"github.com/edda-go/edda/internal/engine/handlers"
-	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -21,9 +20,8 @@ var (
 )
 
 // Call runs a handler that does not belong to a saga. It returns the outcome of the step, and the handler's error.
-func Call(
-	ctx context.Context, d *message.Decoder, handler func(context.Context, handlers.Call) (*handlers.Sends, error),
-	of handlers.Call,
+func (d *Decoder) Call(
+	ctx context.Context, handler func(context.Context, handlers.Call) (*handlers.Sends, error), of handlers.Call,
 ) (saga.Outcome, error) {
 	of.Handlers = d.To.Handlers
 	sent, err := handler(ctx, of)
@@ -35,8 +33,8 @@ func Call(
 	return out, err
 }
 
-// Saga steps m on its instance, with the middleware of the endpoint around the handler.
-func Saga(ctx context.Context, d *message.Decoder, m *message.Message) saga.Outcome {
+// Step steps m on its instance, with the middleware of the endpoint around the handler.
+func (d *Decoder) Step(ctx context.Context, m *Message) saga.Outcome {
 	rt := d.RuntimeOf(m)
 	rt.Around = timed
 	if len(d.To.Handlers.Middleware) > 0 {
@@ -53,7 +51,7 @@ func Saga(ctx context.Context, d *message.Decoder, m *message.Message) saga.Outc
 	out := m.Instance.Session.Step(ctx, rt, m.Call)
 	d.Hand.Return()
 	for _, field := range out.Unknown {
-		warnOfField(d, m, field)
+		d.warnOfField(m, field)
 	}
 	return out
 }
@@ -62,7 +60,7 @@ const fieldRemedy = "if the field was renamed, removed or given another meaning,
 	"StateVersion and give an Upcast; if a newer program has added it, finish the deploy"
 
 // warnOfField logs once for each saga and field that a state was stored by a program with a field more.
-func warnOfField(d *message.Decoder, m *message.Message, field string) {
+func (d *Decoder) warnOfField(m *Message, field string) {
 	name, key := m.Instance.Name()
 	if !d.To.Memory.NewField(name, field) {
 		return
@@ -84,17 +82,17 @@ const (
 // Missing decides about a message that found no instance and may not start one. An instance with that key may be
 // about to be committed: its absence counts only after several tries. An instance that was named by its id has
 // existed, so it has ended.
-func Missing(ctx context.Context, d *message.Decoder, m *message.Message) {
+func (d *Decoder) Missing(ctx context.Context, m *Message) {
 	if m.Call.Instance().IsZero() && m.Conflict < absentTries {
 		m.Conflict++
 		m.PutBack(absentWait, ErrMissing)
 		return
 	}
-	SettleMissing(ctx, d, m, "no instance")
+	d.SettleMissing(ctx, m, "no instance")
 }
 
 // SettleMissing decides about a message whose instance does not exist any more.
-func SettleMissing(ctx context.Context, d *message.Decoder, m *message.Message, reason string) {
+func (d *Decoder) SettleMissing(ctx context.Context, m *Message, reason string) {
 	d.Enter(m, time.Now())
 	out, ok := m.Call.StepMissing(ctx, d.RuntimeOf(m))
 	if d.Hand.Return(); ok {

@@ -1,4 +1,4 @@
-package historian
+package outcome
 
 import (
 	"slices"
@@ -16,15 +16,15 @@ import (
 type Historian struct {
 	to      *message.Recipient
 	page    *history.Page
-	effects *message.Effects
+	effects *Effects
 	unkept  []*message.Instance       // ended instances whose end is in no page
 	entries map[*message.Instance]int // the instances of the page, and their numbers in it
 	faults  hooks.Faults              // of the function that redacts
 	redact  hooks.Guest
 }
 
-// New returns the historian of a worker, or nil if the endpoint keeps no history.
-func New(to *message.Recipient) *Historian {
+// NewHistorian returns the historian of a worker, or nil if the endpoint keeps no history.
+func NewHistorian(to *message.Recipient) *Historian {
 	if to.History.Store == nil {
 		return nil
 	}
@@ -34,7 +34,7 @@ func New(to *message.Recipient) *Historian {
 }
 
 // Begin begins the page of a transaction, whose time must be set.
-func (h *Historian) Begin(of *message.Effects) {
+func (h *Historian) Begin(of *Effects) {
 	if h == nil {
 		return
 	}
@@ -107,7 +107,7 @@ func (h *Historian) Queue(pipeline *pgx.Batch) {
 }
 
 // won reports whether the save of i is part of the transaction.
-func won(e *message.Effects, i *message.Instance) bool { return i.Won || e.Save != nil }
+func won(e *Effects, i *message.Instance) bool { return i.Won || e.Save != nil }
 
 // add adds a message to the page. Failures are kept regardless of sampling.
 func (h *Historian) add(m *message.Message) {

@@ -1,4 +1,4 @@
-package aftercommit
+package outcome
 
 import (
 	"context"
@@ -9,14 +9,9 @@ import (
 	"github.com/edda-go/edda/internal/engine/message"
 )
 
-// ends are the fates of the messages of a transaction that has committed. docs/reference/log.md lists the lines with
-// their levels and keys: people write alerts on them.
-type ends struct{ *message.Effects }
-
 // Log logs fates that may need an operator: messages that will not be tried again, or not now. It is called after the
-// commit.
-func Log(ctx context.Context, of *message.Effects) {
-	e := ends{of}
+// commit. docs/reference/log.md lists the lines with their levels and keys: people write alerts on them.
+func (e *Effects) Log(ctx context.Context) {
 	for _, a := range e.In.Retried {
 		if a.Of.Fate != message.FateLeft { // a step that lost to a conflict has no effect
 			e.logRetry(ctx, a, 0)
@@ -47,7 +42,7 @@ func Log(ctx context.Context, of *message.Effects) {
 
 // logRetry logs an attempt that will be followed by a retry. The first failure of a message is logged at a higher
 // level than its repetitions; waiting for an instance or for a newer program is no failure.
-func (e ends) logRetry(ctx context.Context, a message.FailedAttempt, delay time.Duration) {
+func (e *Effects) logRetry(ctx context.Context, a message.FailedAttempt, delay time.Duration) {
 	level := slog.LevelDebug
 	if a.Info.Attempt == 1 && a.Of.Attempt > 0 {
 		level = slog.LevelInfo
@@ -55,11 +50,11 @@ func (e ends) logRetry(ctx context.Context, a message.FailedAttempt, delay time.
 	e.logAttempt(ctx, level, "edda: message retried", a, "delay", delay, "error", a.Err)
 }
 
-func (e ends) logMessage(ctx context.Context, level slog.Level, text string, m *message.Message, more ...any) {
+func (e *Effects) logMessage(ctx context.Context, level slog.Level, text string, m *message.Message, more ...any) {
 	e.logAttempt(ctx, level, text, message.FailedAttempt{Of: m, Info: m.Delivery.Info}, more...)
 }
 
-func (e ends) logAttempt(ctx context.Context, level slog.Level, text string, a message.FailedAttempt, more ...any) {
+func (e *Effects) logAttempt(ctx context.Context, level slog.Level, text string, a message.FailedAttempt, more ...any) {
 	if !e.In.To.Log.Enabled(ctx, level) {
 		return
 	}

@@ -1,4 +1,4 @@
-package historian
+package outcome
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package batch
+package outcome
 
 import "github.com/edda-go/edda/internal/engine/message"
 
@@ -14,7 +14,7 @@ type Report struct {
 }
 
 // ReportOf returns the report on the transaction of e; err is why it was rolled back, or nil.
-func ReportOf(e *message.Effects, err error) Report {
+func ReportOf(e *Effects, err error) Report {
 	r := Report{Taken: len(e.In.Messages), Failures: e.In.Failures, Failure: e.In.Failure}
 	for _, m := range e.In.Messages {
 		switch {

@@ -1,15 +1,16 @@
-package aftercommit
+package outcome
 
 import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/wire"
 	"github.com/edda-go/edda/internal/engine/hooks"
 	"github.com/edda-go/edda/internal/engine/message"
+	"github.com/edda-go/edda/saga"
 )
 
 // Emit emits the fates of the messages, followed by more. It is called after the commit.
-func Emit(of *message.Effects, to *hooks.Receivers, more ...event.Event) {
-	e, handled := ends{of}, to.WantHandled()
+func (e *Effects) Emit(to *hooks.Receivers, more ...event.Event) {
+	handled := to.WantHandled()
 	all := make([]event.Event, 0, len(more)+8)
 	emit := func(one event.Event) { all = append(all, one) }
 	for _, a := range e.In.Retried {
@@ -32,7 +33,7 @@ func Emit(of *message.Effects, to *hooks.Receivers, more ...event.Event) {
 }
 
 // endOf returns the event about the fate of a message, or nil if it stays in the queue as it is.
-func (e ends) endOf(m *message.Message) event.Event {
+func (e *Effects) endOf(m *message.Message) event.Event {
 	endpoint, info := e.In.To.Name, wire.ShownInfo(m.Delivery.Info)
 	switch m.Fate {
 	case message.FateDone:
@@ -50,4 +51,35 @@ func (e ends) endOf(m *message.Message) event.Event {
 		return event.Discarded{Endpoint: endpoint, Info: info, Reason: m.Reason}
 	}
 	return nil
+}
+
+// Settled returns the fates of the messages of a transaction; err is why it was rolled back, or nil.
+func Settled(d *message.Decoder, err error) []event.Settled {
+	all := make([]event.Settled, 0, len(d.Retried)+len(d.Messages))
+	add := func(m *message.Message, info saga.Info, fate event.Fate, cause error) {
+		if err != nil {
+			fate, cause = "", nil
+		}
+		name, key := m.Instance.Name()
+		all = append(all, event.Settled{Info: wire.ShownInfo(info), Saga: name, Key: key, Fate: fate, Err: cause})
+	}
+	for _, a := range d.Retried {
+		add(a.Of, a.Info, event.FateRetried, a.Err)
+	}
+	for _, m := range d.Messages {
+		add(m, m.Delivery.Info, FateOf(m), m.Err)
+	}
+	return all
+}
+
+// FateOf returns the fate of m in the terms of events.
+func FateOf(m *message.Message) event.Fate {
+	if m.Conflicted {
+		return event.FateConflicted
+	}
+	return [...]event.Fate{
+		message.FateLeft: event.FateLeft, message.FateDone: event.FateHandled, message.FateAgain: event.FateRetried,
+		message.FateDead: event.FateDead, message.FateDropped: event.FateDiscarded,
+		message.FateMoved: event.FateMoved,
+	}[m.Fate]
 }

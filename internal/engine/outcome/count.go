@@ -1,4 +1,4 @@
-package batch
+package outcome
 
 import (
 	"slices"
@@ -62,42 +62,43 @@ func StoreName(s saga.Store) string {
 	return "pessimistic"
 }
 
-// holderWait describes how a batch waited for an instance that another transaction held.
-type holderWait struct {
-	def    *saga.Definition // nil: it did not wait
-	took   time.Duration
-	failed bool // it did not get the instance
+// HolderWait describes how a batch waited for an instance that another transaction held.
+type HolderWait struct {
+	Of     *saga.Definition // nil: it did not wait
+	Took   time.Duration
+	Failed bool // it did not get the instance
 }
 
-// add adds a batch that has ended to the endpoint's numbers. For a batch that was rolled back it adds only the
-// waiting: the next batch that decides about its messages counts them.
-func (c *Counts) add(b *batch, err error) {
-	if len(b.in.Messages) == 0 {
-		return
-	}
+// AddWaits adds the waits of a batch that has ended: for a worker of its process, and for a different process. A batch
+// that was rolled back adds nothing else: the next batch that decides about its messages counts them.
+func (c *Counts) AddWaits(turned, waited HolderWait) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w := &b.loader.turned; w.def != nil {
-		s := c.of(w.def)
+	if w := &turned; w.Of != nil {
+		s := c.of(w.Of)
 		s[counters.Turns]++
-		s[counters.Turn] += int64(w.took)
+		s[counters.Turn] += int64(w.Took)
 	}
-	if w := &b.loader.waited; w.def != nil {
-		s := c.of(w.def)
+	if w := &waited; w.Of != nil {
+		s := c.of(w.Of)
 		s[counters.Waits]++
-		s[counters.Wait] += int64(w.took)
-		if w.failed {
+		s[counters.Wait] += int64(w.Took)
+		if w.Failed {
 			s[counters.WaitTimeouts]++
 		}
 	}
-	if err == nil {
-		c.countMessages(&b.in)
-		c.countInstances(b)
-	}
+}
+
+// AddBatch adds a batch that has committed, with its instances and their writes.
+func (c *Counts) AddBatch(done *Effects, instances []*message.Instance, writes []persistence.Write) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.countMessages(done.In)
+	c.countInstances(done, instances, writes)
 }
 
 // AddFinished adds the decisions of a finish of a leased endpoint.
-func (c *Counts) AddFinished(done *message.Effects) {
+func (c *Counts) AddFinished(done *Effects) {
 	if len(done.In.Messages) == 0 {
 		return
 	}
@@ -161,10 +162,10 @@ func countLeft(s *counters.Sums, m *message.Message) {
 }
 
 // countInstances requires that the caller holds mu.
-func (c *Counts) countInstances(b *batch) {
+func (c *Counts) countInstances(done *Effects, instances []*message.Instance, writes []persistence.Write) {
 	var few [4]*counters.Sums
 	seen := few[:0]
-	for _, i := range b.loader.instances {
+	for _, i := range instances {
 		if i.Write < 0 {
 			continue
 		}
@@ -174,9 +175,9 @@ func (c *Counts) countInstances(b *batch) {
 			s[counters.Batches]++
 		}
 		s[counters.Instances]++
-		w := &b.saver.writes[i.Write]
+		w := &writes[i.Write]
 		start := w.Op == persistence.Start || w.Op == persistence.StartAndComplete
-		won := i.Won || b.effects.Save != nil // a save that goes with the second trip cannot lose
+		won := i.Won || done.Save != nil // a save that goes with the second trip cannot lose
 		switch {
 		case !won:
 			s[counters.Lost]++
