@@ -88,7 +88,7 @@ func (u *UI) authorized(next http.Handler) http.Handler {
 		a, err := u.ask(r)
 		if err != nil {
 			u.log.WarnContext(r.Context(), "edda: ui: a request was refused", "path", r.URL.Path, "error", err)
-			u.refuse(w, r, "You may not look here.")
+			u.refuse(w, r, "You have no right to see these pages.")
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), askerKey{}, asker{a, r})))
@@ -102,7 +102,7 @@ func (u *UI) needs(rights []act.Right, next http.Handler) http.Handler {
 		case actorOf(r.Context()).May&anyOf(rights) != 0:
 			next.ServeHTTP(w, r)
 		case u.o.ReadOnly:
-			u.refuse(w, r, "These pages only show things: nobody may change anything here.")
+			u.refuse(w, r, "These pages are read-only: no action is possible here.")
 		default:
 			u.refuse(w, r, act.Forbidden(rights...).Text)
 		}

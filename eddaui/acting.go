@@ -128,14 +128,14 @@ func (u *UI) writeFile(ctx context.Context, w http.ResponseWriter, r *http.Reque
 // readForm reads the submitted form. If ok is false, it has answered the request.
 func (u *UI) readForm(w http.ResponseWriter, r *http.Request, a *act.Action) (in act.Input, ok bool) {
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/x-www-form-urlencoded" {
-		u.complain(w, r, http.StatusUnsupportedMediaType, "A form is sent as application/x-www-form-urlencoded.")
+		u.complain(w, r, http.StatusUnsupportedMediaType, "Send the form as application/x-www-form-urlencoded.")
 		return in, false
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, mostForm)
 	if err := r.ParseForm(); err != nil {
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 			u.complain(w, r, http.StatusRequestEntityTooLarge, fmt.Sprintf(
-				"The form is larger than %d bytes, which is the limit. The command edda has none.", tooLarge.Limit))
+				"The form is larger than %d bytes, which is the limit. The command edda has no limit.", tooLarge.Limit))
 			return in, false
 		}
 		u.complain(w, r, http.StatusBadRequest, "The form cannot be read.")
@@ -159,9 +159,9 @@ func (u *UI) failAction(w http.ResponseWriter, r *http.Request, a *act.Action, i
 			Status: refusal.Status, Text: refusal.Text, Now: refusal.Now, Form: refusal.Form, Back: a.Page(in),
 		})
 	case errors.Is(err, context.DeadlineExceeded) && r.Context().Err() == nil:
-		u.complain(w, r, http.StatusServiceUnavailable, fmt.Sprintf("This took longer than %v and was stopped. What "+
-			"goes in steps, such as an undo, has done some of them, and goes on when it is sent again; nothing else "+
-			"was changed. The command edda waits longer.", u.desk.LimitOf(a)))
+		u.complain(w, r, http.StatusServiceUnavailable, fmt.Sprintf("The action took longer than %v and was "+
+			"stopped. An action in steps, such as an undo, has done some of its steps: send the form again to "+
+			"continue. Any other action has changed nothing. The command edda waits longer.", u.desk.LimitOf(a)))
 	default:
 		u.fail(w, r, err)
 	}

@@ -232,7 +232,7 @@ func (st *stage) refuses(a *act.Action, d deed) {
 	st.may &^= rights
 	got := st.post(d.path, agreed(d))
 	unchanged("without its right", got, http.StatusForbidden)
-	if !strings.Contains(got.body, "needs the right "+rightNames[oneOf(rights)]) {
+	if !strings.Contains(got.body, "you need the right "+rightNames[oneOf(rights)]) {
 		st.t.Errorf("without its right it says %s", mainOf(got.body))
 	}
 	for field := range strings.FieldsSeq(musts[a.Name]) {
@@ -325,6 +325,13 @@ func (st *stage) led(got answer, a *act.Action) {
 	if to.Query().Get("done") != a.Name || told == "" ||
 		!strings.Contains(page, `<p class="done" role="status">`+html.EscapeString(told)) {
 		st.t.Errorf("%s says %q, and its page does not", to, told)
+	}
+	change := a.Name == "saga.repair" || a.Name == "saga.patch" || a.Name == "timeout.move"
+	if change && !strings.Contains(page, ">an operator</a>") {
+		st.t.Errorf("the timeline has no row of the operator: %s", mainOf(page))
+	}
+	if a.Name == "timeout.move" && strings.Count(page, ">in 47 h 59 min<") != 2 {
+		st.t.Errorf("the timeout has a second due time: %s", mainOf(page))
 	}
 }
 

@@ -35,7 +35,8 @@ func TestACanaryStopsItself(t *testing.T) {
 	})
 	whole := st.get("/" + address)
 	for _, want := range []string{
-		"dead.job", "a new server", "1, 5, 25, 125, 625, 3125 letters", "<dt>Ended</dt><dd>1</dd>", "<summary>Go on",
+		"dead.job", "a new server", "1, 5, 25, 125, 625, 3125 letters", "<dt>Letters retried</dt><dd>1</dd>",
+		"<summary>Resume job",
 	} {
 		if !strings.Contains(whole, want) {
 			t.Errorf("the page of the job has no %q: %s", want, mainOf(whole))

@@ -34,7 +34,7 @@ func TestNoPageReadsALongTableWhole(t *testing.T) {
 			for _, path := range []string{p.Path, big.JSON(p.Path)} {
 				a := s.do(http.MethodGet, path)
 				// TestEachPageIsMeasured detects a page that is not requested
-				unknown := a.status == http.StatusNotFound && strings.Contains(a.body, "There is no such page.")
+				unknown := a.status == http.StatusNotFound && strings.Contains(a.body, "No page has this address.")
 				if a.status != http.StatusOK && !unknown {
 					t.Errorf("page %q, %s, is %d:\n%.500s", p.Name, path, a.status, a.body)
 				}

@@ -31,7 +31,7 @@ func tenOfMany(st *stage) {
 	a := st.post("/sagas/crowd/end", form("prefix", "ten-", "reason", "x"))
 	text := html.UnescapeString(a.body)
 	for _, want := range []string{"12 instances of crowd whose keys begin with ten- will be ended.",
-		"ten-09, version 1, started", "Nothing brings them back.",
+		"ten-09, version 1, started", "This cannot be undone.",
 		"edda saga end crowd --prefix ten- --started-before 20"} {
 		if !strings.Contains(text, want) {
 			st.t.Errorf("it says nothing of %q: %s", want, mainOf(a.body))
@@ -72,8 +72,8 @@ func goOnWithMany(st *stage) {
 	path, agreed := st.agreement(st.post("/sagas/crowd/end", form("prefix", "on-", "reason", "x")), "")
 	a := st.post(path, agreed)
 	text := html.UnescapeString(a.body)
-	if a.status != http.StatusServiceUnavailable || !strings.Contains(text, `It has stopped behind "on-1"`) ||
-		!strings.Contains(text, "1 instance done") || !strings.Contains(text, `name="after" value="on-1"`) {
+	if a.status != http.StatusServiceUnavailable || !strings.Contains(text, `stopped after the key "on-1"`) ||
+		!strings.Contains(text, "not taken back: 1 instance.") || !strings.Contains(text, `name="after" value="on-1"`) {
 		st.t.Errorf("it is %d: %s", a.status, mainOf(a.body))
 	}
 	free(st, lock)
@@ -113,7 +113,7 @@ func asLookedAt(st *stage) {
 		a := st.post("/sagas/crowd/"+do, form("prefix", "timed", "until", "noon", "count", "1", "confirm", "1",
 			"reason", "x", "kind", "label.on", "to", "labels", "body", "{}"))
 		if text := html.UnescapeString(a.body); a.status != http.StatusBadRequest || !strings.Contains(text,
-			`Until: want a time like 2026-12-01T10:00:00Z, not "noon".`) {
+			`Until: enter a time such as 2026-12-01T10:00:00Z, not "noon".`) {
 			st.t.Errorf("%s until noon is %d: %s", do, a.status, mainOf(a.body))
 		}
 	}
@@ -125,7 +125,7 @@ func longFile(st *stage) {
 	defer st.ui.SetLimit(30 * time.Second)
 	st.crowd("file-1", "file-2")
 	if a := st.post("/endpoints/labels/pause", form("reason", "x")); a.status != http.StatusServiceUnavailable ||
-		!strings.Contains(a.body, "This took longer than 1ns") {
+		!strings.Contains(a.body, "The action took longer than 1ns") {
 		st.t.Errorf("an action that takes too long is %d: %s", a.status, mainOf(a.body))
 	}
 	path, agreed := st.agreement(st.post("/sagas/crowd/export", form("prefix", "file-")), "")
@@ -162,7 +162,7 @@ func exportedStates(st *stage) {
 	}
 	for _, sent := range []url.Values{form(), form("count", "99", "confirm", "99")} {
 		a := st.post("/sagas/order/export", sent)
-		if a.status != http.StatusForbidden || !strings.Contains(a.body, "needs the right Bodies") {
+		if a.status != http.StatusForbidden || !strings.Contains(a.body, "need the right Bodies") {
 			st.t.Errorf("without the right it is %d: %s", a.status, mainOf(a.body))
 		}
 	}

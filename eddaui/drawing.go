@@ -32,7 +32,7 @@ func spark(noun string, numbers []int64) template.HTML {
 			fmt.Fprintf(&bars, "M%d %dh3v%dh-3z", at*sparkBar, sparkHeight-height, height)
 		}
 	}
-	name := fmt.Sprintf("%s %s in %d hours, %s at most in one, %s in the last", words.Count(sum), noun,
+	name := fmt.Sprintf("%s %s in %d hours, at most %s in an hour, %s in the last hour", words.Count(sum), noun,
 		len(numbers), words.Count(most), words.Count(numbers[len(numbers)-1]))
 	//nolint:gosec // every part is made here, of numbers and of a noun of ours
 	return template.HTML(fmt.Sprintf(`<svg class="spark" role="img" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d">`+
@@ -44,8 +44,8 @@ func spark(noun string, numbers []int64) template.HTML {
 // draw.
 func minutes(r flow.Recent) template.HTML {
 	if !r.Known() {
-		return `<span class="soft" title="Its processes are of an older version, which counts by the hour alone.">` +
-			`by the hour only</span>`
+		return `<span class="soft" title="The processes of this endpoint are of an older version, which counts ` +
+			`messages only by the hour.">by the hour only</span>`
 	}
 	most := int64(1)
 	for _, n := range r.Handled {
@@ -78,7 +78,7 @@ func minutesName(r *flow.Recent, most int64) string {
 	if handled == 0 {
 		most = 0
 	}
-	name := fmt.Sprintf("%s in %d minutes, %s at most in one, %s in the last", words.Of(handled, "message"),
+	name := fmt.Sprintf("%s in %d minutes, at most %s in a minute, %s in the last minute", words.Of(handled, "message"),
 		flow.Minutes, words.Count(most), words.Count(last))
 	if retried := sum(r.Retried[:]); retried > 0 {
 		name += ", " + words.Of(retried, "attempt") + " failed"
@@ -87,8 +87,8 @@ func minutesName(r *flow.Recent, most int64) string {
 		name += ", " + words.Count(dead) + " died"
 	}
 	if r.Untold > 0 {
-		name += fmt.Sprintf("; %s more in this hour and the one before, which programs of an older version counted "+
-			"by the hour", words.Count(r.Untold))
+		name += fmt.Sprintf("; in this hour and the previous one %s more, which programs of an older version "+
+			"counted by the hour", words.Count(r.Untold))
 	}
 	return name
 }

@@ -169,36 +169,37 @@ func wrongFields(st *stage) {
 		says string
 	}{
 		{"/endpoints/mails/workers", form("workers", "0"),
-			`Workers of each process: want a number from 1 to 10000, not "0".`},
-		{"/endpoints/mails/workers", form("workers", "x<y"), `want a number from 1 to 10000, not "x<y"`},
-		{"/endpoints/mails/workers", form(), "Workers of each process: it is missing."},
-		{"/limits/mails/set", form("most", "10001"), "At once: want a number from 1 to 10000"},
+			`Workers of each process: enter a number from 1 to 10000, not "0".`},
+		{"/endpoints/mails/workers", form("workers", "x<y"), `enter a number from 1 to 10000, not "x<y"`},
+		{"/endpoints/mails/workers", form(), "Workers of each process: this field is required."},
+		{"/limits/mails/set", form("most", "10001"), "Limit: enter a number from 1 to 10000"},
 		{"/endpoints/mails/pause", form("reason", strings.Repeat("x", 8193)),
-			"Reason: it has 8193 bytes, and may have 8192."},
-		{"/endpoints/mails/pause", form("reason", "a\x00b"), "Reason: it has bytes that are no text."},
-		{"/endpoints/mails/pause", form("reason", "\xff"), "Reason: it has bytes that are no text."},
-		{"/endpoints/mails/history", form("level", "all"), "Level: want one of off, steps, states, bodies"},
-		{"/endpoints/mails/send", form("kind", "mail.send", "body", "{"), "Body: it is no JSON."},
+			"Reason: it has 8193 bytes, the limit is 8192."},
+		{"/endpoints/mails/pause", form("reason", "a\x00b"), "Reason: it contains bytes that are not text."},
+		{"/endpoints/mails/pause", form("reason", "\xff"), "Reason: it contains bytes that are not text."},
+		{"/endpoints/mails/history", form("level", "all"), "Level: choose one of off, steps, states, bodies"},
+		{"/endpoints/mails/send", form("kind", "mail.send", "body", "{"), "Body: this is not valid JSON."},
 		{"/endpoints/mails/send", form("kind", "mail.send", "body", "{}", "delay", "-1h"),
-			"Due after: want a duration"},
-		{letter + "discard", form(), "Reason: it is missing."}, {letter + "edit", form(), "Nothing is changed"},
-		{letter + "edit", form("body", "no"), "Body: it is no JSON."},
-		{letter + "edit", form("set", "a=b\nc"), "Headers to set: header 2 is no NAME=VALUE."},
+			"Due after: enter a duration"},
+		{letter + "discard", form(), "Reason: this field is required."}, {letter + "edit", form(), "You have changed"},
+		{letter + "edit", form("body", "no"), "Body: this is not valid JSON."},
+		{letter + "edit", form("set", "a=b\nc"), "Headers to set: header 2 is not of the form NAME=VALUE."},
 		{letter + "edit", form("set", "edda-from=x"), "Headers to set: only the bus sets"},
-		{"/dead/edit", form("group", group, "way", "canary", "patch", "[1]"), "Merge patch: it is no JSON object."},
-		{"/dead/retry", form("group", group), "Way: it is missing."},
-		{"/dead/retry", form("group", group, "way", "canary", "rate", "1e3"), "Letters a second: want a number"},
-		{"/instance/timeout/move", form(append(instance, "name", "payment", "at", "noon")...), "Due: want a time like"},
+		{"/dead/edit", form("group", group, "way", "canary", "patch", "[1]"), "Merge patch: this is not a JSON object"},
+		{"/dead/retry", form("group", group), "Way: this field is required."},
+		{"/dead/retry", form("group", group, "way", "canary", "rate", "1e3"), "Letters a second: enter a number"},
+		{"/instance/timeout/move", form(append(instance, "name", "payment", "at", "noon")...),
+			"New due time: enter a time such as"},
 		{"/instance/repair", form(append(instance, "version", "4", "state", "{", "reason", "x")...),
-			"State: it is no JSON."},
-		{"/manifests/night%2Fsettle/backfill", form("from", "1h", "until", "2h"), "From: it is not before the end"},
-		{"/manifests/night%2Fsettle/trigger", form("body", "x"), "Message: it is no JSON."},
-		{"/manifests/night%2Fsettle/trigger", form("priority", "32"), "Priority: want a number from 1 to 31"},
-		{"/manifests/night%2Fsettle/pause", form("reason", " "), "Reason: it is missing."},
-		{"/groups/reports/set", form("max", "-1"), "Active at a time: want a number from 0"},
-		{"/border/shop.events/replay", form("since", "yesterday"), "Relayed since: want a time like"},
-		{"/kept/inbox/keep", form("keep", "week"), "For: want a duration like"},
-		{"/kept/inbox/keep", form("size", "1048576"), "Bytes at most: only the history has such a limit."},
+			"State: this is not valid JSON."},
+		{"/manifests/night%2Fsettle/backfill", form("from", "1h", "until", "2h"), "From: this is not before the end"},
+		{"/manifests/night%2Fsettle/trigger", form("body", "x"), "Message: this is not valid JSON."},
+		{"/manifests/night%2Fsettle/trigger", form("priority", "32"), "Priority: enter a number from 1 to 31"},
+		{"/manifests/night%2Fsettle/pause", form("reason", " "), "Reason: this field is required."},
+		{"/groups/reports/set", form("max", "-1"), "Active runs at most: enter a number from 0"},
+		{"/border/shop.events/replay", form("since", "yesterday"), "Relayed since: enter a time such as"},
+		{"/kept/inbox/keep", form("keep", "week"), "Keep for: enter a duration such as"},
+		{"/kept/inbox/keep", form("size", "1048576"), "Bytes at most: only the history has this setting."},
 	} {
 		a := st.post(c.path, c.form)
 		if a.status != http.StatusBadRequest || !strings.Contains(html.UnescapeString(a.body), c.says) {
@@ -277,8 +278,8 @@ func boundedForms(st *stage) {
 func typedNumber(st *stage) {
 	_, group := st.letters(1001, "very many")
 	a := st.post("/dead/discard", form("group", group, "reason", "a load test"))
-	if !strings.Contains(a.body, "1,001 dead letters of group "+group+" are discarded.") ||
-		!strings.Contains(a.body, "nothing brings them back") || !strings.Contains(a.body, "Type the number, 1,001,") {
+	if !strings.Contains(a.body, "1,001 dead letters of group "+group+" will be discarded.") ||
+		!strings.Contains(a.body, "This cannot be undone") || !strings.Contains(a.body, "Type the number, 1,001,") {
 		st.t.Errorf("it asks %s", mainOf(a.body))
 	}
 	before := st.content()
@@ -325,7 +326,7 @@ func previewed(st *stage) {
 	a := st.post("/dead/edit", form("group", group, "way", "canary", "patch", `{"Template": "shipped", "Order": null}`))
 	text := html.UnescapeString(a.body)
 	for _, want := range []string{
-		"5 dead letters of group " + group + " are changed and retried.", "It would be kept: ",
+		"5 dead letters of group " + group + " will be changed and retried.", "It would stay a dead letter: ",
 		`"Template": "x"`, `"Template": "shipped"`,
 		"cannot be undone", "edda dead edit --patch FILE --group " + group, "--canary", "--yes",
 	} {
@@ -383,7 +384,7 @@ func movedOn(st *stage) {
 		a := st.post(path, form)
 		text := html.UnescapeString(a.body)
 		for _, want := range []string{
-			fmt.Sprintf("has version %d now", version+1), "What is there now", `"Cents": 27182812`, `"Cents": 77`,
+			fmt.Sprintf("now has version %d", version+1), "Current state", `"Cents": 27182812`, `"Cents": 77`,
 			fmt.Sprintf(`name="version" value="%d"`, version+1),
 		} {
 			if !strings.Contains(text, want) {
@@ -415,6 +416,10 @@ func keptSecrets(st *stage) {
 		!strings.Contains(text, ">\n{\n  \"Order\"") {
 		st.t.Errorf("the body is not in its field: %s", mainOf(text))
 	}
+	ui = serve(st.t, st.pool, st.schema, eddaui.Options{Authorize: allow(eddaui.Look)})
+	if text := ui.get(fmt.Sprintf("/dead/%d.json", number)); !strings.Contains(text, `"size": 28`) {
+		st.t.Errorf("without the right to see it a body has no size: %s", text)
+	}
 }
 
 // A preview, a refusal and an end show a state without its secrets, including secrets from a patch.
@@ -430,7 +435,7 @@ func maskedPreviews(st *stage) {
 		want string // this is shown
 	}{
 		{"/instance/patch", form(append(of, "version", version, "patch", `{"Customer":"Mallory"}`)...), "Cents"},
-		{"/instance/patch", form(append(of, "version", "1", "patch", `{"Cents":1}`)...), "has moved on"},
+		{"/instance/patch", form(append(of, "version", "1", "patch", `{"Cents":1}`)...), "now has version"},
 		{"/instance/repair", form(append(of, "version", version, "state", `{"Customer":"Mallory"}`)...), "Cents"},
 		{"/instance/end", form(append(of, "version", version)...), "Its state"},
 	} {
@@ -523,7 +528,7 @@ func interrupted(st *stage) {
 	}
 	ui.ui.Close()
 	left := ask[int](st, "SELECT count(*) FROM :schema.dead_letter WHERE error_group = $1", group)
-	if left == 0 || left == 40 || !strings.Contains(st.get("/"+page), "Go on") {
+	if left == 0 || left == 40 || !strings.Contains(st.get("/"+page), "Resume job") {
 		st.t.Errorf("%d letters are left, or the job does not go on: %s", left, mainOf(st.get("/"+page)))
 	}
 	st.exec("UPDATE :schema.dead_letter_job SET rate = NULL WHERE state = 'open'")
@@ -610,7 +615,7 @@ func readOnly(st *stage) {
 		}
 		d := prepare()
 		if a := only.post(d.path, d.form); a.status != http.StatusForbidden ||
-			!strings.Contains(a.body, "only show things") {
+			!strings.Contains(a.body, "read-only") {
 			st.t.Errorf("%s is %d: %s", name, a.status, mainOf(a.body))
 		}
 	}

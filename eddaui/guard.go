@@ -25,7 +25,7 @@ func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		u.log.ErrorContext(r.Context(), "edda: ui: a request panicked", "path", r.URL.Path,
 			"panic", fmt.Sprintf("%T", v), "stack", string(debug.Stack())) // the value may have a body
-		u.complain(w, r, http.StatusInternalServerError, "This page failed. The log of the program says where.")
+		u.complain(w, r, http.StatusInternalServerError, "This page failed. The log of the program has the details.")
 	}()
 	u.handler.ServeHTTP(w, r)
 }
@@ -33,7 +33,7 @@ func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type redact = func(kind string, body json.RawMessage) json.RawMessage
 
 // notShown replaces a text if Redact has failed.
-var notShown = json.RawMessage(`"not shown: Options.Redact failed, and the log of the program says where"`)
+var notShown = json.RawMessage(`"not shown: Options.Redact failed, and the log of the program has the details"`)
 
 // redacting wraps Redact, so that its panic does not end loops and jobs.
 func redacting(f redact, log *slog.Logger) redact {

@@ -28,7 +28,7 @@ func mapDrawing(root string, m flow.Map) template.HTML {
 	d := mapped{root: root, m: &m, arrows: m.Arrows(), at: map[string]int{}}
 	d.layOut()
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="map" role="group" aria-label="%s, and what goes from one to another" `+
+	fmt.Fprintf(&b, `<svg class="map" role="group" aria-label="%s and the messages between them" `+
 		`width="%d" height="%d" viewBox="0 0 %[2]d %[3]d">`, words.Of(int64(len(m.Endpoints)), "endpoint"),
 		d.graph.Width, d.graph.Height)
 	b.WriteString(`<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" ` +
@@ -117,7 +117,7 @@ func (d *mapped) box(b *strings.Builder, n int) {
 			node.Height, node.X+node.Width/2, middle-3, short(name), middle+13, short(below))
 	}
 	if n >= len(d.m.Endpoints) {
-		b.WriteString(`<g class="node"><title>outside of Edda</title>`)
+		b.WriteString(`<g class="node"><title>outside: no endpoint has sent these messages</title>`)
 		draw("outside", "outside", "")
 		b.WriteString(`</g>`)
 		return

@@ -63,6 +63,7 @@ func goldenShop(t *testing.T, s *site, shop *world.Shop) {
 		"instances": "/sagas/order", "instance": "/sagas/order/2026-0012", "lives": "/sagas/order/2026-0003#lives",
 		"stuck": "/sagas/order/2026-0010#waits", "endpoint": "/endpoints/payments",
 		"retrying":     "/endpoints/erp#messages",
+		"failing":      "/endpoints/erp#says",
 		"conversation": "/conversations/" + shop.Labels.String(), "message": "/messages/" + shop.First.String(),
 		"missing": "/dead/9999",
 		"compare": "/sagas/order/2026-0012?from=1&to=3#compare",
@@ -133,7 +134,7 @@ func hidden(t *testing.T, s, all *site, shop *world.Shop) {
 				t.Errorf("%s shows %q to somebody who may not see bodies", path, secret)
 			}
 		}
-		if strings.Contains(body, "you have no right to see them") {
+		if strings.Contains(body, "you do not have the right Bodies") {
 			seen++
 		}
 	}

@@ -144,9 +144,10 @@ func TestPaceOfAnEndpoint(t *testing.T) {
 		in(one.Paces[0].Minutes) != 30 {
 		t.Errorf("the page of the endpoint has the pace %+v, %v", one, err)
 	}
-	line := regexp.MustCompile(`<title>30 messages in 60 minutes, 30 at most in one, (0|30) in the last, 1 attempt ` +
+	line := regexp.MustCompile(`<title>30 messages in 60 minutes, at most 30 in a minute, (0|30) in the last ` +
+		`minute, 1 attempt ` +
 		`failed, 2 died</title><path d="M1 19.*L\d+ 1[L"].*<path class="bad" d="M1\d+ 20v-5"/>`)
-	flat := regexp.MustCompile(`<title>0 messages in 60 minutes, 0 at most in one, 0 in the last</title>` +
+	flat := regexp.MustCompile(`<title>0 messages in 60 minutes, at most 0 in a minute, 0 in the last minute</title>` +
 		`<path d="M1 19(L\d+ 19){59}"/></svg>`)
 	for _, path := range []string{"/", "/endpoints/orders"} {
 		if body := s.get(path); !line.MatchString(body) {
@@ -165,11 +166,11 @@ func TestPaceOfAnEndpoint(t *testing.T) {
 		}
 	}
 	count(t, pool, schema, "old", plain)
-	if body := s.get("/endpoints/old"); !strings.Contains(body, "2 died; 10 more in this hour and the one before, "+
+	if body := s.get("/endpoints/old"); !strings.Contains(body, "2 died; in this hour and the previous one 10 more, "+
 		"which programs of an older version counted by the hour</title>") {
 		t.Errorf("what an older program handles beside a newer one is not told:\n%s", body)
 	}
-	if !strings.Contains(s.get("/endpoints/orders"), "<title>30 messages in 24 hours, 30 at most in one, ") {
+	if !strings.Contains(s.get("/endpoints/orders"), "<title>30 messages in 24 hours, at most 30 in an hour, ") {
 		t.Error("the bars have no name that says what they show")
 	}
 	if !strings.Contains(s.get("/sagas"), "<title>3 instances started in 24 hours") {
@@ -201,7 +202,7 @@ func TestCountersOfAnEndpoint(t *testing.T) {
 		cells = append(cells, regexp.MustCompile(`<[^>]*>`).ReplaceAllString(cell[1], ""))
 	}
 	want := "Handler|Handled|Retried|Dead|Conflicts|Handler, mean|Due to commit, mean|Waiting for instances|" +
-		"Waits in vain|plain handlers|10|–|–|–|0 s|0 s|–|–|order|100|3|2|41|10 ms|3.0 s|70 %|17 of 80"
+		"Waits that timed out|plain handlers|10|–|–|–|0 s|0 s|–|–|order|100|3|2|41|10 ms|3.0 s|70 %|17 of 80"
 	if got := strings.Join(cells, "|"); got != want {
 		t.Errorf("the page has\n%s\nwant\n%s", got, want)
 	}

@@ -70,15 +70,15 @@ func (u *UI) routes(actions []action) http.Handler {
 	all.Handle("/", u.authorized(asJSON(mux)))
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		u.refuse(w, r, "This request came from another site.")
+		u.refuse(w, r, "This request came from a page of a different site, so it was refused.")
 	}))
 	return guarded(cross.Handler(all))
 }
 
 func (u *UI) noPage(w http.ResponseWriter, r *http.Request) {
-	u.complain(w, r, http.StatusNotFound, "There is no such page.")
+	u.complain(w, r, http.StatusNotFound, "No page has this address.")
 }
 
 func (u *UI) noAction(w http.ResponseWriter, r *http.Request) {
-	u.complain(w, r, http.StatusNotFound, "There is nothing to do here.")
+	u.complain(w, r, http.StatusNotFound, "No action has this address.")
 }

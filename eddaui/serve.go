@@ -47,7 +47,7 @@ func (u *UI) page(p route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
 		if !storable(r.URL.Path) || !allStorable(query) {
-			u.complain(w, r, http.StatusNotFound, "Nothing has a name like this.")
+			u.complain(w, r, http.StatusNotFound, "No page has this address.")
 			return
 		}
 		ask := page.Ask{Path: r.PathValue, Query: query, Bodies: actorOf(r.Context()).May&Bodies != 0}
@@ -213,7 +213,7 @@ func (u *UI) show(w http.ResponseWriter, r *http.Request, status int, template s
 	var whole bytes.Buffer
 	if err := u.look.page(&whole, template, f); err != nil {
 		u.log.ErrorContext(r.Context(), "edda: ui: a page cannot be written", "page", template, "error", err)
-		http.Error(w, "this page is broken", http.StatusInternalServerError)
+		http.Error(w, "this page failed: the log of the program has the details", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -227,7 +227,7 @@ func (u *UI) writeJSON(w http.ResponseWriter, r *http.Request, status int, value
 	e.SetIndent("", "  ")
 	if err := e.Encode(value); err != nil {
 		u.log.ErrorContext(r.Context(), "edda: ui: a page cannot be written", "page", r.URL.Path, "error", err)
-		http.Error(w, "this page is broken", http.StatusInternalServerError)
+		http.Error(w, "this page failed: the log of the program has the details", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -239,7 +239,7 @@ func (u *UI) writeJSON(w http.ResponseWriter, r *http.Request, status int, value
 func (u *UI) writeMermaid(w http.ResponseWriter, r *http.Request, found page.Page) {
 	graph, ok := found.(interface{ Mermaid() string })
 	if !ok {
-		u.complain(w, r, http.StatusNotFound, "There is no graph on this page.")
+		u.complain(w, r, http.StatusNotFound, "This page has no graph.")
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -296,14 +296,14 @@ func textOf(err error) string {
 	case errors.Is(err, migrations.ErrNotMigrated), errors.As(err, &server) && unmigrated[server.Code]:
 		return "The schema is not migrated. Run edda migrate up as the role that owns it."
 	case errors.Is(err, migrations.ErrTooNew):
-		return "A newer Edda has changed the schema, and this program would misread it. Run a newer program."
+		return "A newer version of Edda has changed the schema, and this program would misread it. Run a newer program."
 	case errors.As(err, &server) && server.Code == "57014", errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("Reading took longer than %v and was stopped.", readLimit)
+		return fmt.Sprintf("Reading this page took longer than %v and was stopped.", readLimit)
 	case errors.As(err, &server) && server.Code == "42501":
 		return "The role of these pages lacks a right: " + server.Message +
-			". edda migrate grants prints what it needs."
+			". edda migrate grants prints the statements that grant it."
 	case errors.As(err, &server):
-		return "Postgres says: " + server.Message + " (" + server.Code + ")."
+		return "Postgres reports: " + server.Message + " (" + server.Code + ")."
 	}
-	return "The database does not answer. The log of this program says more."
+	return "The database does not answer. The log of this program has the details."
 }

@@ -42,14 +42,14 @@ func TestPagesSayThatNobodyHandlesAKind(t *testing.T) {
 		n          int
 		kind, want string
 	}{
-		{1, "brick.drop", "no program of it handles brick.drop, and 1 message waits. Without a handler"},
-		{2, "brick.<b>", "no program of it handles brick.&lt;b&gt;, brick.drop, and 3 messages wait. Without a"},
+		{1, "brick.drop", "no program of this endpoint handles brick.drop, and 1 message waits. Without a handler"},
+		{2, "brick.<b>", "no program of this endpoint handles brick.&lt;b&gt;, brick.drop, and 3 messages wait"},
 	} {
 		put(c.n, c.kind)
 		for _, path := range []string{"/", "/endpoints/bricks"} {
 			if body := s.get(path); !strings.Contains(body, c.want) ||
 				!strings.Contains(body, "no process runs it, and ") ||
-				strings.Contains(body, "Nothing is wrong") || strings.Contains(body, "Nothing needs you") {
+				strings.Contains(body, "no problems") {
 				t.Errorf("%s does not say %q:\n%s", path, c.want, mainOf(body))
 			}
 		}
@@ -66,9 +66,9 @@ func TestPagesSayWhichProcessesHaveLeftFunctions(t *testing.T) {
 		{`7, '{0,1}', now() - interval '1 s', NULL`, ""}, // does not renew its row
 		{`8, '{2,0}', now() + interval '1 h', NULL`, ""}, // runs a different queue
 		{`9, '{0,1}', now() + interval '1 h', NULL`,
-			"1 function of the program does not return and was left in a host (process 9), whose log names it"},
+			"1 function of the program does not return and keeps running in a host (process 9), whose log names it"},
 		{`6, '{0,2}', now() + interval '1 h', NULL`,
-			"3 functions of the program do not return and were left in a host (process 6) and 1 more, whose log"},
+			"3 functions of the program do not return and keep running in a host (process 6) and 1 more, whose log"},
 	} {
 		pgtest.Exec(t, pool, `INSERT INTO `+schema+`.session (id, host, queues, locked, started, pid, left_calls,
 			expires, ended) VALUES (gen_random_uuid(), 'a host', '{0,1}', false, now(), `+c.process+`)`)
@@ -99,11 +99,11 @@ func TestPagesSayWhatHappenedToSchedules(t *testing.T) {
 	s := serve(t, pool, schema, eddaui.Options{})
 	first := mainOf(s.get("/"))
 	for _, want := range []string{
-		`<strong>dead</strong>: <a href="./manifests/dead">1 run dead, and the schedule does not fire until`,
-		`<strong>slow</strong>: <a href="./manifests/slow">1 run timed out within a day. The handler may still`,
-		`<strong>dead</strong>: <a href="./manifests/dead">2 attempts lost within a day`,
-		`<strong>slow</strong>: <a href="./manifests/slow">due times passed without a run within a day`,
-		`<strong>dropped</strong>: <a href="./manifests/dropped">became an orphan within a day`,
+		`<strong>dead</strong>: <a href="./manifests/dead">1 run dead: the schedule does not fire until`,
+		`<strong>slow</strong>: <a href="./manifests/slow">1 run timed out in the last 24 hours. The handler may still`,
+		`<strong>dead</strong>: <a href="./manifests/dead">2 attempts lost in the last 24 hours`,
+		`<strong>slow</strong>: <a href="./manifests/slow">due times passed without a run in the last 24 hours`,
+		`<strong>dropped</strong>: <a href="./manifests/dropped">became an orphan in the last 24 hours`,
 	} {
 		if !strings.Contains(first, want) {
 			t.Errorf("the first page does not say %q:\n%s", want, first)
@@ -120,7 +120,7 @@ func TestPagesSayWhatHappenedToSchedules(t *testing.T) {
 	exec(`INSERT INTO :schema.manifest_program (id, release, host, pid, expires)
 		VALUES (gen_random_uuid(), 2, 'canary', 8, now() + interval '1 hour')`)
 	page := mainOf(s.get("/manifests"))
-	for _, want := range []string{"<h2>Releases that run side by side</h2>", "canary:8",
+	for _, want := range []string{"<h2>Several releases are running</h2>", "canary:8",
 		"<td>dead </td><td>slow </td>"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page of the schedules does not say %q:\n%s", want, page)

@@ -291,7 +291,7 @@ func TestIdleTimeIsOneLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := s.get("/sagas/order/2026-0001")
-	if gap := "<span>3 h, nothing</span>"; strings.Count(page, gap) != 1 {
+	if gap := "<span>no message for 3 h</span>"; strings.Count(page, gap) != 1 {
 		t.Errorf("the page has no %s: %s", gap, mainOf(page))
 	}
 }

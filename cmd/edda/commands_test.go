@@ -216,7 +216,7 @@ func TestSagas(t *testing.T) {
 		|  "Note": "\u001b[2J"
 		|  }
 		| history:
-		| Nothing is kept of what happened to it.`)
+		| The history has no entry of it.`)
 	var shown instanceJSON
 	w.decode(&shown, "saga", "show", "order", "7", "--json")
 	if shown.Version != 3 || len(shown.Timeouts) != 2 || shown.Timeouts[0].Name != "payment" ||
@@ -243,7 +243,7 @@ func TestRememberedSaga(t *testing.T) {
 		| SAGA KEY VERSION STARTED CHANGED TIMEOUTS NEXT REMEMBERED UNTIL
 		| order 7 3 TIME TIME 1 TIME TIME`)
 	says(t, w.want(exitDone, "saga", "show", "order", "7").out,
-		"It has completed, and is remembered until 2026-02-03 00:00:00.000Z.")
+		"It has completed, and its key is reserved until 2026-02-03 00:00:00.000Z.")
 	var shown instanceJSON
 	w.decode(&shown, "saga", "show", "order", "7", "--json")
 	if until := shown.RememberedUntil; until == nil || until.Day() != 3 {

@@ -206,7 +206,7 @@ func TestPagesPrintWhatTheirCommandsPrint(t *testing.T) {
 	t.Run("forms", func(t *testing.T) { formsNameCommands(t, w, slices.Sorted(maps.Keys(all))) })
 }
 
-var theSame = regexp.MustCompile(`The same in a shell: <code>edda ([^<]+)</code>`)
+var theSame = regexp.MustCompile(`Command: <code>edda ([^<]+)</code>`)
 
 // words splits a command line like a shell.
 func words(line string) (all []string) {

@@ -31,7 +31,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("site", flag.ContinueOnError)
 	flags.StringVar(&set.root, "root", "../..", "the repository")
 	flags.StringVar(&set.out, "out", ".public", "the `folder` that the site is written to, beside versions it has")
-	flags.StringVar(&set.version, "version", "", "a tag or a commit to build; the files as they are if there is none")
+	flags.StringVar(&set.version, "version", "", "a tag or a commit to build; empty: the files as they are")
 	flags.StringVar(&set.serve, "serve", "", "an `address` to serve the site at, once it is built")
 	if err := flags.Parse(args); err != nil {
 		return err

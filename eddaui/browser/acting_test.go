@@ -146,7 +146,7 @@ func refusesMoved(t *testing.T, s *shop, v *visitor) {
 		v.press("#agree button")
 		v.shows(".bad[role=alert]")
 	}
-	v.contains("main", "not done", "What is there now", "Checked")
+	v.contains("main", "nothing done", "Current state", "Checked")
 	if strings.Contains(s.read("audit?verb=saga.repair"), "by telephone") {
 		t.Error("a repair that was refused is in the audit")
 	}

@@ -93,8 +93,8 @@ func byClicks(_ *testing.T, _ *shop, v *visitor) {
 
 func livesApart(t *testing.T, _ *shop, v *visitor) {
 	v.open("sagas/order/2026-0003")
-	v.contains("nav.lives", "3 lives")
-	v.contains("#life", "living")
+	v.contains("nav.lives", "3 instances with this key")
+	v.contains("#life", "active")
 	v.contains("#timeline", "order.place", "v1", "began")
 	var lives []string
 	v.do("read the lives", chromedp.Evaluate(
@@ -118,7 +118,8 @@ func beforeAndAfter(_ *testing.T, _ *shop, v *visitor) {
 
 func failedInPlace(_ *testing.T, _ *shop, v *visitor) {
 	v.open("sagas/order/2026-0012")
-	v.contains("#timeline", "v2", "attempt 1 failed", "503 Service Unavailable", "attempt 2 failed", "ok at attempt 3",
+	v.contains("#timeline", "v2", "attempt 1 failed", "503 Service Unavailable", "attempt 2 failed",
+		"succeeded at attempt 3",
 		"v3")
 }
 
@@ -139,14 +140,14 @@ func waitsWithReason(_ *testing.T, _ *shop, v *visitor) {
 
 func mayCome(_ *testing.T, _ *shop, v *visitor) {
 	v.open("sagas/order/2026-0012")
-	v.contains("#waits", "May also get", "payment.charged", "parcel.shipped")
+	v.contains("#waits", "Can also receive", "payment.charged", "parcel.shipped")
 }
 
 func causeAndEffects(_ *testing.T, _ *shop, v *visitor) {
 	v.open("sagas/order/2026-0012")
 	v.click("timeline", "stock.reserve")
 	v.head("stock.reserve")
-	v.contains("main", "From", "orders", "because of message", "Attempts", "stock", "handled", "stock.reserved")
+	v.contains("main", "From", "orders", "caused by message", "Attempts", "stock", "handled", "stock.reserved")
 	v.do("go to its cause", chromedp.Click(`//dd[contains(., "because of")]//a[@class="id"]`, chromedp.BySearch))
 	v.head("order.place")
 	v.contains("#attempts", "order / 2026-0012", "v1", "payment.charge", "stock.reserve")
@@ -197,7 +198,7 @@ func oneBox(_ *testing.T, s *shop, v *visitor) {
 		strings.TrimPrefix(s.tree, "conversations/")+"\r", chromedp.ByQuery))
 	v.head(strings.TrimPrefix(s.tree, "conversations/"))
 	v.click("main", "conversation")
-	v.head("and what followed")
+	v.head("and the messages that followed")
 }
 
 // live are done with JavaScript: changes appear by themselves.

@@ -32,7 +32,7 @@ func TestAConversationCrossesTheBorder(t *testing.T) {
 	v.click("timeline", "order.place")
 	v.head("order.place")
 	v.do("open the conversation", chromedp.Click(`a[href*="conversations/"]`, chromedp.ByQuery))
-	v.head("and what followed")
+	v.head("and the messages that followed")
 	for _, says := range [][]string{
 		{"order.place", "handled by orders"}, {"payment.charge", "handled by payments"},
 		{"stock.reserve", "handled by stock"}, {"parcel.ship", "handled by shipping"},

@@ -136,7 +136,7 @@
     hold.addEventListener("click", () => {
       held = !held;
       hold.setAttribute("aria-pressed", String(held));
-      hold.textContent = held ? "Go on with updates" : "Pause updates";
+      hold.textContent = held ? "Resume updates" : "Pause updates";
       say(held ? "paused" : "");
       open();
     });

@@ -50,7 +50,7 @@
   });
   source.addEventListener("error", function () {
     say(source.readyState === EventSource.CLOSED
-      ? "This page no longer follows the order. Load it again to see what is new."
+      ? "This page no longer follows the order. Load it again to see changes."
       : "The connection was lost; trying again…");
   });
   source.addEventListener("state", function (event) {

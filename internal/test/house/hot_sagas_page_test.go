@@ -35,7 +35,7 @@ func TestHotSagasPageSaysWhatItIsAskedFor(t *testing.T) {
 	_, seeing, _ := strings.Cut(page, "\n## Seeing it\n")
 	seeing, _, _ = strings.Cut(seeing, "\n## ")
 	for _, column := range []string{"Conflicts", "Handled", "Handler", "Due to commit", "Waiting for instances",
-		"Waits in vain"} {
+		"Waits that timed out"} {
 		wants("docs/guide/hot-sagas.md, seeing it", seeing, "*"+column+"*")
 		wants("the page of an endpoint", endpoint, ">"+column)
 	}

@@ -38,14 +38,14 @@ const mostReplayed = 10_000
 
 var replay = &Action{
 	Name: "outbox.replay", Pattern: "/border/{relay}/replay", Rights: []Right{Retry}, Button: "Replay",
-	Says: "Copies of relayed messages are given to the other side again. A receiver that still knows their ids takes " +
-		"none of them twice.",
+	Says: "The relay sends messages again that it has already sent, from the copies that it keeps. A receiver that " +
+		"still has the id of a message does not handle it twice.",
 	fields: []field{of("relay"),
 		{name: "since", label: "Relayed since", kind: past, must: true, example: "2h",
-			hint: "a time such as 2026-11-21T10:00:00Z, or how long ago, such as 90m"},
-		{name: "until", label: "And before", kind: past, hint: "nothing is now"},
-		{name: "kind", label: "Kind", kind: line, most: mostName, hint: "nothing is all"}, why},
-	page: pageOfBorder, done: "Messages put back: %d.",
+			hint: "a time such as 2026-11-21T10:00:00Z, or an age such as 90m"},
+		{name: "until", label: "And before", kind: past, hint: "empty: now"},
+		{name: "kind", label: "Kind", kind: line, most: mostName, hint: "empty: all kinds"}, why},
+	page: pageOfBorder, done: "Messages queued again: %d.",
 	command: func(in Input) string {
 		c := shell("edda outbox replay", in.text("relay"))
 		return in.because(in.flags(c, "since", "since", "until", "until", "kind", "kind"))
@@ -78,9 +78,10 @@ func (in Input) kept(now time.Time) outbox.KeptFilter {
 
 // lookAtReplay counts the copies, and shows the first of them.
 func (d *Desk) lookAtReplay(ctx context.Context, f outbox.KeptFilter) (*Preview, error) {
-	p := &Preview{Final: "A message that the other side takes again cannot be taken back.", keep: map[string]string{
-		"since": f.Since.UTC().Format(time.RFC3339Nano), "until": f.Until.UTC().Format(time.RFC3339Nano),
-	}}
+	p := &Preview{Final: "This cannot be undone: a message that the other system has received again stays there.",
+		keep: map[string]string{
+			"since": f.Since.UTC().Format(time.RFC3339Nano), "until": f.Until.UTC().Format(time.RFC3339Nano),
+		}}
 	for after := (outbox.KeptPlace{}); ; {
 		page, err := d.Op.Outbox().ListKept(ctx, d.Pool, f, after, outbox.MostKept)
 		if err != nil {
@@ -94,7 +95,7 @@ func (d *Desk) lookAtReplay(ctx context.Context, f outbox.KeptFilter) (*Preview,
 		}
 		if p.Count > mostReplayed {
 			return nil, &Refusal{Status: http.StatusBadRequest, Text: "Nothing was changed: more than " +
-				words.Count(mostReplayed) + " messages are chosen. edda outbox replay puts back any number."}
+				words.Count(mostReplayed) + " messages match. The command edda outbox replay has no limit."}
 		}
 		if after = page.Next; !page.More {
 			break
@@ -102,10 +103,10 @@ func (d *Desk) lookAtReplay(ctx context.Context, f outbox.KeptFilter) (*Preview,
 	}
 	if p.Count == 0 {
 		return nil, &Refusal{Status: http.StatusNotFound,
-			Text: "Nothing was changed: no copy of such a message is kept."}
+			Text: "Nothing was changed: no copy of a message matches."}
 	}
 	p.Says = []string{words.Of(p.Count, "message") + " of relay " + f.Endpoint + ", relayed from " +
-		view.Moment(f.Since) + " until " + view.Moment(f.Until) + ", put back into its queue."}
+		view.Moment(f.Since) + " until " + view.Moment(f.Until) + ", will be put back into its queue."}
 	return p, nil
 }
 
@@ -114,8 +115,8 @@ func (d *Desk) replay(ctx context.Context, f outbox.KeptFilter) (Done, error) {
 	for more := true; more; {
 		done, err := d.Op.Replay(ctx, o)
 		if err != nil && sum > 0 {
-			return Done{}, &Refusal{Status: http.StatusServiceUnavailable, Text: fmt.Sprintf("Messages put back "+
-				"before it was interrupted: %d. edda outbox replay %s --after %s --until %s continues.", sum,
+			return Done{}, &Refusal{Status: http.StatusServiceUnavailable, Text: fmt.Sprintf("The replay was "+
+				"interrupted. Messages queued again: %d. To continue: edda outbox replay %s --after %s --until %s", sum,
 				words.Quoted(f.Endpoint), view.PlaceText(o.After.Relayed.UTC(), o.After.ID),
 				f.Until.UTC().Format(time.RFC3339Nano))}
 		}
@@ -129,12 +130,13 @@ func (d *Desk) replay(ctx context.Context, f outbox.KeptFilter) (Done, error) {
 }
 
 var setKeep = &Action{
-	Name: "keep.set", Pattern: "/kept/{ring}/keep", Rights: []Right{Admin}, Button: "Set",
-	Says: "Rows stay at least so long, and a third longer at most. What is left empty stays as it is.",
-	fields: []field{of("ring"), {name: "keep", label: "For", kind: lasting, hint: "such as 168h"},
-		{name: "size", label: "Bytes at most", kind: number, most: 1 << 50, hint: "0 is no limit; of the history only"},
-		why},
-	page: pageOfBorder, done: "What is kept was set.",
+	Name: "keep.set", Pattern: "/kept/{ring}/keep", Rights: []Right{Admin}, Button: "Set retention",
+	Says: "Sets how long Edda keeps the rows: at least this long, and at most a third longer. An empty field changes " +
+		"nothing.",
+	fields: []field{of("ring"), {name: "keep", label: "Keep for", kind: lasting, hint: "such as 168h"},
+		{name: "size", label: "Bytes at most", kind: number, most: 1 << 50,
+			hint: "0: no limit. Only the history has this setting"}, why},
+	page: pageOfBorder, done: "The retention was set.",
 	command: func(in Input) string {
 		c := "edda " + in.text("ring") + " keep"
 		if keep := in.text("keep"); keep != "" {
@@ -147,7 +149,7 @@ var setKeep = &Action{
 		if in.text("size") != "" {
 			most = in.number("size")
 			if in.text("ring") != "history" {
-				return Done{}, in.refuse(http.StatusBadRequest, "Bytes at most: only the history has such a limit.")
+				return Done{}, in.refuse(http.StatusBadRequest, "Bytes at most: only the history has this setting.")
 			}
 		}
 		return Done{}, d.Op.SetKeep(ctx, in.text("ring"), in.lasting("keep"), most)

@@ -45,8 +45,8 @@ func (in Input) crowd() (f bulk.Filter, err error) {
 	}
 	if f.Until, err = time.Parse(time.RFC3339, text); err != nil {
 		in.values["until"] = ""
-		return f, in.refuse(http.StatusBadRequest, fmt.Sprintf("Until: want a time like 2026-12-01T10:00:00Z, not %q.",
-			view.Escape(view.Shortened(text, 60))))
+		return f, in.refuse(http.StatusBadRequest, fmt.Sprintf("Until: enter a time such as 2026-12-01T10:00:00Z, "+
+			"not %q.", view.Escape(view.Shortened(text, 60))))
 	}
 	return f, nil
 }
@@ -79,7 +79,7 @@ func lookAtCrowd(what, final string) func(context.Context, *Desk, Input) (*Previ
 			return nil, err
 		}
 		if l.Count == 0 {
-			return nil, &Refusal{Status: http.StatusNotFound, Text: "Nothing was changed: no such instance lives."}
+			return nil, &Refusal{Status: http.StatusNotFound, Text: "Nothing was changed: no active instance matches."}
 		}
 		p := &Preview{Count: l.Count, Final: final, keep: map[string]string{"until": l.Until.Format(time.RFC3339Nano),
 			"job": cmp.Or(in.text("job"), bulk.JobID().String())}}
@@ -91,8 +91,7 @@ func lookAtCrowd(what, final string) func(context.Context, *Desk, Input) (*Previ
 		if prefix := in.text("prefix"); prefix != "" {
 			says += " whose keys begin with " + prefix
 		}
-		p.Says = []string{says + " " + what + ". What starts after this look is not part " +
-			"of it."}
+		p.Says = []string{says + " " + what + ". Instances that start after this preview are not included."}
 		for _, i := range l.First {
 			p.Examples = append(p.Examples, Example{Text: fmt.Sprintf("%s, version %d, started %s", i.Instance.Key,
 				i.Instance.Version, view.Moment(i.Started))})
@@ -114,8 +113,8 @@ func (d *Desk) toCrowd(
 	done, err := do(brief, f)
 	if err != nil && ctx.Err() == nil && (brief.Err() != nil || done.Done+done.Gone+done.Kept > 0) {
 		in.values["after"] = cmp.Or(done.Last, in.text("after"))
-		return Done{}, in.refuse(http.StatusServiceUnavailable, fmt.Sprintf("It has stopped behind %q before it was "+
-			"through: %s done, which stays so. Send the form again to go on with the others.",
+		return Done{}, in.refuse(http.StatusServiceUnavailable, fmt.Sprintf("The action stopped after the key %q. "+
+			"Done so far, and not taken back: %s. Send the form again to continue with the others.",
 			view.Escape(in.text("after")), words.Of(done.Done, "instance")))
 	}
 	return Done{Numbers: []int64{done.Done, done.Gone, done.Kept}}, err
@@ -123,13 +122,13 @@ func (d *Desk) toCrowd(
 
 var sendCrowd = &Action{
 	Name: "saga.send.many", Pattern: "/sagas/{saga}/send", Rights: []Right{Send}, Button: "Send to all",
-	Says: "A message for each of these instances, whatever its body says. What their handlers do cannot be undone.",
+	Says: "Sends a message to each of these instances, even if the body contains a different key.",
 	fields: append(append([]field{}, crowd...), append([]field{{name: "job", label: "Job", kind: hidden, most: 36},
 		{name: "to", label: "Endpoint", kind: line, most: mostName,
-			hint: "for a kind that no endpoint consumes, such as that of an answer"}}, letterOf...)...),
-	page: pageOfCrowd, check: lookAtCrowd("will get the message", "What their handlers do cannot be undone. This "+
-		"form, sent again, sends to each once; a new one sends once more."),
-	done: "Instances sent to: %d. Ended before that: %d. Left as they are: %d.",
+			hint: "only for a kind that no endpoint consumes, such as the kind of a reply"}}, letterOf...)...),
+	page: pageOfCrowd, check: lookAtCrowd("will get the message", "The effects of the handlers cannot be undone. If "+
+		"you send this form twice, each instance still gets the message once. A new form sends it again."),
+	done: "Instances that got the message: %d. Instances that had ended: %d. Not changed: %d.",
 	command: func(in Input) string {
 		command := shell("edda saga send", in.text("saga"), in.text("kind")) + " --body FILE"
 		return in.crowdCommand(in.flags(command, "to", "to", "delay", "delay", "job", "job")) + " --yes"
@@ -140,7 +139,7 @@ var sendCrowd = &Action{
 		}
 		job, err := saga.ParseID(in.text("job"))
 		if err != nil {
-			return Done{}, in.refuse(http.StatusBadRequest, "Job: it is no id.")
+			return Done{}, in.refuse(http.StatusBadRequest, "Job: this is not an id.")
 		}
 		s := bulk.Send{Job: job, Message: messages.Message{Kind: in.text("kind"), Body: []byte(in.text("body")),
 			To: in.text("to"), Delay: in.lasting("delay"), Reason: in.Reason()}}
@@ -152,10 +151,12 @@ var sendCrowd = &Action{
 
 var endCrowd = &Action{
 	Name: "saga.end.many", Pattern: "/sagas/{saga}/end", Rights: []Right{Repair}, Button: "End all",
-	Says:   "Each of these instances ends as if it had completed, without its handlers, and with its timeouts.",
+	Says: "Ends each of these instances as if it had completed. No handler runs, and Edda cancels the pending " +
+		"timeouts.",
 	fields: append(append([]field{}, crowd...), whyMust), page: pageOfCrowd,
-	check: lookAtCrowd("will be ended", "Nothing brings them back. What is on its way to them finds no instance."),
-	done:  "Instances ended: %d. Ended before that: %d. Left as they are: %d.",
+	check: lookAtCrowd("will be ended",
+		"This cannot be undone. Messages already queued for these instances will find no instance."),
+	done: "Instances ended: %d. Instances that had ended before: %d. Not changed: %d.",
 	command: func(in Input) string {
 		return in.crowdCommand(shell("edda saga end", in.text("saga"))) + " --yes"
 	},
@@ -172,9 +173,9 @@ const mostExported = 5000
 
 var exportCrowd = &Action{
 	Name: "saga.export", Pattern: "/sagas/{saga}/export", Rights: []Right{Admin}, Button: "Export",
-	Says: "A file with a line of JSON for each of these instances, with its state, without what is secret. A state " +
-		"is left out if it is not known what of it is secret. The audit says who has exported what.",
-	fields: append(append([]field{}, crowd...), why), page: pageOfCrowd, done: "They were exported.",
+	Says: "Writes a file with a line of JSON for each of these instances, with its state but without secrets. Edda " +
+		"leaves out a state if its secret fields are unknown here. The export gets an entry in the audit.",
+	fields: append(append([]field{}, crowd...), why), page: pageOfCrowd, done: "The instances were exported.",
 	check: func(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 		if !in.Bodies {
 			return nil, errStates
@@ -203,7 +204,7 @@ var exportCrowd = &Action{
 }
 
 // errStates refuses an export to an actor who may not see states.
-var errStates = &Refusal{Status: http.StatusForbidden, Text: "An export has states, which you may not see: it needs " +
-	"the right Bodies, too."}
+var errStates = &Refusal{Status: http.StatusForbidden, Text: "An export contains states. You also need the right " +
+	"Bodies to do this."}
 
 var ofCrowds = []*Action{sendCrowd, endCrowd, exportCrowd}

@@ -42,8 +42,8 @@ func pageOfEndpoint(in Input) string { return "endpoints/" + segment(in.text("en
 
 var pauseEndpoint = &Action{
 	Name: "endpoint.pause", Pattern: "/endpoints/{endpoint}/pause", Rights: []Right{Pause}, Button: "Pause",
-	Says: "No process takes a message of it until it is resumed. What is in hand goes on, and messages go on " +
-		"arriving.",
+	Says: "Workers take no message from this endpoint until you resume it. They finish the messages that they are " +
+		"handling, and new messages wait in the queue.",
 	fields: []field{of("endpoint"), why}, page: pageOfEndpoint, done: "The endpoint was paused.",
 	command: func(in Input) string { return in.because(shell("edda endpoint pause", in.text("endpoint"))) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
@@ -53,8 +53,9 @@ var pauseEndpoint = &Action{
 
 var resumeEndpoint = &Action{
 	Name: "endpoint.resume", Pattern: "/endpoints/{endpoint}/resume", Rights: []Right{Pause}, Button: "Resume",
-	Says: "Its pause ends, with those of its partitions.", fields: []field{of("endpoint"), why},
-	page: pageOfEndpoint, done: "The endpoint was resumed.",
+	Says:   "Workers take messages from this endpoint again. Its paused partitions are resumed too.",
+	fields: []field{of("endpoint"), why},
+	page:   pageOfEndpoint, done: "The endpoint was resumed.",
 	command: func(in Input) string { return in.because(shell("edda endpoint resume", in.text("endpoint"))) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
 		return Done{}, d.Op.Endpoints().Resume(ctx, in.text("endpoint"))
@@ -63,7 +64,8 @@ var resumeEndpoint = &Action{
 
 var setWorkers = &Action{
 	Name: "endpoint.workers", Pattern: "/endpoints/{endpoint}/workers", Rights: []Right{Limit}, Button: "Set workers",
-	Says: "Each process of the endpoint has so many workers, and no more than its pool has connections.",
+	Says: "Sets the number of workers in each process of the endpoint. A process never has more workers than its " +
+		"pool has connections.",
 	fields: []field{of("endpoint"), {name: "workers", label: "Workers of each process", kind: number, must: true,
 		least: 1, most: 10_000, example: "4"}, why},
 	page: pageOfEndpoint, done: "The number of workers was set.",
@@ -77,8 +79,8 @@ var setWorkers = &Action{
 
 var resetWorkers = &Action{
 	Name: "endpoint.workers.reset", Pattern: "/endpoints/{endpoint}/workers/reset", Rights: []Right{Limit},
-	Button: "Reset workers", Says: "Each process has as many workers as its program says.",
-	fields: []field{of("endpoint"), why}, page: pageOfEndpoint, done: "The number of workers is that of each program.",
+	Button: "Reset workers", Says: "Each process uses the number of workers that its program sets.",
+	fields: []field{of("endpoint"), why}, page: pageOfEndpoint, done: "The number of workers was reset.",
 	command: func(in Input) string {
 		return in.because(shell("edda endpoint concurrency", in.text("endpoint")) + " --reset")
 	},
@@ -89,12 +91,12 @@ var resetWorkers = &Action{
 
 var keepHistory = &Action{
 	Name: "history.set", Pattern: "/endpoints/{endpoint}/history", Rights: []Right{Admin}, Button: "Set history",
-	Says: "What is kept of its messages from now on: each attempt, the states after each version, the bodies. " +
-		"What is left empty is as its program says.",
+	Says: "Sets the level of the history from now on. Level steps: each attempt. Level states: also the state after " +
+		"each version. Level bodies: also the bodies of messages. For an empty field the program decides.",
 	fields: []field{of("endpoint"),
 		{name: "level", label: "Level", kind: choice, choices: []string{"off", "steps", "states", "bodies"}},
-		{name: "sample", label: "Percent of the conversations", kind: number, least: 1, most: 100}, why},
-	page: pageOfEndpoint, done: "What history keeps of the endpoint was set.",
+		{name: "sample", label: "Percent of conversations", kind: number, least: 1, most: 100}, why},
+	page: pageOfEndpoint, done: "The history of the endpoint was set.",
 	command: func(in Input) string {
 		c := shell("edda history set", in.text("endpoint"))
 		if level := in.text("level"); level != "" {
@@ -119,7 +121,8 @@ var keepHistory = &Action{
 
 var sendTo = &Action{
 	Name: "message.send", Pattern: "/endpoints/{endpoint}/send", Rights: []Right{Send}, Button: "Send a message",
-	Says:   "It goes to this endpoint. While it waits it can be cancelled; what a handler does cannot be undone.",
+	Says: "Sends a message to this endpoint. You can cancel it while it waits. The effects of a handler cannot be " +
+		"undone.",
 	fields: append([]field{of("endpoint")}, letterOf...), page: pageOfEndpoint, done: "The message was sent.",
 	command: func(in Input) string { return sendCommand(in) + " --to " + words.Quoted(in.text("endpoint")) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {

@@ -57,13 +57,13 @@ func which(name string) field { return field{name: name, label: name, kind: targ
 
 var (
 	why = field{name: "reason", label: "Reason", kind: line, most: mostReason,
-		hint: "for the audit, and for other people"}
+		hint: "for the audit, and for your colleagues"}
 	whyMust = field{name: "reason", label: "Reason", kind: line, must: true, most: mostReason, example: "why",
-		hint: "for the audit, and for other people"}
+		hint: "for the audit, and for your colleagues"}
 	rate = field{name: "rate", label: "Letters a second", kind: number, most: 10_000,
-		hint: "0, or nothing, is no bound"}
-	to = field{name: "to", label: "To another endpoint", kind: line, most: mostName,
-		hint: "nothing is where each died"}
+		hint: "0 or empty: no limit"}
+	to = field{name: "to", label: "To a different endpoint", kind: line, most: mostName,
+		hint: "empty: the endpoint of each dead letter"}
 	seen = field{name: "version", label: "Version", kind: hidden, most: 30}
 )
 
@@ -143,9 +143,9 @@ func (a *Action) inPath(f field) bool { return strings.Contains(a.Pattern, "{"+f
 func (f field) check(text string) string {
 	switch {
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return "it has bytes that are no text"
+		return "it contains bytes that are not text"
 	case text == "" && f.must:
-		return "it is missing"
+		return "this field is required"
 	case text == "":
 		return ""
 	}
@@ -155,20 +155,20 @@ func (f field) check(text string) string {
 		return f.checkNumber(text, shown)
 	case choice:
 		if !slices.Contains(f.choices, text) {
-			return "want one of " + strings.Join(f.choices, ", ") + ", not " + shown
+			return "choose one of " + strings.Join(f.choices, ", ") + ", not " + shown
 		}
 	case coming, past:
 		_, wrong := time.ParseDuration(text)
 		if _, err := time.Parse(time.RFC3339, text); err != nil && (wrong != nil || strings.HasPrefix(text, "-")) {
-			return "want a time like 2026-12-01T10:00:00Z, or a duration like 90m, not " + shown
+			return "enter a time such as 2026-12-01T10:00:00Z, or a duration such as 90m, not " + shown
 		}
 	case lasting:
 		if d, err := time.ParseDuration(text); err != nil || d < 0 {
-			return "want a duration like 10m, not " + shown
+			return "enter a duration such as 10m, not " + shown
 		}
 	default:
 		if int64(len(text)) > f.most {
-			return fmt.Sprintf("it has %d bytes, and may have %d", len(text), f.most)
+			return fmt.Sprintf("it has %d bytes, the limit is %d", len(text), f.most)
 		}
 	}
 	return ""
@@ -177,7 +177,7 @@ func (f field) check(text string) string {
 func (f field) checkNumber(text, shown string) string {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < f.least || n > f.most {
-		return fmt.Sprintf("want a number from %d to %d, not %s", f.least, f.most, shown)
+		return fmt.Sprintf("enter a number from %d to %d, not %s", f.least, f.most, shown)
 	}
 	return ""
 }
@@ -188,5 +188,5 @@ func (in Input) checkJSON(name string) error {
 		return nil
 	}
 	at := slices.IndexFunc(in.action.fields, func(f field) bool { return f.name == name })
-	return in.refuse(http.StatusBadRequest, in.action.fields[at].label+": it is no JSON.")
+	return in.refuse(http.StatusBadRequest, in.action.fields[at].label+": this is not valid JSON.")
 }

@@ -29,7 +29,7 @@ func ManifestGroup(g scheduler.GroupInfo) []Form {
 
 var pauseGroup = &Action{
 	Name: "group.pause", Pattern: "/groups/{group}/pause", Rights: []Right{Pause}, Button: "Pause",
-	Says:   "Nothing of it fires, and nothing of it that is queued is sent. Runs that are active go on.",
+	Says:   "No manifest of the group fires, and no queued run is sent, until you resume it. Active runs continue.",
 	fields: []field{of("group"), whyMust}, page: pageOfManifests, done: "The group was paused.",
 	command: func(in Input) string { return in.because(shell("edda group pause", in.text("group"))) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
@@ -39,7 +39,7 @@ var pauseGroup = &Action{
 
 var resumeGroup = &Action{
 	Name: "group.resume", Pattern: "/groups/{group}/resume", Rights: []Right{Pause}, Button: "Resume",
-	Says:   "Its pause ends. Manifests that are paused themselves stay so.",
+	Says:   "The manifests of the group fire again. A manifest that has a pause of its own stays paused.",
 	fields: []field{of("group"), why}, page: pageOfManifests, done: "The group was resumed.",
 	command: func(in Input) string { return in.because(shell("edda group resume", in.text("group"))) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
@@ -48,12 +48,12 @@ var resumeGroup = &Action{
 }
 
 var setGroup = &Action{
-	Name: "group.set", Pattern: "/groups/{group}/set", Rights: []Right{Limit}, Button: "Set",
-	Says: "So many of its runs are active at a time. A lower number ends none.",
+	Name: "group.set", Pattern: "/groups/{group}/set", Rights: []Right{Limit}, Button: "Set limit",
+	Says: "Sets how many runs of the group may be active at the same time. A lower number ends no active run.",
 	fields: []field{of("group"),
-		{name: "max", label: "Active at a time", kind: number, most: 1 << 30, hint: "0 is no limit"},
+		{name: "max", label: "Active runs at most", kind: number, most: 1 << 30, hint: "0: no limit"},
 		{name: "priority", label: "Priority", kind: number, most: 31},
-		{name: "strict", label: "Never more, not even briefly", kind: tick, most: 10}, why},
+		{name: "strict", label: "Never exceed this, not even briefly", kind: tick, most: 10}, why},
 	page: pageOfManifests, done: "The group was set.",
 	command: func(in Input) string {
 		c := in.flags(shell("edda group set", in.text("group")), "max", "max", "priority", "priority")
@@ -74,7 +74,7 @@ var setGroup = &Action{
 
 var cancelGroup = &Action{
 	Name: "group.cancel", Pattern: "/groups/{group}/cancel", Rights: []Right{Schedule}, Button: "Cancel runs",
-	Says:   "Its runs that wait, are queued or active end. Pause the group first, or new ones come.",
+	Says:   "Ends the waiting, queued and active runs of the group. Pause the group first, or new runs start.",
 	fields: []field{of("group"), whyMust}, page: pageOfManifests, done: "Runs cancelled: %d.",
 	command: func(in Input) string {
 		return in.flags(shell("edda group cancel", in.text("group")), "note", "reason")
@@ -85,9 +85,10 @@ var cancelGroup = &Action{
 			return nil, err
 		}
 		p := &Preview{Count: int64(g.Active + g.Queued),
-			Final: "A handler that works on one can no longer commit. Each can be retried by itself."}
+			Final: "This cannot be undone, but you can retry each run. A handler that is working on a run can no " +
+				"longer commit."}
 		p.Says = []string{words.Of(p.Count, "run") + " of group " + g.Name +
-			", queued or active, and those that wait, are cancelled."}
+			", queued or active, and all its waiting runs will be cancelled."}
 		return p, nil
 	},
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {

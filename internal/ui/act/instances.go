@@ -55,10 +55,12 @@ func living(ctx context.Context, d *Desk, in Input) (persistence.Listed, error) 
 }
 
 var sendInstance = &Action{
-	Name: "saga.send", Pattern: "/instance/send", Rights: []Right{Send}, Button: "Send to it",
-	Says: "A message for this instance, whatever its body says. What its handler does cannot be undone.",
+	Name: "saga.send", Pattern: "/instance/send", Rights: []Right{Send}, Button: "Send a message",
+	Says: "Sends a message to this instance, even if the body contains a different key. The effects of the handler " +
+		"cannot be undone.",
 	fields: append(append([]field{}, instance...), append([]field{{name: "to", label: "Endpoint", kind: line,
-		most: mostName, hint: "for a kind that no endpoint consumes, such as that of an answer"}}, letterOf...)...),
+		most: mostName, hint: "only for a kind that no endpoint consumes, such as the kind of a reply"}},
+		letterOf...)...),
 	page: pageOfInstance, done: "The message was sent.",
 	command: func(in Input) string {
 		return in.flags(sendCommand(in), "to", "to") + " --instance " +
@@ -71,8 +73,8 @@ var sendInstance = &Action{
 
 var repair = &Action{
 	Name: "saga.repair", Pattern: "/instance/repair", Rights: []Right{Repair}, Button: "Repair state",
-	Says: "The state is replaced. It is refused if a message has changed the instance since this page was read. No " +
-		"handler is called.",
+	Says: "Replaces the state. No handler runs. If a message has changed the instance since this page was read, Edda " +
+		"changes nothing.",
 	fields: append(append([]field{}, instance...), field{name: "version", label: "Version", kind: hidden, must: true,
 		most: 30, example: "1"}, field{name: "state", label: "State", kind: area, must: true, most: mostText}, whyMust),
 	page: pageOfInstance, done: "The state was repaired.",
@@ -84,9 +86,9 @@ var repair = &Action{
 
 var patch = &Action{
 	Name: "saga.patch", Pattern: "/instance/patch", Rights: []Right{Repair}, Button: "Repair state",
-	Says: "A JSON merge patch changes the state: what it names is replaced, null removes a member, and the rest " +
-		"stays, also what is not shown here. It is refused if a message has changed the instance since this page was " +
-		"read.",
+	Says: "Applies a JSON merge patch to the state: it replaces the members that it names, removes a member whose " +
+		"value is null, and keeps all others, including the members that this page hides. No handler runs. If a " +
+		"message has changed the instance since this page was read, Edda changes nothing.",
 	fields: append(append([]field{}, instance...), field{name: "version", label: "Version", kind: hidden, must: true,
 		most: 30, example: "1"}, field{name: "patch", label: "Merge patch", kind: area, must: true, most: mostText,
 		hint: `such as {"Paid": true}`}, whyMust),
@@ -98,8 +100,8 @@ var patch = &Action{
 }
 
 var end = &Action{
-	Name: "saga.end", Pattern: "/instance/end", Rights: []Right{Repair}, Button: "End",
-	Says:   "It ends as if it had completed, without its handlers, and with its timeouts.",
+	Name: "saga.end", Pattern: "/instance/end", Rights: []Right{Repair}, Button: "End instance",
+	Says:   "Ends the instance as if it had completed. No handler runs, and Edda cancels its pending timeouts.",
 	fields: append(append([]field{}, instance...), seen, whyMust),
 	page:   pageOfInstance, done: "The instance was ended.",
 	command: func(in Input) string {
@@ -111,9 +113,9 @@ var end = &Action{
 			return nil, err
 		}
 		i := l.Instance
-		p := one("Nothing brings it back. What is on its way to it finds no instance.",
-			fmt.Sprintf("Instance %s %s ends at version %d, and %s.", i.Saga, i.Key, i.Version,
-				words.Of(int64(len(i.Pending)), "pending timeout")+" with it"))
+		p := one("This cannot be undone. Messages already queued for this instance will find no instance.",
+			fmt.Sprintf("Instance %s %s will end at version %d. Pending timeouts that will be cancelled: %d.", i.Saga,
+				i.Key, i.Version, len(i.Pending)))
 		if in.Bodies {
 			p.Examples = []Example{{Text: "Its state", Before: shown(d.o.State(i.Saga, i.State))}}
 		}

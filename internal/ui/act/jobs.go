@@ -26,9 +26,10 @@ func Job(j deadletter.Job) (forms []Form) {
 func pageOfJob(in Input) string { return "jobs/" + segment(in.text("number")) }
 
 var stopJob = &Action{
-	Name: "dead.cancel", Pattern: "/jobs/{number}/stop", Rights: []Right{Retry, Edit, Discard}, Button: "Stop",
-	Says: "It ends after the step in hand. What it has done stays done.", fields: []field{of("number"), why},
-	page: pageOfJob, done: "The job was stopped.",
+	Name: "dead.cancel", Pattern: "/jobs/{number}/stop", Rights: []Right{Retry, Edit, Discard}, Button: "Stop job",
+	Says:   "Ends the job after its current step. It takes nothing back.",
+	fields: []field{of("number"), why},
+	page:   pageOfJob, done: "The job was stopped.",
 	command: func(in Input) string { return in.because(shell("edda dead jobs --cancel", in.text("number"))) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
 		return Done{}, d.letters().CancelJob(ctx, d.Pool, in.number("number"))
@@ -36,9 +37,10 @@ var stopJob = &Action{
 }
 
 var resumeJob = &Action{
-	Name: "dead.resume", Pattern: "/jobs/{number}/resume", Rights: []Right{Retry, Edit, Discard}, Button: "Go on",
-	Says:   "A job that has stopped itself goes on with its first stage, and one that nobody runs where it was.",
-	fields: []field{of("number"), why}, page: pageOfJob, done: "The job goes on.",
+	Name: "dead.resume", Pattern: "/jobs/{number}/resume", Rights: []Right{Retry, Edit, Discard}, Button: "Resume job",
+	Says: "Continues the job. A job that paused itself begins again with its first stage. A job that no process runs " +
+		"continues where it stopped.",
+	fields: []field{of("number"), why}, page: pageOfJob, done: "The job continues.",
 	command: func(in Input) string { return in.because(shell("edda dead jobs --resume", in.text("number"))) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
 		j, err := d.letters().Job(ctx, d.Pool, in.number("number"))
@@ -70,12 +72,12 @@ func rightOf(j deadletter.Job) Right {
 }
 
 var undoJob = &Action{
-	Name: "dead.undo", Pattern: "/jobs/{number}/undo", Rights: []Right{Retry}, Button: "Undo",
-	Says: "Each message that still waits in its queue, and that nobody has tried yet, is a dead letter again as it " +
-		"was. The job is stopped first.",
+	Name: "dead.undo", Pattern: "/jobs/{number}/undo", Rights: []Right{Retry}, Button: "Undo job",
+	Says: "Stops the job. Each of its messages that still waits in a queue, and that no handler has tried yet, " +
+		"becomes a dead letter again.",
 	fields: []field{of("number"), why}, page: pageOfJob,
-	done: "The job was undone. Messages that are dead letters again: %d. Left as they are, because a handler has " +
-		"tried them or has them in hand, or they were moved or retried once more: %d.",
+	done: "The job was undone. Messages that are dead letters again: %d. Not changed, because a handler has tried " +
+		"them or is handling them, or because they were moved or retried again: %d.",
 	command: func(in Input) string { return in.because(shell("edda dead undo", in.text("number"))) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
 		done, err := d.letters().UndoJob(ctx, d.Pool, in.number("number"))

@@ -27,8 +27,8 @@ func pageOfLetter(in Input) string { return "dead/" + segment(in.text("number"))
 
 var retryLetter = &Action{
 	Name: "dead.retry", Pattern: "/dead/{number}/retry", Rights: []Right{Retry}, Button: "Retry",
-	Says: "The message goes back into its queue with no attempt counted. If it fails again it is a dead letter " +
-		"again.",
+	Says: "Puts the message back into its queue and counts its attempts from zero. If it fails again, it becomes a " +
+		"dead letter again.",
 	fields: []field{of("number"), to, why}, page: pageOfLetter, done: "The dead letter was retried.",
 	command: func(in Input) string {
 		return in.because(in.flags(shell("edda dead retry", in.text("number")), "to", "to"))
@@ -45,15 +45,15 @@ var retryLetter = &Action{
 
 var editLetter = &Action{
 	Name: "dead.edit", Pattern: "/dead/{number}/edit", Rights: []Right{Edit}, Button: "Edit and retry",
-	Says: "The message goes back into its queue with another body or other headers. What it was is kept in the table " +
-		"dead_letter_edit.",
+	Says: "Changes the body or the headers of the message, and puts it back into its queue. The table " +
+		"dead_letter_edit keeps the original.",
 	fields: []field{of("number"),
-		{name: "body", label: "Body", kind: area, most: deadletter.MaxBody, hint: "nothing keeps the body as it is"},
-		{name: "raw", label: "The body need not be JSON", kind: tick, most: 10},
-		{name: "set", label: "Headers to set", kind: area, most: mostReason, hint: "lines NAME=VALUE"},
-		{name: "remove", label: "Headers to remove", kind: area, most: mostReason, hint: "lines NAME"},
-		{name: "new_id", label: "Give it a new id, so that its receivers take it for another message", kind: tick,
-			most: 10}, why},
+		{name: "body", label: "Body", kind: area, most: deadletter.MaxBody, hint: "empty: the body stays as it is"},
+		{name: "raw", label: "Accept a body that is not JSON", kind: tick, most: 10},
+		{name: "set", label: "Headers to set", kind: area, most: mostReason, hint: "NAME=VALUE, one in each line"},
+		{name: "remove", label: "Headers to remove", kind: area, most: mostReason, hint: "NAME, one in each line"},
+		{name: "new_id", label: "Give the message a new id, so that receivers treat it as a different message",
+			kind: tick, most: 10}, why},
 	page: pageOfLetter, done: "The dead letter was edited and retried.",
 	command: func(in Input) string {
 		c := shell("edda dead edit", in.text("number"))
@@ -105,7 +105,7 @@ func headersOf(in Input) (set, remove []string, fault string) {
 	set, remove = lines("set"), lines("remove")
 	for n, header := range set {
 		if name, _, ok := strings.Cut(header, "="); !ok || name == "" {
-			fault = fmt.Sprintf("Headers to set: header %d is no NAME=VALUE.", n+1)
+			fault = fmt.Sprintf("Headers to set: header %d is not of the form NAME=VALUE.", n+1)
 		}
 	}
 	return set, remove, fault
@@ -140,7 +140,8 @@ func editOf(in Input, l deadletter.Letter) (e deadletter.Edit, err error) {
 	}
 	same := e.Body == nil || string(e.Body) == string(packed(l.Body))
 	if same && len(e.Set)+len(e.Remove) == 0 && e.ID.IsZero() {
-		return e, in.refuse(http.StatusBadRequest, "Nothing is changed: retry it instead.")
+		return e, in.refuse(http.StatusBadRequest, "You have changed neither the body nor a header. To send the "+
+			"message as it is, use Retry.")
 	}
 	for name := range e.Set {
 		if strings.HasPrefix(strings.ToLower(name), "edda-") {
@@ -153,7 +154,7 @@ func editOf(in Input, l deadletter.Letter) (e deadletter.Edit, err error) {
 
 var discardLetter = &Action{
 	Name: "dead.discard", Pattern: "/dead/{number}/discard", Rights: []Right{Discard}, Button: "Discard",
-	Says:   "It ends without an effect. The reason is kept for 30 days.",
+	Says:   "Ends the message without handling it. Edda keeps the reason for 30 days.",
 	fields: []field{of("number"), whyMust}, page: pageOfDead, done: "The dead letter was discarded.",
 	command: func(in Input) string { return in.because(shell("edda dead discard", in.text("number"))) },
 	check: func(ctx context.Context, d *Desk, in Input) (*Preview, error) {
@@ -161,8 +162,8 @@ var discardLetter = &Action{
 		if err != nil {
 			return nil, err
 		}
-		p := one("Its body is gone at once, and nothing brings it back.",
-			fmt.Sprintf("Dead letter %d of endpoint %s, of kind %s, is discarded.", l.Number, l.Endpoint, l.Kind))
+		p := one("This cannot be undone: Edda deletes the body at once.",
+			fmt.Sprintf("Dead letter %d of endpoint %s, of kind %s, will be discarded.", l.Number, l.Endpoint, l.Kind))
 		p.Examples = []Example{d.example(in, l, l.Body, nil)}
 		return p, nil
 	},

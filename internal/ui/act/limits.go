@@ -38,9 +38,9 @@ func limitsOf(set, reset *Action, of, name string, l *operate.LimitInfo) []Form 
 func limiting(name, pattern, subject string, page func(Input) string) *Action {
 	return &Action{
 		Name: name, Pattern: pattern, Rights: []Right{Limit}, Button: "Set limit",
-		Says: "So much runs at once in all processes together. A lower limit ends nothing that runs: nothing new " +
-			"begins until less is left.",
-		fields: []field{of(subject), {name: "most", label: "At once", kind: number, must: true, least: 1,
+		Says: "Sets how much runs at the same time in all processes together. A lower limit ends no running work: " +
+			"new work starts when enough slots are free.",
+		fields: []field{of(subject), {name: "most", label: "Limit", kind: number, must: true, least: 1,
 			most: operate.MostLimit, example: "4"}, why},
 		page: page, done: "The limit was set.",
 		command: func(in Input) string {
@@ -55,8 +55,8 @@ func limiting(name, pattern, subject string, page func(Input) string) *Action {
 func unlimiting(name, pattern, subject string, page func(Input) string) *Action {
 	return &Action{
 		Name: name, Pattern: pattern, Rights: []Right{Limit}, Button: "Reset limit",
-		Says:   "The limit is what the program declares, and follows it from then on.",
-		fields: []field{of(subject), why}, page: page, done: "The limit is what the program declares.",
+		Says:   "Uses the limit that the program declares, now and after the program changes it.",
+		fields: []field{of(subject), why}, page: page, done: "The limit was reset to the declaration of the program.",
 		command: func(in Input) string { return in.because(shell("edda limit reset", in.text(subject))) },
 		do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
 			return Done{}, d.Op.Limits().Reset(ctx, in.text(subject))
@@ -75,10 +75,10 @@ var (
 )
 
 var resignLease = &Action{
-	Name: "lease.resign", Pattern: "/leases/{lease}/resign", Rights: []Right{Limit}, Button: "Resign",
-	Says: "Its holder is asked to give it up, and leaves it to others for a while. Without another process it takes " +
-		"it again.",
-	fields: []field{of("lease"), why}, page: pageOfLimits, done: "The holder of the lease was asked to give it up.",
+	Name: "lease.resign", Pattern: "/leases/{lease}/resign", Rights: []Right{Limit}, Button: "Release lease",
+	Says: "Requests that the holder releases the lease. The holder then waits for a while, so that a different " +
+		"process can acquire it. If no other process wants it, the same holder acquires it again.",
+	fields: []field{of("lease"), why}, page: pageOfLimits, done: "The release of the lease was requested.",
 	command: func(in Input) string { return in.because(shell("edda lease resign", in.text("lease"))) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
 		return Done{}, d.Leases.Resign(ctx, in.text("lease"))

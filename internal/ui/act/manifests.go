@@ -36,16 +36,19 @@ func pageOfManifests(Input) string { return "manifests" }
 
 var trigger = &Action{
 	Name: "manifest.trigger", Pattern: "/manifests/{manifest}/trigger", Rights: []Right{Schedule}, Button: "Trigger",
-	Says: "A run of its own, whatever the schedule says, and also if it is paused.",
+	Says: "Queues one run in addition to the scheduled runs, even if the manifest is paused.",
 	fields: []field{of("manifest"),
-		{name: "body", label: "Message", kind: area, most: mostText, hint: "JSON; nothing is the manifest's own"},
-		{name: "delay", label: "Send it after", kind: lasting, hint: "such as 10m; nothing is at once"},
-		{name: "priority", label: "Priority", kind: number, least: 1, most: 31, hint: "nothing is the manifest's"},
-		why},
+		{name: "body", label: "Message", kind: area, most: mostText, hint: "JSON; empty: the message of the manifest"},
+		{name: "delay", label: "Send after", kind: lasting, hint: "such as 10m; empty: at once"},
+		{name: "priority", label: "Priority", kind: number, least: 1, most: 31,
+			hint: "empty: the priority of the manifest"}, why},
 	page: pageOfManifest, done: "The run was queued.",
 	command: func(in Input) string {
 		c := shell("edda manifest trigger", in.text("manifest"))
-		return in.because(in.flags(c, "body", "body", "delay", "delay", "priority", "priority"))
+		if body := in.text("body"); body != "" {
+			c += " --body " + words.Quoted(string(packed([]byte(body)))) // one line, so that a shell takes it
+		}
+		return in.because(in.flags(c, "delay", "delay", "priority", "priority"))
 	},
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
 		var input saga.Message
@@ -67,7 +70,7 @@ var trigger = &Action{
 
 var pauseManifest = &Action{
 	Name: "manifest.pause", Pattern: "/manifests/{manifest}/pause", Rights: []Right{Pause}, Button: "Pause",
-	Says: "It does not fire until it is resumed. Runs that are queued or active go on.", page: pageOfManifest,
+	Says: "The manifest does not fire until you resume it. Queued and active runs continue.", page: pageOfManifest,
 	fields: []field{of("manifest"), whyMust}, done: "The manifest was paused.",
 	command: func(in Input) string { return in.because(shell("edda manifest pause", in.text("manifest"))) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
@@ -77,7 +80,7 @@ var pauseManifest = &Action{
 
 var resumeManifest = &Action{
 	Name: "manifest.resume", Pattern: "/manifests/{manifest}/resume", Rights: []Right{Pause}, Button: "Resume",
-	Says:   "Its pause ends. Its misfire policy decides about the due times that have passed.",
+	Says:   "The manifest fires again. Its misfire policy decides about due times that passed during the pause.",
 	fields: []field{of("manifest"), why}, page: pageOfManifest, done: "The manifest was resumed.",
 	command: func(in Input) string { return in.because(shell("edda manifest resume", in.text("manifest"))) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
@@ -86,8 +89,8 @@ var resumeManifest = &Action{
 }
 
 var removeManifest = &Action{
-	Name: "manifest.remove", Pattern: "/manifests/{manifest}/remove", Rights: []Right{Admin}, Button: "Remove",
-	Says:   "It fires no more, and its runs that were not sent are cancelled.",
+	Name: "manifest.remove", Pattern: "/manifests/{manifest}/remove", Rights: []Right{Admin}, Button: "Remove manifest",
+	Says:   "The manifest no longer fires, and Edda cancels its runs that were not sent yet.",
 	fields: []field{of("manifest"), why}, page: pageOfManifests, done: "The manifest was removed.",
 	command: func(in Input) string { return in.because(shell("edda manifest remove", in.text("manifest"))) },
 	check: func(ctx context.Context, d *Desk, in Input) (*Preview, error) {
@@ -95,12 +98,12 @@ var removeManifest = &Action{
 		if err != nil {
 			return nil, err
 		}
-		text := "No program declares it, so nothing brings it back."
+		text := "This cannot be undone: no program declares this manifest."
 		if m.Owner != "" {
-			text = fmt.Sprintf("Its runs that were not sent are cancelled. %s brings it back when it starts the next "+
-				"time, if it still declares it.", m.Owner)
+			text = fmt.Sprintf("Runs that were not sent yet are cancelled. %s creates the manifest again at its next "+
+				"start, if it still declares it.", m.Owner)
 		}
-		return one(text, fmt.Sprintf("Manifest %s is removed, and deleted with its runs after some minutes.",
+		return one(text, fmt.Sprintf("Manifest %s will be removed. Edda deletes it and its runs after some minutes.",
 			m.Name)), nil
 	},
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
@@ -110,14 +113,14 @@ var removeManifest = &Action{
 
 var backfill = &Action{
 	Name: "manifest.backfill", Pattern: "/manifests/{manifest}/backfill", Rights: []Right{Schedule},
-	Button: "Backfill", Says: "A run for each due time of a period of the past that has none.",
+	Button: "Backfill", Says: "Queues a run for each due time of a past period that has no run.",
 	fields: []field{of("manifest"),
 		{name: "from", label: "From", kind: past, must: true, example: "6h",
-			hint: "a time such as 2026-11-21T10:00:00Z, or how long ago, such as 90m"},
+			hint: "a time such as 2026-11-21T10:00:00Z, or an age such as 90m"},
 		{name: "until", label: "Until before", kind: past, must: true, example: "1h"},
 		{name: "max", label: "Due times at most", kind: number, least: 1, most: scheduler.MaxOccurrences,
-			hint: "nothing is 1,000"}, why},
-	page: pageOfManifest, done: "Runs queued: %d. Due times that had one already: %d.",
+			hint: "empty: 1,000"}, why},
+	page: pageOfManifest, done: "Runs queued: %d. Due times that already had a run: %d.",
 	command: func(in Input) string {
 		c := shell("edda manifest backfill", in.text("manifest"))
 		return in.because(in.flags(c, "from", "from", "until", "until", "max", "max"))
@@ -134,7 +137,7 @@ func (d *Desk) period(ctx context.Context, in Input) (p scheduler.Period, err er
 	p = scheduler.Period{From: in.moment("from", now, -1), Until: in.moment("until", now, -1),
 		Max: int(in.number("max"))}
 	if !p.From.Before(p.Until) {
-		err = in.refuse(http.StatusBadRequest, "From: it is not before the end of the period.")
+		err = in.refuse(http.StatusBadRequest, "From: this is not before the end of the period.")
 	}
 	return p, err
 }
@@ -150,15 +153,16 @@ func lookAtBackfill(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 		return nil, err
 	}
 	if len(would.Times) == 0 {
-		return nil, in.refuse(http.StatusBadRequest, "From: no due time of the past is in this period.")
+		return nil, in.refuse(http.StatusBadRequest, "From: the manifest has no past due time in this period.")
 	}
 	v := &Preview{Count: int64(len(would.Times)), keep: map[string]string{
 		"from": p.From.UTC().Format(time.RFC3339Nano), "until": p.Until.UTC().Format(time.RFC3339Nano),
 	}}
-	v.Says = []string{words.Of(v.Count, "due time") + " of the period, each gets a run if it has none."}
+	v.Says = []string{"The period has " + words.Of(v.Count, "due time") + ". Each due time without a run gets one. " +
+		"You can cancel these runs later; the effects of their handlers cannot be undone."}
 	if !would.Next.IsZero() {
 		v.Says = append(v.Says,
-			"There are more, from "+would.Next.UTC().Format(time.RFC3339)+" on: they are not part of it.")
+			"The period has more due times, from "+would.Next.UTC().Format(time.RFC3339)+" on. They are not included.")
 	}
 	for _, t := range would.Times[:min(len(would.Times), examplesShown)] {
 		v.Examples = append(v.Examples, Example{Text: "Due " + t.Format(time.RFC3339)})

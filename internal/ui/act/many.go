@@ -29,8 +29,8 @@ var chosen = []field{which("group"), which("endpoint"), which("kind"),
 	{name: "until", label: "Until", kind: hidden, most: 60}}
 
 var way = field{name: "way", label: "Way", kind: choice, choices: []string{"canary", "all at once"}, must: true,
-	example: "canary", hint: "a canary goes in stages of 1, 5, 25, 125 and so on, and stops itself when more than a " +
-		"tenth of one fails again"}
+	example: "canary", hint: "a canary works in stages of 1, 5, 25, 125 and more letters, and pauses if more than a " +
+		"tenth of a stage fails again"}
 
 // filter returns the filter of the chosen letters. It leaves out letters that died after the preview.
 func (in Input) filter() deadletter.Filter {
@@ -91,7 +91,7 @@ func lookAtMany(what, final string) func(context.Context, *Desk, Input) (*Previe
 			return nil, err
 		}
 		if p.Final = final; final == "" {
-			p.Says = append(p.Says, "The page of the job takes back what still waits by then.")
+			p.Says = append(p.Says, "You can undo this on the page of the job, for messages that still wait then.")
 		}
 		f := in.filter()
 		f.Limit = examplesShown
@@ -118,7 +118,7 @@ func (d *Desk) count(ctx context.Context, in *Input, what string) (*Preview, err
 		return nil, err
 	}
 	if p.Count == 0 {
-		return nil, &Refusal{Status: http.StatusNotFound, Text: "Nothing was changed: no such dead letter is left."}
+		return nil, &Refusal{Status: http.StatusNotFound, Text: "Nothing was changed: no dead letter matches."}
 	}
 	text := words.Of(p.Count, "dead letter")
 	if p.Count >= deadletter.CountLimit {
@@ -126,7 +126,7 @@ func (d *Desk) count(ctx context.Context, in *Input, what string) (*Preview, err
 	}
 	p.Says = []string{text + in.which() + " " + what + "."}
 	if rate := in.number("rate"); rate > 0 {
-		p.Says = append(p.Says, "At "+words.Of(rate, "letter")+" a second that takes "+
+		p.Says = append(p.Says, "At "+words.Of(rate, "letter")+" a second this takes "+
 			words.Span(time.Duration(p.Count/rate)*time.Second)+".")
 	}
 	return p, nil
@@ -147,9 +147,9 @@ func (in Input) which() (text string) {
 
 var retryMany = &Action{
 	Name: "dead.retry.many", Pattern: "/dead/retry", Rights: []Right{Retry}, Button: "Retry all",
-	Says:   "A job puts the messages back into their queues with no attempt counted.",
+	Says:   "Starts a job that puts the messages back into their queues and counts their attempts from zero.",
 	fields: append(append([]field{}, chosen...), way, rate, to, why), page: pageOfMany,
-	done: "The job was begun.", check: lookAtMany("are retried", ""),
+	done: "The job was started.", check: lookAtMany("will be retried", ""),
 	command: func(in Input) string { return in.manyCommand("edda dead retry") },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
 		return d.begin(ctx, in.job(deadletter.ActionRetry))
@@ -158,9 +158,9 @@ var retryMany = &Action{
 
 var discardMany = &Action{
 	Name: "dead.discard.many", Pattern: "/dead/discard", Rights: []Right{Discard}, Button: "Discard all",
-	Says:   "A job ends them without an effect. The reason is kept for 30 days.",
-	fields: append(append([]field{}, chosen...), rate, whyMust), page: pageOfMany, done: "The job was begun.",
-	check:   lookAtMany("are discarded", "Their bodies are gone at once, and nothing brings them back."),
+	Says:   "Starts a job that ends the messages without handling them. Edda keeps the reason for 30 days.",
+	fields: append(append([]field{}, chosen...), rate, whyMust), page: pageOfMany, done: "The job was started.",
+	check:   lookAtMany("will be discarded", "This cannot be undone: Edda deletes the bodies at once."),
 	command: func(in Input) string { return in.manyCommand("edda dead discard") },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
 		return d.begin(ctx, in.job(deadletter.ActionDiscard))
@@ -169,10 +169,11 @@ var discardMany = &Action{
 
 var patchMany = &Action{
 	Name: "dead.edit.many", Pattern: "/dead/edit", Rights: []Right{Edit}, Button: "Change all and retry",
-	Says: "A job applies one JSON merge patch to the bodies, and retries the messages. What is no JSON is kept.",
+	Says: "Starts a job that applies one JSON merge patch to the bodies and retries the messages. A letter whose " +
+		"body is not JSON stays a dead letter.",
 	fields: append(append([]field{}, chosen...), field{name: "patch", label: "Merge patch", kind: area, must: true,
 		most: mostText, hint: `such as {"Currency": "EUR", "Total": null}; null removes a member`}, way, rate, to, why),
-	page: pageOfMany, done: "The job was begun.",
+	page: pageOfMany, done: "The job was started.",
 	command: func(in Input) string { return in.manyCommand("edda dead edit --patch FILE") },
 	check:   lookAtPatch,
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
@@ -188,20 +189,20 @@ func lookAtPatch(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 		return nil, err
 	}
 	if !strings.HasPrefix(strings.TrimSpace(in.text("patch")), "{") {
-		return nil, in.refuse(http.StatusBadRequest, "Merge patch: it is no JSON object.")
+		return nil, in.refuse(http.StatusBadRequest, "Merge patch: this is not a JSON object.")
 	}
-	p, err := d.count(ctx, &in, "are changed and retried")
+	p, err := d.count(ctx, &in, "will be changed and retried")
 	if err != nil {
 		return nil, err
 	}
-	p.Final = "A job that changes bodies cannot be undone. What they were is kept in the table dead_letter_edit."
+	p.Final = "This cannot be undone. The table dead_letter_edit keeps the original bodies."
 	f := in.filter()
 	f.Limit = examplesShown
 	previews, err := d.letters().Preview(ctx, d.Pool, patching{d.Op}, f, []byte(in.text("patch")))
 	for _, v := range previews {
 		e := d.example(in, v.Letter, v.Letter.Body, v.Body)
 		if v.Err != nil {
-			e.Error = "It would be kept: " + v.Err.Error()
+			e.Error = "It would stay a dead letter: " + v.Err.Error()
 		}
 		p.Examples = append(p.Examples, e)
 	}
@@ -209,11 +210,11 @@ func lookAtPatch(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 }
 
 var noteGroup = &Action{
-	Name: "dead.note", Pattern: "/dead/groups/{group}/note", Rights: []Right{Retry, Edit, Discard}, Button: "Note",
-	Says: "What is known of this group, for all who may look. It replaces the note before; an empty one takes it away.",
+	Name: "dead.note", Pattern: "/dead/groups/{group}/note", Rights: []Right{Retry, Edit, Discard}, Button: "Edit note",
+	Says: "Sets the note of this group, for everyone who may see these pages. An empty text deletes it.",
 	fields: []field{of("group"), {name: "note", label: "Note", kind: area, most: deadletter.MostNote,
-		hint: "such as the cause, the ticket, who works on it"}, why},
-	page: pageOfMany, done: "The note was written.",
+		hint: "such as the cause, the ticket, the person who works on it"}, why},
+	page: pageOfMany, done: "The note was saved.",
 	command: func(in Input) string {
 		return in.because(shell("edda dead note", in.text("group"), cmp.Or(in.text("note"), "TEXT")))
 	},

@@ -15,17 +15,17 @@ func Message(id saga.ID, endpoint string) []Form {
 }
 
 var cancelMessage = &Action{
-	Name: "message.cancel", Pattern: "/messages/{id}/cancel", Rights: []Right{Discard}, Button: "Cancel",
-	Says: "It is taken out of its queue and recorded as discarded. If a handler has it in hand, the handler is told " +
-		"to stop.",
+	Name: "message.cancel", Pattern: "/messages/{id}/cancel", Rights: []Right{Discard}, Button: "Cancel message",
+	Says: "Removes the message from its queue and records it as discarded. If a handler is working on it, the " +
+		"context of the handler is cancelled.",
 	fields: []field{of("id"), of("endpoint"), why}, done: "The message was cancelled.",
 	page: func(in Input) string { return "messages/" + segment(in.text("id")) },
 	command: func(in Input) string {
 		return in.because(shell("edda queue cancel", in.text("endpoint"), in.text("id")))
 	},
 	check: func(_ context.Context, _ *Desk, in Input) (*Preview, error) {
-		return one("Its body is gone then, and nothing brings it back.",
-			fmt.Sprintf("Message %s is cancelled in endpoint %s.", in.text("id"), in.text("endpoint"))), nil
+		return one("This cannot be undone: Edda deletes the body.",
+			fmt.Sprintf("Message %s will be cancelled in endpoint %s.", in.text("id"), in.text("endpoint"))), nil
 	},
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
 		id, err := saga.ParseID(in.text("id"))
@@ -43,7 +43,7 @@ var ofMessages = []*Action{cancelMessage}
 var letterOf = []field{
 	{name: "kind", label: "Kind", kind: line, must: true, most: mostName, example: "KIND"},
 	{name: "body", label: "Body", kind: area, must: true, most: mostText, hint: "JSON"},
-	{name: "delay", label: "Due after", kind: lasting, hint: "such as 10m; nothing is at once"},
+	{name: "delay", label: "Due after", kind: lasting, hint: "such as 10m; empty: at once"},
 	why,
 }
 

@@ -66,7 +66,7 @@ func refuses(code string) bool { return len(code) == 5 && (code[:2] == "22" || c
 
 // Forbidden refuses an actor that lacks the right.
 func Forbidden(rights ...Right) *Refusal {
-	text := "You may not do this: it needs the right "
+	text := "To do this you need the right "
 	for n, r := range rights {
 		if n > 0 {
 			text += " or "

@@ -32,8 +32,8 @@ func (in Input) run() (saga.ID, error) {
 }
 
 var retryRun = &Action{
-	Name: "run.retry", Pattern: "/runs/{id}/retry", Rights: []Right{Retry}, Button: "Retry",
-	Says:   "It is queued again, with the message that it has. A dead run holds its manifest no longer.",
+	Name: "run.retry", Pattern: "/runs/{id}/retry", Rights: []Right{Retry}, Button: "Retry run",
+	Says:   "Queues the run again with the same message. A dead run then no longer stops its manifest.",
 	fields: []field{of("id"), whyMust}, page: pageOfRun, done: "The run was queued again.",
 	command: func(in Input) string { return in.flags(shell("edda run retry", in.text("id")), "note", "reason") },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
@@ -46,9 +46,9 @@ var retryRun = &Action{
 }
 
 var cancelRun = &Action{
-	Name: "run.cancel", Pattern: "/runs/{id}/cancel", Rights: []Right{Schedule}, Button: "Cancel",
-	Says: "It ends. A handler that works on its message can no longer commit. The manifest may fire again: pause it " +
-		"first if it must not.",
+	Name: "run.cancel", Pattern: "/runs/{id}/cancel", Rights: []Right{Schedule}, Button: "Cancel run",
+	Says: "Ends the run. A handler that is working on its message can no longer commit. The manifest may then fire " +
+		"again: pause it first if it must not.",
 	fields: []field{of("id"), whyMust}, page: pageOfRun, done: "The run was cancelled.",
 	command: func(in Input) string { return in.flags(shell("edda run cancel", in.text("id")), "note", "reason") },
 	check: func(ctx context.Context, d *Desk, in Input) (*Preview, error) {
@@ -60,8 +60,8 @@ var cancelRun = &Action{
 		if err != nil {
 			return nil, err
 		}
-		return one("What its handler did so far is lost. It can be retried, from the beginning.",
-			fmt.Sprintf("Run %s of manifest %s, which is %s, is cancelled.", r.ID, r.Manifest, r.State)), nil
+		return one("The uncommitted work of its handler is lost. You can retry the run, from the beginning.",
+			fmt.Sprintf("Run %s of manifest %s, which is %s, will be cancelled.", r.ID, r.Manifest, r.State)), nil
 	},
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
 		id, err := in.run()

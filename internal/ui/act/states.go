@@ -47,11 +47,11 @@ func newState(in Input, before []byte) ([]byte, error) {
 	}
 	text := in.text("patch")
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
-		return nil, in.refuse(http.StatusBadRequest, "Merge patch: it is no JSON object.")
+		return nil, in.refuse(http.StatusBadRequest, "Merge patch: this is not a JSON object.")
 	}
 	state, err := jsonpatch.MergePatch(before, []byte(text))
 	if err != nil {
-		return nil, in.refuse(http.StatusBadRequest, "Merge patch: it cannot be applied to the state.")
+		return nil, in.refuse(http.StatusBadRequest, "Merge patch: Edda cannot apply it to the state.")
 	}
 	return state, nil
 }
@@ -75,8 +75,8 @@ func lookAtState(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 	if i.Version != in.number("version") {
 		in.values["version"] = strconv.FormatInt(i.Version, 10)
 		f := in.action.filled(in.values, in.action.fields)
-		r := &Refusal{Status: http.StatusConflict, Form: &f, Text: fmt.Sprintf("Nothing was changed: the instance has "+
-			"moved on, and has version %d now. Look at its state again; what you have written is below.", i.Version)}
+		r := &Refusal{Status: http.StatusConflict, Form: &f, Text: fmt.Sprintf("Nothing was changed: a message has "+
+			"changed the instance, which now has version %d. Compare its new state with your text below.", i.Version)}
 		if in.Bodies {
 			r.Now = shown(d.o.State(i.Saga, i.State))
 		}
@@ -86,12 +86,12 @@ func lookAtState(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := one("What the state was is in the audit and in the history, with secrets masked, if it is known what is "+
-		"secret.",
-		fmt.Sprintf("The state of %s %s is replaced at version %d.", i.Saga, i.Key, i.Version))
+	p := one("To undo this, repair the state again. The audit and the history keep the previous state, with secret "+
+		"fields masked, if the secret fields are known here.",
+		fmt.Sprintf("The state of %s %s will be replaced at version %d.", i.Saga, i.Key, i.Version))
 	if in.Bodies {
 		before, after := d.o.State(i.Saga, i.State), d.o.State(i.Saga, state)
-		p.Examples = []Example{{Text: cmp.Or(Diff(i.State, state, before, after), "nothing differs"),
+		p.Examples = []Example{{Text: cmp.Or(Diff(i.State, state, before, after), "no difference"),
 			Before: shown(before), After: shown(after)}}
 	}
 	return p, nil

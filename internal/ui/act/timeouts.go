@@ -32,10 +32,10 @@ func lookAtTimeout(done, final string) func(context.Context, *Desk, Input) (*Pre
 
 var fireTimeout = &Action{
 	Name: "timeout.fire", Pattern: "/instance/timeout/fire", Rights: []Right{Send}, Button: "Fire now",
-	Says: "It is due now.", fields: []field{of("saga"), which("key"), of("name"), why},
+	Says: "Makes the timeout due now.", fields: []field{of("saga"), which("key"), of("name"), why},
 	page: pageOfInstance, done: "The timeout is due now.",
 	command: func(in Input) string { return in.because(in.aboutTimeout() + " --fire") },
-	check:   lookAtTimeout("is due now", "What its handler does cannot be undone."),
+	check:   lookAtTimeout("will be due now", "The effects of its handler cannot be undone."),
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
 		_, err := d.Instances.FireTimeout(ctx, timeoutOf(in))
 		return Done{}, err
@@ -43,11 +43,11 @@ var fireTimeout = &Action{
 }
 
 var moveTimeout = &Action{
-	Name: "timeout.move", Pattern: "/instance/timeout/move", Rights: []Right{Send}, Button: "Move",
-	Says: "It is due at another time.",
-	fields: []field{of("saga"), which("key"), of("name"), {name: "at", label: "Due", kind: coming, must: true,
-		example: "2h", hint: "a time such as 2026-12-01T10:00:00Z, or how long it is until then, such as 90m"}, why},
-	page: pageOfInstance, done: "The timeout was moved.",
+	Name: "timeout.move", Pattern: "/instance/timeout/move", Rights: []Right{Send}, Button: "Change due time",
+	Says: "Makes the timeout due at a different time.",
+	fields: []field{of("saga"), which("key"), of("name"), {name: "at", label: "New due time", kind: coming, must: true,
+		example: "2h", hint: "a time such as 2026-12-01T10:00:00Z, or a duration from now such as 90m"}, why},
+	page: pageOfInstance, done: "The due time was changed.",
 	command: func(in Input) string { return in.because(in.flags(in.aboutTimeout(), "at", "at")) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
 		now, err := d.now(ctx)
@@ -60,11 +60,12 @@ var moveTimeout = &Action{
 }
 
 var cancelTimeout = &Action{
-	Name: "timeout.cancel", Pattern: "/instance/timeout/cancel", Rights: []Right{Send}, Button: "Cancel",
-	Says: "It never comes.", fields: []field{of("saga"), which("key"), of("name"), why},
+	Name: "timeout.cancel", Pattern: "/instance/timeout/cancel", Rights: []Right{Send}, Button: "Cancel timeout",
+	Says: "The instance will not get this timeout.", fields: []field{of("saga"), which("key"), of("name"), why},
 	page: pageOfInstance, done: "The timeout was cancelled.",
 	command: func(in Input) string { return in.because(in.aboutTimeout() + " --cancel") },
-	check:   lookAtTimeout("is cancelled", "Nothing brings it back."),
+	check: lookAtTimeout("will be cancelled",
+		"This cannot be undone. An instance that waits for nothing else then waits forever."),
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
 		_, err := d.Instances.CancelTimeout(ctx, timeoutOf(in))
 		return Done{}, err

@@ -269,22 +269,22 @@ func (a *access) passes(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // notEntered is the answer to a browser without a good token and without a cookie.
-const notEntered = "This browser may not look here yet. Open the address that the program printed last; it works " +
-	"once, so for another browser start the program again."
+const notEntered = "This browser has no access yet. Open the address that the program printed last; it works " +
+	"once. To use a second browser, start the program again."
 
 // once describes how often the printed address works.
 func (a *access) once() string {
 	if a.session == "" {
 		return ""
 	}
-	return "This address works once, in one browser. Start the program again for another.\n"
+	return "This address works once, in one browser. Start the program again for a second browser.\n"
 }
 
 // onward links to the page without its token. It is a link and not a redirect: after a redirect from a different
 // site, such as a chat, a browser would not send the cookie.
 var onward = template.Must(template.New("onward").Parse(`<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={{.}}"><title>Edda</title>
-<p><a href="{{.}}">Go on to Edda</a></p></html>
+<p><a href="{{.}}">Continue to Edda</a></p></html>
 `))
 
 // enter exchanges the token for the cookie, once.

@@ -123,7 +123,7 @@ func (o *Options) listen(ctx context.Context) (net.Listener, error) {
 		listener, err = lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("listen: %w (--listen names another address; port 0 is a free one)", err)
+		return nil, fmt.Errorf("listen: %w (--listen sets a different address; port 0 is a free port)", err)
 	}
 	return listener, nil
 }
@@ -185,7 +185,7 @@ func (h *Host) first(name string) http.Handler {
 		switch _, err := h.access.authorize(r); {
 		case err != nil:
 			h.o.Log.WarnContext(r.Context(), "edda: ui: a request was refused", "path", r.URL.Path, "error", err)
-			http.Error(w, "You may not look here.", http.StatusForbidden)
+			http.Error(w, "You have no right to see these pages.", http.StatusForbidden)
 		case r.URL.Path != "/":
 			http.Error(w, "There is no such database.", http.StatusNotFound)
 		default:

@@ -330,7 +330,7 @@ func TestItEndsWithPagesOpen(t *testing.T) {
 // Actors may change something, and nothing with ReadOnly.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
-	for only, want := range map[bool]string{false: "Nothing was changed: ", true: "These pages only show things"} {
+	for only, want := range map[bool]string{false: "Nothing was changed: ", true: "These pages are read-only"} {
 		url, _ := start(t, uihost.Options{ReadOnly: only})
 		base, token, _ := strings.Cut(url, "/?token=")
 		ann := newPerson(t)

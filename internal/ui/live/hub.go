@@ -219,7 +219,7 @@ func (l *loop) load(ctx context.Context, p *open) {
 	if wrong != nil {
 		l.hub.faults.Log(wrong, l.hub.o.Log, "edda: ui: a page failed", "page", l.kind)
 		//nolint:revive // a sentence of the page
-		err = errors.New("This page failed. The log of the program says where.")
+		err = errors.New("This page failed. The log of the program has the details.")
 	}
 	took := time.Since(began)
 	l.hub.mu.Lock()

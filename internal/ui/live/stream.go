@@ -42,7 +42,7 @@ func (h *Hub) Serve(w http.ResponseWriter, r *http.Request, p Page) error {
 	v := h.join(p.Kind, p.Key, p.Read)
 	if v == nil {
 		w.Header().Set("Retry-After", "10")
-		http.Error(w, "too many pages are open; reload this one to see what is new", http.StatusServiceUnavailable)
+		http.Error(w, "too many pages are open; reload this page to see changes", http.StatusServiceUnavailable)
 		return nil
 	}
 	defer h.leave(v)

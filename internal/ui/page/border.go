@@ -52,7 +52,7 @@ func (s *Source) Border(ctx context.Context, _ Ask) (Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &borderPage{Head: head("border", "Border", "edda queue list")}
+	p := &borderPage{Head: head("border", "Relays and retention", "edda queue list")}
 	for _, r := range rows {
 		if !r.Relay {
 			continue

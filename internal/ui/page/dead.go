@@ -98,8 +98,8 @@ func (s *Source) Group(ctx context.Context, a Ask) (Page, error) {
 		return nil, err
 	}
 	if len(letters) == 0 {
-		return nil, missing(fmt.Sprintf("There is no group %s of dead letters. Its letters have been retried, edited "+
-			"or discarded, or there never was one.", view.Escape(view.Shortened(name, 40))))
+		return nil, missing(fmt.Sprintf("There is no group %s of dead letters. Its letters were retried, edited or "+
+			"discarded, or the group never existed.", view.Escape(view.Shortened(name, 40))))
 	}
 	g := &groupPage{
 		Head:    head("dead", "Group "+name, "edda dead list --group "+words.Quoted(name)).audited("dead", ""),
@@ -162,12 +162,12 @@ func (l *letterPage) JSON() any { return l.shown }
 func (s *Source) Letter(ctx context.Context, a Ask) (Page, error) {
 	number, err := strconv.ParseInt(a.Path("number"), 10, 64)
 	if err != nil {
-		return nil, missing("The number of a dead letter is a number.")
+		return nil, missing("The address does not contain the number of a dead letter.")
 	}
 	found, err := s.Op.DeadLetters().Show(ctx, s.Pool, number)
 	if err != nil {
-		return nil, faultOf(err, fmt.Sprintf("There is no dead letter %d. It has been retried, edited or "+
-			"discarded, or there never was one.", number))
+		return nil, faultOf(err, fmt.Sprintf("There is no dead letter %d. It was retried, edited or discarded, or it "+
+			"never existed.", number))
 	}
 	l := &letterPage{
 		Head: head("dead", fmt.Sprintf("Dead letter %d", number),
@@ -189,6 +189,9 @@ func (s *Source) Letter(ctx context.Context, a Ask) (Page, error) {
 	}
 	found.Body = l.Body
 	l.shown = view.Letter(found, a.Bodies).JSON
+	if !a.Bodies {
+		l.shown[slices.Index(l.shown, any("size"))+1] = l.Size
+	}
 	if l.Cut > 0 {
 		l.shown[slices.Index(l.shown, any("size"))+1] = len(l.Letter.Body)
 		l.shown = append(l.shown, "body_left_out", l.Cut)

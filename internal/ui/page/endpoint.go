@@ -49,7 +49,7 @@ type queuedRow struct {
 // Workers describes how many workers each process has.
 func (e *endpointPage) Workers() string {
 	if e.Settings.Concurrency == 0 {
-		return "as each program says"
+		return "set by each program"
 	}
 	return words.Of(int64(e.Settings.Concurrency), "worker") + " in each process"
 }
@@ -59,7 +59,7 @@ func (e *endpointPage) History() string {
 	o := e.Settings.History
 	text := o.Level.String()
 	if text == "" {
-		text = "as each program says"
+		text = "set by each program"
 	}
 	if o.Sample > 0 {
 		text += fmt.Sprintf(", of %g %% of the conversations", o.Sample*100)
@@ -82,7 +82,7 @@ func (s *Source) Endpoint(ctx context.Context, a Ask) (Page, error) {
 	}
 	at := slices.IndexFunc(rows, func(r endpointRow) bool { return r.Name == name })
 	if at < 0 {
-		return nil, missing(fmt.Sprintf("No endpoint %s is installed here.", view.Escape(name)))
+		return nil, missing(fmt.Sprintf("The endpoint %s is not installed in this schema.", view.Escape(name)))
 	}
 	e := &endpointPage{Head: head("now", name, "edda queue peek "+words.Quoted(name)).audited("", name),
 		Row: rows[at]}
@@ -105,11 +105,21 @@ func (s *Source) Endpoint(ctx context.Context, a Ask) (Page, error) {
 	for _, m := range messages {
 		e.Messages = append(e.Messages, queued(&m))
 	}
+	e.saysFailing()
 	if !e.Row.Relay {
 		e.shown = append(e.shown, view.Paces([]flow.Pace{flow.Pace(e.Row.Pace)}).View().JSON...)
 	}
 	e.shown = append(e.shown, view.Peeked(messages, 0, false).View().JSON...)
 	return e, nil
+}
+
+// saysFailing adds a sentence if all messages at the head of the queue have failed.
+func (e *endpointPage) saysFailing() {
+	waits := func(m queuedRow) bool { return m.State != "retrying" }
+	if len(e.Messages) > 0 && !slices.ContainsFunc(e.Messages, waits) {
+		e.Says = append(e.Says, sentence{State: "retrying", About: e.Row.Name,
+			Text: "every message at the head of the queue has failed and waits for a retry"})
+	}
 }
 
 func queued(m *operate.QueuedMessage) queuedRow {

@@ -113,7 +113,7 @@ func findID(ctx context.Context, s *Source, f *Find, id saga.ID) error {
 	if m.Info.Conversation == id && len(m.Attempts) > 0 {
 		c, ok, err := s.Op.History().Near().Conversation(ctx, id, 2)
 		if err == nil && ok && c.Count > 1 {
-			f.add("conversation", "what followed from the message", "edda history conversation "+id.String(),
+			f.add("conversation", "the message and its effects", "edda history conversation "+id.String(),
 				"conversations/"+id.String())
 		}
 		return err
@@ -172,7 +172,7 @@ func findName(ctx context.Context, s *Source, f *Find) error {
 		return nil
 	}
 	if err == nil {
-		f.add("group of dead letters", "letters with one cause", "edda dead list --group "+f.Query,
+		f.add("group of dead letters", "dead letters with the same cause", "edda dead list --group "+f.Query,
 			"dead/groups/"+f.Query)
 	}
 	return err

@@ -128,8 +128,8 @@ func (s *Source) life(ctx context.Context, name, key, id string) (of history.Lif
 	if lives, err = s.Op.History().Lives(ctx, name, key, mostLives); err != nil {
 		return of, nil, err
 	}
-	text := fmt.Sprintf("No life of %s %s is known. It never lived, or it ended longer ago than history keeps, or its "+
-		"endpoint keeps no history.", view.Escape(name), view.Escape(key))
+	text := fmt.Sprintf("There is no instance %s %s. It never existed, or it has ended and the history does not keep "+
+		"it.", view.Escape(name), view.Escape(key))
 	if len(lives) == 0 {
 		return of, nil, missing(text)
 	}
@@ -138,7 +138,7 @@ func (s *Source) life(ctx context.Context, name, key, id string) (of history.Lif
 	}
 	asked, err := saga.ParseID(id)
 	if err != nil {
-		return of, nil, wrong("The id of the life is not a UUID.")
+		return of, nil, wrong("The id of the instance is not a UUID.")
 	}
 	of, ok, err := s.Op.History().Life(ctx, asked)
 	if err == nil && (!ok || of.Saga != name || of.Key != key) {

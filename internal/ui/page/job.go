@@ -35,11 +35,11 @@ const (
 func (s *Source) Job(ctx context.Context, a Ask) (Page, error) {
 	number, err := strconv.ParseInt(a.Path("number"), 10, 64)
 	if err != nil {
-		return nil, missing("The number of a job is a number.")
+		return nil, missing("The address does not contain the number of a job.")
 	}
 	j, err := s.Op.DeadLetters().Job(ctx, s.Pool, number)
 	if err != nil {
-		return nil, faultOf(err, fmt.Sprintf("There is no job %d. Jobs that ended are kept for 30 days.", number))
+		return nil, faultOf(err, fmt.Sprintf("There is no job %d. Edda keeps a job for 30 days after its end.", number))
 	}
 	p := &jobPage{Head: head("dead", fmt.Sprintf("Job %d", number), "edda dead jobs").
 		audited("dead", fmt.Sprintf("job %d", number)), Job: j, Forms: act.Job(j)}

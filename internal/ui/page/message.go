@@ -53,6 +53,13 @@ type attempted struct {
 // JSON returns the output of the command.
 func (m *messagePage) JSON() any { return m.shown }
 
+// Queued reports whether the message is in a queue.
+func (m *messagePage) Queued() bool {
+	return slices.ContainsFunc(m.Places, func(p placed) bool {
+		return slices.Contains(inQueue, whereabouts.State(p.State))
+	})
+}
+
 // mostBody is how much of a body is shown.
 const mostBody = 64 << 10
 
@@ -60,7 +67,7 @@ const mostBody = 64 << 10
 func (s *Source) Message(ctx context.Context, a Ask) (Page, error) {
 	id, err := saga.ParseID(a.Path("id"))
 	if err != nil {
-		return nil, missing("The id of a message is a UUID.")
+		return nil, missing("The address does not contain the id of a message, which is a UUID.")
 	}
 	due, err := numberOf(a.Query.Get("due"))
 	if err != nil {
@@ -263,14 +270,14 @@ const mostOfTree = 1000
 func (s *Source) Conversation(ctx context.Context, a Ask) (Page, error) {
 	id, err := saga.ParseID(a.Path("id"))
 	if err != nil {
-		return nil, missing("The id of a message or a conversation is a UUID.")
+		return nil, missing("The address does not contain the id of a message or a conversation, which is a UUID.")
 	}
 	tree, ok, err := s.Op.History().Near().Conversation(ctx, id, mostOfTree)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		return nil, missing(fmt.Sprintf("Nothing is known of a message or a conversation %s.", id))
+		return nil, missing(fmt.Sprintf("There is no message and no conversation %s.", id))
 	}
 	c := &conversationPage{
 		Head: head("message", "Conversation", "edda history conversation "+id.String()), Asked: id, Count: tree.Count,
@@ -331,7 +338,7 @@ func (c *conversationPage) node(n *whereabouts.Node, began time.Time, level int)
 // Mentions returns a short name of a message for a sentence.
 func (n node) Mentions() string {
 	if n.Kind == "" {
-		return "(kind not known)"
+		return "(unknown kind)"
 	}
 	return words.Quoted(n.Kind)
 }

@@ -121,7 +121,7 @@ var rank = map[string]int{"dead": 0, "nobody": 1, "behind": 2, "unhandled": 3, "
 	"skipped": 5, "orphan": 5, "warning": 6}
 
 func allWell(rows []endpointRow) string {
-	return fmt.Sprintf("Nothing needs you: %s, none behind, no dead letter.",
+	return fmt.Sprintf("There are no problems: %s, no lag, no dead letters.",
 		words.Of(int64(len(rows)), "endpoint"))
 }
 
@@ -159,7 +159,7 @@ func (r *endpointRow) sentences(now time.Time) (all []sentence) {
 	case r.Processes == 0 && waits+r.Delayed > 0:
 		say("nobody", "no process runs it, and "+waiting(waits+r.Delayed), time.Time{}, there)
 	case time.Duration(r.Lag) > late:
-		say("behind", fmt.Sprintf("%s behind, %s", words.Span(time.Duration(r.Lag)), due(r.Ready)), time.Time{}, there)
+		say("behind", fmt.Sprintf("lag of %s, %s", words.Span(time.Duration(r.Lag)), due(r.Ready)), time.Time{}, there)
 	}
 	if len(r.of.unhandled) > 0 {
 		text, since := unhandledKinds(r.of.unhandled)
@@ -173,16 +173,16 @@ func (r *endpointRow) sentences(now time.Time) (all []sentence) {
 
 // saysLeft returns the sentence about functions of the program that do not return.
 func (r *endpointRow) saysLeft() string {
-	says, names := " do not return and were left", "names them; a restart ends them"
+	says, names := " do not return and keep running", "names them; a restart ends them"
 	if r.of.left == 1 {
-		says, names = " does not return and was left", "names it; a restart ends it"
+		says, names = " does not return and keeps running", "names it; a restart ends it"
 	}
 	in := r.of.leave[0]
 	if more := len(r.of.leave) - 1; more > 0 {
 		in += fmt.Sprintf(" and %d more", more)
 	}
 	return words.Of(int64(r.of.left), "function") + " of the program" + says + " in " + in + ", whose log " + names +
-		". Give each call of another system a time limit"
+		". Give each call of a different system a time limit"
 }
 
 // unhandledKinds returns the sentence about messages that wait because no program handles their kinds, and since when
@@ -208,7 +208,7 @@ func unhandledKinds(all []flow.Unhandled) (text string, since time.Time) {
 	if n == 1 {
 		wait = " waits"
 	}
-	return fmt.Sprintf("no program of it handles %s, and %s%s%s. Without a handler they become dead letters",
+	return fmt.Sprintf("no program of this endpoint handles %s, and %s%s%s. Without a handler they become dead letters",
 		strings.Join(kinds, ", "), words.Of(int64(n), "message"), more, wait), since
 }
 

@@ -208,7 +208,7 @@ func (s *Source) Instances(ctx context.Context, a Ask) (Page, error) {
 			return nil, err
 		}
 		if !slices.Contains(known, name) {
-			return nil, missing(fmt.Sprintf("No saga %q is known here.", view.Escape(name)))
+			return nil, missing(fmt.Sprintf("The saga %q has no instance here, and no counters.", view.Escape(name)))
 		}
 	}
 	return p, nil

@@ -165,11 +165,11 @@ func (p *runPage) JSON() any { return p.shown }
 func (s *Source) Run(ctx context.Context, a Ask) (Page, error) {
 	id, err := saga.ParseID(a.Path("id"))
 	if err != nil || s.Scheduler == nil {
-		return nil, missing("The id of a run is a UUID.")
+		return nil, missing("The address does not contain the id of a run, which is a UUID.")
 	}
 	r, err := s.Scheduler.RunOf(ctx, id)
 	if err != nil {
-		return nil, faultOf(err, fmt.Sprintf("There is no run %s; runs that ended long ago are deleted.", id))
+		return nil, faultOf(err, fmt.Sprintf("There is no run %s. Edda deletes runs some time after their end.", id))
 	}
 	p := &runPage{Head: head("schedules", "Run of "+r.Manifest, withBody(a, "edda run show "+id.String())).
 		audited("run", id.String()), Run: r, Forms: act.Run(r)}
@@ -205,17 +205,17 @@ func scheduleSentences(ctx context.Context, s *Source) (all []sentence, err erro
 func troubleText(t dispatch.Trouble) string {
 	switch t.Kind {
 	case "dead":
-		return words.Of(t.Times, "run") + " dead, and the schedule does not fire until somebody retries or cancels that"
+		return words.Of(t.Times, "run") + " dead: the schedule does not fire until an operator retries or cancels it"
 	case "timed_out":
-		return words.Of(t.Times, "run") + " timed out within a day. The handler may still be at work beside the next " +
-			"run: raise Timeout, or divide the work, and retry what is not done"
+		return words.Of(t.Times, "run") + " timed out in the last 24 hours. The handler may still be running beside " +
+			"the next run: raise Timeout, or divide the work, and retry the unfinished part"
 	case "lost":
-		return words.Of(t.Times, "attempt") + " lost within a day, because the handler gave no sign of life. Look " +
-			"for processes that died or hang"
+		return words.Of(t.Times, "attempt") + " lost in the last 24 hours, because the handler sent no heartbeat. " +
+			"Look for processes that have died or hang"
 	case "skipped":
-		return "due times passed without a run within a day: the run before was not done, or no server ran. Make the " +
-			"interval longer, or set Overlap or MisfireAll"
+		return "due times passed without a run in the last 24 hours: the previous run had not ended, or no scheduler " +
+			"was running. Make the interval longer, or set Overlap or MisfireAll"
 	}
-	return "became an orphan within a day: no running program declares it. Start a program that does; if a release " +
-		"has dropped it, nothing is to be done"
+	return "became an orphan in the last 24 hours: no running program declares it. Start a program that does. If a " +
+		"release has dropped it on purpose, you need not do anything"
 }

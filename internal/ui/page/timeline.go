@@ -242,6 +242,8 @@ func (b *builder) out(by *history.Entry, m *history.Message) outgoing {
 	switch {
 	case p.State == whereabouts.Unknown && (p.Unread == "" || b.dropped[m.ID]):
 		o.State, o.Text = b.lost(m)
+	case p.State == whereabouts.Delayed && !o.Due.IsZero():
+		o.Due = p.At // an operator may have moved the timeout
 	case !p.State.Open():
 		o.At = p.At
 	}
@@ -257,9 +259,9 @@ func (b *builder) lost(m *history.Message) (state, text string) {
 		return "cancelled", "Its saga has cancelled it."
 	}
 	if m.Intent == saga.Timer {
-		return "cancelled", "It is in no queue: its saga has cancelled it, or has ended."
+		return "cancelled", "It is in no queue: its saga has cancelled it, or the instance has ended."
 	}
-	return "gone", "It is in no queue, and no page of the history tells what became of it."
+	return "gone", "It is in no queue, and the history has no entry of it."
 }
 
 // severity orders states: of a message in several endpoints the worst state is shown.
@@ -352,7 +354,7 @@ func (b *builder) compare(timeline []history.Version, from, to string) (*compare
 	first, errFirst := strconv.ParseInt(from, 10, 64)
 	last, errLast := strconv.ParseInt(to, 10, 64)
 	if errFirst != nil || errLast != nil {
-		return nil, wrong("A version is a number.")
+		return nil, wrong("Enter numbers of versions.")
 	}
 	states, name := map[int64][]byte{}, ""
 	for _, v := range timeline {
@@ -361,10 +363,11 @@ func (b *builder) compare(timeline []history.Version, from, to string) (*compare
 		}
 	}
 	if states[first] == nil || states[last] == nil {
-		return nil, missing(fmt.Sprintf("The states of versions %d and %d are not both kept on this page.", first,
+		return nil, missing(fmt.Sprintf("This page does not have the states of both versions, %d and %d.", first,
 			last))
 	}
-	return &compared{From: first, To: last, Diff: cmp.Or(b.diff(name, states[first], states[last]), "nothing")}, nil
+	return &compared{From: first, To: last,
+		Diff: cmp.Or(b.diff(name, states[first], states[last]), "no difference")}, nil
 }
 
 // Says returns a wait as one sentence, for a list.

@@ -94,7 +94,7 @@ func sentOf(m history.Message, bodies bool) Object {
 
 func timeline(versions []history.Version) Part {
 	if len(versions) == 0 {
-		return Line("Nothing is kept of what happened to it.")
+		return Line("The history has no entry of it.")
 	}
 	table := Table{Columns: []string{"VERSION", "TIME", "IN", "STATE", "OUT"}}
 	for _, v := range versions {

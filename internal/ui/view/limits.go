@@ -35,7 +35,7 @@ func Limit(i operate.LimitInfo, held []slots.Holder) View {
 
 func lost(h slots.Holder) string {
 	if h.Lost {
-		return " (does not live any more)"
+		return " (has died)"
 	}
 	return ""
 }

@@ -70,7 +70,7 @@ func (t *drawn) add(above, text string) (id string) {
 }
 
 func (t *drawn) node(n *whereabouts.Node, above string) {
-	parts := []string{mermaid(cmp.Or(n.Info.Kind, "(kind not known)"))}
+	parts := []string{mermaid(cmp.Or(n.Info.Kind, "(unknown kind)"))}
 	for _, p := range n.Places {
 		parts = append(parts, mermaid(strings.TrimSpace(cmp.Or(shapes[p.State], "?")+" "+string(p.State)+" "+
 			p.Endpoint)))

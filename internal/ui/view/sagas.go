@@ -74,10 +74,10 @@ func Instance(l persistence.Listed, versions []history.Version) View {
 			"started by endpoint", cmp.Or(i.Originator.Endpoint, "(from outside)"), "started by message",
 			idText(i.Originator.MessageID))}}
 	if l.Faulty != nil {
-		v.Parts = append(v.Parts, linef("The row cannot be read wholly: %v", l.Faulty))
+		v.Parts = append(v.Parts, linef("A part of the row cannot be read: %v", l.Faulty))
 	}
 	if until := i.RememberedUntil(); !until.IsZero() {
-		v.Parts = append(v.Parts, linef("It has completed, and is remembered until %s.", Moment(until)))
+		v.Parts = append(v.Parts, linef("It has completed, and its key is reserved until %s.", Moment(until)))
 	}
 	if len(i.Pending) > 0 {
 		v.Parts = append(v.Parts, Line("timeouts:"))

@@ -100,7 +100,7 @@ func TestTimelineHasARowForEachOutcome(t *testing.T) {
 	if strings.Join(lines, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
-	if line := timeline(nil); line != Line("Nothing is kept of what happened to it.") {
+	if line := timeline(nil); line != Line("The history has no entry of it.") {
 		t.Error(line)
 	}
 	if lines := ExportedVersion(v); len(lines) != 3 || lines[2][1] != "state" {
@@ -136,7 +136,7 @@ func TestDeepTreesNameTheirLevel(t *testing.T) {
 	root.Effects[0].Folded, root.Effects[0].Count = true, 12
 	root.Effects[0].States = map[whereabouts.State]int{whereabouts.Waiting: 10, whereabouts.Dead: 2}
 	parts := Conversation(whereabouts.Conversation{Roots: []*whereabouts.Node{root}}).Parts
-	none := "(kind not known)  00000000-0000-0000-0000-000000000000"
+	none := "(unknown kind)  00000000-0000-0000-0000-000000000000"
 	last := strings.Repeat("  ", mostIndent) + "(level 21) " + none
 	if parts[0] != Line(none) || parts[1] != Line("  k ×12: 2 dead, 10 waiting; some of them:") ||
 		parts[len(parts)-1] != Line(last) {

@@ -90,7 +90,7 @@ func nodeLines(n *whereabouts.Node, level int) (lines []Part) {
 	if level > mostIndent {
 		in += fmt.Sprintf("(level %d) ", level)
 	}
-	lines = append(lines, linef("%s%s  %s", in, cmp.Or(n.Info.Kind, "(kind not known)"), n.ID))
+	lines = append(lines, linef("%s%s  %s", in, cmp.Or(n.Info.Kind, "(unknown kind)"), n.ID))
 	for _, place := range n.Places {
 		lines = append(lines, linef("%s  %s %s", in, cmp.Or(shapes[place.State], "?"), place.Says()))
 	}

@@ -154,7 +154,7 @@ func TestConversationAsMermaid(t *testing.T) {
   m0 --> m1
   m2["label ×60<br/>3 dead, 57 handled"]
   m0 --> m2
-  m3["(kind not known)<br/>? unknown orders"]
+  m3["(unknown kind)<br/>? unknown orders"]
 `; v.Mermaid != want {
 		t.Errorf("got\n%swant\n%s", v.Mermaid, want)
 	}
