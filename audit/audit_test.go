@@ -15,8 +15,6 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/instances"
-	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -43,9 +41,6 @@ type office struct {
 	log    *audit.Log
 	op     *operate.Operator
 
-	instances *instances.Operator
-	messages  *messages.Operator
-
 	store  *scheduler.Store
 	leases *scheduler.Leases
 }
@@ -55,13 +50,11 @@ func newOffice(t *testing.T) *office {
 	t.Parallel()
 	pool, schema := pgtest.Database(t)
 	o := &office{T: t, pool: pool, owner: pgtest.Pool(t), schema: schema}
-	var errs [6]error
+	var errs [4]error
 	o.log, errs[0] = audit.New(pool, schema.Name())
 	o.op, errs[1] = operate.New(pool, operate.Options{Schema: schema.Name()})
 	o.store, errs[2] = scheduler.NewStore(pool, scheduler.StoreOptions{Schema: schema.Name()})
 	o.leases, errs[3] = scheduler.NewLeases(pool, schema.Name())
-	o.instances, errs[4] = instances.New(pool, instances.Options{Schema: schema.Name()})
-	o.messages, errs[5] = messages.New(pool, schema.Name())
 	o.must(errors.Join(errs[:]...))
 	owner, err := operate.New(o.owner, operate.Options{Schema: schema.Name()})
 	o.must(err)
@@ -139,7 +132,7 @@ func (o *office) verbs() []verb {
 	o.must(o.owner.SendBatch(o.Context(), copies).Close())
 	o.exec(`INSERT INTO :schema.lease (name, holder, epoch, acquired, renewed, expires)
 		VALUES ('singleton/rates', 'a', 1, now(), now(), now() + interval '1 hour')`)
-	late := instances.Timeout{Saga: "order", Key: "7", Name: "late"}
+	order := operate.Target{Saga: "order", Key: "7"}
 	o.exec(`INSERT INTO :schema.saga (iid, saga, key, version, state_version, state, timeouts)
 		VALUES ($1, 'order', '7', 1, 1, '{"n":1}', '[{"name":"late","kind":"order","due":"2099-01-01T00:00:00Z",
 			"id":"0198c0de-0000-7000-8000-000000000008"}]')`, newID())
@@ -167,7 +160,7 @@ func (o *office) verbs() []verb {
 			return err
 		}},
 		{"message.send", "", func(ctx context.Context) error {
-			_, err := o.messages.Send(ctx, messages.Message{Kind: "order", Body: []byte(`{}`)})
+			_, _, err := o.op.Messages().Send(ctx, operate.OutgoingMessage{Kind: "order", Body: []byte(`{}`)})
 			return err
 		}},
 		{"outbox.replay", "abroad", func(ctx context.Context) error {
@@ -227,24 +220,23 @@ func (o *office) verbs() []verb {
 		}},
 		{"run.retry", "", func(ctx context.Context) error { return o.store.Retry(ctx, never, "") }},
 		{"saga.repair", "order/7", func(ctx context.Context) error {
-			_, err := o.instances.Repair(ctx,
-				instances.Repair{Saga: "order", Key: "7", Version: 1, State: []byte(`{}`)})
+			_, _, err := o.op.Instances().Repair(ctx, operate.Target{Saga: "order", Key: "7", Version: 1}, []byte(`{}`))
 			return err
 		}},
 		{"timeout.move", "order/7", func(ctx context.Context) error {
-			_, err := o.instances.MoveTimeout(ctx, late, time.Now().Add(time.Hour))
+			_, err := o.op.Instances().MoveTimeout(ctx, order, "late", time.Now().Add(time.Hour))
 			return err
 		}},
 		{"timeout.fire", "order/7", func(ctx context.Context) error {
-			_, err := o.instances.FireTimeout(ctx, late)
+			_, err := o.op.Instances().FireTimeout(ctx, order, "late")
 			return err
 		}},
 		{"timeout.cancel", "order/7", func(ctx context.Context) error {
-			_, err := o.instances.CancelTimeout(ctx, late)
+			_, err := o.op.Instances().CancelTimeout(ctx, order, "late")
 			return err
 		}},
 		{"saga.end", "order/7", func(ctx context.Context) error {
-			_, err := o.instances.End(ctx, instances.End{Saga: "order", Key: "7"})
+			_, err := o.op.Instances().End(ctx, order)
 			return err
 		}},
 		{"lease.resign", "singleton/rates",

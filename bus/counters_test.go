@@ -18,7 +18,7 @@ import (
 // counters returns the counters of one saga of an endpoint.
 func (w *world) counters(endpoint, name string) operate.SagaCounters {
 	w.t.Helper()
-	all, err := w.operator().Sagas().Counters(w.t.Context(), 0)
+	all, err := w.operator().Endpoints().Counters(w.t.Context(), 0)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -260,12 +260,12 @@ func TestOldCountersAreDeleted(t *testing.T) {
 	w.want(14, `SELECT count(*) FROM edda.saga_counter`)
 	for period, want := range map[time.Duration]int64{0: 2, time.Minute: 1, 60 * time.Hour: 3,
 		365 * 24 * time.Hour: 14} {
-		all, err := w.operator().Sagas().Counters(t.Context(), period)
+		all, err := w.operator().Endpoints().Counters(t.Context(), period)
 		if err != nil || len(all) != 1 || all[0].Messages.Steps != want {
 			t.Errorf("of the last %v: %+v %v, want %d steps", period, all, err, want)
 		}
 	}
-	if _, err := w.operator().Sagas().Counters(t.Context(), -1); err == nil ||
+	if _, err := w.operator().Endpoints().Counters(t.Context(), -1); err == nil ||
 		!strings.Contains(err.Error(), "want 0 (a day) or more") {
 		t.Errorf("a negative period: %v", err)
 	}

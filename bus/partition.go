@@ -142,7 +142,7 @@ func (p *Partitioned) Holding() []string { return p.consumer.Holding() }
 
 // Install creates the queues, stores the number of partitions, and subscribes the endpoint to its kinds. It needs the
 // right to create tables, and does nothing if the endpoint is installed. It fails if a different number of partitions
-// is stored: edda endpoint partitions, or partitions.Operator of operate/partitions, changes it.
+// is stored: edda endpoint partitions, or operate.Endpoints.SetPartitions, changes it.
 func (p *Partitioned) Install(ctx context.Context) error {
 	if err := p.group.Install(ctx); err != nil {
 		return fmt.Errorf("install partitioned endpoint %s: %w", p.name, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
-	"github.com/edda-go/edda/operate/partitions"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -162,11 +162,11 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 	stop = w.runPartitioned(eight)
 	w.start("oracle", bus.EndpointOptions{}, bus.HandleTx(replies))
 	w.wantAtHome(w.untilHandled("chat.answer", talks), "chat", 8)
-	operator, err := partitions.New(w.owner, w.schema)
+	operator, err := operate.New(w.owner, operate.Options{Schema: w.schema})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := operator.Set(t.Context(), "chat", 3); !errors.Is(err, partitions.ErrRunning) {
+	if _, _, err := operator.Endpoints().SetPartitions(t.Context(), "chat", 3); !errors.Is(err, operate.ErrRunning) {
 		t.Errorf("another number while it runs: %v", err)
 	}
 	stop()
@@ -181,8 +181,8 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 			t.Errorf("%s with another number: %v", call, err)
 		}
 	}
-	if c, err := operator.Set(t.Context(), "chat", 3); err != nil || c.Moved != talks {
-		t.Fatalf("%d messages were moved, %v; want %d", c.Moved, err, talks)
+	if _, moved, err := operator.Endpoints().SetPartitions(t.Context(), "chat", 3); err != nil || moved != talks {
+		t.Fatalf("%d messages were moved, %v; want %d", moved, err, talks)
 	}
 	w.want(talks, `SELECT count(*) FROM `+w.queue("chat"))
 	w.exec(`UPDATE ` + w.queue("chat") + ` SET due = now()`)

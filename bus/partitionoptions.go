@@ -14,7 +14,7 @@ import (
 // PartitionOptions are the options of a partitioned endpoint. A zero field is a default; a negative number is an error.
 type PartitionOptions struct {
 	// Partitions is the number of queues, and of batches that run at a time in all processes together; 0 is 8, at
-	// most 256. Install stores it, and a different number is an error from then on: see operate/partitions.
+	// most 256. Install stores it, and a different number is an error from then on: see operate.Endpoints.
 	Partitions int
 
 	// Lease is how long a crashed process keeps its partitions; 0 is the default lease of 15 s, 2 s to 1 h. Processes

@@ -240,17 +240,17 @@ func TestInstancesAreListedAndShown(t *testing.T) {
 		w.send(remind{Key: key, In: time.Hour})
 	}
 	w.until("they are there", func() bool { return w.count(`SELECT count(*) FROM edda.saga`) == 2 })
-	all, err := w.operator().Sagas().Instances(t.Context(), persistence.ListOptions{})
+	all, err := w.operator().Instances().List(t.Context(), persistence.ListOptions{})
 	if err != nil || len(all) != 2 || all[1].Instance.Key != "b" || all[1].Instance.State != nil ||
 		len(all[1].Instance.Pending) != 1 {
 		t.Errorf("%+v %v", all, err)
 	}
-	shown, ok, err := w.operator().Sagas().Show(t.Context(), all[0].Instance.Saga, "a")
+	shown, ok, err := w.operator().Instances().Show(t.Context(), all[0].Instance.Saga, "a")
 	if err != nil || !ok || string(shown.Instance.State) == "" || shown.Instance.Version != 1 ||
 		shown.Started.IsZero() {
 		t.Errorf("%+v %v %v", shown, ok, err)
 	}
-	if _, ok, err := w.operator().Sagas().Show(t.Context(), all[0].Instance.Saga, "c"); ok || err != nil {
+	if _, ok, err := w.operator().Instances().Show(t.Context(), all[0].Instance.Saga, "c"); ok || err != nil {
 		t.Errorf("one that is not there: %v %v", ok, err)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -412,11 +411,7 @@ func TestUnknownKindWaitsForAProgramThatKnowsIt(t *testing.T) {
 			` WHERE attempt = 0 AND first_failed IS NOT NULL AND due > now()`) == 1
 	})
 	stop()
-	reader, err := flow.New(w.pool, w.schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unknown, err := reader.Unhandled(t.Context(), "deploy")
+	unknown, err := w.operator().Endpoints().Unhandled(t.Context(), "deploy")
 	if err != nil || len(unknown) != 1 || unknown[0].Kind != "tally.add" || unknown[0].Messages != 1 {
 		t.Errorf("unknown kinds: %+v %v, want one message of tally.add", unknown, err)
 	}

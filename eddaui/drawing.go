@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/edda-go/edda/internal/ui/words"
-	"github.com/edda-go/edda/operate/flow"
+	"github.com/edda-go/edda/operate"
 )
 
 // The size of a spark line.
@@ -42,7 +42,7 @@ func spark(noun string, numbers []int64) template.HTML {
 // minutes draws how much an endpoint has handled in each of the last 60 minutes, as a line that is flat at 0, with
 // red ticks for dead letters. If no process has counted by the minute, it returns a text that there is nothing to
 // draw.
-func minutes(r flow.Recent) template.HTML {
+func minutes(r operate.Recent) template.HTML {
 	if !r.Known() {
 		return `<span class="soft" title="The processes of this endpoint are of an older version, which counts ` +
 			`messages only by the hour.">by the hour only</span>`
@@ -68,18 +68,18 @@ func minutes(r flow.Recent) template.HTML {
 	}
 	//nolint:gosec // every part is made here, of numbers
 	return template.HTML(fmt.Sprintf(`<svg class="spark line" role="img" width="%d" height="%d" `+
-		`viewBox="0 0 %[1]d %[2]d"><title>%s</title><path d="%s"/>%s</svg>`, flow.Minutes*sparkStep, sparkHeight,
+		`viewBox="0 0 %[1]d %[2]d"><title>%s</title><path d="%s"/>%s</svg>`, len(r.Handled)*sparkStep, sparkHeight,
 		minutesName(&r, most), line.String(), marks))
 }
 
 // minutesName returns a text that describes the line.
-func minutesName(r *flow.Recent, most int64) string {
-	handled, last := sum(r.Handled[:]), r.Handled[flow.Minutes-1]
+func minutesName(r *operate.Recent, most int64) string {
+	handled, last := sum(r.Handled[:]), r.Handled[len(r.Handled)-1]
 	if handled == 0 {
 		most = 0
 	}
 	name := fmt.Sprintf("%s in %d minutes, at most %s in a minute, %s in the last minute", words.Of(handled, "message"),
-		flow.Minutes, words.Count(most), words.Count(last))
+		len(r.Handled), words.Count(most), words.Count(last))
 	if retried := sum(r.Retried[:]); retried > 0 {
 		name += ", " + words.Of(retried, "attempt") + " failed"
 	}

@@ -15,8 +15,6 @@ import (
 	"github.com/edda-go/edda/internal/ui/live"
 	"github.com/edda-go/edda/internal/ui/page"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/flow"
-	"github.com/edda-go/edda/operate/slots"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -136,12 +134,6 @@ func (u *UI) open(pool *pgxpool.Pool) (err error) {
 		return err
 	}
 	if u.source.Audit, err = audit.New(reader, u.o.Schema); err != nil {
-		return err
-	}
-	if u.source.Flow, err = flow.New(reader, u.o.Schema); err != nil {
-		return err
-	}
-	if u.source.Slots, err = slots.New(reader, u.o.Schema); err != nil {
 		return err
 	}
 	for _, d := range u.o.Sagas {

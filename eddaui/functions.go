@@ -40,6 +40,7 @@ func (l *look) functions(trace string) template.FuncMap {
 		"named":  func(name string) bool { return saga.CheckName(name) == nil },
 		"begins": page.Begins, "vitalname": page.VitalName,
 		"critical": page.Critical, "waited": page.Waited,
+		"rate": words.Rate,
 		"list": func(all ...any) []any { return all },
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/limit"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/slots"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -112,11 +111,7 @@ func TestSlotsSayWhoHoldsThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, err := slots.New(pool, schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	held, err := reader.Holders(t.Context(), "")
+	held, err := op.Limits().Holders(t.Context(), "")
 	if err != nil || len(held) != 3 {
 		t.Fatalf("%+v, %v", held, err)
 	}
@@ -165,13 +160,13 @@ func TestSlotsSayWhoHoldsThem(t *testing.T) {
 	if err := op.Limits().Set(t.Context(), "named/exports", 1); err != nil {
 		t.Fatal(err)
 	}
-	if held, err = reader.Holders(t.Context(), "robots"); err != nil || len(held) != 1 || !held[0].Lost {
+	if held, err = op.Limits().Holders(t.Context(), "robots"); err != nil || len(held) != 1 || !held[0].Lost {
 		t.Errorf("of a process that has died there is %+v, %v", held, err)
 	}
 	if err := slot.Release(); err != nil {
 		t.Error(err)
 	}
-	if held, err = reader.Holders(t.Context(), "named/exports"); err != nil || len(held) != 0 {
+	if held, err = op.Limits().Holders(t.Context(), "named/exports"); err != nil || len(held) != 0 {
 		t.Errorf("of what was released there is %+v, %v", held, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/ui/graph"
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/internal/ui/words"
-	"github.com/edda-go/edda/operate/flow"
+	"github.com/edda-go/edda/operate"
 )
 
 // Sizes in a map, in pixels.
@@ -24,8 +24,8 @@ const (
 
 // mapDrawing returns a map as SVG: a box for each endpoint, which links to its page, and an arrow for all kinds
 // between two endpoints. Every element has a name, so that it can be read aloud.
-func mapDrawing(root string, m flow.Map) template.HTML {
-	d := mapped{root: root, m: &m, arrows: m.Arrows(), at: map[string]int{}}
+func mapDrawing(root string, m operate.Map) template.HTML {
+	d := mapped{root: root, m: &m, arrows: words.Arrows(&m), at: map[string]int{}}
 	d.layOut()
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="map" role="group" aria-label="%s and the messages between them" `+
@@ -52,8 +52,8 @@ func short(of string) string { return text(view.Shortened(view.Escape(of), mostL
 // mapped is a map that is being drawn.
 type mapped struct {
 	root   string
-	m      *flow.Map
-	arrows []flow.Arrow
+	m      *operate.Map
+	arrows []words.Arrow
 	at     map[string]int // the numbers of nodes by the names of endpoints; "" is outside
 	graph  graph.Graph
 }
@@ -85,9 +85,9 @@ func (d *mapped) layOut() {
 }
 
 // under returns the text below the name of an endpoint: its description, and the number of faults.
-func (d *mapped) under(e flow.Endpoint) string {
-	switch wrong := d.m.Wrong(e.Name); {
-	case len(wrong) == 1 && len(d.m.Of(e.Name, "")) == 1:
+func (d *mapped) under(e operate.MapEndpoint) string {
+	switch wrong := words.AllFaultsOf(d.m, e.Name); {
+	case len(wrong) == 1 && len(words.FaultsOf(d.m, e.Name, "")) == 1:
 		return "no process, " + under(e)
 	case len(wrong) > 0:
 		return words.Of(int64(len(wrong)), "fault") + ", " + under(e)
@@ -96,7 +96,7 @@ func (d *mapped) under(e flow.Endpoint) string {
 }
 
 // under describes an endpoint.
-func under(e flow.Endpoint) string {
+func under(e operate.MapEndpoint) string {
 	switch {
 	case e.Relay:
 		return "relay"
@@ -124,7 +124,7 @@ func (d *mapped) box(b *strings.Builder, n int) {
 	}
 	e := d.m.Endpoints[n]
 	class, title := "box", e.Name+", "+under(e)
-	if wrong := d.m.Wrong(e.Name); len(wrong) > 0 {
+	if wrong := words.AllFaultsOf(d.m, e.Name); len(wrong) > 0 {
 		class, title = "box fault", title+". "+strings.Join(wrong, " ")
 	}
 	fmt.Fprintf(b, `<a class="node" href="%sendpoints/%s"><title>%s</title>`, text(d.root),
@@ -145,13 +145,13 @@ func (d *mapped) arrow(b *strings.Builder, n int) {
 	if len(a.Kinds) > 1 {
 		label += fmt.Sprintf(" +%d", len(a.Kinds)-1)
 	}
-	if pace := a.All.Rate(); pace != "" {
+	if pace := words.Rate(a.PerMinute); pace != "" {
 		name += ", " + pace + " a minute"
 		label += `<tspan class="pace" dx="6">` + pace + `/min</tspan>`
 	}
 	class := "arrow"
 	for _, kind := range a.Kinds {
-		if wrong := d.m.Of(a.To, kind); len(wrong) > 0 {
+		if wrong := words.FaultsOf(d.m, a.To, kind); len(wrong) > 0 {
 			class, name = "arrow fault", name+". "+strings.Join(wrong, " ")
 			label += `<tspan class="bad" dx="6">dies</tspan>`
 			break

@@ -10,24 +10,24 @@ import (
 
 	"github.com/edda-go/edda/internal/ui/page"
 	"github.com/edda-go/edda/internal/ui/view"
-	"github.com/edda-go/edda/operate/flow"
+	"github.com/edda-go/edda/operate"
 )
 
 // someMap has a cycle, a message to itself, an endpoint without incoming arrows, and names that would break a page.
-func someMap() flow.Map {
+func someMap() operate.Map {
 	since := time.Date(2026, 11, 26, 14, 0, 0, 0, time.UTC)
-	seen := func(from, saga, kind, to string, n int64) flow.Edge {
-		return flow.Edge{From: from, Saga: saga, Kind: kind, To: to, Seen: n, PerMinute: float64(n) / 10}
+	seen := func(from, saga, kind, to string, n int64) operate.Edge {
+		return operate.Edge{From: from, Saga: saga, Kind: kind, To: to, Seen: n, PerMinute: float64(n) / 10}
 	}
-	return flow.Map{
+	return operate.Map{
 		Messages: 100, Since: since, Until: since.Add(10 * time.Minute),
-		Endpoints: []flow.Endpoint{
+		Endpoints: []operate.MapEndpoint{
 			{Name: "alone", Kinds: []string{"nothing"}}, {Name: "bank", Relay: true, Kinds: []string{"bank.pay"}},
 			{Name: `<b>"&`, Kinds: []string{"odd"}}, {Name: "labels", Kinds: []string{"label.print"}},
 			{Name: "orders", Kinds: []string{"order.place"}, Sagas: []string{"order", "refund"}},
 			{Name: "payments-of-a-very-long-name", Kinds: []string{"payment.charge", "payment.refund"}},
 		},
-		Edges: []flow.Edge{
+		Edges: []operate.Edge{
 			{Kind: "nothing", To: "alone"},
 			seen("", "", "order.place", "orders", 40), seen("labels", "", "label.print", "labels", 7),
 			seen("orders", "order", "payment.charge", "payments-of-a-very-long-name", 30),
@@ -37,7 +37,7 @@ func someMap() flow.Map {
 			seen("payments-of-a-very-long-name", "", "payment.charged", "orders", 30),
 			seen("payments-of-a-very-long-name", "", "bank.pay", "bank", 30),
 		},
-		Faults: []flow.Fault{
+		Faults: []operate.Fault{
 			{Endpoint: "labels", Says: "No process runs it."},
 			{Endpoint: "orders", Kind: "order.lost", Says: "Its saga order publishes order.lost, to which nobody <b>."},
 			{Endpoint: "orders", Kind: "payment.charged", Says: "It does not handle payment.charged."},

@@ -68,18 +68,18 @@ type TimeCounters struct {
 	Batch    time.Duration // from take to commit, the time of a batch divided among its messages
 }
 
-// CounterPeriod is the period that Sagas.Counters reads if its argument is 0.
+// CounterPeriod is the period that Endpoints.Counters reads if its argument is 0.
 const CounterPeriod = 24 * time.Hour
 
 // Counters returns the counters of sagas in the last period, in the order of endpoints and sagas; 0 is CounterPeriod.
 // The counters are kept by the hour, for fourteen days, so the result may include up to an hour more than the period.
 // Counters reads at most one row for each saga and hour, locks nothing and needs only SELECT. It returns an error if
 // period is negative, or if the query fails.
-func (s Sagas) Counters(ctx context.Context, period time.Duration) ([]SagaCounters, error) {
+func (e Endpoints) Counters(ctx context.Context, period time.Duration) ([]SagaCounters, error) {
 	if period < 0 {
 		return nil, fmt.Errorf("read the counters of sagas: the period is %v, want 0 (a day) or more", period)
 	}
-	rows, err := s.o.counters.Read(ctx, s.o.pool, cmp.Or(period, CounterPeriod))
+	rows, err := e.o.counters.Read(ctx, e.o.pool, cmp.Or(period, CounterPeriod))
 	if err != nil {
 		return nil, fmt.Errorf("read the counters of sagas: %w", pgerr.Explain(err))
 	}

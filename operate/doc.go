@@ -8,10 +8,12 @@
 // Its methods are grouped by their subject:
 //
 //	o.Queues()       count them, install them, find the session that keeps their dead rows
-//	o.Messages()     list messages that wait, find one by its id, cancel one
-//	o.Endpoints()    pause and resume, set the number of workers, set the level of history
-//	o.Limits()       limit how many batches or handlers of an endpoint run at the same time in all processes
-//	o.Sagas()        list instances, read the counters of sagas
+//	o.Messages()     list messages that wait, find one by its id, cancel one, send one
+//	o.Endpoints()    pause and resume, set the number of workers and of partitions, set the level of history,
+//	                 count what they handle, show which endpoints send which kinds to which endpoints
+//	o.Limits()       limit how many batches or handlers of an endpoint run at the same time in all processes,
+//	                 and show which process holds each slot
+//	o.Instances()    list instances, repair a state, end an instance, fire a timeout; end many, send to many, export
 //	o.DeadLetters()  list, show, retry and discard dead letters
 //	o.History()      find a message and explain its state, show timelines of instances, and follow conversations
 //	o.Outbox()       list the copies of relayed messages; o.Replay sends them again
@@ -25,6 +27,8 @@
 //
 // # Failures
 //
-// ErrNotInstalled means that no endpoint has the name, ErrNotFound that no queue has the message, and ErrNoLimit that
-// the limit does not exist. If the schema is not migrated, or the role lacks a right, the error names the remedy.
+// A method that returns an error of this package has changed nothing, except SetPartitions. If the connection breaks
+// during a change, the change may have been committed: read its result. ErrNotInstalled means that no endpoint has the
+// name, ErrNotFound that no queue has the message, and ErrNoLimit that the limit does not exist. If the schema is not
+// migrated, or the role lacks a right, the error names the remedy.
 package operate

@@ -10,10 +10,13 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/snapshot"
+	"github.com/edda-go/edda/internal/engine/repair"
 	"github.com/edda-go/edda/internal/store/counters"
+	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/internal/store/ring"
@@ -47,8 +50,10 @@ type Operator struct {
 
 	countTo int64
 
+	repair   *repair.Store
 	settings *settings.Store
 	limits   *limit.Store
+	leases   *lease.Store
 	sagas    *persistence.Store
 	counters *counters.Store
 	letters  *deadletter.Store
@@ -56,6 +61,7 @@ type Operator struct {
 	rings    *ring.Store
 	pins     *snapshot.Look
 	history  *whereabouts.Reader
+	entries  *history.Store
 	audit    *audit.Store
 }
 
@@ -63,6 +69,12 @@ type Operator struct {
 type Options struct {
 	Schema  string // "" is "edda"
 	CountTo int64  // maximum of Queues.List's counts of a queue's messages; 0 is CountLimit
+	// Redact returns the part of a state that the audit, the history and an export may have, as bus.Options.Redact
+	// does; nil omits only the known secrets.
+	Redact func(saga string, state []byte) []byte
+	// Unmasked keeps and exports a state even if it is unknown which parts are secret, because there is no definition,
+	// and the history has no state of the last version. Without it such a state is left out, whatever Redact does.
+	Unmasked bool
 }
 
 // New makes an Operator over pool. It does no I/O. It returns an error if the schema's name is invalid.
@@ -76,12 +88,14 @@ func New(pool *pgxpool.Pool, options Options) (*Operator, error) {
 	}
 	o := &Operator{
 		pool: pg.Committed(pool), schema: schema, sql: pg.Load(statements, schema), settings: settings.New(schema),
-		limits: limit.New(schema), sagas: persistence.New(schema), counters: counters.New(schema),
-		letters: deadletter.New(schema), outbox: outbox.New(schema), rings: ring.New(schema),
-		pins:  snapshot.New(schema),
-		audit: audit.Of(schema), countTo: cmp.Or(options.CountTo, CountLimit),
+		limits: limit.New(schema), leases: lease.New(schema), sagas: persistence.New(schema),
+		counters: counters.New(schema),
+		entries:  history.New(schema), letters: deadletter.New(schema), outbox: outbox.New(schema),
+		rings: ring.New(schema), pins: snapshot.New(schema), audit: audit.Of(schema),
+		countTo: cmp.Or(options.CountTo, CountLimit),
 	}
 	o.routes = queue.NewRouter(o.pool, schema, nil)
+	o.repair = repair.New(o.pool, schema, o.routes, repair.Options{Redact: options.Redact, Unmasked: options.Unmasked})
 	o.history = whereabouts.New(o.pool, schema, o.routes)
 	return o, nil
 }

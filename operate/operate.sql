@@ -23,3 +23,11 @@ SELECT set_config('synchronous_commit', 'off', true), :schema.nudge($1, $2);
 -- name: end_run
 -- For a message that a manifest sent, and that was cancelled.
 SELECT :schema.run_end(ARRAY[$1::uuid], ARRAY[$2::int], ARRAY['cancelled'], ARRAY[$3::text]);
+
+-- name: send
+SELECT s.message_id, s.duplicate
+FROM :schema.send(kind => $1, body => $2, header => $3::text::json, endpoint => $4, id => $5::uuid,
+    due => clock_timestamp() + $6::bigint * interval '1 microsecond') s;
+
+-- name: wake
+SELECT :schema.nudge($1, :schema.command_queue($2, $3)::text);

@@ -1,7 +1,6 @@
 package operate_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/edda-go/edda/internal/test/pgdev"
@@ -9,7 +8,7 @@ import (
 	"github.com/edda-go/edda/operate"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
+func TestMain(m *testing.M) { pgtest.Main(m) }
 
 func TestStatements(t *testing.T) {
 	t.Parallel()

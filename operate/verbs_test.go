@@ -229,16 +229,16 @@ func TestUnknownEndpoints(t *testing.T) {
 func TestSagasOfAnEmptySchema(t *testing.T) {
 	t.Parallel()
 	o, _, _ := installed(t)
-	if found, err := o.Sagas().Instances(t.Context(), persistence.ListOptions{}); err != nil || len(found) != 0 {
+	if found, err := o.Instances().List(t.Context(), persistence.ListOptions{}); err != nil || len(found) != 0 {
 		t.Errorf("the instances are %+v, %v, want none", found, err)
 	}
-	if _, ok, err := o.Sagas().Show(t.Context(), "order", "7"); err != nil || ok {
+	if _, ok, err := o.Instances().Show(t.Context(), "order", "7"); err != nil || ok {
 		t.Errorf("an instance was found: %v, %v", ok, err)
 	}
-	if found, err := o.Sagas().Counters(t.Context(), 0); err != nil || len(found) != 0 {
+	if found, err := o.Endpoints().Counters(t.Context(), 0); err != nil || len(found) != 0 {
 		t.Errorf("the counters are %+v, %v, want none", found, err)
 	}
-	if _, err := o.Sagas().Counters(t.Context(), -1); err == nil {
+	if _, err := o.Endpoints().Counters(t.Context(), -1); err == nil {
 		t.Error("a negative period was accepted")
 	}
 }

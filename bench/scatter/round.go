@@ -325,7 +325,7 @@ func (r *round) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := operator.Sagas().Counters(ctx, 0)
+	all, err := operator.Endpoints().Counters(ctx, 0)
 	if err != nil {
 		return err
 	}

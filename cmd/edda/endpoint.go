@@ -9,10 +9,9 @@ import (
 	"strings"
 
 	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/engine/partition"
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/flow"
-	"github.com/edda-go/edda/operate/partitions"
 	"github.com/spf13/cobra"
 )
 
@@ -66,15 +65,11 @@ count. With --json there is each minute, and each of 24 hours.`,
 		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
-				reader, err := flow.New(t.pool, t.schemaName())
-				if err != nil {
-					return view.View{}, err
-				}
-				all, err := reader.Endpoints(ctx)
+				all, err := op.Endpoints().Pace(ctx)
 				if len(args) == 0 || err != nil {
 					return listed(view.Paces(all), t.inSchema("No endpoint is installed in schema %q.")), err
 				}
-				at := slices.IndexFunc(all, func(p flow.Pace) bool { return p.Endpoint == args[0] })
+				at := slices.IndexFunc(all, func(p operate.Pace) bool { return p.Endpoint == args[0] })
 				if at < 0 {
 					return view.View{}, fmt.Errorf("%w: no endpoint has the name %s", operate.ErrNotInstalled,
 						view.Escape(args[0]))
@@ -217,18 +212,14 @@ the endpoint has no partitions any more. If this is interrupted the old number s
 			}
 			n := 0
 			if !none {
-				if n, err = strconv.Atoi(args[1]); err != nil || n < 1 || n > partitions.Most {
+				if n, err = strconv.Atoi(args[1]); err != nil || n < 1 || n > partition.Most {
 					return usage(c, fmt.Errorf("%s is not a number of partitions: want 1 to %d, or --none",
-						view.Escape(args[1]), partitions.Most))
+						view.Escape(args[1]), partition.Most))
 				}
 			}
-			return t.operate(c, func(ctx context.Context, _ *operate.Operator) (view.View, error) {
-				op, err := partitions.New(t.pool, t.schemaName())
-				if err != nil {
-					return view.View{}, err
-				}
-				done, err := op.Set(ctx, args[0], n)
-				return partitioned(args[0], done), err
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
+				before, moved, err := op.Endpoints().SetPartitions(ctx, args[0], n)
+				return partitioned(args[0], before, n, moved), err
 			})
 		},
 	}
@@ -236,15 +227,15 @@ the endpoint has no partitions any more. If this is interrupted the old number s
 	return c
 }
 
-func partitioned(endpoint string, c partitions.Changed) view.View {
-	now := view.Many(c.After, "partition", "partitions")
-	if c.After == 0 {
+func partitioned(endpoint string, before, after, moved int) view.View {
+	now := view.Many(after, "partition", "partitions")
+	if after == 0 {
 		now = "no partitions"
 	}
 	return lineOf(
-		view.Object{"endpoint", endpoint, "partitions", c.After, "before", c.Before, "moved", c.Moved},
-		"Endpoint %s has %s, and had %d. %s went back to its own queue.", endpoint, now, c.Before,
-		view.Many(c.Moved, "message", "messages"))
+		view.Object{"endpoint", endpoint, "partitions", after, "before", before, "moved", moved},
+		"Endpoint %s has %s, and had %d. %s went back to its own queue.", endpoint, now, before,
+		view.Many(moved, "message", "messages"))
 }
 
 func workers(n int) string { return view.Many(n, "worker", "workers") }

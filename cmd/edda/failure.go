@@ -14,8 +14,6 @@ import (
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/instances"
-	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -74,9 +72,8 @@ func (t *tool) say(line string) { _, _ = fmt.Fprintln(t.err, line) }
 
 func isNotFound(err error) bool {
 	return errors.Is(err, errNotFound) || errors.Is(err, deadletter.ErrNotFound) ||
-		errors.Is(err, deadletter.ErrNoJob) || errors.Is(err, instances.ErrNotFound) ||
-		errors.Is(err, messages.ErrNotFound) ||
-		errors.Is(err, instances.ErrNoTimeout) ||
+		errors.Is(err, deadletter.ErrNoJob) || errors.Is(err, operate.ErrNoInstance) ||
+		errors.Is(err, operate.ErrNoTimeout) ||
 		errors.Is(err, operate.ErrNotFound) || errors.Is(err, operate.ErrNotInstalled) ||
 		errors.Is(err, operate.ErrNoLimit) ||
 		errors.Is(err, scheduler.ErrNoManifest) || errors.Is(err, scheduler.ErrNoGroup) ||

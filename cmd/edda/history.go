@@ -13,7 +13,6 @@ import (
 	"github.com/edda-go/edda/internal/store/ring"
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/spf13/cobra"
@@ -433,12 +432,8 @@ that were sent to an endpoint which is gone, and kinds that died in an endpoint 
 			if err := oneFormat(c, t.json, mermaid); err != nil {
 				return err
 			}
-			return t.operate(c, func(ctx context.Context, _ *operate.Operator) (view.View, error) {
-				reader, err := flow.New(t.pool, t.schemaName())
-				if err != nil {
-					return view.View{}, err
-				}
-				m, err := reader.Map(ctx)
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
+				m, err := op.Endpoints().Map(ctx)
 				v := view.Map(&m)
 				if len(m.Edges) == 0 {
 					v.Parts = append([]view.Part{view.Line("No endpoint subscribes to anything.")}, v.Parts[2:]...)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/slots"
 	"github.com/spf13/cobra"
 )
 
@@ -46,20 +45,11 @@ whether that number is in force or an operator's. Nothing is locked.`,
 				if err != nil {
 					return view.View{}, err
 				}
-				held, err := t.held(ctx, "")
+				held, err := op.Limits().Holders(ctx, "")
 				return listed(view.Limits(infos, held), t.inSchema("There is no limit in schema %q.")), err
 			})
 		},
 	}
-}
-
-// held returns the holders of a limit, or of each limit if name is "".
-func (t limits) held(ctx context.Context, name string) ([]slots.Holder, error) {
-	reader, err := slots.New(t.pool, t.schemaName())
-	if err != nil {
-		return nil, err
-	}
-	return reader.Holders(ctx, name)
 }
 
 func (t limits) get() *cobra.Command {
@@ -125,7 +115,7 @@ func (t limits) change(c *cobra.Command, name string, do func(context.Context, o
 		if err != nil {
 			return view.View{}, err
 		}
-		held, err := t.held(ctx, name)
+		held, err := op.Limits().Holders(ctx, name)
 		return view.Limit(i, held), err
 	})
 }

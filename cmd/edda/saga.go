@@ -12,9 +12,9 @@ import (
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/bulk"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
+	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 )
 
@@ -71,7 +71,7 @@ passed over, up to 10,000 instances.`,
 				}
 			}
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
-				all, err := op.Sagas().Instances(ctx, o)
+				all, err := op.Instances().List(ctx, o)
 				return listed(view.Instances(all, o.Limit), "No such instance lives."), err
 			})
 		},
@@ -89,7 +89,7 @@ func (t sagas) quiet(c *cobra.Command, o persistence.ListOptions, more int) erro
 		return usage(c, errors.New("--quiet looks at the oldest instances of all sagas: give nothing else but --limit"))
 	}
 	return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
-		all, err := op.Sagas().Instances(ctx, persistence.ListOptions{Quiet: true, Limit: o.Limit})
+		all, err := op.Instances().List(ctx, persistence.ListOptions{Quiet: true, Limit: o.Limit})
 		return listed(view.Quiet(all), fmt.Sprintf("None of the %d oldest instances lives, so that none may be stuck.",
 			persistence.QuietWalk)), err
 	})
@@ -106,7 +106,7 @@ completed, which "edda history show" knows, or never started.`,
 		Args: arguments(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
-				l, ok, err := op.Sagas().Show(ctx, args[0], args[1])
+				l, ok, err := op.Instances().Show(ctx, args[0], args[1])
 				if err != nil {
 					return view.View{}, err
 				}
@@ -134,7 +134,7 @@ func lastVersions(ctx context.Context, op *operate.Operator, i saga.Instance) ([
 
 // manyFlags select instances of a saga.
 type manyFlags struct {
-	bulk.Filter
+	operate.InstanceFilter
 	all   bool
 	until string
 }
@@ -175,23 +175,20 @@ type deed struct {
 	does, did string // "end", "ended"
 	asks      string // the question before the operation
 	goesOn    string // further flags of the command that continues
-	do        func(ctx context.Context, op *bulk.Operator, f bulk.Filter, progress func(bulk.Done)) (bulk.Done, error)
+	do        func(ctx context.Context, op operate.Instances, f operate.InstanceFilter,
+		progress func(operate.Progress)) (operate.Progress, error)
 }
 
 // many shows the selected instances, asks, runs the operation, and prints its result. If it is interrupted, it prints
 // the command that continues.
 func (t sagas) many(c *cobra.Command, m *manyFlags, yes bool, d deed) error {
-	ctx, _, err := t.openWithin(c.Context(), t.unbounded(c))
+	ctx, op, err := t.openWithin(c.Context(), t.unbounded(c))
 	if err != nil {
 		return err
 	}
-	op, err := bulk.New(t.pool, bulk.Options{Schema: t.schemaName()})
-	if err == nil {
-		err = m.read(ctx, t.tool)
-	}
-	look := bulk.Look{}
-	if err == nil {
-		look, err = op.Look(ctx, m.Filter)
+	look := operate.InstancePreview{}
+	if err = m.read(ctx, t.tool); err == nil {
+		look, err = op.Instances().Preview(ctx, m.InstanceFilter)
 	}
 	if err != nil {
 		return causeOf(ctx, err)
@@ -204,7 +201,7 @@ func (t sagas) many(c *cobra.Command, m *manyFlags, yes bool, d deed) error {
 		return err
 	}
 	said, goOn := time.Now(), t.goingOn(c, m, d)
-	done, err := d.do(ctx, op, m.Filter, func(d bulk.Done) {
+	done, err := d.do(ctx, op.Instances(), m.InstanceFilter, func(d operate.Progress) {
 		if time.Since(said) >= tellEvery {
 			said = time.Now()
 			t.say(fmt.Sprintf("%d so far. If it is interrupted, run this to continue: %s", d.Done, goOn(d.Last)))
@@ -225,7 +222,7 @@ func (t sagas) many(c *cobra.Command, m *manyFlags, yes bool, d deed) error {
 }
 
 // showChosen prints how many instances are selected, and the first of them.
-func (t sagas) showChosen(l bulk.Look) {
+func (t sagas) showChosen(l operate.InstancePreview) {
 	count := strconv.FormatInt(l.Count, 10)
 	if l.Capped {
 		count += " or more"
@@ -282,7 +279,7 @@ instance gets the message once, however often it is sent within seven days.`,
 			if err := m.check(c); err != nil {
 				return err
 			}
-			of := bulk.Send{Job: bulk.JobID()}
+			of := operate.ManyOptions{Job: saga.ID(uuid.Must(uuid.NewV7()))}
 			if job != "" {
 				if of.Job, err = saga.ParseID(job); err != nil {
 					return usage(c, fmt.Errorf("--job %s: %w", view.Escape(job), err))
@@ -291,16 +288,17 @@ instance gets the message once, however often it is sent within seven days.`,
 			if err := s.read(c, t.tool); err != nil {
 				return err
 			}
-			of.Message = s.message
 			goesOn := " " + quoted(args[1]) + s.again() + " --job " + of.Job.String()
 			if t.reason != "" {
 				goesOn += " --reason " + quoted(t.reason)
 			}
 			d := deed{does: "send", did: "sent to", goesOn: goesOn,
 				asks: "Send to them? What their handlers do cannot be undone."}
-			d.do = func(ctx context.Context, op *bulk.Operator, f bulk.Filter, p func(bulk.Done)) (bulk.Done, error) {
+			d.do = func(ctx context.Context, op operate.Instances, f operate.InstanceFilter, p func(operate.Progress)) (
+				operate.Progress, error) {
 				t.say(fmt.Sprintf("This is job %s: if it is killed, --job %[1]s sends to nobody twice.", of.Job))
-				return op.Send(ctx, f, of, p)
+				of.Progress = p
+				return op.SendAll(ctx, f, s.message, of)
 			}
 			return t.many(c, m, yes, d)
 		},
@@ -344,7 +342,7 @@ left out.`,
 
 // exportMany prints the selected instances, and how many states are left out.
 func (t sagas) exportMany(ctx context.Context, m *manyFlags, unmasked bool) error {
-	op, err := bulk.New(t.pool, bulk.Options{Schema: t.schemaName(), Unmasked: unmasked})
+	op, err := operate.New(t.pool, operate.Options{Schema: t.schemaName(), Unmasked: unmasked})
 	if err != nil {
 		return err
 	}
@@ -352,7 +350,7 @@ func (t sagas) exportMany(ctx context.Context, m *manyFlags, unmasked bool) erro
 		return err
 	}
 	without := 0
-	_, err = op.Export(ctx, m.Filter, bulk.Export{}, func(l persistence.Listed) error {
+	_, err = op.Instances().Export(ctx, m.InstanceFilter, operate.ManyOptions{}, func(l persistence.Listed) error {
 		if l.Instance.State == nil {
 			without++
 		}

@@ -13,8 +13,6 @@ import (
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/bulk"
-	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/persistence"
 	"github.com/spf13/cobra"
 )
@@ -55,7 +53,7 @@ func (t *tool) confirm(c *cobra.Command, yes bool, question string) error {
 
 // changing is an instance that a command is about to change, and the operator that changes it.
 type changing struct {
-	op     *instances.Operator
+	op     operate.Instances
 	before persistence.Listed
 }
 
@@ -71,10 +69,7 @@ func (t sagas) change(c *cobra.Command, args []string, yes bool, preview func(i 
 	if err != nil {
 		return err
 	}
-	i := changing{}
-	if i.op, err = instances.New(t.pool, instances.Options{Schema: t.schemaName()}); err != nil {
-		return err
-	}
+	i := changing{op: op.Instances()}
 	if i.before, err = living(ctx, op, args[0], args[1]); err != nil {
 		return causeOf(ctx, err)
 	}
@@ -94,7 +89,7 @@ func (t sagas) change(c *cobra.Command, args []string, yes bool, preview func(i 
 
 // living reads a living instance.
 func living(ctx context.Context, op *operate.Operator, name, key string) (persistence.Listed, error) {
-	l, ok, err := op.Sagas().Show(ctx, name, key)
+	l, ok, err := op.Instances().Show(ctx, name, key)
 	if err == nil && !ok {
 		err = fmt.Errorf("show saga %s/%s: no instance of this key is alive: %w", name, key, errNotFound)
 	}
@@ -111,7 +106,7 @@ is printed, and a person at a terminal is asked; otherwise --yes does it.
 
 A handler that has the instance in hand is waited for. The version grows by one, the history shows the repair, and the
 audit has the state before and after. The command does not know the type of the state: a program that does checks it
-with instances.Operator.Repair. Exit code 3: there is no instance of this key.`,
+with operate.Instances.Repair. Exit code 3: there is no instance of this key.`,
 		Example: `  edda saga show order 2026-0007 --json | jq .state > state.json
   edda saga repair order 2026-0007 --version 3 --state state.json --reason "the total was lost"`,
 		Args: arguments(cobra.ExactArgs(2)),
@@ -123,13 +118,13 @@ with instances.Operator.Repair. Exit code 3: there is no instance of this key.`,
 			if err != nil {
 				return err
 			}
-			r := instances.Repair{Saga: args[0], Key: args[1], Version: version, State: state, Reason: reason}
+			of := operate.Target{Saga: args[0], Key: args[1], Version: version, Reason: reason}
 			return t.change(c, args, yes, func(i changing) (string, string) {
 				return "The state changes: " + diffOf(i.before.Instance.State, state),
 					fmt.Sprintf("Repair %s %s?", args[0], args[1])
 			}, func(ctx context.Context, i changing) (view.View, error) {
-				done, err := i.op.Repair(ctx, r)
-				return view.Repaired(r, done), err
+				before, after, err := i.op.Repair(ctx, of, state)
+				return view.Repaired(before, after), err
 			})
 		},
 	})
@@ -169,15 +164,15 @@ again: what it has ended is gone.`,
 			if m.given() {
 				return usage(c, errors.New("give a KEY, or choose many"))
 			}
-			e := instances.End{Saga: args[0], Key: args[1], Version: version, Reason: reason}
+			of := operate.Target{Saga: args[0], Key: args[1], Version: version, Reason: reason}
 			return t.change(c, args, yes, func(i changing) (string, string) {
 				return fmt.Sprintf("It has version %d, and %s. State: %s", i.before.Instance.Version,
 						view.Many(len(i.before.Instance.Pending), "timeout waits", "timeouts wait"),
 						view.Body(i.before.Instance.State)),
 					fmt.Sprintf("End %s %s? Nothing brings it back.", args[0], args[1])
 			}, func(ctx context.Context, i changing) (view.View, error) {
-				done, err := i.op.End(ctx, e)
-				return view.Ended(e, done), err
+				ended, err := i.op.End(ctx, of)
+				return view.Ended(ended), err
 			})
 		},
 	})
@@ -196,8 +191,9 @@ func (t sagas) endMany(c *cobra.Command, m *manyFlags, version int64, yes bool, 
 	}
 	d := deed{does: "end", did: "ended", goesOn: " --reason " + quoted(reason),
 		asks: "End them? Nothing brings them back."}
-	d.do = func(ctx context.Context, op *bulk.Operator, f bulk.Filter, p func(bulk.Done)) (bulk.Done, error) {
-		return op.End(ctx, f, bulk.End{Reason: reason}, p)
+	d.do = func(ctx context.Context, op operate.Instances, f operate.InstanceFilter, p func(operate.Progress)) (
+		operate.Progress, error) {
+		return op.EndAll(ctx, f, operate.ManyOptions{Reason: reason, Progress: p})
 	}
 	return t.many(c, m, yes, d)
 }
@@ -222,27 +218,23 @@ this moment is neither fired nor moved; one that is cancelled meanwhile does not
 			if _, err := comingTime(at, time.Time{}); at != "" && err != nil {
 				return usage(c, fmt.Errorf("--at %s: %w", view.Escape(at), err))
 			}
-			of := instances.Timeout{Saga: args[0], Key: args[1], Name: args[2], Version: version}
-			return t.operate(c, func(ctx context.Context, _ *operate.Operator) (view.View, error) {
-				op, err := instances.New(t.pool, instances.Options{Schema: t.schemaName()})
-				if err != nil {
-					return view.View{}, err
-				}
+			of := operate.Target{Saga: args[0], Key: args[1], Version: version}
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				switch {
 				case fire:
-					p, err := op.FireTimeout(ctx, of)
-					return view.Timeout(of, "fired", p), err
+					p, err := op.Instances().FireTimeout(ctx, of, args[2])
+					return view.Timeout(of, args[2], "fired", p), err
 				case cancel:
-					p, err := op.CancelTimeout(ctx, of)
-					return view.Timeout(of, "cancelled", p), err
+					p, err := op.Instances().CancelTimeout(ctx, of, args[2])
+					return view.Timeout(of, args[2], "cancelled", p), err
 				}
 				now, err := t.now(ctx)
 				if err != nil {
 					return view.View{}, err
 				}
 				due, _ := comingTime(at, now) // the command line was checked before
-				p, err := op.MoveTimeout(ctx, of, due)
-				return view.Timeout(of, "moved", p), err
+				p, err := op.Instances().MoveTimeout(ctx, of, args[2], due)
+				return view.Timeout(of, args[2], "moved", p), err
 			})
 		},
 	}

@@ -9,14 +9,13 @@ import (
 
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/saga"
 	"github.com/spf13/cobra"
 )
 
 // sending is the command line of edda send.
 type sending struct {
-	message  messages.Message
+	message  operate.OutgoingMessage
 	body     string // a file; "-" is the standard input
 	raw      bool
 	headers  []string
@@ -41,13 +40,9 @@ that was lost can be sent again; the kind of an answer has no consumer, so give 
 			if err := s.read(c, t); err != nil {
 				return err
 			}
-			return t.operate(c, func(ctx context.Context, _ *operate.Operator) (view.View, error) {
-				op, err := messages.New(t.pool, t.schemaName())
-				if err != nil {
-					return view.View{}, err
-				}
-				sent, err := op.Send(ctx, s.message)
-				return sentView(sent), err
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
+				id, duplicate, err := op.Messages().Send(ctx, s.message)
+				return sentView(id, duplicate), err
 			})
 		},
 	}
@@ -58,12 +53,12 @@ that was lost can be sent again; the kind of an answer has no consumer, so give 
 }
 
 // sentView shows the result of a send.
-func sentView(sent messages.Sent) view.View {
-	o := view.Object{"message", sent.ID, "duplicate", sent.Duplicate}
-	if sent.Duplicate {
-		return lineOf(o, "Message %s was sent before, and is not sent again.", sent.ID)
+func sentView(id saga.ID, duplicate bool) view.View {
+	o := view.Object{"message", id, "duplicate", duplicate}
+	if duplicate {
+		return lineOf(o, "Message %s was sent before, and is not sent again.", id)
 	}
-	return lineOf(o, "Message %s is sent.", sent.ID)
+	return lineOf(o, "Message %s is sent.", id)
 }
 
 // add adds the flags of a message to an endpoint or to instances.

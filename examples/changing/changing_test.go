@@ -13,7 +13,6 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddatest"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/sagatest"
 	"github.com/jackc/pgx/v5"
@@ -402,9 +401,9 @@ func within(t *testing.T, most time.Duration) context.Context {
 // fire makes the timeout of a member due now.
 func fire(t *testing.T, pool *pgxpool.Pool, email string) {
 	t.Helper()
-	o, err := instances.New(pool, instances.Options{})
+	o, err := operate.New(pool, operate.Options{})
 	check(t, err)
-	_, err = o.FireTimeout(t.Context(), instances.Timeout{Saga: "member", Key: email, Name: "fee", Reason: "a test"})
+	_, err = o.Instances().FireTimeout(t.Context(), operate.Target{Saga: "member", Key: email, Reason: "a test"}, "fee")
 	check(t, err)
 }
 

@@ -161,7 +161,7 @@ func TestAppendLeavesTheSagaAlone(t *testing.T) {
 	deliver(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM edda.saga_item").Scan(&left))
 	o, err := operate.New(pool, operate.Options{})
 	deliver(t, err)
-	all, err := o.Sagas().Counters(t.Context(), 0)
+	all, err := o.Endpoints().Counters(t.Context(), 0)
 	deliver(t, err)
 	at := slices.IndexFunc(all, func(c operate.SagaCounters) bool { return c.Saga == "collect" })
 	if at < 0 || all[at].Messages.Conflicts != 0 || all[at].Saves.Writes != 2 || left != 0 {

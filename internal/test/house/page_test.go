@@ -24,7 +24,7 @@ func examplesOf() map[string][]string {
 		"docs/operate/audit.md":          {"audit/page_example_test.go"},
 		"docs/operate/vitals.md":         {"operate/vitals/page_example_test.go"},
 		"docs/guide/ui.md":               {"eddaui/page_example_test.go"},
-		"docs/operate/repairs.md":        {"operate/instances/page_example_test.go"},
+		"docs/operate/repairs.md":        {"operate/page_example_test.go"},
 		"docs/guide/changing.md": inFolder("examples/changing", "rename.go", "members.go", "retire.go", "key.go",
 			"move.go"),
 		"docs/comparison/nservicebus.md": {"examples/comparison/order.go"},

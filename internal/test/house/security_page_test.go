@@ -16,7 +16,6 @@ import (
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/instances"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -58,9 +57,8 @@ func TestOnePersonIsForgotten(t *testing.T) {
 	}
 	op, err := operate.New(pool, operate.Options{Schema: schema})
 	must(err)
-	sagas, err := instances.New(pool, instances.Options{Schema: schema})
-	must(err)
-	living, err := sagas.End(ctx, instances.End{Saga: "person", Key: personKey, Version: 2, Reason: "asked to"})
+	living, err := op.Instances().End(ctx,
+		operate.Target{Saga: "person", Key: personKey, Version: 2, Reason: "asked to"})
 	if must(err); living.Version != 2 {
 		t.Errorf("ended %+v", living)
 	}
@@ -178,10 +176,8 @@ func putEverywhere(t *testing.T, pool *pgxpool.Pool, schema string) (waiting sag
 	must(<-ended)
 	sent, err := b.Send(ctx, remindByMail{Email: person}, saga.Delay(time.Hour))
 	must(err)
-	sagas, err := instances.New(pool, instances.Options{Schema: schema})
-	must(err)
-	_, err = sagas.Repair(ctx, instances.Repair{Saga: "person", Key: personKey, Version: 1,
-		State: []byte(`{"Email": "` + person + `", "Repaired": 1}`), Reason: "a test"})
+	_, _, err = op.Instances().Repair(ctx, operate.Target{Saga: "person", Key: personKey, Version: 1, Reason: "a test"},
+		[]byte(`{"Email": "`+person+`", "Repaired": 1}`))
 	must(err)
 	items, err := persistence.NewItems[string](schema, "mails")
 	must(err)

@@ -26,7 +26,7 @@ const (
 )
 
 // public are the packages that users read: they may export up to mostPublic names.
-var public = []string{"bus", "saga", "scheduler"}
+var public = []string{"bus", "operate", "saga", "scheduler"}
 
 // pack is one package, without tests.
 type pack struct {

@@ -85,6 +85,7 @@ var assignments = map[string]int{
 	"internal/engine/dispatch":  1,
 	"internal/engine/handlers":  4,
 	"internal/engine/leased":    27,
+	"internal/engine/repair":    7,
 	"internal/store/settings":   2,
 	"memory":                    40,
 	"outbox":                    30,
@@ -144,8 +145,8 @@ func (p *typed) foreign(e ast.Expr) int {
 // The doors: packages that users import, the names that these export, and the exported functions, methods and fields
 // whose types are internal. They may only become fewer.
 const (
-	mostDoors     = 34
-	mostDoorNames = 1289
+	mostDoors     = 28
+	mostDoorNames = 1251
 	mostShown     = 28
 )
 

@@ -11,10 +11,10 @@ import (
 
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/internal/ui/words"
-	"github.com/edda-go/edda/operate/bulk"
-	"github.com/edda-go/edda/operate/messages"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
+	"github.com/google/uuid"
 )
 
 // Crowd returns the forms of a crowd: the living instances of a saga whose keys begin with prefix. An actor who may
@@ -37,8 +37,8 @@ var crowd = []field{of("saga"), which("prefix"), {name: "until", label: "Until",
 
 // crowd returns the filter of the instances that a form is about. The instances of the page began before the page was
 // read, so a form whose time cannot be read is refused: it would choose other instances.
-func (in Input) crowd() (f bulk.Filter, err error) {
-	f = bulk.Filter{Saga: in.text("saga"), Prefix: in.text("prefix"), After: in.text("after")}
+func (in Input) crowd() (f operate.InstanceFilter, err error) {
+	f = operate.InstanceFilter{Saga: in.text("saga"), Prefix: in.text("prefix"), After: in.text("after")}
 	text := in.text("until")
 	if text == "" {
 		return f, nil
@@ -74,7 +74,7 @@ func lookAtCrowd(what, final string) func(context.Context, *Desk, Input) (*Previ
 		if err != nil {
 			return nil, err
 		}
-		l, err := d.Bulk.Look(ctx, f)
+		l, err := d.Op.Instances().Preview(ctx, f)
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +82,7 @@ func lookAtCrowd(what, final string) func(context.Context, *Desk, Input) (*Previ
 			return nil, &Refusal{Status: http.StatusNotFound, Text: "Nothing was changed: no active instance matches."}
 		}
 		p := &Preview{Count: l.Count, Final: final, keep: map[string]string{"until": l.Until.Format(time.RFC3339Nano),
-			"job": cmp.Or(in.text("job"), bulk.JobID().String())}}
+			"job": cmp.Or(in.text("job"), newJob())}}
 		says := words.Of(l.Count, "instance")
 		if l.Capped {
 			says += " or more"
@@ -102,7 +102,7 @@ func lookAtCrowd(what, final string) func(context.Context, *Desk, Input) (*Previ
 
 // toCrowd changes many instances for as long as a request may take. The actor can continue with the rest.
 func (d *Desk) toCrowd(
-	ctx context.Context, in Input, do func(context.Context, bulk.Filter) (bulk.Done, error),
+	ctx context.Context, in Input, do func(context.Context, operate.InstanceFilter) (operate.Progress, error),
 ) (Done, error) {
 	f, err := in.crowd()
 	if err != nil {
@@ -141,10 +141,10 @@ var sendCrowd = &Action{
 		if err != nil {
 			return Done{}, in.refuse(http.StatusBadRequest, "Job: this is not an id.")
 		}
-		s := bulk.Send{Job: job, Message: messages.Message{Kind: in.text("kind"), Body: []byte(in.text("body")),
-			To: in.text("to"), Delay: in.lasting("delay"), Reason: in.Reason()}}
-		return d.toCrowd(ctx, in, func(ctx context.Context, f bulk.Filter) (bulk.Done, error) {
-			return d.Bulk.Send(ctx, f, s, nil)
+		m := operate.OutgoingMessage{Kind: in.text("kind"), Body: []byte(in.text("body")), To: in.text("to"),
+			Delay: in.lasting("delay"), Reason: in.Reason()}
+		return d.toCrowd(ctx, in, func(ctx context.Context, f operate.InstanceFilter) (operate.Progress, error) {
+			return d.Op.Instances().SendAll(ctx, f, m, operate.ManyOptions{Job: job})
 		})
 	},
 }
@@ -161,12 +161,15 @@ var endCrowd = &Action{
 		return in.crowdCommand(shell("edda saga end", in.text("saga"))) + " --yes"
 	},
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
-		e := bulk.End{Reason: in.Reason(), Definition: d.o.Definition(in.text("saga"))}
-		return d.toCrowd(ctx, in, func(ctx context.Context, f bulk.Filter) (bulk.Done, error) {
-			return d.Bulk.End(ctx, f, e, nil)
+		o := operate.ManyOptions{Reason: in.Reason(), Definition: d.o.Definition(in.text("saga"))}
+		return d.toCrowd(ctx, in, func(ctx context.Context, f operate.InstanceFilter) (operate.Progress, error) {
+			return d.Op.Instances().EndAll(ctx, f, o)
 		})
 	},
 }
+
+// newJob returns the id of a new job that sends to many instances.
+func newJob() string { return uuid.Must(uuid.NewV7()).String() }
 
 // mostExported is how many instances a page exports. The command has no limit.
 const mostExported = 5000
@@ -191,8 +194,8 @@ var exportCrowd = &Action{
 		if err != nil {
 			return err
 		}
-		e := bulk.Export{Reason: in.Reason(), Definition: d.o.Definition(in.text("saga")), Most: mostExported}
-		_, err = d.Bulk.Export(ctx, f, e, func(l persistence.Listed) error {
+		o := operate.ManyOptions{Reason: in.Reason(), Definition: d.o.Definition(in.text("saga")), Max: mostExported}
+		_, err = d.Op.Instances().Export(ctx, f, o, func(l persistence.Listed) error {
 			text, err := view.Instances([]persistence.Listed{l}, 0).Rows[0].JSON.Line()
 			if err == nil {
 				_, err = io.WriteString(w, text)

@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/bulk"
-	"github.com/edda-go/edda/operate/instances"
-	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -21,11 +18,8 @@ import (
 type Desk struct {
 	Pool      *pgxpool.Pool
 	Op        *operate.Operator
-	Instances *instances.Operator
-	Messages  *messages.Operator
 	Scheduler *scheduler.Store
 	Leases    *scheduler.Leases
-	Bulk      *bulk.Operator
 	Jobs      *Jobs
 	Long      time.Duration // for how long one request changes many instances
 	Limit     time.Duration // time limit of an action that writes no file
@@ -60,20 +54,11 @@ func (d *Desk) LimitOf(a *Action) time.Duration {
 // NewDesk returns a Desk over a pool that may write. It does no I/O.
 func NewDesk(pool *pgxpool.Pool, o Options) (d *Desk, err error) {
 	d = &Desk{Pool: pool, Scheduler: o.Scheduler, Long: long, Limit: usual, o: o}
-	if d.Op, err = operate.New(pool, operate.Options{Schema: o.Schema}); err != nil {
-		return nil, err
-	}
-	of := instances.Options{Schema: o.Schema}
+	of := operate.Options{Schema: o.Schema}
 	if o.Redact != nil {
 		of.Redact = func(saga string, state []byte) []byte { return o.Redact(saga, state) }
 	}
-	if d.Instances, err = instances.New(pool, of); err != nil {
-		return nil, err
-	}
-	if d.Bulk, err = bulk.New(pool, bulk.Options(of)); err != nil {
-		return nil, err
-	}
-	if d.Messages, err = messages.New(pool, o.Schema); err != nil {
+	if d.Op, err = operate.New(pool, of); err != nil {
 		return nil, err
 	}
 	if d.Leases, err = scheduler.NewLeases(pool, o.Schema); err != nil {

@@ -7,7 +7,6 @@ import (
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/ui/words"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/messages"
 )
 
 // Endpoint returns the forms of an endpoint.
@@ -126,7 +125,7 @@ var sendTo = &Action{
 	fields: append([]field{of("endpoint")}, letterOf...), page: pageOfEndpoint, done: "The message was sent.",
 	command: func(in Input) string { return sendCommand(in) + " --to " + words.Quoted(in.text("endpoint")) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
-		return d.send(ctx, in, messages.Message{To: in.text("endpoint")})
+		return d.send(ctx, in, operate.OutgoingMessage{To: in.text("endpoint")})
 	},
 }
 

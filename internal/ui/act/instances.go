@@ -7,8 +7,7 @@ import (
 	"strconv"
 
 	"github.com/edda-go/edda/internal/ui/words"
-	"github.com/edda-go/edda/operate/instances"
-	"github.com/edda-go/edda/operate/messages"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/persistence"
 )
 
@@ -47,9 +46,9 @@ func (in Input) about(command string) string { return shell(command, in.text("sa
 
 // living reads the instance.
 func living(ctx context.Context, d *Desk, in Input) (persistence.Listed, error) {
-	l, ok, err := d.Op.Sagas().Show(ctx, in.text("saga"), in.text("key"))
+	l, ok, err := d.Op.Instances().Show(ctx, in.text("saga"), in.text("key"))
 	if err == nil && !ok {
-		err = instances.ErrNotFound
+		err = operate.ErrNoInstance
 	}
 	return l, err
 }
@@ -67,7 +66,7 @@ var sendInstance = &Action{
 			words.Quoted(in.text("saga")+"/"+in.text("key"))
 	},
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
-		return d.send(ctx, in, messages.Message{To: in.text("to"), Saga: in.text("saga"), Key: in.text("key")})
+		return d.send(ctx, in, operate.OutgoingMessage{To: in.text("to"), Saga: in.text("saga"), Key: in.text("key")})
 	},
 }
 
@@ -123,7 +122,7 @@ var end = &Action{
 		return p, nil
 	},
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
-		_, err := d.Instances.End(ctx, instances.End{Saga: in.text("saga"), Key: in.text("key"),
+		_, err := d.Op.Instances().End(ctx, operate.Target{Saga: in.text("saga"), Key: in.text("key"),
 			Version: in.number("version"), Reason: in.Reason(), Definition: d.o.Definition(in.text("saga"))})
 		return Done{}, err
 	},

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/edda-go/edda/operate/messages"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -52,11 +52,11 @@ func sendCommand(in Input) string {
 }
 
 // send sends a message with the fields of letterOf.
-func (d *Desk) send(ctx context.Context, in Input, m messages.Message) (Done, error) {
+func (d *Desk) send(ctx context.Context, in Input, m operate.OutgoingMessage) (Done, error) {
 	if err := in.checkJSON("body"); err != nil {
 		return Done{}, err
 	}
 	m.Kind, m.Body, m.Delay, m.Reason = in.text("kind"), []byte(in.text("body")), in.lasting("delay"), in.Reason()
-	sent, err := d.Messages.Send(ctx, m)
-	return Done{Page: "messages/" + sent.ID.String()}, err
+	id, _, err := d.Op.Messages().Send(ctx, m)
+	return Done{Page: "messages/" + id.String()}, err
 }

@@ -7,9 +7,6 @@ import (
 
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/bulk"
-	"github.com/edda-go/edda/operate/instances"
-	"github.com/edda-go/edda/operate/messages"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -36,12 +33,12 @@ func (in Input) refuse(status int, text string) error {
 var (
 	gone = []error{
 		operate.ErrNotInstalled, operate.ErrNotFound, operate.ErrNoLimit, deadletter.ErrNotFound, deadletter.ErrNoJob,
-		instances.ErrNotFound, instances.ErrNoTimeout, messages.ErrNotFound, scheduler.ErrNoManifest,
+		operate.ErrNoInstance, operate.ErrNoTimeout, scheduler.ErrNoManifest,
 		scheduler.ErrNoRun, scheduler.ErrNoGroup, scheduler.ErrNotHeld,
 	}
 	wrong = []error{
-		bulk.ErrTooMany, instances.ErrVersion, instances.ErrRemembered, instances.ErrState, instances.ErrInHand,
-		messages.ErrNoRoute, messages.ErrAmbiguous, messages.ErrConflict, deadletter.ErrUndeliverable,
+		operate.ErrTooMany, operate.ErrVersion, operate.ErrRemembered, operate.ErrState, operate.ErrInHand,
+		operate.ErrNoRoute, operate.ErrAmbiguous, operate.ErrConflict, deadletter.ErrUndeliverable,
 		deadletter.ErrNote, saga.ErrTooLarge, saga.ErrNewerState, scheduler.ErrEnded, scheduler.ErrTaken,
 	}
 )

@@ -12,7 +12,7 @@ import (
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/ui/view"
-	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/operate"
 	jsonpatch "github.com/evanphx/json-patch/v5"
 )
 
@@ -106,7 +106,7 @@ func repairState(ctx context.Context, d *Desk, in Input) (Done, error) {
 	if err != nil {
 		return Done{}, err
 	}
-	_, err = d.Instances.Repair(ctx, instances.Repair{Saga: in.text("saga"), Key: in.text("key"),
-		Version: in.number("version"), State: state, Reason: in.Reason(), Definition: d.o.Definition(in.text("saga"))})
+	_, _, err = d.Op.Instances().Repair(ctx, operate.Target{Saga: in.text("saga"), Key: in.text("key"),
+		Version: in.number("version"), Reason: in.Reason(), Definition: d.o.Definition(in.text("saga"))}, state)
 	return Done{}, err
 }

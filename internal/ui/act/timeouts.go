@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/operate/instances"
+	"github.com/edda-go/edda/operate"
 )
 
 // Timeout returns the forms of a pending timeout of an instance: name is its name, or its id.
@@ -14,8 +14,8 @@ func Timeout(saga, key, name string) []Form {
 	return []Form{fireTimeout.form(v), moveTimeout.form(v), cancelTimeout.form(v)}
 }
 
-func timeoutOf(in Input) instances.Timeout {
-	return instances.Timeout{Saga: in.text("saga"), Key: in.text("key"), Name: in.text("name"), Reason: in.Reason()}
+func ofTimeout(in Input) operate.Target {
+	return operate.Target{Saga: in.text("saga"), Key: in.text("key"), Reason: in.Reason()}
 }
 
 func (in Input) aboutTimeout() string {
@@ -37,7 +37,7 @@ var fireTimeout = &Action{
 	command: func(in Input) string { return in.because(in.aboutTimeout() + " --fire") },
 	check:   lookAtTimeout("will be due now", "The effects of its handler cannot be undone."),
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
-		_, err := d.Instances.FireTimeout(ctx, timeoutOf(in))
+		_, err := d.Op.Instances().FireTimeout(ctx, ofTimeout(in), in.text("name"))
 		return Done{}, err
 	},
 }
@@ -54,7 +54,8 @@ var moveTimeout = &Action{
 		if err != nil {
 			return Done{}, err
 		}
-		_, err = d.Instances.MoveTimeout(ctx, timeoutOf(in), in.moment("at", now, time.Duration(1)))
+		at := in.moment("at", now, time.Duration(1))
+		_, err = d.Op.Instances().MoveTimeout(ctx, ofTimeout(in), in.text("name"), at)
 		return Done{}, err
 	},
 }
@@ -67,7 +68,7 @@ var cancelTimeout = &Action{
 	check: lookAtTimeout("will be cancelled",
 		"This cannot be undone. An instance that waits for nothing else then waits forever."),
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
-		_, err := d.Instances.CancelTimeout(ctx, timeoutOf(in))
+		_, err := d.Op.Instances().CancelTimeout(ctx, ofTimeout(in), in.text("name"))
 		return Done{}, err
 	},
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/internal/ui/words"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 )
@@ -107,7 +106,7 @@ func (s *Source) Endpoint(ctx context.Context, a Ask) (Page, error) {
 	}
 	e.saysFailing()
 	if !e.Row.Relay {
-		e.shown = append(e.shown, view.Paces([]flow.Pace{flow.Pace(e.Row.Pace)}).View().JSON...)
+		e.shown = append(e.shown, view.Paces([]operate.Pace{operate.Pace(e.Row.Pace)}).View().JSON...)
 	}
 	e.shown = append(e.shown, view.Peeked(messages, 0, false).View().JSON...)
 	return e, nil
@@ -156,7 +155,7 @@ func addSettings(ctx context.Context, s *Source, e *endpointPage) error {
 			e.Limit = &l
 		}
 	}
-	if e.Sagas, err = s.Op.Sagas().Counters(ctx, 0); err != nil {
+	if e.Sagas, err = s.Op.Endpoints().Counters(ctx, 0); err != nil {
 		return err
 	}
 	e.Sagas = slices.DeleteFunc(e.Sagas, func(c operate.SagaCounters) bool { return c.Endpoint != e.Row.Name })

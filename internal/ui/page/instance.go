@@ -163,7 +163,7 @@ func addInstance(ctx context.Context, s *Source, a Ask, p *instancePage) error {
 	if n := len(p.Rows); n > 0 {
 		p.Version, p.Changed = p.Rows[n-1].Version, p.Rows[n-1].At
 	}
-	listed, ok, err := s.Op.Sagas().Show(ctx, p.Life.Saga, p.Life.Key)
+	listed, ok, err := s.Op.Instances().Show(ctx, p.Life.Saga, p.Life.Key)
 	if err != nil || !ok || listed.Instance.ID != p.Life.ID {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/internal/ui/words"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/slots"
 	"github.com/edda-go/edda/scheduler"
 )
 
@@ -38,7 +37,7 @@ type limitRow struct {
 // cell is a slot of a limit.
 type cell struct {
 	State  string // "held", "draining" or "free"
-	Holder *slots.Holder
+	Holder *operate.Holder
 }
 
 // Title describes a cell.
@@ -66,8 +65,8 @@ type leaseRow struct {
 }
 
 const (
-	mostCells = slots.Most // slots that are drawn
-	mostLines = 8          // slots that have a line each
+	mostCells = 64 // slots that are drawn
+	mostLines = 8  // slots that have a line each
 )
 
 // Limits reads all limits and leases.
@@ -76,7 +75,7 @@ func (s *Source) Limits(ctx context.Context, _ Ask) (Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := s.Slots.Holders(ctx, "")
+	held, err := s.Op.Limits().Holders(ctx, "")
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +83,7 @@ func (s *Source) Limits(ctx context.Context, _ Ask) (Page, error) {
 		Head:  head("limits", "Limits and leases", "edda limit list").audited("limit", ""),
 		shown: view.Limits(limits, held).View().JSON,
 	}
-	of := slots.ByLimit(held)
+	of := words.ByLimit(held)
 	for _, l := range limits {
 		p.Limits = append(p.Limits, limited(l, of[l.Name]))
 	}
@@ -102,7 +101,7 @@ func (s *Source) Limits(ctx context.Context, _ Ask) (Page, error) {
 	return p, nil
 }
 
-func limited(l operate.LimitInfo, held []slots.Holder) limitRow {
+func limited(l operate.LimitInfo, held []operate.Holder) limitRow {
 	out := limitRow{LimitInfo: l, Forms: act.Limited(l)}
 	if !strings.HasPrefix(l.Name, "named/") {
 		out.Endpoint = l.Name

@@ -13,7 +13,6 @@ import (
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/internal/ui/words"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/recoverability/deadletter"
 )
 
@@ -66,7 +65,7 @@ type parts struct {
 	settings  operate.EndpointSettings
 	groups    []deadletter.Group
 	processes []whereabouts.Process
-	unhandled []flow.Unhandled
+	unhandled []operate.Unhandled
 	left      int      // functions that do not return, in living processes
 	leave     []string // processes with such functions
 }
@@ -187,7 +186,7 @@ func (r *endpointRow) saysLeft() string {
 
 // unhandledKinds returns the sentence about messages that wait because no program handles their kinds, and since when
 // they wait.
-func unhandledKinds(all []flow.Unhandled) (text string, since time.Time) {
+func unhandledKinds(all []operate.Unhandled) (text string, since time.Time) {
 	const named = 3
 	n, more, kinds := 0, "", []string{}
 	for _, u := range all {
@@ -244,7 +243,7 @@ func endpointsOf(ctx context.Context, s *Source) ([]endpointRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	unhandled, err := s.Flow.Unhandled(ctx, withDelayed(queues)...)
+	unhandled, err := s.Op.Endpoints().Unhandled(ctx, withDelayed(queues)...)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +256,7 @@ func endpointsOf(ctx context.Context, s *Source) ([]endpointRow, error) {
 		r.addDead(groups)
 		r.addProcesses(processes)
 		r.of.unhandled = slices.DeleteFunc(slices.Clone(unhandled),
-			func(u flow.Unhandled) bool { return u.Endpoint != r.Name })
+			func(u operate.Unhandled) bool { return u.Endpoint != r.Name })
 		for _, e := range set {
 			if e.Endpoint != r.Name {
 				continue

@@ -3,8 +3,6 @@ package page
 import (
 	"context"
 	"time"
-
-	"github.com/edda-go/edda/operate/flow"
 )
 
 // oldestRow is an instance that may be stuck.
@@ -24,14 +22,14 @@ func (r sagaRow) Capped() bool { return r.Ended >= mostEnded }
 
 // addHours adds how many instances of each saga started, by the hour, and how many ended in the last one.
 func addHours(ctx context.Context, s *Source, rows []sagaRow) error {
-	all, err := s.Flow.Pace(ctx)
+	all, err := s.Op.Endpoints().SagaPace(ctx)
 	if err != nil {
 		return err
 	}
 	names := []string{}
 	for n := range rows {
 		r := &rows[n]
-		names, r.Hours = append(names, r.Name), make([]int64, flow.Hours)
+		names, r.Hours = append(names, r.Name), make([]int64, 24)
 		for _, one := range all {
 			if one.Saga != r.Name {
 				continue

@@ -8,15 +8,15 @@ import (
 
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/internal/ui/words"
-	"github.com/edda-go/edda/operate/flow"
+	"github.com/edda-go/edda/operate"
 )
 
 // pace is how much an endpoint handles. It is zero for a relay, which does not count.
-type pace flow.Pace
+type pace operate.Pace
 
 // MarshalJSON writes the output of the command.
 func (p pace) MarshalJSON() ([]byte, error) {
-	return view.Paces([]flow.Pace{flow.Pace(p)}).Rows[0].JSON.MarshalJSON()
+	return view.Paces([]operate.Pace{operate.Pace(p)}).Rows[0].JSON.MarshalJSON()
 }
 
 // Rate returns the rate for people, "" if nothing was handled.
@@ -42,7 +42,7 @@ func (p pace) Average() string {
 
 // addPace adds their rates to the rows of endpoints.
 func addPace(ctx context.Context, s *Source, rows []endpointRow) error {
-	all, err := s.Flow.Endpoints(ctx)
+	all, err := s.Op.Endpoints().Pace(ctx)
 	for _, one := range all {
 		for n := range rows {
 			if rows[n].Name == one.Endpoint {

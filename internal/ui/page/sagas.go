@@ -68,11 +68,11 @@ func (p *sagasPage) JSON() any {
 func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 	p := &sagasPage{Head: head("sagas", "Sagas", "edda saga list"), Sagas: []sagaRow{},
 		known: map[string]int{}, Period: operate.CounterPeriod}
-	counted, err := s.Op.Sagas().Counters(ctx, 0)
+	counted, err := s.Op.Endpoints().Counters(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	listed, err := s.Op.Sagas().Instances(ctx, persistence.ListOptions{})
+	listed, err := s.Op.Instances().List(ctx, persistence.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 	if err := addHours(ctx, s, p.Sagas); err != nil {
 		return nil, err
 	}
-	p.quiet, err = s.Op.Sagas().Instances(ctx, persistence.ListOptions{Quiet: true, Limit: oldestShown})
+	p.quiet, err = s.Op.Instances().List(ctx, persistence.ListOptions{Quiet: true, Limit: oldestShown})
 	for n, r := range instanceRows(p.quiet) {
 		p.Oldest = append(p.Oldest, oldestRow{r, p.quiet[n].Overdue})
 	}
@@ -182,7 +182,7 @@ func (s *Source) Instances(ctx context.Context, a Ask) (Page, error) {
 		command += " --prefix " + words.Quoted(prefix)
 	}
 	p := &instancesPage{Head: head("sagas", name, command), Saga: name, Prefix: prefix, Ended: []lifeShown{}}
-	listed, err := s.Op.Sagas().Instances(ctx, persistence.ListOptions{
+	listed, err := s.Op.Instances().List(ctx, persistence.ListOptions{
 		Saga: name, KeyPrefix: prefix, AfterSaga: name, AfterKey: a.Query.Get("after"),
 	})
 	if err != nil {
@@ -220,7 +220,7 @@ func sagaNames(ctx context.Context, s *Source) ([]string, error) {
 	for name := range s.definitions {
 		names[name] = true
 	}
-	counted, err := s.Op.Sagas().Counters(ctx, 0)
+	counted, err := s.Op.Endpoints().Counters(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func (s *Source) storedSagas(ctx context.Context) (names []string, err error) {
 	}
 	after := ""
 	for range mostSagas {
-		listed, err := s.Op.Sagas().Instances(ctx, persistence.ListOptions{AfterSaga: after, Limit: 1})
+		listed, err := s.Op.Instances().List(ctx, persistence.ListOptions{AfterSaga: after, Limit: 1})
 		if err != nil || len(listed) == 0 {
 			return names, err
 		}

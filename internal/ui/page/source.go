@@ -14,8 +14,6 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/secret"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/flow"
-	"github.com/edda-go/edda/operate/slots"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -32,8 +30,6 @@ type Source struct {
 	Leases    *scheduler.Leases // nil: leases are not shown
 	Vitals    *vitals.Reader    // one for all reads: it compares them
 	Audit     *audit.Log
-	Flow      *flow.Reader
-	Slots     *slots.Reader
 	Redact    func(kind string, body json.RawMessage) json.RawMessage // nil: nothing is masked
 
 	definitions map[string]*saga.Definition

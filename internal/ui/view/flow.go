@@ -5,41 +5,43 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/edda-go/edda/operate/flow"
+	"github.com/edda-go/edda/internal/ui/words"
+	"github.com/edda-go/edda/operate"
 )
 
 // Map shows which endpoints send which kinds to which endpoints.
-func Map(m *flow.Map) View {
+func Map(m *operate.Map) View {
 	v := View{Mermaid: mapMermaid(m), JSON: Object{"endpoints", objects(m.Endpoints, mappedOf), "edges",
 		objects(m.Edges, edgeOf), "faults", objects(m.Faults, faultOf), "messages", m.Messages, "since",
 		timeOrNull(m.Since), "until", timeOrNull(m.Until)}}
 	table := Table{Columns: []string{"FROM", "SAGA", "KIND", "TO", "SEEN", "A MINUTE"}}
 	for _, e := range m.Edges {
-		table.Rows = append(table.Rows, []string{e.Sender(), e.Saga, e.Kind, e.To, wide(e.Seen), e.Rate()})
+		table.Rows = append(table.Rows, []string{words.Sender(e), e.Saga, e.Kind, e.To, wide(e.Seen),
+			words.Rate(e.PerMinute)})
 	}
-	v.Parts = []Part{table, Line(m.Basis())}
+	v.Parts = []Part{table, Line(words.Basis(m))}
 	for _, f := range m.Faults {
 		v.Parts = append(v.Parts, linef("%s: %s", f.Endpoint, f.Says))
 	}
 	return v
 }
 
-func faultOf(f flow.Fault) Object {
+func faultOf(f operate.Fault) Object {
 	return Object{"endpoint", f.Endpoint, "kind", f.Kind, "says", f.Says}
 }
 
-func mappedOf(e flow.Endpoint) Object {
+func mappedOf(e operate.MapEndpoint) Object {
 	return Object{"endpoint", e.Name, "relay", e.Relay, "kinds", texts(e.Kinds), "sagas", texts(e.Sagas)}
 }
 
-func edgeOf(e flow.Edge) Object {
+func edgeOf(e operate.Edge) Object {
 	return Object{"from", e.From, "saga", e.Saga, "kind", e.Kind, "to", e.To, "event", e.Event, "seen", e.Seen,
 		"per_minute", e.PerMinute}
 }
 
 // Paces shows the rates of endpoints, each with all its sagas and plain handlers.
-func Paces(all []flow.Pace) List {
-	return listOf("paces", "ENDPOINT|A MINUTE|HANDLED|RETRIED|DEAD|LAST 60 MINUTES", all, func(p flow.Pace) Row {
+func Paces(all []operate.Pace) List {
+	return listOf("paces", "ENDPOINT|A MINUTE|HANDLED|RETRIED|DEAD|LAST 60 MINUTES", all, func(p operate.Pace) Row {
 		r := &p.Recent
 		cells := []string{p.Endpoint, strconv.FormatFloat(p.PerMinute, 'f', 1, 64)}
 		if r.Known() {
@@ -54,7 +56,7 @@ func Paces(all []flow.Pace) List {
 
 // paceOf returns the rate of an endpoint. Lists end with the current hour or minute. Lists of minutes are null if
 // only programs that count by the hour have counted.
-func paceOf(p *flow.Pace) Object {
+func paceOf(p *operate.Pace) Object {
 	r := &p.Recent
 	minutes := Object{"handled_by_minute", nil, "retried_by_minute", nil, "dead_by_minute", nil}
 	if r.Known() {

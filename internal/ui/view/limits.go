@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"strconv"
 
+	"github.com/edda-go/edda/internal/ui/words"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/slots"
 )
 
 // Limits shows all limits, with the number of used slots, and in their objects the holders.
-func Limits(all []operate.LimitInfo, held []slots.Holder) List {
-	of := slots.ByLimit(held)
+func Limits(all []operate.LimitInfo, held []operate.Holder) List {
+	of := words.ByLimit(held)
 	return listOf("limits", "NAME|LIMIT|HELD|DRAINING|WAITING|WAITED|DECLARED|SET BY", all,
 		func(i operate.LimitInfo) Row {
 			return Row{JSON: limitOf(i, of[i.Name]), Cells: []string{i.Name, strconv.Itoa(i.Limit),
@@ -20,7 +20,7 @@ func Limits(all []operate.LimitInfo, held []slots.Holder) List {
 }
 
 // Limit shows one limit, and its holders.
-func Limit(i operate.LimitInfo, held []slots.Holder) View {
+func Limit(i operate.LimitInfo, held []operate.Holder) View {
 	v := limited(i, held)
 	table := Table{Columns: []string{"SLOT", "PROCESS", "SINCE", "LEASE ENDS IN", "DOES"}}
 	for _, h := range held {
@@ -33,25 +33,25 @@ func Limit(i operate.LimitInfo, held []slots.Holder) View {
 	return v
 }
 
-func lost(h slots.Holder) string {
+func lost(h operate.Holder) string {
 	if h.Lost {
 		return " (has died)"
 	}
 	return ""
 }
 
-func holderOfLimit(h slots.Holder) Object {
+func holderOfLimit(h operate.Holder) Object {
 	return Object{"slot", h.Slot, "holder", h.Name, "process", h.Process, "lost", h.Lost, "draining", h.Draining,
 		"since", timeOrNull(h.Since), "until", timeOrNull(h.Until), "does", h.Does, "messages", h.Messages}
 }
 
-func limited(i operate.LimitInfo, held []slots.Holder) View {
+func limited(i operate.LimitInfo, held []operate.Holder) View {
 	return View{JSON: limitOf(i, held), Parts: []Part{fields("name", i.Name, "limit", strconv.Itoa(i.Limit), "held",
 		strconv.Itoa(i.Held), "draining", strconv.Itoa(i.Draining), "waiting", strconv.Itoa(i.Waiting), "waited",
 		span(i.Waited), "declared", declared(i), "set by", setBy(i))}}
 }
 
-func limitOf(i operate.LimitInfo, held []slots.Holder) Object {
+func limitOf(i operate.LimitInfo, held []operate.Holder) Object {
 	ours := []Object{}
 	for _, h := range held {
 		ours = append(ours, holderOfLimit(h))

@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/edda-go/edda/history/whereabouts"
-	"github.com/edda-go/edda/operate/flow"
+	"github.com/edda-go/edda/internal/ui/words"
+	"github.com/edda-go/edda/operate"
 )
 
 // mapMermaid returns a map as a flowchart of Mermaid. All kinds from one endpoint to another share one arrow.
-func mapMermaid(m *flow.Map) string {
+func mapMermaid(m *operate.Map) string {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")
 	ids := map[string]string{"": "outside"}
@@ -28,8 +29,8 @@ func mapMermaid(m *flow.Map) string {
 			fmt.Fprintf(&b, "  %s[\"%s\"]\n", id, label)
 		}
 	}
-	arrows := m.Arrows()
-	if slices.ContainsFunc(arrows, func(a flow.Arrow) bool { return a.From == "" }) {
+	arrows := words.Arrows(m)
+	if slices.ContainsFunc(arrows, func(a words.Arrow) bool { return a.From == "" }) {
 		b.WriteString("  outside([\"outside\"])\n")
 	}
 	for _, a := range arrows {

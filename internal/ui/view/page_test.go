@@ -12,9 +12,6 @@ import (
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/flow"
-	"github.com/edda-go/edda/operate/instances"
-	"github.com/edda-go/edda/operate/slots"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -39,9 +36,9 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `queue show` | `messages`":     foundOf(operate.FoundMessage{}, true),
 		"| `saga show` | `saga`":          instanceOf(persistence.Listed{Faulty: errTest}),
 		"| `saga list` | `next`":          append(instanceOf(persistence.Listed{}), "overdue", nil),
-		"| `saga repair` | `saga`":        Repaired(instances.Repair{}, instances.Repaired{Version: 1}).JSON,
-		"| `saga end` | `saga`":           Ended(instances.End{}, instances.Ended{}).JSON,
-		"| `saga timeout` | `saga`":       Timeout(instances.Timeout{}, "fired", saga.Pending{}).JSON,
+		"| `saga repair` | `saga`":        Repaired(saga.Instance{}, saga.Instance{Version: 1}).JSON,
+		"| `saga end` | `saga`":           Ended(saga.Instance{}).JSON,
+		"| `saga timeout` | `saga`":       Timeout(operate.Target{}, "due", "fired", saga.Pending{}).JSON,
 		"| `dead group` | `next`":         letterGroupRow(deadletter.Group{}).JSON,
 		"| `dead jobs` | `jobs`":          jobOf(deadletter.Job{}),
 		"| `dead undo` | `job`":           Undone(1, deadletter.Undone{}).JSON,
@@ -58,10 +55,10 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `vitals` | `at`": slices.Concat(Vitals(&vitals.Report{}).JSON, vitalOf(vitals.Vital{}),
 			holderOf(vitals.Holder{}), listsOf(&vitals.Report{})),
 		"| `limit get`, `limit set`": append(limitOf(operate.LimitInfo{}, nil),
-			holderOfLimit(slots.Holder{})...),
-		"| `endpoint pace` | `paces`": Paces([]flow.Pace{{}}).Rows[0].JSON,
-		"| `map` | `endpoints`": slices.Concat(Map(&flow.Map{}).JSON, mappedOf(flow.Endpoint{}), edgeOf(flow.Edge{}),
-			faultOf(flow.Fault{})),
+			holderOfLimit(operate.Holder{})...),
+		"| `endpoint pace` | `paces`": Paces([]operate.Pace{{}}).Rows[0].JSON,
+		"| `map` | `endpoints`": slices.Concat(Map(&operate.Map{}).JSON, mappedOf(operate.MapEndpoint{}),
+			edgeOf(operate.Edge{}), faultOf(operate.Fault{})),
 		"| `history conversation` | `count`": nodeOf(&whereabouts.Node{
 			Effects: []whereabouts.Group{{}}}),
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/operate/flow"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -123,7 +122,7 @@ func TestBodiesStandBelowTheirLines(t *testing.T) {
 
 func TestMapsOfNothingSayWhy(t *testing.T) {
 	t.Parallel()
-	v := Map(&flow.Map{Edges: []flow.Edge{{Kind: "order.place", To: "orders"}}})
+	v := Map(&operate.Map{Edges: []operate.Edge{{Kind: "order.place", To: "orders"}}})
 	table, line := v.Parts[0].(Table), v.Parts[1].(Line)
 	if len(table.Rows) != 1 || table.Rows[0][0] != "(not seen)" || !strings.Contains(string(line), "of no message") {
 		t.Errorf("%q, %q", table, line)

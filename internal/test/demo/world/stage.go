@@ -128,7 +128,7 @@ type look struct {
 
 func (s *Stage) look(ctx context.Context) (l look, err error) {
 	l = look{versions: map[string]int64{}, ready: map[string]int64{}, later: map[string]int64{}}
-	living, err := s.Op.Sagas().Instances(ctx, persistence.ListOptions{})
+	living, err := s.Op.Instances().List(ctx, persistence.ListOptions{})
 	if err != nil {
 		return l, err
 	}
