@@ -37,8 +37,8 @@ func Check(ctx context.Context, q Querier, schema pg.Schema) error {
 	}
 	switch {
 	case breaking > 0:
-		return fmt.Errorf("%w: schema %q is at version %d, and its version %d forbids programs that know no more "+
-			"than %d; run a newer program",
+		return fmt.Errorf("%w: schema %q is at version %d, and its version %d refuses programs up to schema "+
+			"version %d; run a newer program",
 			ErrTooNew, schema.Name(), newest, breaking, Version)
 	case known < Version:
 		return fmt.Errorf("%w: schema %q has %d of the %d migrations this program needs; %s",
@@ -56,7 +56,7 @@ func unreadable(err error, schema pg.Schema) error {
 			schema.Name(), remedy)
 	case pgerr.Denied:
 		return fmt.Errorf("read the version of schema %q: the role needs USAGE on the schema and SELECT on its "+
-			"tables (the command \"edda migrate grants\" prints what roles need): %w", schema.Name(), err)
+			"tables: run \"edda migrate grants\" and its script: %w", schema.Name(), err)
 	default:
 		return fmt.Errorf("read the version of schema %q: %w", schema.Name(), err)
 	}

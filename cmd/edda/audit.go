@@ -33,10 +33,10 @@ func (t *tool) auditCommand() *cobra.Command {
 	var f audit.Filter
 	since, until := "", ""
 	c := &cobra.Command{
-		Use: "audit", Short: "Show who changed what, and why",
-		Long: `Show what operators have changed, the newest first: by this command, by programs that call package
-operate, and by SQL. BY is the actor that the program named, $USER and the host for this command, or the role of the
-database. CHANGE has what differs; --json has all of it. Entries are kept for 400 days.`,
+		Use: "audit", Short: "Show the changes by operators, with author and reason",
+		Long: `Show the changes that operators made with this command, with programs that call package operate, and with
+SQL, the newest first. BY is the actor that the program named, $USER and the host for this command, or the role of the
+database. CHANGE shows the fields that differ; --json prints the whole entry. Entries are kept for 400 days.`,
 		Example: `  edda audit
   edda audit --target orders --since 24h
   edda audit --verb endpoint --by ann@laptop`,
@@ -72,13 +72,15 @@ database. CHANGE has what differs; --json has all of it. Entries are kept for 40
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.By, "by", "", "only what this actor did, or this role if there was no actor")
-	flags.StringVar(&f.Verb, "verb", "", "only this verb, like endpoint.pause, or all verbs of a thing, like endpoint")
-	flags.StringVar(&f.Target, "target", "", "only what was done to this")
-	flags.StringVar(&since, "since", "", "only what was done then or later: 2026-11-21T10:00:00Z, or 2h for two "+
+	flags.StringVar(&f.By, "by", "", "only changes by this actor, or by this role if no actor was named")
+	flags.StringVar(&f.Verb, "verb", "", "only this verb, like endpoint.pause, or every verb of a target, like "+
+		"endpoint")
+	flags.StringVar(&f.Target, "target", "", "only changes of this target")
+	flags.StringVar(&since, "since", "", "only changes at this time or later: 2026-11-21T10:00:00Z, or 2h for two "+
 		"hours ago")
-	flags.StringVar(&until, "until", "", "only what was done earlier than that")
-	flags.Int64Var(&f.Before, "after", 0, "continue after this entry, with older ones: the end of the page before")
+	flags.StringVar(&until, "until", "", "only changes before this time")
+	flags.Int64Var(&f.Before, "after", 0, "continue with entries older than this number, which the previous page "+
+		"printed")
 	flags.IntVar(&f.Limit, "limit", 100, "entries")
 	return c
 }

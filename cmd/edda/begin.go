@@ -24,14 +24,13 @@ func (t beginnings) demoCommand() *cobra.Command {
 	s, shown := trade.Settings{}, ""
 	c := &cobra.Command{
 		Use: "demo", Short: "Run a shop of sagas for half a minute, with failures and its pages",
-		Long: `Run a shop of sagas for half a minute, with failures on purpose, and prove at the end that every
-order had each effect exactly once. Its pages are at the address that is printed, and with --stay they are there until
-Ctrl-C.
+		Long: `Run a shop of sagas for half a minute, with failures on purpose, and prove at the end that every order
+had each effect exactly once. Its pages are served at the address that is printed, with --stay until Ctrl-C.
 
-The database is --database or $DATABASE_URL, where the shop makes two schemas and removes them at the end; or else a
-private Postgres, which is downloaded if none is installed, and thrown away.
+The database is --database or $DATABASE_URL, where the shop makes two schemas and removes them at the end. Without
+either, the command starts a private Postgres, downloads it if it finds no installed one, and deletes it at the end.
 
-With --world the pages show something else until Ctrl-C: ` + worlds.Names() + `.
+With --world the pages show a different example until Ctrl-C: ` + worlds.Names() + `.
 
 The exit code is 0 if all orders are right, and 1 otherwise.`,
 		Example: `  edda demo
@@ -62,7 +61,7 @@ The exit code is 0 if all orders are right, and 1 otherwise.`,
 	f.DurationVar(&s.Within, "within", 2*time.Minute, "how long all orders may take to end")
 	f.StringVar(&s.Pages, "pages", "127.0.0.1:0", "the loopback address of the pages; port 0 is a free one")
 	f.BoolVar(&s.Stay, "stay", false, "serve the pages when all orders have ended, until Ctrl-C")
-	f.StringVar(&shown, "world", "", "show this in place of the shop")
+	f.StringVar(&shown, "world", "", "example to show in place of the shop")
 	return c
 }
 
@@ -93,10 +92,10 @@ func (t beginnings) newCommand() *cobra.Command {
 	o := scaffold.Options{}
 	c := &cobra.Command{
 		Use: "new NAME", Short: "Write a small program to begin with",
-		Long: `Write a small program to begin with into the folder NAME, which must be new or empty: a saga, a
-service that answers it, a timeout, and tests, one of them with a Postgres. It is about orders and their payments,
-whatever NAME is: rename its types to yours. Its go.mod requires the version of this command, or with --replace the
-source of Edda in a folder.`,
+		Long: `Write a small program to begin with into the folder NAME, which must be new or empty: a saga, a service
+that answers it, a timeout, and tests, one of which starts a Postgres. The program is about orders and their payments,
+whatever NAME is: rename its types. Its go.mod requires the version of this command, or with --replace the source of
+Edda in a folder.`,
 		Example: `  edda new parcels
   edda new parcels --module example.com/parcels
   edda new /tmp/parcels --replace .`,
@@ -104,15 +103,15 @@ source of Edda in a folder.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Folder, o.Version = args[0], ownVersion()
 			if o.Replace == "" && (o.Version == noVersion || strings.HasSuffix(o.Version, "+dirty")) {
-				return usage(c, errors.New("this command was built from a folder and is no version of Edda: give that "+
-					"folder with --replace"))
+				return usage(c, errors.New("this command was built from a folder and has no version of Edda: give "+
+					"that folder with --replace"))
 			}
 			files, err := scaffold.Write(o)
 			if err != nil {
 				return err
 			}
 			return t.print(lineOf(view.Object{"folder", o.Folder, "files", files},
-				"%s has a program about orders, to change into yours. To run it: cd %s && go mod tidy && go run .",
+				"%s has a program about orders to start from. To run it: cd %s && go mod tidy && go run .",
 				o.Folder, quoted(o.Folder)))
 		},
 	}

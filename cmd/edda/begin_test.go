@@ -82,7 +82,7 @@ func TestNew(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "shop")
 	s := runWith(t.Context(), "new", folder, "--replace", "../..", "--module", "example.com/coffee")
-	want := folder + " has a program about orders, to change into yours. To run it: cd " + folder +
+	want := folder + " has a program about orders to start from. To run it: cd " + folder +
 		" && go mod tidy && go run .\n"
 	if s.code != exitDone || s.out != want || s.err != "" {
 		t.Fatalf("%+v", s)
@@ -94,7 +94,7 @@ func TestNew(t *testing.T) {
 	says(t, string(mod), "module example.com/coffee\n", "replace github.com/edda-go/edda => ")
 	for wrong, reason := range map[string]string{
 		"new " + folder + " --replace ../..":                    "is not empty",
-		"new " + folder + "/log --replace ../..":                "package log is Go's own",
+		"new " + folder + "/log --replace ../..":                "package log belongs to Go",
 		"new " + folder + "/other --replace " + folder:          "is not the source of Edda",
 		"new " + folder + "/other":                              "give that folder with --replace",
 		"new":                                                   "accepts 1 arg(s), received 0",

@@ -23,7 +23,7 @@ func TestMigrate(t *testing.T) {
 	w.prints(s.out, want)
 	newest := fmt.Sprint(migrations.Version)
 	says(t, s.err, `there is no schema "`+w.schema, "edda migrate up")
-	w.prints(w.want(exitDone, "migrate", "up").out, `| Schema "SCHEMA" is at version `+newest+` now: `+newest+
+	w.prints(w.want(exitDone, "migrate", "up").out, `| Schema "SCHEMA" is now at version `+newest+`: `+newest+
 		` of its migrations were missing.`)
 	w.prints(w.want(exitDone, "migrate", "up").out, `| Schema "SCHEMA" is up to date, at version `+newest+`.`)
 	w.prints(w.want(exitDone, "migrate", "up", "--json").out, `
@@ -37,7 +37,7 @@ func TestMigrate(t *testing.T) {
 	w.exec(`INSERT INTO edda.migration VALUES (99, E'less\x1b[2J', true)`)
 	s = w.want(exitFailed, "migrate", "status")
 	says(t, s.out, `less\x1b[2J`, "of a newer program, breaking")
-	says(t, s.err, "forbids programs that know no more than "+newest, "newer edda")
+	says(t, s.err, "refuses programs up to schema version "+newest, "newer edda")
 	says(t, w.want(exitFailed, "queue", "list").err, "newer edda")
 }
 
@@ -156,7 +156,7 @@ func TestQueues(t *testing.T) {
 	says(t, w.want(exitUsage, "queue", "show", "seven").err, "want a UUID")
 	cancel := []string{"queue", "cancel", "billing", "00000000-0000-0000-0000-000000000007", "--reason",
 		"ordered twice"}
-	says(t, w.want(exitDone, cancel...).out, "was taken out of the queue")
+	says(t, w.want(exitDone, cancel...).out, "was deleted from the queue")
 	says(t, w.want(exitNotFound, cancel...).err, "no such message")
 	says(t, w.want(exitUsage, "queue", "cancel", "billing", "seven").err, "want a UUID")
 	if got := w.want(exitDone, "queue", "peek", "orders", "--json").out; strings.ContainsRune(got, 0x1b) ||

@@ -17,9 +17,9 @@ import (
 func (t letters) commands() *cobra.Command {
 	c := &cobra.Command{
 		Use: "dead", Short: "Show, retry, edit and discard dead letters",
-		Long: `Dead letters are messages that were given up, kept with their bytes until somebody decides. Each has a
-number, and ends exactly once, however many people try at the same time. Messages of manifests are not among them: if
-one fails for good, its run is dead (edda run list --state dead).`,
+		Long: `A dead letter is a message that failed for good. It is kept with its bytes until an operator retries or
+discards it. Each has a number, and ends exactly once, however many people try at the same time. When a message of a
+manifest fails for good, its run is dead instead (edda run list --state dead).`,
 		Example: `  edda dead group
   edda dead list --endpoint orders
   edda dead retry 17 18
@@ -67,7 +67,7 @@ func (t letters) show() *cobra.Command {
 	withBody := false
 	c := &cobra.Command{
 		Use: "show NUMBER", Short: "Show one dead letter: its error, its headers, and its body with --body",
-		Long: `Show one dead letter: its error, its headers, and its body with --body. Exit code 3: there is none with
+		Long: `Show one dead letter: its error, its headers, and its body with --body. Exit code 3: no dead letter has
 this number, or it was retried or discarded.`,
 		Example: `  edda dead show 17
   edda dead show 17 --body --json | jq -r .body`,
@@ -109,16 +109,16 @@ func (t letters) retry() *cobra.Command {
 	c := &cobra.Command{
 		Use: "retry [NUMBER...]", Short: "Put dead letters back into their queues, with no attempt counted",
 		Long: `Put dead letters back into the queues they came from, with their ids, headers and bytes, due now and with
-no attempts counted. Workers are woken when that is committed.
+no attempts counted. The commit wakes the workers.
 
-With numbers each letter is a transaction of its own: if one fails, the others are retried, and the exit code is 1.
-With a filter, or --all, it is a job: the letters up to the newest one of now, at --rate letters a second. A
-job that is interrupted, or killed, goes on with --resume, and retries no letter twice.
+With numbers each letter is a transaction of its own: if one fails, the others are retried, and the exit code is 1. With
+a filter, or --all, the command runs a job: it retries the letters that exist now, at --rate letters a second. If the
+job is interrupted or killed, --resume continues it; no letter is retried twice.
 
-With --canary the job goes in stages of 1, 5, 25, 125, 625 and then 3,125 letters. After each it waits until its
-messages were handled, or have failed again, or 30 seconds have passed; when more than a tenth have failed again it
-stops itself, and prints the reason. A message that waits for its next attempt has failed. "edda dead undo" takes back
-what no worker has taken yet.`,
+With --canary the job works in stages of 1, 5, 25, 125, 625 and then 3,125 letters. After each stage it waits until the
+messages were handled or have failed again, at most 30 seconds. If more than a tenth of them failed again, the job
+pauses and prints the reason. A message that waits for its next attempt counts as failed. "edda dead undo" takes back
+the messages that no worker has tried yet.`,
 		Example: `  edda dead retry 17 18 19
   edda dead retry --group 373371abe806 --rate 10 --yes
   edda dead retry --group 373371abe806 --canary --yes
@@ -148,8 +148,8 @@ func (t letters) discard() *cobra.Command {
 	c := &cobra.Command{
 		Use: "discard [NUMBER...] --reason TEXT", Short: "End dead letters without an effect, and keep the reason",
 		Long: `End dead letters without an effect. The reason is kept in the table discarded for 30 days; the body is
-gone at once, and nothing brings it back. With numbers each is a transaction of its own; with a filter, or --all, it is
-a job as with retry.`,
+deleted at once and cannot be recovered. With numbers each letter is a transaction of its own; with a filter, or --all,
+the command runs a job as "edda dead retry" does.`,
 		Example: `  edda dead discard 17 18 --reason "sent twice by the import of May"
   edda dead discard --group 373371abe806 --reason "the load test" --yes`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -158,7 +158,7 @@ a job as with retry.`,
 			case err != nil:
 				return err
 			case strings.TrimSpace(reason) == "" && m.resume == 0:
-				return usage(c, errors.New(`--reason is missing: say why, for people who look for the message later`))
+				return usage(c, errors.New(`--reason is missing: give it, for people who look for the message later`))
 			case job:
 				return t.endMany(c, m, reason)
 			}
@@ -174,11 +174,11 @@ a job as with retry.`,
 func (t letters) group() *cobra.Command {
 	var f deadletter.GroupFilter
 	c := &cobra.Command{
-		Use: "group", Short: "Show the groups of dead letters: those whose errors are alike",
+		Use: "group", Short: "Show the groups of dead letters with similar errors",
 		Long: `Show the groups of dead letters, the largest first. The letters of a group died in one endpoint, are of
 one kind, and have errors that differ in numbers, ids and quoted texts only. EXAMPLE is the number of the newest.
-Letters are counted up to 100,000; a larger group is marked with "+". NOTE is what somebody has written on the group
-with "edda dead note". At most 1,000 groups are looked at; --after continues after them.`,
+Letters are counted up to 100,000; a larger group is marked with "+". NOTE is the note of the group, which "edda dead
+note" writes. The command reads at most 1,000 groups; --after continues after them.`,
 		Example: `  edda dead group
   edda dead group --endpoint orders
   edda dead retry --group 373371abe806 --rate 10 --yes`,
@@ -191,8 +191,8 @@ with "edda dead note". At most 1,000 groups are looked at; --after continues aft
 			})
 		},
 	}
-	c.Flags().StringVar(&f.Endpoint, "endpoint", "", "only those of this endpoint")
-	c.Flags().StringVar(&f.Kind, "kind", "", "only those of this kind")
+	c.Flags().StringVar(&f.Endpoint, "endpoint", "", "only groups of this endpoint")
+	c.Flags().StringVar(&f.Kind, "kind", "", "only groups of this kind")
 	c.Flags().StringVar(&f.After, "after", "", "continue after the group of this name")
 	return c
 }
@@ -200,13 +200,13 @@ with "edda dead note". At most 1,000 groups are looked at; --after continues aft
 func (t letters) note() *cobra.Command {
 	remove := false
 	c := &cobra.Command{
-		Use: "note GROUP TEXT", Short: "Write a note on a group of dead letters, or take it away with --remove",
-		Long: `Write on a group what is known of it: the cause, the ticket, who works on it. The list of groups and the
-pages show the note with who wrote it and when. It replaces the one before; --remove takes it away. A note has at most
-2,000 bytes of text and is no secret: all who may look see it.
+		Use: "note GROUP TEXT", Short: "Write the note of a group of dead letters, or remove it with --remove",
+		Long: `Write the note of a group: the cause, the ticket, the person who works on it. The list of groups and the
+pages show the note with its author and time. A new note replaces the old one; --remove removes it. A note has at most
+2,000 bytes of text, and every reader of the tables can read it.
 
-A note is an entry of the audit, so it is kept for 400 days after it was written, also if the group has no letters
-meanwhile. Exit code 3: no dead letter is in the group.`,
+A note is an entry of the audit: it is kept for 400 days, also while the group has no letters. Exit code 3: no dead
+letter is in the group.`,
 		Example: `  edda dead note 373371abe806 "the warehouse lost its certificate; OPS-1234"
   edda dead note 373371abe806 --remove`,
 		Args: arguments(cobra.RangeArgs(1, 2)),
@@ -216,7 +216,7 @@ meanwhile. Exit code 3: no dead letter is in the group.`,
 			}
 			text := strings.TrimSpace(strings.Join(args[1:], ""))
 			if !remove && text == "" {
-				return usage(c, errors.New("the note is empty: --remove takes one away"))
+				return usage(c, errors.New("the note is empty: give a text, or remove the note with --remove"))
 			}
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				err := op.DeadLetters().SetNote(ctx, pg.Committed(t.pool), args[0], text)
@@ -228,7 +228,7 @@ meanwhile. Exit code 3: no dead letter is in the group.`,
 			})
 		},
 	}
-	c.Flags().BoolVar(&remove, "remove", false, "take the note away")
+	c.Flags().BoolVar(&remove, "remove", false, "remove the note")
 	return c
 }
 

@@ -81,7 +81,7 @@ func TestDeadNote(t *testing.T) {
 func TestRetryAndDiscardByFilter(t *testing.T) {
 	w := morgue(t, 250)
 	s := w.want(exitUsage, "dead", "retry", "--endpoint", "orders")
-	says(t, s.err, "250 dead letters are chosen, and nothing was changed", "--yes")
+	says(t, s.err, "250 dead letters are selected, and nothing was changed", "--yes")
 	w.prints(w.want(exitDone, "dead", "jobs").out, `| No job has retried or discarded dead letters.`)
 	w.prints(w.want(exitDone, "dead", "retry", "--endpoint", "orders", "--yes").out,
 		`| Job 1 is done: 250 dead letters were retried.`)
@@ -186,11 +186,11 @@ func TestDeadCommandLinesThatAreWrong(t *testing.T) {
 		"retry":                    "give numbers of dead letters, or a filter",
 		"retry 1 --group a":        "numbers of dead letters, or a filter",
 		"retry --resume 1 --all":   "leave out",
-		"retry --resume -1":        "not the number of a job",
-		"retry --all --kind a":     "--all chooses every",
+		"retry --resume -1":        "want the number of a job",
+		"retry --all --kind a":     "--all selects every",
 		"retry --since yesterday":  "want a time like",
-		"retry 1 --canary":         "--canary is for a new job",
-		"retry --resume 1 --to a":  "--to is not for one that is resumed",
+		"retry 1 --canary":         "--canary needs a filter",
+		"retry --resume 1 --to a":  "--to works without --resume only",
 		"undo seven":               "not the number of a job",
 		"list --until -1h":         "in the future",
 		"list --message 7":         "--message 7",
@@ -259,7 +259,7 @@ func TestEditMany(t *testing.T) {
 		| dead letter 1: in.a: 1 → 7, +new: "x", -old
 		| dead letter 2: in.a: 1 → 7, +new: "x", -old
 		| dead letter 3: its body cannot be changed: it is not JSON`)
-	says(t, s.err, "5 dead letters are chosen, and nothing was changed")
+	says(t, s.err, "5 dead letters are selected, and nothing was changed")
 	says(t, w.want(exitFailed, append(edit, "--yes", "--reason", "renamed")...).err,
 		"1 dead letter could not be retried and is as before",
 		"it is not JSON")
@@ -277,7 +277,7 @@ func TestEditMany(t *testing.T) {
 		"edit":                           "give the number of a dead letter, or a filter and --patch",
 		"edit 1 --all":                   "give the number of a dead letter, or a filter and --patch",
 		"edit 1 --patch -":               "leave out the number",
-		"edit --all --patch - --set a=b": "leave out the other changes",
+		"edit --all --patch - --set a=b": "leave out the flags of the other changes",
 	} {
 		says(t, w.want(exitUsage, append([]string{"dead"}, strings.Fields(command)...)...).err, complaint)
 	}

@@ -38,16 +38,17 @@ func (t letters) edit() *cobra.Command {
 	e := &editing{many: many{action: deadletter.ActionRetry}}
 	c := &cobra.Command{
 		Use: "edit [NUMBER]", Short: "Change a dead letter's body or headers, and retry it",
-		Long: `Change a dead letter's body or headers, and retry it, in one transaction. What it was before is kept in
-the table dead_letter_edit, where nothing removes it. The message keeps its id unless --new-id is given.
+		Long: `Change a dead letter's body or headers, and retry it, in one transaction. The original is kept in the
+table dead_letter_edit, and is never deleted. The message keeps its id unless --new-id is given.
 
-Without --body, --set, --remove and --new-id the body is opened in an editor: $VISUAL, else $EDITOR, else vi. JSON is
-set in for that and packed again; if nothing is changed, the letter stays as it was. A body must be JSON unless
---raw is given.
+Without --body, --set, --remove and --new-id the command opens the body in an editor: $VISUAL, else $EDITOR, else vi.
+JSON is indented for the editor and compacted afterwards; if you change nothing, the letter stays as it was. A body must
+be JSON unless --raw is given.
 
-With --patch and a filter, or --all, one change is applied to many: a JSON merge patch (RFC 7396), in which null removes
-a member. Without --yes some letters are shown as they would be, and nothing is changed. With it a job changes and
-retries them, at --rate letters a second; --canary and --to are as with retry. Letters that are no JSON are kept.`,
+With --patch and a filter, or --all, one change is applied to many letters: a JSON merge patch (RFC 7396), where null
+removes a member. Without --yes the command shows some letters as they would become, and changes nothing. With --yes a
+job changes and retries them, at --rate letters a second; --canary and --to work as with retry. A letter whose body is
+not JSON stays.`,
 		Example: `  edda dead edit 17
   edda dead edit 17 --body fixed.json --reason "the total was a text"
   edda dead edit 17 --set tenant=acme --remove trace
@@ -67,16 +68,16 @@ retries them, at --rate letters a second; --canary and --to are as with retry. L
 	e.many.add(c)
 	e.many.addRetry(c)
 	_ = c.Flags().MarkHidden("resume") // "edda dead jobs --resume" resumes it
-	c.Flags().StringVar(&e.patch, "patch", "", `file with a JSON merge patch for the bodies of many; "-" is the `+
+	c.Flags().StringVar(&e.patch, "patch", "", `file with a JSON merge patch for many bodies; "-" is the `+
 		"standard input")
-	c.Flags().IntVar(&e.show, "preview", 3, "letters that are shown as the patch would make them")
+	c.Flags().IntVar(&e.show, "preview", 3, "how many patched letters to show before --yes")
 	c.Flags().StringVar(&e.body, "body", "", `file with the new body; "-" is the standard input`)
-	c.Flags().StringVar(&e.editor, "editor", "", "command to edit with (default $VISUAL, else $EDITOR, else vi)")
-	c.Flags().StringArrayVar(&e.set, "set", nil, "header to add or to change, as NAME=VALUE; may be given again")
-	c.Flags().StringArrayVar(&e.edit.Remove, "remove", nil, "header to leave out; may be given again")
-	c.Flags().BoolVar(&e.raw, "raw", false, "take the bytes of the body as they are, JSON or not")
-	c.Flags().BoolVar(&e.newID, "new-id", false, "give the message a new id: a receiver that has seen the old one "+
-		"takes it for another message")
+	c.Flags().StringVar(&e.editor, "editor", "", "editor command (default $VISUAL, else $EDITOR, else vi)")
+	c.Flags().StringArrayVar(&e.set, "set", nil, "header to add or change, as NAME=VALUE; may be repeated")
+	c.Flags().StringArrayVar(&e.edit.Remove, "remove", nil, "header to remove; may be repeated")
+	c.Flags().BoolVar(&e.raw, "raw", false, "accept a body that is not JSON")
+	c.Flags().BoolVar(&e.newID, "new-id", false, "give the message a new id: a receiver that remembers the old id "+
+		"handles it as a new message")
 	c.Flags().StringVar(&e.edit.Reason, "reason", "", "why, for the record")
 	return c
 }
@@ -143,7 +144,7 @@ func (e *editing) read(c *cobra.Command) error {
 	return nil
 }
 
-var errUnchanged = errors.New("nothing was changed; \"edda dead retry\" sends " +
+var errUnchanged = errors.New("nothing was changed: \"edda dead retry\" retries " +
 	"it as it is")
 
 // byHand opens the body of l in an editor.
@@ -191,13 +192,13 @@ func (patching) Patch(body, patch []byte) ([]byte, error) { return jsonpatch.Mer
 func (t letters) editMany(c *cobra.Command, e *editing, args []string) error {
 	m := &e.many
 	if e.body != "" || len(e.set)+len(e.edit.Remove) > 0 || e.newID || e.raw || m.resume != 0 {
-		return usage(c, errors.New("--patch changes bodies of many, and nothing else: leave out the other changes"))
+		return usage(c, errors.New("--patch changes only bodies: leave out the flags of the other changes"))
 	}
 	if _, err := m.isJob(c, args); err != nil {
 		return err
 	}
 	if len(args) > 0 {
-		return usage(c, errors.New("--patch is for the letters of a filter: leave out the number"))
+		return usage(c, errors.New("--patch works on a filter: leave out the number"))
 	}
 	patch, err := t.readFile(e.patch, "the patch")
 	if err != nil {

@@ -29,18 +29,19 @@ type many struct {
 
 func (m *many) add(c *cobra.Command) {
 	m.letterFlags.add(c)
-	c.Flags().BoolVar(&m.all, "all", false, "every dead letter, where no other flag chooses some")
-	c.Flags().BoolVar(&m.yes, "yes", false, "do it; without it the letters that are chosen are counted, and "+
-		"nothing else is done")
-	c.Flags().Float64Var(&m.rate, "rate", 0, "letters a second; 0 is no bound")
-	c.Flags().Int64Var(&m.resume, "resume", 0, "continue the job of this number, which was interrupted")
+	c.Flags().BoolVar(&m.all, "all", false, "all dead letters, in place of a filter")
+	c.Flags().BoolVar(&m.yes, "yes", false, "do it; without it the command counts the selected letters and "+
+		"changes nothing")
+	c.Flags().Float64Var(&m.rate, "rate", 0, "letters a second; 0 is no limit")
+	c.Flags().Int64Var(&m.resume, "resume", 0, "continue the interrupted job with this number")
 }
 
 // addRetry adds the flags that only a retry has.
 func (m *many) addRetry(c *cobra.Command) {
-	c.Flags().StringVar(&m.to, "to", "", "send them to this endpoint, in place of that in which each died")
-	c.Flags().BoolVar(&m.canary, "canary", false, "with a filter: go in stages of 1, 5, 25, 125 and so on, and stop "+
-		"when more than a tenth of one fails again")
+	c.Flags().StringVar(&m.to, "to", "", "send them to this endpoint, in place of the one where each died")
+	c.Flags().BoolVar(&m.canary, "canary", false, "with a filter: work in stages of 1, 5, 25, 125 and so on, and "+
+		"pause "+
+		"when more than a tenth of a stage fails again")
 }
 
 // isJob reports whether a command line has a filter, or numbers if it has no filter.
@@ -48,17 +49,17 @@ func (m *many) isJob(c *cobra.Command, numbers []string) (bool, error) {
 	filter := m.given() || m.all
 	switch {
 	case m.resume < 0:
-		return false, usage(c, fmt.Errorf("--resume %d is not the number of a job", m.resume))
+		return false, usage(c, fmt.Errorf("--resume %d: want the number of a job, 1 or more", m.resume))
 	case m.resume > 0 && (filter || len(numbers) > 0):
 		return false, usage(c, errors.New("--resume continues a job that has its letters: leave out the numbers "+
 			"and the filter"))
 	case filter && len(numbers) > 0:
 		return false, usage(c, errors.New("give numbers of dead letters, or a filter"))
 	case m.given() && m.all:
-		return false, usage(c, errors.New("--all chooses every dead letter: leave out the numbers and the filter"))
+		return false, usage(c, errors.New("--all selects every dead letter: leave out the numbers and the filter"))
 	case m.canary && !filter, m.to != "" && m.resume > 0:
-		return false, usage(c, errors.New("--canary is for a new job, which a filter or --all makes, and --to is not "+
-			"for one that is resumed"))
+		return false, usage(c, errors.New("--canary needs a filter or --all and no --resume, and --to works without "+
+			"--resume only"))
 	case !filter && m.resume == 0 && len(numbers) == 0:
 		return false, usage(c, errors.New("give numbers of dead letters, or a filter such as --group, or --all"))
 	}
@@ -107,7 +108,7 @@ func (t letters) newJob(ctx context.Context, c *cobra.Command, m *many, letters 
 		if n >= deadletter.CountLimit {
 			chosen = fmt.Sprintf("%d dead letters or more are", n)
 		}
-		return 0, usage(c, fmt.Errorf("%s chosen, and nothing was changed: add --yes to %s", chosen, m.action))
+		return 0, usage(c, fmt.Errorf("%s selected, and nothing was changed: add --yes to %s", chosen, m.action))
 	}
 	number, err = letters.NewJob(ctx, t.pool, j)
 	return number, causeOf(ctx, err)
@@ -135,7 +136,7 @@ func (t letters) runJob(ctx context.Context, op *operate.Operator, number int64,
 	j, err := letters.RunJob(ctx, t.pool, patching{op}, number, func(j deadletter.Job) {
 		if time.Since(said) >= tellEvery {
 			said = time.Now()
-			t.say(fmt.Sprintf("Job %d has ended %s so far; when it is interrupted, %s.", number,
+			t.say(fmt.Sprintf("Job %d has ended %s so far; if it is interrupted, %s.", number,
 				view.Many(j.Ended, "dead letter", "dead letters"), goOn))
 		}
 	})
@@ -145,9 +146,9 @@ func (t letters) runJob(ctx context.Context, op *operate.Operator, number int64,
 	}
 	printErr := t.print(view.Job(j))
 	if j.State == deadletter.JobPaused {
-		return errors.Join(printErr, fmt.Errorf("job %d has stopped itself: %s\n\"edda dead undo %d\" takes back what "+
-			"still waits, and \"edda dead jobs --resume %d\" goes on with its first stage", number, j.Error, number,
-			number))
+		return errors.Join(printErr, fmt.Errorf("job %d has paused: %s\n\"edda dead undo %d\" takes back the messages "+
+			"that still wait, and \"edda dead jobs --resume %d\" begins again with the first stage", number, j.Error,
+			number, number))
 	}
 	if j.Kept > 0 {
 		return errors.Join(printErr, fmt.Errorf("%s as before; the last: %s", view.Many(j.Kept,
@@ -160,8 +161,8 @@ func (t letters) jobs() *cobra.Command {
 	cancel, resume, limit := int64(0), int64(0), 0
 	c := &cobra.Command{
 		Use: "jobs", Short: "Show the jobs that retry or discard many dead letters; --cancel ends one",
-		Long: `Show the jobs that retry or discard many dead letters, the newest first. A job that is open and that
-nobody runs, or that has paused itself, goes on with --resume. Jobs that have ended are kept for 30 days.`,
+		Long: `Show the jobs that retry or discard many dead letters, the newest first. --resume continues a job that is
+paused, or that is open and that no process runs. Jobs that have ended are kept for 30 days.`,
 		Example: `  edda dead jobs
   edda dead jobs --cancel 7
   edda dead jobs --resume 8`,
@@ -184,19 +185,20 @@ nobody runs, or that has paused itself, goes on with --resume. Jobs that have en
 			})
 		},
 	}
-	c.Flags().Int64Var(&cancel, "cancel", 0, "end the job of this number early; what it has done stays done")
-	c.Flags().Int64Var(&resume, "resume", 0, "continue the job of this number, and run it to its end")
+	c.Flags().Int64Var(&cancel, "cancel", 0, "end the job with this number; the letters it has ended stay ended")
+	c.Flags().Int64Var(&resume, "resume", 0, "continue the job with this number, and run it to its end")
 	c.Flags().IntVar(&limit, "limit", deadletter.DefaultLimit, "jobs, at most 200")
 	return c
 }
 
 func (t letters) undo() *cobra.Command {
 	return &cobra.Command{
-		Use: "undo JOB", Short: "Take back what a job has retried, and nobody has handled yet",
-		Long: `Take back what a job has retried: each message that still waits in its queue, and that nobody has tried
-yet, is a dead letter again as it was, with its number. The number of messages that stay is printed: a handler has
-them in hand, or has tried them, so that they may be handled, wait or be dead letters again. A job that is open or
-paused is cancelled first. What is interrupted may be run again. What a job has sent is known for 30 days.`,
+		Use: "undo JOB", Short: "Take back the messages of a job that no worker has tried yet",
+		Long: `Take back the messages that a job has retried: each one that still waits in its queue, and that no worker
+has tried yet, becomes the same dead letter again, with its number. The command prints how many messages stay: a worker
+has tried them or is handling them, so they may be handled, wait for a retry, or be dead letters again. A job that is
+open or paused is cancelled first. After an interruption run the command again. The record of a job's messages is kept
+for 30 days.`,
 		Example: `  edda dead undo 7`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -226,13 +228,14 @@ type letterFlags struct {
 }
 
 func (f *letterFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.filter.Endpoint, "endpoint", "", "only those that died in this endpoint")
-	c.Flags().StringVar(&f.filter.Kind, "kind", "", "only those of this kind")
-	c.Flags().StringVar(&f.filter.Group, "group", "", `only those of this group; "edda dead group" shows the groups`)
-	c.Flags().StringVar(&f.message, "message", "", "only those of the message with this id")
-	c.Flags().StringVar(&f.since, "since", "", "only those that died then or later: 2026-11-21T10:00:00Z, or 2h "+
+	c.Flags().StringVar(&f.filter.Endpoint, "endpoint", "", "only letters that died in this endpoint")
+	c.Flags().StringVar(&f.filter.Kind, "kind", "", "only letters of this kind")
+	c.Flags().StringVar(&f.filter.Group, "group", "", `only letters of this group; "edda dead group" shows the groups`)
+	c.Flags().StringVar(&f.message, "message", "", "only letters of the message with this id")
+	c.Flags().StringVar(&f.since, "since", "", "only letters that died at this time or later: 2026-11-21T10:00:00Z, "+
+		"or 2h "+
 		"for two hours ago")
-	c.Flags().StringVar(&f.until, "until", "", "only those that died earlier than that")
+	c.Flags().StringVar(&f.until, "until", "", "only letters that died before this time")
 }
 
 // given reports whether any flag selects letters.

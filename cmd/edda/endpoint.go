@@ -18,9 +18,9 @@ import (
 func (t endpoints) commands() *cobra.Command {
 	c := &cobra.Command{
 		Use: "endpoint", Short: "Pause and resume endpoints, set their workers, change their partitions",
-		Long: `Pause and resume endpoints, and set their workers, while they run. What is set is a row of the database:
-it holds for every process of the endpoint, and for those that start later. They follow at once when they listen, else
-within their poll interval.`,
+		Long: `Pause and resume endpoints, and set their workers, while they run. Each setting is a row of the database
+and applies to every process of the endpoint, also to processes that start later. A process follows at once if it
+listens, otherwise within its poll interval.`,
 		Example: `  edda endpoint list
   edda endpoint pause orders --reason "the card service is down until 14:00"
   edda endpoint resume orders
@@ -36,11 +36,11 @@ type endpoints struct{ *tool }
 
 func (t endpoints) list() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "Show every endpoint that is installed, and what is set for it",
-		Long: `Show every endpoint that is installed, whether it is paused, and how many workers each of its processes
-has where that was set: "program" is the number of each program. BY shows whether an endpoint or a relay consumes it,
-which has no workers, carries it to a broker. HISTORY is what "edda history set" has set; "program" is what each program
-says. The list does not say which endpoints run.`,
+		Use: "list", Short: "Show every installed endpoint and its settings",
+		Long: `Show every installed endpoint, whether it is paused, and its settings. CONCURRENCY is the number of
+workers of each process, and HISTORY the level of the history; "program" means that each program decides. BY is "relay"
+for a queue that a relay carries to a broker; a relay has no workers. The list also has endpoints that no process
+runs.`,
 		Example: `  edda endpoint list
   edda endpoint list --json | jq '.endpoints[] | select(.paused)'`,
 		Args: arguments(cobra.NoArgs),
@@ -55,11 +55,11 @@ says. The list does not say which endpoints run.`,
 
 func (t endpoints) pace() *cobra.Command {
 	return &cobra.Command{
-		Use: "pace [ENDPOINT]", Short: "Show what each endpoint, or one, has handled in each of the last 60 minutes",
-		Long: `Show what each endpoint, or one, has handled in the last 60 minutes: how many messages, how many attempts
-failed and were followed by another, how many messages died, and a bar for each minute, the present one last. A MINUTE
-is the average over this hour and the one before. Processes count, and write that every ten seconds; relays do not
-count. With --json there is each minute, and each of 24 hours.`,
+		Use: "pace [ENDPOINT]", Short: "Show how many messages each endpoint has handled in the last 60 minutes",
+		Long: `Show the work of each endpoint, or of one, in the last 60 minutes: how many messages it handled, how many
+attempts failed and were retried, how many messages died, and a bar for each minute, the present minute last. A MINUTE
+is the average of this hour and the hour before. Processes write their counters every ten seconds; relays do not count.
+--json prints each minute, and each of 24 hours.`,
 		Example: `  edda endpoint pace
   edda endpoint pace orders --json | jq '.paces[0].dead_by_minute'`,
 		Args: arguments(cobra.MaximumNArgs(1)),
@@ -97,11 +97,11 @@ func partOf(text string) (float64, error) {
 func (t endpoints) keepHistory() *cobra.Command {
 	sample, reset := "", false
 	c := &cobra.Command{
-		Use: "set ENDPOINT [LEVEL]", Short: "Set what is kept of the messages of an endpoint",
-		Long: `Set what is kept of the messages of an endpoint, in place of what its program says: off, steps (each
-attempt), states (and the state after each version) or bodies (and the bodies of messages). With --sample it is kept of
-so many conversations, each whole or not at all; what failed is kept always. What is not named goes back to what the
-program says, and --reset does so with both.`,
+		Use: "set ENDPOINT [LEVEL]", Short: "Set the level of the history of an endpoint",
+		Long: `Set the level of the history of an endpoint, in place of the level that its program sets: off, steps
+(each attempt), states (also the state after each version) or bodies (also the bodies of messages). --sample sets the
+part of the conversations that is recorded, each whole or not at all; failures are always recorded. A setting that you
+leave out returns to the program's own, and --reset returns both.`,
 		Example: `  edda history set orders bodies
   edda history set orders states --sample 10%
   edda history set orders --reset`,
@@ -125,8 +125,8 @@ program says, and --reset does so with both.`,
 				func(ctx context.Context, e operate.Endpoints) error { return e.SetHistory(ctx, args[0], o) })
 		},
 	}
-	c.Flags().StringVar(&sample, "sample", "", "the part of the conversations that is kept, like 10%")
-	c.Flags().BoolVar(&reset, "reset", false, "keep what each program says")
+	c.Flags().StringVar(&sample, "sample", "", "the part of the conversations to record, like 10%")
+	c.Flags().BoolVar(&reset, "reset", false, "return to the level and the sample of each program")
 	return c
 }
 
@@ -134,9 +134,9 @@ func (t endpoints) pause() *cobra.Command {
 	reason := ""
 	c := &cobra.Command{
 		Use: "pause ENDPOINT", Short: "Stop an endpoint in all processes until it is resumed",
-		Long: `Stop an endpoint in all processes until it is resumed. Batches in hand finish, no other begins, and
-messages go on arriving. The pause holds for programs that start later too. A partitioned endpoint is paused as a whole,
-with its partitions; the name of a partition, like orders.p3, pauses that one.`,
+		Long: `Stop an endpoint in all processes until it is resumed. Running batches finish and no new one begins,
+while messages still arrive. The pause also applies to programs that start later. A partitioned endpoint is paused with
+all its partitions; the name of a partition, like orders.p3, pauses only that partition.`,
 		Example: `  edda endpoint pause orders --reason "the card service is down until 14:00"`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -151,7 +151,7 @@ with its partitions; the name of a partition, like orders.p3, pauses that one.`,
 
 func (t endpoints) resume() *cobra.Command {
 	return &cobra.Command{
-		Use: "resume ENDPOINT", Short: "End the pause of an endpoint, and those of its partitions",
+		Use: "resume ENDPOINT", Short: "End the pause of an endpoint and of its partitions",
 		Example: `  edda endpoint resume orders`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -165,10 +165,10 @@ func (t endpoints) concurrency() *cobra.Command {
 	reset := false
 	c := &cobra.Command{
 		Use: "concurrency ENDPOINT (N | --reset)", Short: "Set how many workers each process of an endpoint has",
-		Long: `Set how many workers each process of an endpoint has, from 1 on, or with --reset give every program its
-own number back. More workers start at once; surplus workers end after their batch. A worker needs
-a connection while it works: no process has more workers than the MaxConns of its pool, and the server must allow them
-all. A zero is refused: "edda endpoint pause" stops an endpoint.`,
+		Long: `Set how many workers each process of an endpoint has, 1 or more, or with --reset return to the number of
+each program. New workers start at once; surplus workers end after their batch. A worker needs a connection while it
+works: no process has more workers than the MaxConns of its pool, and the server must allow all these connections. 0 is
+refused: "edda endpoint pause" stops an endpoint.`,
 		Example: `  edda endpoint concurrency orders 2
   edda endpoint concurrency orders --reset`,
 		Args: arguments(cobra.RangeArgs(1, 2)),
@@ -191,7 +191,7 @@ all. A zero is refused: "edda endpoint pause" stops an endpoint.`,
 				func(ctx context.Context, e operate.Endpoints) error { return e.SetConcurrency(ctx, args[0], n) })
 		},
 	}
-	c.Flags().BoolVar(&reset, "reset", false, "give every program its own number back")
+	c.Flags().BoolVar(&reset, "reset", false, "return to the number of each program")
 	return c
 }
 
@@ -200,9 +200,9 @@ func (t endpoints) partitions() *cobra.Command {
 	c := &cobra.Command{
 		Use: "partitions ENDPOINT (N | --none)", Short: "Change the number of partitions of an endpoint",
 		Long: `Change the number of partitions of an endpoint, as the owner of the schema. Stop all its processes first:
-while one runs this is refused. All that waits in the partitions, timeouts included, goes back to the endpoint's own
-queue. Then set the same number in the program and start it: it moves the messages to their new partitions. With --none
-the endpoint has no partitions any more. If this is interrupted the old number stands; do it again.`,
+the command fails while one runs. It moves all messages of the partitions, timeouts included, back to the endpoint's own
+queue. Then set the same number in the program and start it: it moves the messages to their new partitions. --none
+removes the partitions. If the command is interrupted, the old number stays; run it again.`,
 		Example: `  edda endpoint partitions orders 16
   edda endpoint partitions orders --none`,
 		Args: arguments(cobra.RangeArgs(1, 2)),
@@ -223,7 +223,7 @@ the endpoint has no partitions any more. If this is interrupted the old number s
 			})
 		},
 	}
-	c.Flags().BoolVar(&none, "none", false, "make it an endpoint without partitions")
+	c.Flags().BoolVar(&none, "none", false, "remove the partitions")
 	return c
 }
 

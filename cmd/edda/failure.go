@@ -89,7 +89,7 @@ func (t *tool) remedy(err error) string {
 	)
 	switch {
 	case errors.Is(err, migrations.ErrNotMigrated):
-		return `Run "edda migrate up" as the role that owns the schema, or name another with --schema or $EDDA_SCHEMA.`
+		return `Run "edda migrate up" as the schema's owner, or name a different one with --schema or $EDDA_SCHEMA.`
 	case errors.As(err, &server):
 		return remedyOf[server.Code]
 	case errors.As(err, &connect):
@@ -99,21 +99,21 @@ func (t *tool) remedy(err error) string {
 		}
 		return "Is the server running? Check --database, $DATABASE_URL or $PGHOST and the like."
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errTimeout):
-		return fmt.Sprintf("It took longer than %v: another session holds a lock, or the server is slow or "+
-			"unreachable. --timeout sets another limit.", t.timeout)
+		return fmt.Sprintf("It took longer than %v: a session holds a lock, or the server is slow or "+
+			"unreachable. --timeout sets a different limit.", t.timeout)
 	case errors.Is(err, operate.ErrNotInstalled):
 		return `"edda queue list" shows the endpoints that are installed.`
 	case errors.Is(err, operate.ErrNoLimit):
-		return `"edda limit list" shows those that are there. "edda limit set ENDPOINT NUMBER" makes one for an ` +
+		return `"edda limit list" shows every limit. "edda limit set ENDPOINT NUMBER" makes one for an ` +
 			`endpoint; a limit "named/…" is made by the program that uses it.`
 	case errors.Is(err, scheduler.ErrNoManifest):
-		return `"edda manifest list" shows those that are there.`
+		return `"edda manifest list" shows every manifest.`
 	case errors.Is(err, scheduler.ErrNoGroup):
-		return `"edda group list" shows those that are there, and "edda group set GROUP" makes one.`
+		return `"edda group list" shows every group, and "edda group set GROUP" makes one.`
 	case errors.Is(err, scheduler.ErrNoRun):
-		return `"edda run list" shows those that are there; runs that ended long ago are deleted.`
+		return `"edda run list" shows the runs; old ended runs are deleted.`
 	case errors.Is(err, scheduler.ErrNotHeld):
-		return `"edda lease list" shows who holds which.`
+		return `"edda lease list" shows every lease and its holder.`
 	case errors.Is(err, bus.ErrNoRoute):
 		return `The endpoint it belongs to is not installed: "edda migrate install ENDPOINT" makes its queue.`
 	}
@@ -123,10 +123,10 @@ func (t *tool) remedy(err error) string {
 // remedyOf has the remedies by SQLSTATE.
 var remedyOf = map[string]string{
 	"28P01": "Set the password in $DATABASE_URL, $PGPASSWORD or ~/.pgpass.",
-	"28000": "The server does not let this user in from here: see its pg_hba.conf.",
-	"3D000": "There is no such database: create it, or name another in --database or $DATABASE_URL.",
-	"42501": `The role lacks a right. Migrations and installs are for the schema's owner; "edda migrate grants" ` +
-		`prints what other roles need.`,
+	"28000": "The server rejects this user from this address: see its pg_hba.conf.",
+	"3D000": "There is no such database: create it, or name an existing one in --database or $DATABASE_URL.",
+	"42501": `The role lacks a right. Migrations and installs need the schema's owner; "edda migrate grants" ` +
+		`prints the rights for other roles.`,
 	"53300": "The server has no connection left: lower the pools of the programs that use it, or raise " +
 		"max_connections.",
 	"57P03": "The server is starting or stopping: try again in a moment.",

@@ -187,7 +187,8 @@ func TestTimeoutAndInterrupt(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `SELECT FROM "`+w.schema+`".dead_letter FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
-	says(t, w.want(exitFailed, "dead", "retry", "1", "--timeout", "300ms").err, "300ms", "--timeout sets another limit")
+	says(t, w.want(exitFailed, "dead", "retry", "1", "--timeout", "300ms").err, "300ms",
+		"--timeout sets a different limit")
 
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan said, 1)
@@ -217,7 +218,7 @@ func TestPasswordOnTheCommandLine(t *testing.T) {
 		t.Fatalf("the server of the tests has an address of another form: %d", len(dsn))
 	}
 	s := runWith(t.Context(), "migrate", "status", "--database", with, "--schema", "edda_nothing_here")
-	if s.code != exitFailed || !strings.Contains(s.err, "can be read by everybody") ||
+	if s.code != exitFailed || !strings.Contains(s.err, "can read a password") ||
 		strings.Contains(s.err+s.out, "hunter2") {
 		t.Errorf("%+v", s)
 	}

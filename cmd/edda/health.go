@@ -26,11 +26,11 @@ type probes struct{ *tool }
 // command is a probe for containers without curl or a shell.
 func (t probes) command() *cobra.Command {
 	return &cobra.Command{
-		Use: "healthcheck [URL]", Short: "Ask a program, or the database, whether it is healthy",
-		Long: `Ask a program whether it is healthy: URL is an address of edda.HealthHandler, and 200 is the answer of a
-healthy one. Without a URL the database is asked: it is healthy if it answers and its schema fits this program. The exit
-code is 0 if it is healthy and 1 if it is not, as HEALTHCHECK of a container and exec probes want it. Redirects are not
-followed, and no proxy is used. It gives up after five seconds, unless --timeout says otherwise.`,
+		Use: "healthcheck [URL]", Short: "Check whether a program, or the database, is healthy",
+		Long: `Check whether a program is healthy: URL is an address of edda.HealthHandler, and a healthy program
+answers 200. Without a URL the command checks the database: it is healthy if it answers and its schema fits this
+program. The exit code is 0 if it is healthy and 1 if not, as a container's HEALTHCHECK and exec probes expect. The
+command follows no redirects and uses no proxy. It gives up after five seconds, or after --timeout.`,
 		Example: `  edda healthcheck http://localhost:8080/health/ready
   edda healthcheck --timeout 2s http://localhost:8080/health/live
   edda healthcheck --database postgres://db1/shop`,

@@ -23,9 +23,9 @@ type histories struct{ *tool }
 
 func (t histories) commands() *cobra.Command {
 	c := &cobra.Command{
-		Use: "history", Short: "Show what happened to messages and instances, and set what is kept of that",
-		Long: `Show what happened to messages and instances, living or ended, and set what is kept of that. Endpoints
-write the history in the transactions that handle messages; nothing reads it to decide anything.`,
+		Use: "history", Short: "Show the history of messages and instances, and set its level",
+		Long: `Show the history of messages and of instances, living or ended, and set its level. Endpoints write the
+history in the transactions that handle messages; no handler depends on it.`,
 		Example: `  edda history show order 2026-0007
   edda history find 0198c0de-0000-7000-8000-000000000001
   edda history conversation 0198c0de-0000-7000-8000-000000000001
@@ -45,7 +45,7 @@ const mostLives = 20
 type lifeFlags struct{ life string }
 
 func (f *lifeFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.life, "life", "", "the life of this instance, in place of the newest")
+	c.Flags().StringVar(&f.life, "life", "", "the life with this instance id, in place of the newest")
 }
 
 func (f *lifeFlags) check(c *cobra.Command) error {
@@ -74,8 +74,8 @@ func (f *lifeFlags) read(
 	case err != nil:
 		return nil, of, err
 	case !ok || of.Saga != name || of.Key != key:
-		return nil, of, fmt.Errorf("no such life of saga %s/%s is known; it never lived, or ended longer ago than "+
-			"history keeps, or its endpoint keeps none: %w", name, key, errNotFound)
+		return nil, of, fmt.Errorf("history has no such life of saga %s/%s: it never began, or ended longer ago than "+
+			"history keeps, or its endpoint writes no history: %w", name, key, errNotFound)
 	}
 	return lives, of, nil
 }
@@ -85,10 +85,10 @@ const timelinePage = 20
 func (t histories) show() *cobra.Command {
 	flags, before, limit := &lifeFlags{}, "", 0
 	c := &cobra.Command{
-		Use: "show SAGA KEY", Short: "Show what happened to an instance, living or ended, version by version",
-		Long: `Show what happened to an instance, living or ended: each version with the messages that made it, what
-became of its state, and what it sent; attempts that failed stand where they were. A key that lived more than once has
-several lives: the newest is shown, and the others are named. Exit code 3: none is known.`,
+		Use: "show SAGA KEY", Short: "Show the versions of an instance, living or ended",
+		Long: `Show the versions of an instance, living or ended: each with the messages that made it, the change of the
+state, and the messages that it sent; failed attempts stand between them. A key that began more than once has several
+lives: the command shows the newest and lists the others. Exit code 3: history has no life of this key.`,
 		Example: `  edda history show order 2026-0007
   edda history show order 2026-0007 --before 0198c0de-0000-7000-8000-000000000001`,
 		Args: arguments(cobra.ExactArgs(2)),
@@ -128,7 +128,7 @@ func timeline(lives []history.Life, of history.Life, versions []history.Version,
 	}
 	for _, l := range lives {
 		if l.ID != of.ID {
-			v.Parts = append(v.Parts, linef("another life: %s; --life %s", view.LifeText(l), l.ID))
+			v.Parts = append(v.Parts, linef("other life: %s; --life %s", view.LifeText(l), l.ID))
 		}
 	}
 	return v
@@ -148,10 +148,10 @@ func pageID(c *cobra.Command, text string) (id saga.ID, err error) {
 func (t histories) find() *cobra.Command {
 	bodies := false
 	c := &cobra.Command{
-		Use: "find ID", Short: "Say where a message is and why, with its attempts; or show an instance",
-		Long: `Say where a message is and why it does not go on, or what became of it, and show each attempt. An id of
-an instance shows what "edda history show" does. Queues have no index of ids, so all of them are read: about a second
-for ten million messages. Exit code 3: nothing is known of the id.`,
+		Use: "find ID", Short: "Report where a message is and why, with its attempts; or show an instance",
+		Long: `Report where a message is and why it waits, or how it ended, and show each attempt. With the id of an
+instance the command works as "edda history show". Queues have no index of ids, so the command reads all of them: about
+a second for ten million messages. Exit code 3: no queue, dead letter or history has the id.`,
 		Example: `  edda history find 0198c0de-0000-7000-8000-000000000001
   edda history find 0198c0de-0000-7000-8000-000000000001 --body --json`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -188,10 +188,10 @@ for ten million messages. Exit code 3: nothing is known of the id.`,
 func (t histories) conversation() *cobra.Command {
 	most, mermaid := 0, false
 	c := &cobra.Command{
-		Use: "conversation ID", Short: "Show what followed from a message, as a tree of causes",
-		Long: `Show the conversation of a message as a tree: below each message those that its handlers sent, and where
-each of them is. More than 10 messages of one kind that one message sent are folded. ID is that of any message of the
-conversation. Exit code 3: nothing is known of the id.`,
+		Use: "conversation ID", Short: "Show the messages that followed from a message, as a tree of causes",
+		Long: `Show the conversation of a message as a tree: below each message the messages that its handlers sent, and
+where each of them is. If one message caused more than 10 messages of one kind, they are folded. ID is the id of any
+message of the conversation, or its own. Exit code 3: history does not have the id.`,
 		Example: `  edda history conversation 0198c0de-0000-7000-8000-000000000001`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -208,7 +208,7 @@ conversation. Exit code 3: nothing is known of the id.`,
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				conversation, ok, err := op.History().Conversation(ctx, id, most)
 				if err == nil && !ok {
-					err = fmt.Errorf("nothing is known of a message or a conversation %s: %w", id, errNotFound)
+					err = fmt.Errorf("history has no message and no conversation %s: %w", id, errNotFound)
 				}
 				v := view.Conversation(conversation)
 				if conversation.More {
@@ -241,11 +241,11 @@ func (t histories) ended() *cobra.Command {
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				lives, err := op.History().Ended(ctx, history.EndedOf{Saga: args[0],
 					Outcome: history.Outcome(outcome), Before: ended, BeforeID: id, Most: limit})
-				return listed(view.Lives(lives, limit), "No instance is known to have ended."), err
+				return listed(view.Lives(lives, limit), "History has no ended instance."), err
 			})
 		},
 	}
-	c.Flags().StringVar(&outcome, "outcome", "", "only those that ended so: completed, or stopped by an operator")
+	c.Flags().StringVar(&outcome, "outcome", "", "only instances with this end: completed, or stopped by an operator")
 	c.Flags().StringVar(&after, "after", "", "continue after this one, given as ENDED/INSTANCE: the end of the page "+
 		"before")
 	c.Flags().IntVar(&limit, "limit", 50, "instances, at most 200")
@@ -256,9 +256,9 @@ func (t histories) export() *cobra.Command {
 	flags := &lifeFlags{}
 	c := &cobra.Command{
 		Use: "export SAGA KEY", Short: "Print a life as JSON lines: its messages with their bodies, and its states",
-		Long: `Print a life as JSON lines, the oldest first: one of type "life", then one of type "message" for each
-attempt, with its body and what it sent if history keeps bodies, and after the messages of a transaction one of type
-"state". A test that replays a life needs no more. Control characters are escaped.`,
+		Long: `Print a life as JSON lines, the oldest first: one line of type "life", then one line of type "message"
+for each attempt, with its body and the messages it sent if history keeps bodies, and after the messages of a
+transaction one line of type "state". A test can replay a life from these lines. Control characters are escaped.`,
 		Example: `  edda history export order 2026-0007 > life.jsonl
   edda history export order 2026-0007 | jq 'select(.type == "state") | .state'`,
 		Args: arguments(cobra.ExactArgs(2)),
@@ -332,9 +332,10 @@ type identity struct{ is, says, command string }
 
 func (t histories) findCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "find ID", Short: "Say what an id is, and which command shows it",
-		Long: `Say what an id is, and which command shows it: a message, a conversation, an instance of a saga, a run of
-a manifest, or, for a number, a dead letter. Exit code 3: it is none of them, or history does not keep it any more.`,
+		Use: "find ID", Short: "Identify an id, and name the command that shows it",
+		Long: `Identify an id, and name the command that shows it: the id of a message, a conversation, an instance of a
+saga, or a run of a manifest, or the number of a dead letter. Exit code 3: the id is unknown, or history has deleted
+it.`,
 		Example: `  edda find 0198c0de-0000-7000-8000-000000000001
   edda find 17`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -354,7 +355,7 @@ a manifest, or, for a number, a dead letter. Exit code 3: it is none of them, or
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				all, err := t.identities(ctx, op, id)
 				if err == nil && len(all) == 0 {
-					err = fmt.Errorf("%s is no message, instance, conversation or run that is known: %w", id,
+					err = fmt.Errorf("no message, instance, conversation or run has the id %s: %w", id,
 						errNotFound)
 				}
 				return found(id.String(), all), err
@@ -418,13 +419,13 @@ func (t histories) identities(ctx context.Context, op *operate.Operator, id saga
 func (t histories) mapCommand() *cobra.Command {
 	mermaid := false
 	c := &cobra.Command{
-		Use: "map", Short: "Show which kinds go from where to where",
-		Long: `Show which kinds go from which saga and endpoint to which endpoint. Who consumes a kind is read from the
-subscriptions; who sends it from the newest 500 transactions of the history, so that what was not sent lately has no
-sender here, nor has what an endpoint sends that keeps no history. SEEN is the number of messages there.
+		Use: "map", Short: "Show which endpoints send which kinds to which endpoints",
+		Long: `Show which sagas and endpoints send which kinds to which endpoints. The consumers are the subscriptions.
+The senders come from the newest 500 transactions of the history: a kind that was not sent lately, or that is sent by an
+endpoint without history, has no sender here. SEEN is the number of messages in these transactions.
 
-Below it stands what the tables know to be wrong: endpoints that no process runs, events without a subscriber, messages
-that were sent to an endpoint which is gone, and kinds that died in an endpoint because it does not handle them.`,
+Faults follow below: endpoints that no process runs, events without a subscriber, messages to an endpoint that no longer
+exists, and kinds that died in an endpoint because it does not handle them.`,
 		Example: `  edda map
   edda map --mermaid > docs/map.mmd`,
 		Args: arguments(cobra.NoArgs),

@@ -178,7 +178,7 @@ func TestHistoryShow(t *testing.T) {
 				| VERSION TIME IN STATE OUT
 				| 3 TIME order.bump Bumps: 0 → 1
 				| There may be more: --before ID
-				| another life: order `+escapedKey+`, which lived from TIME to TIME, completed; --life ID`)
+				| other life: order `+escapedKey+`, which lived from TIME to TIME, completed; --life ID`)
 			ids := anyID.FindAllString(out, -1)
 			s.prints(s.want(exitDone, "history", "show", "order", hostile, "--limit", "1", "--before", ids[1]).out, `
 				| order `+escapedKey+`, which lives since TIME
@@ -186,9 +186,9 @@ func TestHistoryShow(t *testing.T) {
 				| VERSION TIME IN STATE OUT
 				| 2 TIME card.charged from cards Paid: false → true 1 timeout cancelled
 				| There may be more: --before ID
-				| another life: order `+escapedKey+`, which lived from TIME to TIME, completed; --life ID`)
+				| other life: order `+escapedKey+`, which lived from TIME to TIME, completed; --life ID`)
 			says(t, s.want(exitDone, "history", "show", "order", hostile, "--life", ids[2]).out, "attempt 1 failed",
-				"another life: order "+escapedKey+", which lives since")
+				"other life: order "+escapedKey+", which lives since")
 			says(t, s.want(exitDone, "history", "find", ids[2]).out, "attempt 1 failed")
 			says(t, s.want(exitDone, "find", ids[2]).out, "edda history show order '"+escapedKey+"' --life "+ids[2])
 			says(t, s.want(exitDone, "saga", "show", "order", hostile).out, "history:", "Bumps: 0 → 1", "card.charged")
@@ -251,7 +251,7 @@ func TestHistoryFind(t *testing.T) {
 	says(t, s.want(exitNotFound, "find", "99").err, "99")
 	says(t, s.want(exitNotFound, "history", "show", "order", "8").err, "order/8")
 	says(t, s.want(exitNotFound, "history", "export", "order", "8").err, "order/8")
-	s.prints(s.want(exitDone, "history", "ended", "order").out, `| No instance is known to have ended.`)
+	s.prints(s.want(exitDone, "history", "ended", "order").out, `| History has no ended instance.`)
 }
 
 type lineJSON struct {

@@ -11,7 +11,7 @@ import (
 
 func (t leases) commands() *cobra.Command {
 	c := &cobra.Command{
-		Use: "lease", Short: "Show which process does what only one may do, and ask it to give that up",
+		Use: "lease", Short: "Show which process holds each lease, and make it give the lease up",
 		Long: `A lease lets one process at a time do something: a loop of yours (singleton/NAME), the evaluation of
 manifests (scheduler), a partition (partition/ENDPOINT/QUEUE). The holder renews it, gives it back
 at the end, and loses it by expiry if it dies.`,
@@ -28,11 +28,11 @@ type leases struct{ *tool }
 
 func (t leases) list() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "Show every lease: who has it, in which term, and when that would end",
-		Long: `Show every lease that was ever held. HELD is "yes", "resigning" when its holder was asked to give it
-up, and "no" when it was given back or has expired: HOLDER then names the last holder if the lease
-expired. EXPIRES is when the term ends unless it is renewed. EPOCH grows by one with each term: if
-it grows all the time, no process can keep the lease. Nothing is locked.`,
+		Use: "list", Short: "Show every lease with its holder, its term and the end of the term",
+		Long: `Show every lease that was ever held. HELD is "yes"; "resigning" after "edda lease resign"; or "no" when
+the lease was given back or has expired: HOLDER then names the last holder if the lease expired. EXPIRES is the end of
+the term unless the holder renews it. EPOCH grows by one with each term: if it grows all the time, no process can keep
+the lease. The command locks nothing.`,
 		Example: `  edda lease list
   edda lease list --json | jq '.leases[] | select(.held | not)'`,
 		Args: arguments(cobra.NoArgs),
@@ -47,16 +47,16 @@ it grows all the time, no process can keep the lease. Nothing is locked.`,
 
 func (t leases) resign() *cobra.Command {
 	return &cobra.Command{
-		Use: "resign NAME", Short: "Ask the holder of a lease to give it up to another process",
-		Long: `Ask the holder of a lease to end its term. It learns of that at once if it listens, otherwise with
-its next renewal; it stops its work, gives the lease back, and leaves it to the others for a while.
-If there is no other process, it then takes the lease again. The command does not wait for that. The
-lease of a dead process expires by itself. Exit code 3: nothing holds a lease of that name.`,
+		Use: "resign NAME", Short: "Make the holder of a lease give it up to a different process",
+		Long: `Make the holder of a lease end its term. It gets the request at once if it listens, otherwise with its
+next renewal; it stops its work, releases the lease, and does not bid for it for a while. If there is no other process,
+it then acquires the lease again. The command does not wait for the holder. The lease of a dead process expires by
+itself. Exit code 3: no process holds a lease of this name.`,
 		Example: `  edda lease resign singleton/rates`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return t.leased(c, func(ctx context.Context, leases *scheduler.Leases) (view.View, error) {
-				return lineOf(view.Object{"asked", args[0]}, "The holder of %s was asked to give it up.", args[0]),
+				return lineOf(view.Object{"asked", args[0]}, "The holder of %s was requested to give it up.", args[0]),
 					leases.Resign(ctx, args[0])
 			})
 		},

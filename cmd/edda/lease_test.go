@@ -21,7 +21,7 @@ func TestLeases(t *testing.T) {
 		| singleton/old pod-8/0a1c 2 no TIME -
 		| singleton/rates pod\x1b[2J-7/0a1b 7 yes TIME 1h30m`)
 	w.prints(w.want(exitDone, "lease", "resign", "singleton/rates").out,
-		`| The holder of singleton/rates was asked to give it up.`)
+		`| The holder of singleton/rates was requested to give it up.`)
 	says(t, w.want(exitNotFound, "lease", "resign", "singleton/old").err, "nobody holds the lease")
 	says(t, w.want(exitNotFound, "lease", "resign", "scheduler", "--json").err, "nobody holds the lease")
 	says(t, w.want(exitDone, "lease", "list").out, "resigning")

@@ -12,10 +12,10 @@ import (
 
 func (t limits) commands() *cobra.Command {
 	c := &cobra.Command{
-		Use: "limit", Short: "Show and set how much runs at once in the whole cluster",
-		Long: `A limit is how many batches of an endpoint, or handlers of a leased one, run at once in all processes
-together; or how many slots of a limit of its own ("named/" and a name) a program may hold. A change takes effect while
-they run, and ends nothing that runs. An endpoint may have none.`,
+		Use: "limit", Short: "Show and set how many batches or handlers run at once in the cluster",
+		Long: `A limit is the number of batches of an endpoint, or of handlers of a leased endpoint, that may run at
+once in all processes together; or, for a limit of a program ("named/" and a name), the number of its slots. A change
+applies to running programs, and stops no running work. An endpoint may have no limit.`,
 		Example: `  edda limit list
   edda limit set billing 3
   edda limit set named/exports 5
@@ -31,11 +31,11 @@ type limits struct{ *tool }
 
 func (t limits) list() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "Show every limit: how much of it is used, and what waits",
-		Long: `Show every limit. HELD is what runs at this moment; DRAINING is the part of it that runs on after the
-limit was lowered; WAITING is the processes of a leased endpoint, or the callers of a program's own limit, that wait
-for their turn, and WAITED for how long the first of them has. DECLARED is the number of the program, and SET BY shows
-whether that number is in force or an operator's. Nothing is locked.`,
+		Use: "list", Short: "Show every limit, its holders and its waiting processes",
+		Long: `Show every limit. HELD is the number of slots in use; DRAINING is how many of them exceed the limit after
+it was lowered; WAITING is the number of processes of a leased endpoint, or of callers of a program's limit, that wait
+for a slot, and WAITED for how long the first of them has waited. DECLARED is the number of the program, and SET BY
+shows whether the program's or an operator's number applies. The command locks nothing.`,
 		Example: `  edda limit list
   edda limit list --json | jq '.limits[] | select(.waited_seconds > 60)'`,
 		Args: arguments(cobra.NoArgs),
@@ -55,10 +55,10 @@ whether that number is in force or an operator's. Nothing is locked.`,
 func (t limits) get() *cobra.Command {
 	return &cobra.Command{
 		Use: "get NAME", Short: "Show one limit, and which process holds each of its slots",
-		Long: `Show the limit of an endpoint, or with NAME "named/exports" the limit exports of a program's own, and
-below it each slot that is held, up to 64: by which process, since when, until when unless the lease is extended, and
-for what. A batch holds its slot by its transaction, and since when is only seen by its own role, or by one with
-pg_read_all_stats. Exit code 3: there is none.`,
+		Long: `Show the limit of an endpoint, or with NAME "named/exports" the limit exports of a program, and below it
+each held slot, up to 64: its process, when the process acquired it, when its lease expires unless it is extended, and
+its message. A batch holds its slot by its transaction; only its own role, or a role with pg_read_all_stats, can read
+when it began. Exit code 3: there is no such limit.`,
 		Example: `  edda limit get billing`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -69,13 +69,13 @@ pg_read_all_stats. Exit code 3: there is none.`,
 
 func (t limits) set() *cobra.Command {
 	return &cobra.Command{
-		Use: "set NAME NUMBER", Short: "Let this many run at once: 1 to 10,000",
-		Long: `Let this many batches of an endpoint, or handlers of a leased one, run at once in all processes together,
-or with NAME "named/exports" this many hold a slot of the limit exports of a program's own: 1 to 10,000.
+		Use: "set NAME NUMBER", Short: "Set how many run at once: 1 to 10,000",
+		Long: `Set how many batches of an endpoint, or handlers of a leased endpoint, run at once in all processes
+together, or with NAME "named/exports" how many slots the limit exports of a program has: 1 to 10,000.
 
-Raising takes effect at once. Lowering stops nothing that runs: nothing new begins until fewer than NUMBER are left. If
-batches hold the limit, the command returns when those above the new limit have ended. An endpoint that had no limit
-follows its first one within a second or two. A deploy does not change NUMBER; "edda limit reset" does.`,
+A higher number applies at once. A lower number stops no running work: no new work begins until fewer than NUMBER run.
+If batches hold the limit, the command returns when the surplus batches have ended. An endpoint without a limit follows
+its first one within about two seconds. A deploy does not change NUMBER; "edda limit reset" does.`,
 		Example: `  edda limit set billing 3`,
 		Args:    arguments(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -93,9 +93,9 @@ follows its first one within a second or two. A deploy does not change NUMBER; "
 func (t limits) reset() *cobra.Command {
 	return &cobra.Command{
 		Use: "reset NAME", Short: "Return to the limit that the program declares",
-		Long: `Return to the limit that the program declares, as EndpointOptions.ClusterConcurrency or with each call
-under a limit of its own, and follow it from then on: the next deploy with another number changes the limit. Lowering
-waits as in "edda limit set". Exit code 3: no program has declared one.`,
+		Long: `Return to the limit that the program declares, with EndpointOptions.ClusterConcurrency or with each call
+under its own limit, and follow it from then on: the next deploy with a different number changes the limit. A lower
+number waits as in "edda limit set". Exit code 3: no program has declared a limit.`,
 		Example: `  edda limit reset billing`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -64,7 +64,7 @@ func ownVersion() string {
 
 func (t *tool) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version of this program, and of the schema it knows",
+		Use: "version", Short: "Print the version of this program, and its schema version",
 		Example: `  edda version
   edda version --json`,
 		Args: arguments(cobra.NoArgs),

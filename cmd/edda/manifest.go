@@ -22,8 +22,8 @@ import (
 func (t manifests) commands() *cobra.Command {
 	c := &cobra.Command{
 		Use: "manifest", Short: "Show, trigger, pause and backfill the manifests of the scheduler",
-		Long: `Show and change the manifests of the scheduler: which message is sent, and when. One firing of a
-manifest is a run.`,
+		Long: `Show and change the manifests of the scheduler. A manifest declares which message the scheduler sends,
+and when. One firing of a manifest is a run.`,
 		Example: `  edda manifest list --state held
   edda manifest show night/settle
   edda manifest trigger night/settle --body '{"day": "2026-11-20"}'
@@ -44,9 +44,9 @@ func (t manifests) list() *cobra.Command {
 	f, state := scheduler.ManifestFilter{}, ""
 	c := &cobra.Command{
 		Use: "list", Short: "Show manifests: when they are due, and whether they fire",
-		Long: `Show manifests in the order of their names. STATE is "live"; "paused", by its declaration, an operator or
-with its group; "held" by a run that is dead; or "orphan", which no program declares any more. DUE is the next
-firing, and empty if no clock decides it.`,
+		Long: `Show manifests in the order of their names. STATE is "live"; "paused", by its declaration, by an operator
+or with its group; "held" by a dead run; or "orphan", when no program declares it any more. DUE is the next firing, and
+empty if the manifest has no clock.`,
 		Example: `  edda manifest list
   edda manifest list --state held
   edda manifest list --owner shop --prefix night/ --json | jq '.manifests[].due'`,
@@ -65,10 +65,10 @@ firing, and empty if no clock decides it.`,
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.Prefix, "prefix", "", "only those whose names begin with this")
-	flags.StringVar(&f.Owner, "owner", "", "only those that this program declares")
-	flags.StringVar(&f.Group, "group", "", "only those of this group")
-	flags.StringVar(&state, "state", "", "only those that are live, paused, held or orphan")
+	flags.StringVar(&f.Prefix, "prefix", "", "only manifests whose names begin with this")
+	flags.StringVar(&f.Owner, "owner", "", "only manifests that this program declares")
+	flags.StringVar(&f.Group, "group", "", "only manifests of this group")
+	flags.StringVar(&state, "state", "", "only manifests in this state: live, paused, held or orphan")
 	flags.StringVar(&f.After, "after", "", "continue after the manifest of this name")
 	flags.IntVar(&f.Limit, "limit", 100, "manifests, at most 1000")
 	return c
@@ -78,10 +78,10 @@ func (t manifests) releases() *cobra.Command {
 	owner := ""
 	c := &cobra.Command{
 		Use: "releases", Short: "Show which releases of a program declare manifests, and which of them decides",
-		Long: `Show the releases that run, and those that ran within the last hour: a release is one declaration of
-an owner. While programs of several releases of an owner run, the one with the largest number decides about a manifest
-that several of them declare. DECLARED OTHERWISE names the manifests of a release that the deciding one declares with
-other contents, DECLARED HERE ALONE those that the deciding one leaves out.`,
+		Long: `Show the releases that run, or that ran within the last hour. A release is one declaration of an owner.
+While programs of several releases of an owner run, the release with the largest number decides about a manifest that
+several of them declare. DECLARED OTHERWISE names manifests of a release that the deciding release declares with other
+contents, and DECLARED HERE ALONE the manifests that the deciding release omits.`,
 		Example: `  edda manifest releases
   edda manifest releases --owner shop --json | jq '.releases[] | select(.decides) | .programs'`,
 		Args: arguments(cobra.NoArgs),
@@ -96,7 +96,7 @@ other contents, DECLARED HERE ALONE those that the deciding one leaves out.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&owner, "owner", "", "only those of this program")
+	c.Flags().StringVar(&owner, "owner", "", "only releases of this program")
 	return c
 }
 
@@ -132,9 +132,9 @@ func (t manifests) show() *cobra.Command {
 	bodies := false
 	c := &cobra.Command{
 		Use: "show MANIFEST", Short: "Show one manifest, and why it does not fire at this moment",
-		Long: `Show one manifest, and say what it waits for: what paused it and why, its group, the run that is open or
-that holds it, or the moment until which nothing is due. Its message is shown with --body only. Exit code 3: there is
-none.`,
+		Long: `Show one manifest, and why it does not fire now: a pause with its author and reason, its group, an open
+run, a dead run that holds it, or the time of its next due moment. Its message is shown with --body only. Exit code 3:
+there is no such manifest.`,
 		Example: `  edda manifest show night/settle
   edda manifest show night/settle --json | jq -r '.waits[]'`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -157,7 +157,7 @@ func (t manifests) next() *cobra.Command {
 	return &cobra.Command{
 		Use: "next MANIFEST [NUMBER]", Short: "Show the next due times of a manifest; nothing is written",
 		Long: `Show the next due times of a manifest, 10 unless a number is given, in its own time zone: as if it were
-live, and no run were late. A manifest without a clock has none. Nothing is written.`,
+live, and no run were late. A manifest without a clock has no due times. The command writes nothing.`,
 		Example: `  edda manifest next night/settle 30`,
 		Args:    arguments(cobra.RangeArgs(1, 2)),
 		RunE: func(c *cobra.Command, args []string) (err error) {
@@ -179,10 +179,10 @@ live, and no run were late. A manifest without a clock has none. Nothing is writ
 func (t manifests) trigger() *cobra.Command {
 	body, o := "", scheduler.TriggerOptions{}
 	c := &cobra.Command{
-		Use: "trigger MANIFEST", Short: "Queue a run of a manifest now, whatever its schedule says",
-		Long: `Queue a run of a manifest, whatever its schedule says and whether it is paused or not. Each call is a run
-of its own. It sends the manifest's message, or the JSON of --body as one of the same kind. The number that is printed
-is the run's. Exit code 3: there is no such manifest, or no program declares it any more.`,
+		Use: "trigger MANIFEST", Short: "Queue a run of a manifest now, whatever its schedule",
+		Long: `Queue a run of a manifest, whatever its schedule, and also if it is paused. Each call queues a run of its
+own. The run sends the manifest's message, or a message of the same kind with the JSON of --body. The command prints the
+id of the run. Exit code 3: there is no such manifest, or no program declares it any more.`,
 		Example: `  edda manifest trigger night/settle
   edda manifest trigger night/settle --body '{"day": "2026-11-20"}' --delay 10m`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -204,9 +204,9 @@ is the run's. Exit code 3: there is no such manifest, or no program declares it 
 			})
 		},
 	}
-	c.Flags().StringVar(&body, "body", "", "JSON of a message of the manifest's kind, in place of its own")
+	c.Flags().StringVar(&body, "body", "", "JSON of the message, in place of the manifest's")
 	c.Flags().DurationVar(&o.Delay, "delay", 0, "send it this much later")
-	c.Flags().IntVar(&o.Priority, "priority", 0, "1 to 31; 0 is that of the manifest")
+	c.Flags().IntVar(&o.Priority, "priority", 0, "1 to 31; 0 is the manifest's priority")
 	return c
 }
 
@@ -214,9 +214,9 @@ func (t manifests) pause() *cobra.Command {
 	reason := ""
 	return because("reason", &reason, &cobra.Command{
 		Use: "pause MANIFEST --reason TEXT", Short: "Stop a manifest from firing until it is resumed",
-		Long: `Stop a manifest from firing until "edda manifest resume". A deploy does not end the pause. Runs that
-are queued or active go on: "edda run cancel" ends them. What falls due meanwhile is judged by the
-misfire policy of the manifest when it is resumed.`,
+		Long: `Stop a manifest from firing until "edda manifest resume". A deploy does not end the pause. Runs that are
+queued or active continue: "edda run cancel" ends them. When the manifest is resumed, its misfire policy decides about
+the due times that passed during the pause.`,
 		Example: `  edda manifest pause night/settle --reason "the bank is down until 14:00"`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -229,8 +229,8 @@ misfire policy of the manifest when it is resumed.`,
 func (t manifests) resume() *cobra.Command {
 	return &cobra.Command{
 		Use: "resume MANIFEST", Short: "End a pause",
-		Long: `End the pause of a manifest, and show what it waits for now: its declaration may stop it too, or its
-group, or a dead run. That is not changed.`,
+		Long: `End the pause of a manifest, and show why it still does not fire, if so: its declaration, its group or a
+dead run may also stop it, and the command changes none of these.`,
 		Example: `  edda manifest resume night/settle`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -243,9 +243,9 @@ group, or a dead run. That is not changed.`,
 func (t manifests) remove() *cobra.Command {
 	return &cobra.Command{
 		Use: "remove MANIFEST", Short: "Make a manifest an orphan, which fires no more",
-		Long: `Make a manifest an orphan: it fires no more, and its runs that were not sent yet are cancelled. It
-keeps what has fired and what people have set, until a server deletes it with the record of its runs, after 30 days. A
-program that declares it and starts later brings it back; one that runs does not.`,
+		Long: `Make a manifest an orphan: it does not fire any more, and its unsent runs are cancelled. It keeps its
+runs and its settings until a server deletes all of them after 30 days. A program that starts later and declares the
+manifest brings it back; a running program does not.`,
 		Example: `  edda manifest remove night/settle`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -270,9 +270,9 @@ func (t manifests) backfill() *cobra.Command {
 	from, until, p := "", "", scheduler.Period{}
 	c := &cobra.Command{
 		Use: "backfill MANIFEST --from TIME --until TIME", Short: "Queue the missing runs for due times of the past",
-		Long: `Queue a run for each due time in a period of the past that has none. A due time has one run, however
-often this is asked for, as long as the record of it is kept. The runs do not wait for each other: a group with a cap
-bounds how many are active. When there are more due times than --max, the output says where to go on.`,
+		Long: `Queue a run for each due time of a past period that has no run. A repeated backfill queues no due time
+twice, as long as its record is kept. The runs do not wait for each other: a group with a cap limits how many are
+active. When there are more due times than --max, the command prints where to continue.`,
 		Example: `  edda manifest backfill night/settle --from 2026-11-01T00:00:00Z --until 2026-11-20T00:00:00Z
   edda manifest backfill poll/rates --from 6h --until 1h --max 5000`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -300,9 +300,10 @@ bounds how many are active. When there are more due times than --max, the output
 			})
 		},
 	}
-	c.Flags().StringVar(&from, "from", "", "the first moment: 2026-11-21T10:00:00Z, or 2h for two hours ago (required)")
-	c.Flags().StringVar(&until, "until", "", "the moment before which the last due time is (required)")
-	c.Flags().IntVar(&p.Max, "max", 1000, "due times that are looked at, at most 10000")
+	c.Flags().StringVar(&from, "from", "", "begin of the period: 2026-11-21T10:00:00Z, or 2h for two hours ago "+
+		"(required)")
+	c.Flags().StringVar(&until, "until", "", "end of the period, not included (required)")
+	c.Flags().IntVar(&p.Max, "max", 1000, "due times to read, at most 10000")
 	return c
 }
 
@@ -320,14 +321,14 @@ func (t *tool) period(ctx context.Context, from, until string) (first, last time
 
 const mostFile = 256 << 20
 
-var errDiffers = errors.New("the declaration differs from what is stored")
+var errDiffers = errors.New("the declaration differs from the stored one")
 
 func (t manifests) diff() *cobra.Command {
 	return &cobra.Command{
-		Use: "diff FILE", Short: "Show what a declaration would change; nothing is written",
-		Long: `Compare a declaration that a program wrote with scheduler.MarshalDeclaration with what is stored, and
-show what the program would change when it starts. "-" reads the standard input. Nothing is written. Exit code 1: it
-would change something.`,
+		Use: "diff FILE", Short: "Show the changes that a declaration would make; nothing is written",
+		Long: `Compare a declaration, which a program wrote with scheduler.MarshalDeclaration, with the stored
+manifests, and show the changes that the program would make when it starts. "-" reads the standard input. The command
+writes nothing. Exit code 1: the program would change something.`,
 		Example: `  edda manifest diff manifests.json
   shop-worker -print-manifests | edda manifest diff - --json`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -378,7 +379,7 @@ type groups struct{ *tool }
 
 func (t groups) list() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "Show every group: its cap, and what is queued and active",
+		Use: "list", Short: "Show every group: its cap, and its queued and active runs",
 		Long:    `Show every group of manifests. Counts end at 10,000.`,
 		Example: `  edda group list`,
 		Args:    arguments(cobra.NoArgs),
@@ -395,9 +396,9 @@ func (t groups) set() *cobra.Command {
 	to := scheduler.Group{}
 	c := &cobra.Command{
 		Use: "set GROUP", Short: "Set the cap and the priority of a group, or make one",
-		Long: `Set the cap and the priority of a group, or make one. What no flag names stays as it is. It stays so
-through deploys, until the program that declares the group declares something else than before. A lower cap stops
-nothing that is active.`,
+		Long: `Set the cap and the priority of a group, or make one. A setting without a flag stays as it is. The
+settings survive deploys until the program that declares the group changes its declaration. A lower cap stops no active
+run.`,
 		Example: `  edda group set settlement --max 2 --strict
   edda group set reports --max 0 --priority 9`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -424,7 +425,7 @@ nothing that is active.`,
 		},
 	}
 	c.Flags().IntVar(&to.Max, "max", 0, "runs that are active at a time; 0 is no cap")
-	c.Flags().BoolVar(&to.Strict, "strict", false, "never more than --max, not even briefly; with --strict=false each "+
+	c.Flags().BoolVar(&to.Strict, "strict", false, "never exceed --max, not even briefly; with --strict=false each "+
 		"server counts for itself")
 	c.Flags().IntVar(&to.Priority, "priority", 0, "0 to 31: dispatched before groups with a lower one")
 	return c
@@ -434,8 +435,8 @@ func (t groups) pause() *cobra.Command {
 	reason := ""
 	return because("reason", &reason, &cobra.Command{
 		Use: "pause GROUP --reason TEXT", Short: "Stop a group from firing and sending until it is resumed",
-		Long: `Let nothing of a group fire, and nothing of it that is queued be sent, until "edda group resume". Runs
-that are active go on: "edda group cancel" ends them.`,
+		Long: `Stop the manifests of a group from firing, and its queued runs from being sent, until "edda group
+resume". Active runs continue: "edda group cancel" ends them.`,
 		Example: `  edda group pause settlement --reason "the bank is down until 14:00"`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -448,7 +449,7 @@ that are active go on: "edda group cancel" ends them.`,
 func (t groups) resume() *cobra.Command {
 	return &cobra.Command{
 		Use: "resume GROUP", Short: "End the pause of a group",
-		Long:    `End the pause of a group. Manifests that are paused by themselves stay so.`,
+		Long:    `End the pause of a group. Manifests that an operator or their declaration paused stay paused.`,
 		Example: `  edda group resume settlement`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -473,8 +474,8 @@ func (t groups) cancel() *cobra.Command {
 	note := ""
 	return because("note", &note, &cobra.Command{
 		Use: "cancel GROUP --note TEXT", Short: "Cancel the runs of a group that are queued or active",
-		Long: `Cancel the runs of a group that wait, are queued or active. Dead ones stay, since their manifests would
-fire again. So that no new ones come, pause the group first.`,
+		Long: `Cancel the runs of a group that wait, are queued or active. Dead runs stay, because their manifests would
+fire again. Pause the group first, so that no new runs come.`,
 		Example: `  edda group pause settlement --reason "wrong rates" && edda group cancel settlement --note ` +
 			`"wrong rates"`,
 		Args: arguments(cobra.ExactArgs(1)),

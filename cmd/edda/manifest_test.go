@@ -220,7 +220,7 @@ func TestManifestsOnTheCommandLine(t *testing.T) {
 		"manifest list --limit 0":                 "--limit 0",
 		"manifest backfill a --from 1h":           "--until : want a time",
 		"manifest backfill a --from x --until 1h": "--from x: want a time",
-		"run list --state x":                      "want one of waiting",
+		"run list --state x":                      "want one of: waiting",
 		"run list --after x":                      "--after x",
 		"run list --since tomorrow":               "--since tomorrow",
 		"run show 7":                              "7 is not the id of a run",

@@ -34,11 +34,11 @@ func (t *tool) options() migrate.Options { return migrate.Options{Schema: t.sche
 
 func (t migrating) up() *cobra.Command {
 	return &cobra.Command{
-		Use: "up", Short: "Create the schema if it is not there, and apply what is missing",
-		Long: `Create the schema if it is not there, and apply what is missing. Any number of processes may do this at
-once. On a schema that is up to date nothing is written, and no right to create anything is needed. A migration waits
-two seconds for a lock at most, because everybody else waits behind it, and is tried again for a minute: the log names
-the session that is in the way.`,
+		Use: "up", Short: "Create the schema if it is missing, and apply the missing migrations",
+		Long: `Create the schema if it is missing, and apply the missing migrations. Any number of processes may do this
+at once. If the schema is up to date, the command writes nothing and needs no right to create tables. A migration waits
+for a lock at most two seconds, because every other session waits behind it, and is tried again for a minute: the log
+names the session that holds the lock.`,
 		Example: `  edda migrate up
   DATABASE_URL=postgres://owner@db/shop edda migrate up --schema shop_edda`,
 		Args: arguments(cobra.NoArgs),
@@ -58,13 +58,13 @@ the session that is in the way.`,
 			}
 			missing := len(missingOf(before))
 			version := max(newest(before), migrations.Version)
-			text, args := "Schema %q is at version %d now: %d of its migrations were missing.",
+			text, args := "Schema %q is now at version %d: %d of its migrations were missing.",
 				[]any{t.schemaName(), version, missing}
 			switch {
 			case missing == 0:
 				text, args = "Schema %q is up to date, at version %d.", args[:2]
 			case len(applied) < missing:
-				text = "Schema %q is at version %d now: %d of its migrations were missing, and other processes have " +
+				text = "Schema %q is now at version %d: %d of its migrations were missing, and other processes have " +
 					"applied %d of them."
 				args = append(args, missing-len(applied))
 			}
@@ -99,7 +99,7 @@ func missingOf(status []migrate.Migration) []int64 {
 func (t *tool) fits(status []migrate.Migration) error {
 	for _, m := range status {
 		if m.Unknown && m.Breaking {
-			return fmt.Errorf("%w: version %d of schema %q forbids programs that know no more than %d; "+
+			return fmt.Errorf("%w: version %d of schema %q refuses programs up to schema version %d; "+
 				"use a newer edda",
 				migrations.ErrTooNew, m.Version, t.schemaName(), migrations.Version)
 		}
@@ -147,9 +147,9 @@ before a deploy.`,
 
 func (t migrating) sql() *cobra.Command {
 	return &cobra.Command{
-		Use: "sql", Short: "Print what up does as a script for psql",
-		Long: `Print what up does as a script for psql, in one transaction. It may be run again, and on an older schema:
-it applies what is missing. No database is needed to print it.`,
+		Use: "sql", Short: "Print the migrations as a script for psql",
+		Long: `Print the migrations of "edda migrate up" as a script for psql, in one transaction. The script may run
+again, and on an older schema: it applies the missing migrations. To print it needs no database.`,
 		Example: `  edda migrate sql > edda.sql
   edda migrate sql --schema shop_edda | psql -X "$DATABASE_URL"`,
 		Args: arguments(cobra.NoArgs),
@@ -167,12 +167,12 @@ func (t migrating) grants() *cobra.Command {
 	var roles migrate.Roles
 	c := &cobra.Command{
 		Use: "grants", Short: "Print the rights that programs need, as a script for psql",
-		Long: `Print a script that gives existing roles their rights in the schema and revokes surplus rights: for
-the tables that are there, and for queues that are installed later. Run it as the schema's owner, after "edda migrate
-up", and again after each migration. No database is needed to print it.
+		Long: `Print a script that gives existing roles their rights in the schema and revokes surplus rights, for
+existing tables and for queues that are installed later. Run it as the schema's owner, after "edda migrate up", and
+again after each migration. To print it needs no database.
 
   --runtime  runs endpoints: reads and writes messages and instances, and creates nothing
-  --sender   sends messages, and reads none
+  --sender   sends messages, and reads no messages
   --reader   reads: this program's list and show commands, metrics, dashboards`,
 		Example: `  edda migrate grants --runtime shop_worker --sender shop_web | psql -X "$OWNER_URL"
   edda migrate grants --reader grafana --schema shop_edda`,
@@ -206,12 +206,12 @@ func (t migrating) install() *cobra.Command {
 	c := &cobra.Command{
 		Use: "install ENDPOINT...", Short: "Create the queues of endpoints, without their programs",
 		Long: `Create the queues of endpoints, so that their programs can run under a role that may not create tables.
-With --kinds each endpoint is also subscribed to these kinds, on top of those it has: messages of a kind reach the queue
-from then on. A program subscribes its endpoint to the kinds it handles when it runs, so --kinds is needed only for
-messages that are to wait for it before its first start. With --relay they are the queues of relays, which carry
-messages to a broker.
+With --kinds each endpoint also subscribes to these kinds, in addition to its present ones: messages of a kind reach the
+queue from then on. A running program subscribes its endpoint to the kinds it handles, so --kinds is needed only if
+messages shall wait for a program before its first start. With --relay the command creates the queues of relays, which
+carry messages to a broker.
 
-What is there already stays as it is. A new subscription waits for open transactions that publish.`,
+Existing queues and subscriptions stay as they are. A new subscription waits for open transactions that publish.`,
 		Example: `  edda migrate install orders billing
   edda migrate install orders --kinds order.place,payment.charged
   edda migrate install --relay shop.events --kinds order.paid`,

@@ -20,8 +20,8 @@ type border struct{ *tool }
 func (t border) outboxCommands() *cobra.Command {
 	c := &cobra.Command{
 		Use: "outbox", Short: "Show the messages that relays sent to other systems, and send them again",
-		Long: `A relay that keeps copies (bus.RelayOptions.Keep) stores one of each message that the other side
-accepted. Copies stay for the time that "edda outbox keep" shows, and a third longer at most.`,
+		Long: `A relay that keeps copies (bus.RelayOptions.Keep) stores a copy of each message that the other side
+accepted. Copies stay for the time that "edda outbox keep" shows, and at most a third longer.`,
 		Example: `  edda outbox list shop.events --since 2h
   edda outbox show 0198c0de-0000-7000-8000-000000000001 --body
   edda outbox replay shop.events --since 2h`,
@@ -49,10 +49,10 @@ type keptFlags struct {
 }
 
 func (f *keptFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.kind, "kind", "", "only those of this kind")
-	c.Flags().StringVar(&f.since, "since", "", "only those that were relayed then or later: 2026-11-21T10:00:00Z, "+
+	c.Flags().StringVar(&f.kind, "kind", "", "only messages of this kind")
+	c.Flags().StringVar(&f.since, "since", "", "only messages relayed at this time or later: 2026-11-21T10:00:00Z, "+
 		"or 2h for two hours ago")
-	c.Flags().StringVar(&f.until, "until", "", "only those that were relayed earlier than that")
+	c.Flags().StringVar(&f.until, "until", "", "only messages relayed before this time")
 	c.Flags().StringVar(&f.after, "after", "", "continue after this one, given as RELAYED/ID: "+
 		"the end of the page before")
 }
@@ -81,7 +81,7 @@ func (f *keptFlags) read(now time.Time, endpoint string) (filter outbox.KeptFilt
 func (t border) outboxList() *cobra.Command {
 	flags, limit := &keptFlags{}, 0
 	c := &cobra.Command{
-		Use: "list RELAY", Short: "Show messages that a relay gave to the other side, in that order",
+		Use: "list RELAY", Short: "Show messages that a relay gave to the other side, in the order of delivery",
 		Example: `  edda outbox list shop.events
   edda outbox list shop.events --since 2h --kind order.paid`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -99,7 +99,7 @@ func (t border) outboxList() *cobra.Command {
 				}
 				filter, after := flags.read(now, args[0])
 				page, err := op.Outbox().ListKept(ctx, t.pool, filter, after, limit)
-				return listed(view.Kept(page), "No copy of such a message is kept."), err
+				return listed(view.Kept(page), "No copy of a message matches."), err
 			})
 		},
 	}
@@ -112,8 +112,8 @@ func (t border) outboxShow() *cobra.Command {
 	withBody := false
 	c := &cobra.Command{
 		Use: "show ID", Short: "Show the copies of one relayed message, with its body with --body",
-		Long: `Show the copies of one message by its id: more than one when it was relayed more than once, or by several
-relays. Exit code 3: there is none.`,
+		Long: `Show the copies of one message by its id. A message has several copies if it was relayed more than once,
+or by several relays. Exit code 3: there is no copy.`,
 		Example: `  edda outbox show 0198c0de-0000-7000-8000-000000000001 --body`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -142,10 +142,10 @@ func (t border) outboxReplay() *cobra.Command {
 	c := &cobra.Command{
 		Use: "replay RELAY --since TIME", Short: "Put relayed messages back into the queue of their relay, which " +
 			"gives them to the other side again",
-		Long: `Put copies of relayed messages back into the queue of their relay, in the order in which they were
-relayed, with their ids, headers and bytes: for another system that has lost them. A receiver that still knows the
-ids takes none of them twice; one that does not handles them again. It goes in transactions of at most 500 messages.
-If it is interrupted, it prints how to continue.`,
+		Long: `Put copies of relayed messages back into the queue of their relay, in the order of their delivery, with
+their ids, headers and bytes, when the other system has lost them. A receiver that remembers an id drops the message; a
+receiver that does not handles it again. The command writes transactions of at most 500 messages. If it is interrupted,
+it prints how to continue.`,
 		Example: `  edda outbox replay shop.events --since 2026-11-21T10:00:00Z --until 2026-11-21T11:00:00Z
   edda outbox replay shop.events --since 2h --kind order.paid`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -154,7 +154,7 @@ If it is interrupted, it prints how to continue.`,
 				return err
 			}
 			if flags.since == "" && flags.after == "" {
-				return usage(c, errors.New("--since is missing: say which messages are to be sent again"))
+				return usage(c, errors.New("--since is missing: give the time of the first message to send again"))
 			}
 			ctx, op, err := t.openWithin(c.Context(), t.unbounded(c))
 			if err != nil {
@@ -194,9 +194,9 @@ If it is interrupted, it prints how to continue.`,
 func (t border) keepCommand(of ring.Name, what string) *cobra.Command {
 	size := ""
 	c := &cobra.Command{
-		Use: "keep [DURATION]", Short: "Show, or set, for how long " + what + " are kept",
-		Long: fmt.Sprintf(`Show, or set, for how long %s are kept: at least so long, and at most a third longer, because
-they are deleted a third at a time.`, what),
+		Use: "keep [DURATION]", Short: "Show or set for how long " + what + " are kept",
+		Long: fmt.Sprintf(`Show or set for how long %s are kept. They stay at most a third longer, because they are
+deleted a third at a time.`, what),
 		Example: fmt.Sprintf("  edda %s keep\n  edda %s keep 336h", of, of),
 		Args:    arguments(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) (err error) {
@@ -224,14 +224,14 @@ they are deleted a third at a time.`, what),
 						return view.Ring(r), nil
 					}
 				}
-				return view.View{}, fmt.Errorf("there is no ring of %s: %w", of, errNotFound)
+				return view.View{}, fmt.Errorf("there is no retention of %s: %w", of, errNotFound)
 			})
 		},
 	}
 	if of == ring.History {
-		c.Long += ` They are deleted before their time when the tables are larger than --size.`
+		c.Long += ` They are deleted earlier when the tables are larger than --size.`
 		c.Example += "\n  edda history keep --size 20GB"
-		c.Flags().StringVar(&size, "size", "", "how many bytes the tables may have, like 500MB or 20GB; 0 is no limit")
+		c.Flags().StringVar(&size, "size", "", "maximum size of the tables, like 500MB or 20GB; 0 is no limit")
 	}
 	return c
 }

@@ -38,7 +38,7 @@ func TestOutboxListsAndShows(t *testing.T) {
 	}
 	says(t, w.want(exitDone, "outbox", "list", "shop", "--kind", "order.lost", "--since", "150m", "--until", "90m").out,
 		"order.lost")
-	w.prints(w.want(exitDone, "outbox", "list", "shop", "--since", "10m").out, `| No copy of such a message is kept.`)
+	w.prints(w.want(exitDone, "outbox", "list", "shop", "--since", "10m").out, `| No copy of a message matches.`)
 	says(t, w.want(exitDone, "outbox", "show", "00000000-0000-0000-0000-000000000002", "--body").out, "order.lost",
 		`"N": 2`, "acme")
 	says(t, w.want(exitNotFound, "outbox", "show", "00000000-0000-0000-0000-000000000007").err, "no copy of message")

@@ -31,11 +31,12 @@ func (t queues) list() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "Show every queue: how many messages wait, and for how long",
 		Long: fmt.Sprintf(`Show every queue: how many messages are due (READY), how many are due later (DELAYED: delays,
-timeouts, retries), how many a leased endpoint has in hand (CLAIMED), how many wait behind others of their key (PARKED,
-in ordered endpoints), how long the first of the ready messages has been due (LAG), whether an endpoint consumes the
-queue or a relay carries it to a broker (BY), and the kinds that are sent or published to it.
+timeouts, retries), how many a leased endpoint is handling (CLAIMED), how many wait behind others of their key (PARKED,
+in ordered endpoints), how long the first ready message has been due (LAG), whether an endpoint consumes the queue or a
+relay carries it to a broker (BY), and the kinds that are sent or published to it.
 
-Messages are counted one by one up to %d; a larger number is an estimate, and marked with "~". Nothing is locked.`,
+Messages are counted one by one up to %d; a larger number is an estimate, and marked with "~". The command locks
+nothing.`,
 			operate.CountLimit),
 		Example: `  edda queue list
   edda queue list --json | jq '.queues[] | select(.lag_seconds > 60)'`,
@@ -53,10 +54,10 @@ func (t queues) cancel() *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use: "cancel ENDPOINT ID", Short: "Cancel one message, waiting or running",
-		Long: `Cancel one message by its id. A message that waits, also one that is due later, is taken out of the
-queue and recorded as discarded. When the handler of a leased endpoint runs with the message, the
-handler's context ends: the message is discarded when the handler returns an error, and handled when
-it returns none. The queue is read from one end to the other, because it has no index of ids.`,
+		Long: `Cancel one message by its id. If the message waits, also if it is due later, it is deleted from the queue
+and recorded as discarded. If the handler of a leased endpoint runs with the message, its context is cancelled: the
+message is discarded if the handler returns an error, and handled if it returns nil. The command reads the whole queue,
+because it has no index of ids.`,
 		Example: `  edda queue cancel orders 0198c0de-0000-7000-8000-000000000001 --reason 'ordered twice'`,
 		Args:    arguments(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -69,10 +70,10 @@ it returns none. The queue is read from one end to the other, because it has no 
 				if err != nil {
 					return view.View{}, err
 				}
-				running, done := did == operate.CancelledRunning, "Message %s was taken out of the queue and "+
+				running, done := did == operate.CancelledRunning, "Message %s was deleted from the queue and "+
 					"recorded as discarded."
 				if running {
-					done = "The handler of message %s was asked to stop."
+					done = "The context of the handler of message %s was cancelled."
 				}
 				return lineOf(view.Object{"id", id, "running", running}, done, id), nil
 			})
@@ -90,9 +91,9 @@ func (t queues) peek() *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use: "peek ENDPOINT", Short: "Show the messages at the head of a queue",
-		Long: `Show messages of a queue in the order in which they are due, those in a worker's hands included, and
-leave them as they are. ATTEMPT is the number of the next attempt, LAST ERROR the error for which the message was last
-put back. Bodies are shown with --body only, because they may be confidential.`,
+		Long: `Show messages of a queue in the order of their due times, also messages that a worker is handling, and
+change nothing. ATTEMPT is the number of the next attempt, LAST ERROR the error of the last attempt. Bodies are shown
+with --body only, because they may be confidential.`,
 		Example: `  edda queue peek orders
   edda queue peek orders --limit 200 --after 2026-11-21T10:00:00.000001Z/0198c0de-0000-7000-8000-000000000001
   edda queue peek orders --body --json`,
@@ -129,12 +130,11 @@ func placeAfter(c *cobra.Command, text string) (at time.Time, id saga.ID, err er
 func (t queues) show() *cobra.Command {
 	bodies, bytes := false, 0
 	c := &cobra.Command{
-		Use: "show ID", Short: "Find one message in any queue, and show all about it",
-		Long: `Find one message in any queue by its id, and show all that the queue knows of it: when it is due,
-which attempt comes next, the error for which it was last put back, which session works on it. An
-event is shown once for each queue that has a copy. Queues have no index of ids, so all of them are
-read. The body is shown with --body only. Exit code 3: no queue has the message; it was handled, or
-is a dead letter (edda dead list --message ID).`,
+		Use: "show ID", Short: "Find one message in any queue, and show all its data",
+		Long: `Find one message in any queue by its id, and show its data: the due time, the number of the next attempt,
+the error of the last attempt, and the session that handles it. An event is shown once for each queue that has a copy.
+Queues have no index of ids, so the command reads all of them. The body is shown with --body only. Exit code 3: no queue
+has the message; it was handled, or is a dead letter (edda dead list --message ID).`,
 		Example: `  edda queue show 0198c0de-0000-7000-8000-000000000001
   edda queue show 0198c0de-0000-7000-8000-000000000001 --body --json`,
 		Args: arguments(cobra.ExactArgs(1)),

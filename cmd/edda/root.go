@@ -32,18 +32,18 @@ type tool struct {
 	cancel context.CancelFunc
 }
 
-const rootHelp = `edda looks after Edda's schema in a PostgreSQL database.
+const rootHelp = `edda administers Edda's schema in a PostgreSQL database.
 
-The database is named by --database, else by $DATABASE_URL, else by the variables of libpq ($PGHOST, $PGUSER,
-$PGDATABASE, $PGSERVICE and so on). Keep passwords out of the command line, which everybody on the machine can read: use
-$DATABASE_URL, $PGPASSWORD or ~/.pgpass.
+The database is --database, else $DATABASE_URL, else the database of the variables of libpq ($PGHOST, $PGUSER,
+$PGDATABASE, $PGSERVICE and so on). Keep passwords out of the command line, which every user of the machine can read:
+use $DATABASE_URL, $PGPASSWORD or ~/.pgpass.
 
-Exit codes: 0 done; 1 it failed; 2 the command line is wrong; 3 what was named does not exist; 130 interrupted.`
+Exit codes: 0 done; 1 failed; 2 the command line is wrong; 3 the named object does not exist; 130 interrupted.`
 
 func (t *tool) root() *cobra.Command {
 	root := &cobra.Command{
-		Use: "edda", Short: "Look after Edda's schema: migrations, queues, endpoints, limits, leases, sagas, dead " +
-			"letters, the border, the history, manifests and their runs, and the audit", Long: rootHelp,
+		Use: "edda", Short: "Administer Edda's schema: migrations, queues, endpoints, limits, leases, sagas, dead " +
+			"letters, the outbox and inbox, the history, manifests and their runs, and the audit", Long: rootHelp,
 		Example: `  edda migrate up
   edda migrate install orders --kinds order.place,payment.charged
   edda queue list
@@ -105,7 +105,7 @@ func (t *tool) connect(ctx context.Context, timeout time.Duration) (context.Cont
 		return ctx, unreadable(text, err)
 	}
 	if t.database != "" && hasPassword(t.database) {
-		t.say("edda: a password on the command line can be read by everybody on this machine: use $DATABASE_URL, " +
+		t.say("edda: every user of this machine can read a password on the command line: use $DATABASE_URL, " +
 			"$PGPASSWORD or ~/.pgpass")
 	}
 	config.MaxConns = 3
@@ -209,7 +209,7 @@ func because(flag string, why *string, c *cobra.Command) *cobra.Command {
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if strings.TrimSpace(*why) == "" {
-			return usage(c, fmt.Errorf("--%s is missing: say why, for people who look at this later", flag))
+			return usage(c, fmt.Errorf("--%s is missing: give it, for people who look at this later", flag))
 		}
 		return run(c, args)
 	}

@@ -15,9 +15,9 @@ import (
 func (t runs) commands() *cobra.Command {
 	c := &cobra.Command{
 		Use: "run", Short: "Show, cancel and retry runs of manifests",
-		Long: `A run is one firing of a manifest. It waits for its moment, is queued, then active while its message is
-handled, and ends as succeeded, cancelled or timed_out; a run that failed for good is dead, and holds its manifest until
-it is retried or cancelled.`,
+		Long: `A run is one firing of a manifest. It waits for its due time, is queued, is active while its message is
+handled, and ends as succeeded, cancelled or timed_out. A run that failed for good is dead, and its manifest does not
+fire until the run is retried or cancelled.`,
 		Example: `  edda run list --state dead
   edda run show 0198c0de-0000-7000-8000-000000000001
   edda run retry 0198c0de-0000-7000-8000-000000000001 --note "the disk is free again"`,
@@ -43,7 +43,7 @@ func (t runs) list() *cobra.Command {
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if f.State = scheduler.RunState(state); state != "" && !strings.Contains(runStates, " "+state+" ") {
-				return usage(c, fmt.Errorf("--state %s: want one of%s", view.Escape(state),
+				return usage(c, fmt.Errorf("--state %s: want one of:%s", view.Escape(state),
 					strings.TrimRight(runStates, " ")))
 			}
 			if f.Limit < 1 || f.Limit > scheduler.MostListed {
@@ -67,14 +67,14 @@ func (t runs) list() *cobra.Command {
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.Manifest, "manifest", "", "only those of this manifest")
-	flags.StringVar(&f.Group, "group", "", "only those that were queued in this group")
-	flags.StringVar(&state, "state", "", "only those in this state: waiting, queued, active, dead, succeeded, "+
+	flags.StringVar(&f.Manifest, "manifest", "", "only runs of this manifest")
+	flags.StringVar(&f.Group, "group", "", "only runs that were queued in this group")
+	flags.StringVar(&state, "state", "", "only runs in this state: waiting, queued, active, dead, succeeded, "+
 		"cancelled, timed_out")
-	flags.StringVar(&since, "since", "", "only those that were queued then or later: 2026-11-21T10:00:00Z, or 2h "+
+	flags.StringVar(&since, "since", "", "only runs queued at this time or later: 2026-11-21T10:00:00Z, or 2h "+
 		"for two hours ago")
-	flags.StringVar(&until, "until", "", "only those that were queued earlier than that")
-	flags.StringVar(&after, "after", "", "continue after the run of this id")
+	flags.StringVar(&until, "until", "", "only runs queued before this time")
+	flags.StringVar(&after, "after", "", "continue after the run with this id")
 	flags.IntVar(&f.Limit, "limit", 100, "runs, at most 1000")
 	return c
 }
@@ -84,7 +84,7 @@ func (t runs) show() *cobra.Command {
 	c := &cobra.Command{
 		Use: "show RUN", Short: "Show one run with its attempts",
 		Long: `Show one run with its attempts, the newest first. Its message is shown with --body only. Exit code 3:
-there is none.`,
+there is no such run.`,
 		Example: `  edda run show 0198c0de-0000-7000-8000-000000000001`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -117,9 +117,9 @@ func (t runs) cancel() *cobra.Command {
 	note := ""
 	return because("note", &note, &cobra.Command{
 		Use: "cancel RUN... --note TEXT", Short: "End runs that have not ended",
-		Long: `End runs that wait, are queued, active or dead. A handler that works on a run's message can no longer
-commit, and a message on its way is dropped. The manifest may fire again: pause it first if it must not. Each run is a
-transaction of its own.`,
+		Long: `End runs that wait, are queued, active or dead. A handler that works on a run's message cannot commit any
+more, and a queued message of a run is dropped. The manifest may fire again: pause it first if it must not. Each run is
+a transaction of its own.`,
 		Example: `  edda run cancel 0198c0de-0000-7000-8000-000000000001 --note "wrong rates"`,
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -132,8 +132,8 @@ func (t runs) retry() *cobra.Command {
 	note := ""
 	return because("note", &note, &cobra.Command{
 		Use: "retry RUN... --note TEXT", Short: "Queue runs again that are dead, timed out or cancelled",
-		Long: `Queue runs again that are dead, timed out or cancelled, with the message that they have, and one that
-waits for its next attempt at once. A dead run holds its manifest no longer. Each run is a transaction of its own.`,
+		Long: `Queue runs again that are dead, timed out or cancelled, with their message, and start the next attempt of
+a waiting run at once. The manifest of a dead run can fire again. Each run is a transaction of its own.`,
 		Example: `  edda run retry 0198c0de-0000-7000-8000-000000000001 --note "the disk is free again"`,
 		Args:    arguments(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -40,13 +40,13 @@ func (t sagas) list() *cobra.Command {
 	after, quiet := "", false
 	c := &cobra.Command{
 		Use: "list [SAGA]", Short: "Show living instances in the order of saga and key",
-		Long: `Show living instances in the order of saga and key, of one saga or of all, a page at a time. TIMEOUTS is
-how many an instance waits for, NEXT the earliest of them. A completed instance is gone, and not shown, unless its
-saga remembers it: then REMEMBERED UNTIL says when it is forgotten.
+		Long: `Show living instances in the order of saga and key, of one saga or of all sagas, a page at a time.
+TIMEOUTS is the number of pending timeouts, and NEXT the due time of the first. A completed instance is deleted, unless
+its saga remembers it until the time in REMEMBERED UNTIL.
 
-With --quiet it shows those that may be stuck, of the 200 of all sagas that live and began first: first those whose
-timeout is overdue by more than a minute, then those to which nothing has come for longest. What is only remembered is
-passed over, up to 10,000 instances.`,
+With --quiet the command shows instances that may be stuck, of the 200 oldest living instances of all sagas: first
+instances with a timeout that is overdue by more than a minute, then the ones without a message for the longest time. It
+skips at most 10,000 remembered instances.`,
 		Example: `  edda saga list
   edda saga list --quiet --limit 10
   edda saga list order --prefix 2026- --limit 200
@@ -79,28 +79,28 @@ passed over, up to 10,000 instances.`,
 	c.Flags().StringVar(&o.KeyPrefix, "prefix", "", "only keys that begin with this, with a SAGA")
 	c.Flags().IntVar(&o.Limit, "limit", persistence.DefaultLimit, "instances, at most 200")
 	c.Flags().StringVar(&after, "after", "", "continue after this instance, given as SAGA/KEY")
-	c.Flags().BoolVar(&quiet, "quiet", false, "those that may be stuck, of all sagas")
+	c.Flags().BoolVar(&quiet, "quiet", false, "only instances that may be stuck, of all sagas")
 	return c
 }
 
 // quiet shows the instances that may be stuck. more is the number of other flags and arguments on the command line.
 func (t sagas) quiet(c *cobra.Command, o persistence.ListOptions, more int) error {
 	if more > 0 {
-		return usage(c, errors.New("--quiet looks at the oldest instances of all sagas: give nothing else but --limit"))
+		return usage(c, errors.New("--quiet reads the oldest instances of all sagas: only --limit goes with it"))
 	}
 	return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 		all, err := op.Instances().List(ctx, persistence.ListOptions{Quiet: true, Limit: o.Limit})
-		return listed(view.Quiet(all), fmt.Sprintf("None of the %d oldest instances lives, so that none may be stuck.",
+		return listed(view.Quiet(all), fmt.Sprintf("The %d oldest instances have completed: no instance may be stuck.",
 			persistence.QuietWalk)), err
 	})
 }
 
 func (t sagas) show() *cobra.Command {
 	return &cobra.Command{
-		Use: "show SAGA KEY", Short: "Show one instance with its state, and what happened to it last",
-		Long: `Show one instance with its state as it is stored, its pending timeouts, who started it, and its last 10
-versions. "edda history show" has those before them. Exit code 3: there is no instance of this key; it may have
-completed, which "edda history show" knows, or never started.`,
+		Use: "show SAGA KEY", Short: "Show one instance with its state and its last versions",
+		Long: `Show one instance with its stored state, its pending timeouts, the message that started it, and its last
+10 versions. "edda history show" shows older versions. Exit code 3: there is no instance of this key; it has completed,
+as "edda history show" reports, or never started.`,
 		Example: `  edda saga show order 2026-0007
   edda saga show order 2026-0007 --json | jq '.state'`,
 		Args: arguments(cobra.ExactArgs(2)),
@@ -140,11 +140,11 @@ type manyFlags struct {
 }
 
 func (m *manyFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&m.Prefix, "prefix", "", "those whose keys begin with this")
+	c.Flags().StringVar(&m.Prefix, "prefix", "", "instances whose keys begin with this")
 	c.Flags().BoolVar(&m.all, "all", false, "all instances of the saga")
-	c.Flags().StringVar(&m.until, "started-before", "", "only those that started earlier: 2026-11-21T10:00:00Z, or "+
-		"2h for two hours ago")
-	c.Flags().StringVar(&m.After, "after", "", "only those behind this key: to go on with what was interrupted")
+	c.Flags().StringVar(&m.until, "started-before", "", "only instances that started before: 2026-11-21T10:00:00Z, "+
+		"or 2h for two hours ago")
+	c.Flags().StringVar(&m.After, "after", "", "only instances after this key, to continue an interrupted command")
 }
 
 // given reports whether any flag selects instances.
@@ -153,7 +153,7 @@ func (m *manyFlags) given() bool { return m.all || m.Prefix+m.until+m.After != "
 func (m *manyFlags) check(c *cobra.Command) error {
 	switch {
 	case m.all && m.Prefix != "":
-		return usage(c, errors.New("--all chooses every instance: leave out --prefix"))
+		return usage(c, errors.New("--all selects every instance: leave out --prefix"))
 	case !m.all && m.Prefix == "":
 		return usage(c, errors.New("give --prefix, or --all for all instances of the saga"))
 	}
@@ -204,7 +204,7 @@ func (t sagas) many(c *cobra.Command, m *manyFlags, yes bool, d deed) error {
 	done, err := d.do(ctx, op.Instances(), m.InstanceFilter, func(d operate.Progress) {
 		if time.Since(said) >= tellEvery {
 			said = time.Now()
-			t.say(fmt.Sprintf("%d so far. If it is interrupted, run this to continue: %s", d.Done, goOn(d.Last)))
+			t.say(fmt.Sprintf("%d so far. After an interruption, continue with: %s", d.Done, goOn(d.Last)))
 		}
 	})
 	if err != nil {
@@ -227,7 +227,7 @@ func (t sagas) showChosen(l operate.InstancePreview) {
 	if l.Capped {
 		count += " or more"
 	}
-	t.say(fmt.Sprintf("%s instances are chosen:", count))
+	t.say(fmt.Sprintf("%s instances are selected:", count))
 	for _, i := range l.First {
 		t.say(view.Escape(fmt.Sprintf("    %s %s, version %d, started %s", i.Instance.Saga, i.Instance.Key,
 			i.Instance.Version, view.Moment(i.Started))))
@@ -264,12 +264,12 @@ func (t sagas) send() *cobra.Command {
 	m, s, job, yes := &manyFlags{}, &sending{}, "", false
 	c := &cobra.Command{
 		Use: "send SAGA KIND --body FILE", Short: "Send a message to many instances",
-		Long: `Send a message to each instance of a saga whose key begins with --prefix, or to all. The body is the same
-for all: the instance is named beside it. What is chosen is counted and the first ten are shown; a person at a terminal
-is asked, and otherwise --yes does it. "edda send --instance" sends to one.
+		Long: `Send a message to each instance of a saga whose key begins with --prefix, or to all instances. The body
+is the same for all; the message names its instance outside the body. The command prints the number of the instances and
+the first ten, and asks at a terminal; otherwise it needs --yes. "edda send --instance" sends to one instance.
 
-Each instance is a transaction of its own, with its entry of the audit. What starts after the command is not part of it.
-A command that is interrupted has printed how it goes on, and one that is killed at least its job: with that --job an
+Each instance is a transaction of its own, with an entry of the audit. Instances that start after the command are not
+included. The command prints the id of its job first, and after an interruption how to continue: with the same --job an
 instance gets the message once, however often it is sent within seven days.`,
 		Example: `  edda saga send order order.nudge --body nudge.json --prefix 2026-
   edda saga send order order.nudge --body nudge.json --all --started-before 48h --reason "the mails were lost" --yes`,
@@ -293,10 +293,11 @@ instance gets the message once, however often it is sent within seven days.`,
 				goesOn += " --reason " + quoted(t.reason)
 			}
 			d := deed{does: "send", did: "sent to", goesOn: goesOn,
-				asks: "Send to them? What their handlers do cannot be undone."}
+				asks: "Send to them? The effects of their handlers cannot be undone."}
 			d.do = func(ctx context.Context, op operate.Instances, f operate.InstanceFilter, p func(operate.Progress)) (
 				operate.Progress, error) {
-				t.say(fmt.Sprintf("This is job %s: if it is killed, --job %[1]s sends to nobody twice.", of.Job))
+				t.say(fmt.Sprintf("This is job %s: if it is killed, continue with --job %[1]s. No instance "+
+					"gets the message twice.", of.Job))
 				of.Progress = p
 				return op.SendAll(ctx, f, s.message, of)
 			}
@@ -305,7 +306,7 @@ instance gets the message once, however often it is sent within seven days.`,
 	}
 	m.add(c)
 	s.add(c)
-	c.Flags().StringVar(&job, "job", "", "go on with the one of this id, which was interrupted")
+	c.Flags().StringVar(&job, "job", "", "continue the interrupted job with this id")
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return c
 }
@@ -315,10 +316,10 @@ func (t sagas) export() *cobra.Command {
 	c := &cobra.Command{
 		Use: "export SAGA", Short: "Print instances with their states as JSON lines",
 		Long: `Print the living instances of a saga as JSON lines, in the order of their keys, with the fields of "edda
-saga list" and the state. What the history has masked as secret is masked here too. Of an instance whose state the
-history does not have, the command cannot know what is secret: it leaves out the state and says so, unless --unmasked is
-given. Control characters are escaped. The audit has an entry with who exported what. What starts after the command is
-left out.`,
+saga list" and the state. Fields that the history has masked as secrets are masked here too. If the history does not
+have the state of an instance, its secrets are unknown: the command omits the state and reports the number of omitted
+states, unless --unmasked is given. Control characters are escaped. The audit gets an entry with the actor and the
+filter. Instances that start after the command are not included.`,
 		Example: `  edda saga export order > orders.jsonl
   edda saga export order --prefix 2026- --reason "for the auditors" | jq .state`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -336,7 +337,7 @@ left out.`,
 		},
 	}
 	m.add(c)
-	c.Flags().BoolVar(&unmasked, "unmasked", false, "print also a state of which it cannot know what is secret")
+	c.Flags().BoolVar(&unmasked, "unmasked", false, "also print states whose secrets are unknown")
 	return c
 }
 
@@ -357,8 +358,8 @@ func (t sagas) exportMany(ctx context.Context, m *manyFlags, unmasked bool) erro
 		return histories(t).jsonLine(view.Instances([]persistence.Listed{l}, 0).Rows[0].JSON)
 	})
 	if without > 0 {
-		t.say(fmt.Sprintf("%d states are left out: the history does not have them, so nobody knows what is secret in "+
-			"them. --unmasked prints them as they are.", without))
+		t.say(fmt.Sprintf("%d states are left out: the history does not have them, so their secrets are unknown. "+
+			"--unmasked prints them as they are.", without))
 	}
 	return err
 }

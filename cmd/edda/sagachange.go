@@ -100,13 +100,13 @@ func (t sagas) repair() *cobra.Command {
 	reason, file, version, yes := "", "", int64(0), false
 	c := because("reason", &reason, &cobra.Command{
 		Use: "repair SAGA KEY --version N --state FILE --reason TEXT", Short: "Replace the state of an instance",
-		Long: `Replace the state of an instance with JSON from a file, or from the standard input for "-". --version
-is the version that the new state was made of: if the instance has another one by now nothing is changed. The difference
-is printed, and a person at a terminal is asked; otherwise --yes does it.
+		Long: `Replace the state of an instance with JSON from a file, or from the standard input for "-". --version is
+the version whose state you have edited: if the instance has a different version now, the command changes nothing. It
+prints the difference and asks at a terminal; otherwise it needs --yes.
 
-A handler that has the instance in hand is waited for. The version grows by one, the history shows the repair, and the
-audit has the state before and after. The command does not know the type of the state: a program that does checks it
-with operate.Instances.Repair. Exit code 3: there is no instance of this key.`,
+The command waits for a handler that is working on the instance. The version grows by one, the history shows the repair,
+and the audit has the state before and after. The command cannot check the state against its type; a program can, with
+operate.Instances.Repair. Exit code 3: there is no instance of this key.`,
 		Example: `  edda saga show order 2026-0007 --json | jq .state > state.json
   edda saga repair order 2026-0007 --version 3 --state state.json --reason "the total was lost"`,
 		Args: arguments(cobra.ExactArgs(2)),
@@ -128,7 +128,7 @@ with operate.Instances.Repair. Exit code 3: there is no instance of this key.`,
 			})
 		},
 	})
-	c.Flags().Int64Var(&version, "version", 0, "the version that the new state was made of")
+	c.Flags().Int64Var(&version, "version", 0, "the version whose state you have edited")
 	c.Flags().StringVar(&file, "state", "", `file with the new state, JSON; "-" is the standard input`)
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return c
@@ -147,13 +147,14 @@ func (t sagas) end() *cobra.Command {
 	c := because("reason", &reason, &cobra.Command{
 		Use: "end SAGA [KEY] --reason TEXT", Short: "End an instance without its handlers, or many",
 		Long: `End an instance as if it had completed, without its handlers: its row is deleted with its timeouts, and
-its key may start anew. No saga is told, and what is on its way to the instance finds none. A run of a manifest that the
-instance was started for is cancelled. A person at a terminal is asked; otherwise --yes does it. The history shows it as
-stopped. With --version an instance that has another version by now is left alone.
+its key may start again. No saga is notified, and messages already queued for the instance will find no instance. If a
+run of a manifest started the instance, the run is cancelled. The command asks at a terminal; otherwise it needs --yes.
+The history shows the instance as stopped. With --version the command changes nothing if the instance has a different
+version.
 
-Without KEY, and with --prefix or --all, many end, each in a transaction of its own: they are counted and the first ten
-are shown before. What starts after the command is not part of it. A command that is interrupted, or killed, is run
-again: what it has ended is gone.`,
+Without KEY, and with --prefix or --all, the command ends many instances, each in a transaction of its own. It prints
+their number and the first ten before. Instances that start after the command are not included. After an interruption
+run the command again: it ends the remaining instances.`,
 		Example: `  edda saga end order 2026-0007 --reason "an order of the load test"
   edda saga end order --prefix load- --reason "the load test" --yes`,
 		Args: arguments(cobra.RangeArgs(1, 2)),
@@ -169,7 +170,7 @@ again: what it has ended is gone.`,
 				return fmt.Sprintf("It has version %d, and %s. State: %s", i.before.Instance.Version,
 						view.Many(len(i.before.Instance.Pending), "timeout waits", "timeouts wait"),
 						view.Body(i.before.Instance.State)),
-					fmt.Sprintf("End %s %s? Nothing brings it back.", args[0], args[1])
+					fmt.Sprintf("End %s %s? This cannot be undone.", args[0], args[1])
 			}, func(ctx context.Context, i changing) (view.View, error) {
 				ended, err := i.op.End(ctx, of)
 				return view.Ended(ended), err
@@ -184,13 +185,13 @@ again: what it has ended is gone.`,
 
 func (t sagas) endMany(c *cobra.Command, m *manyFlags, version int64, yes bool, reason string) error {
 	if version != 0 {
-		return usage(c, errors.New("--version is of one instance: give its KEY"))
+		return usage(c, errors.New("--version works with one instance: give its KEY"))
 	}
 	if err := m.check(c); err != nil {
 		return err
 	}
 	d := deed{does: "end", did: "ended", goesOn: " --reason " + quoted(reason),
-		asks: "End them? Nothing brings them back."}
+		asks: "End them? This cannot be undone."}
 	d.do = func(ctx context.Context, op operate.Instances, f operate.InstanceFilter, p func(operate.Progress)) (
 		operate.Progress, error) {
 		return op.EndAll(ctx, f, operate.ManyOptions{Reason: reason, Progress: p})
@@ -203,8 +204,8 @@ func (t sagas) retime() *cobra.Command {
 	c := &cobra.Command{
 		Use: "timeout SAGA KEY NAME", Short: "Fire, move or cancel a pending timeout of an instance",
 		Long: `Fire, move or cancel a pending timeout of an instance. NAME is the name that the saga gave it, else its
-kind, if only one of the kind is pending, else its id. "edda saga show" has all. A timeout that a worker has in hand at
-this moment is neither fired nor moved; one that is cancelled meanwhile does nothing.`,
+kind, if only one of the kind is pending, else its id. "edda saga show" shows all of them. A timeout that a worker is
+handling cannot be fired or moved; if it is cancelled, it has no effect.`,
 		Example: `  edda saga timeout order 2026-0007 payment-due --fire
   edda saga timeout order 2026-0007 payment-due --at 2026-12-01T10:00:00Z
   edda saga timeout order 2026-0007 payment-due --at 2h
@@ -239,7 +240,7 @@ this moment is neither fired nor moved; one that is cancelled meanwhile does not
 		},
 	}
 	c.Flags().BoolVar(&fire, "fire", false, "make it due now")
-	c.Flags().StringVar(&at, "at", "", "make it due then: 2026-12-01T10:00:00Z, or 2h for in two hours")
+	c.Flags().StringVar(&at, "at", "", "make it due at this time: 2026-12-01T10:00:00Z, or 2h for in two hours")
 	c.Flags().BoolVar(&cancel, "cancel", false, "cancel it")
 	c.Flags().Int64Var(&version, "version", 0, "only if the instance has this version; 0 is any")
 	return c
@@ -252,7 +253,7 @@ func comingTime(text string, now time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, errors.New("want a time like 2026-12-01T10:00:00Z, or how long it is until then, like 90m")
+		return time.Time{}, errors.New("want a time like 2026-12-01T10:00:00Z, or a duration from now, like 90m")
 	}
 	return at, nil
 }

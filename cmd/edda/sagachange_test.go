@@ -92,7 +92,7 @@ func TestSagaEnd(t *testing.T) {
 	says(t, w.want(exitUsage, end...).err, `It has version 3, and 2 timeouts wait. State: {`, "add --yes")
 	says(t, w.want(exitFailed, append(end, "--yes", "--version", "2")...).err, "it has version 3, not 2")
 	s := w.at("y\n", end...)
-	says(t, s.err, "End order 7? Nothing brings it back.")
+	says(t, s.err, "End order 7? This cannot be undone.")
 	w.prints(s.out, `| order 7 has ended at version 3, and 2 timeouts are cancelled.`)
 	if n := w.count(`SELECT count(*) FROM edda.saga`) + w.count(`SELECT count(*) FROM edda.queue_1`); n != 0 {
 		t.Errorf("%d rows are left", n)
@@ -145,10 +145,10 @@ func many7(t *testing.T, n int) *world {
 func TestSagaEndMany(t *testing.T) {
 	w := many7(t, 12)
 	end := []string{"saga", "end", "order", "--prefix", "load-", "--reason", "the load test"}
-	says(t, w.want(exitUsage, end...).err, "12 instances are chosen:", "order load-0010, version 1", "and 2 more",
+	says(t, w.want(exitUsage, end...).err, "12 instances are selected:", "order load-0010, version 1", "and 2 more",
 		"nothing was changed: add --yes")
 	s := w.at("n\n", end...)
-	says(t, s.err, "End them? Nothing brings them back. [y/N]")
+	says(t, s.err, "End them? This cannot be undone. [y/N]")
 	if n := w.count(`SELECT count(*) FROM edda.saga`); n != 13 || s.code != exitFailed {
 		t.Errorf("a person said no: exit code %d, %d instances live", s.code, n)
 	}
@@ -249,7 +249,7 @@ func TestSagaExport(t *testing.T) {
 func TestSagaQuiet(t *testing.T) {
 	w := migrated(t)
 	w.prints(w.want(exitDone, "saga", "list", "--quiet").out,
-		`| None of the 10000 oldest instances lives, so that none may be stuck.`)
+		`| The 10000 oldest instances have completed: no instance may be stuck.`)
 	w.exec(`INSERT INTO edda.saga (iid, saga, key, version, state_version, state, timeouts, started, changed) VALUES
 		('0198c0de-0000-7000-8000-000000000001', 'order', 'calm', 1, 1, '{}', NULL, now(), now()),
 		('0198c0de-0000-7000-8000-000000000002', 'mail', 'late', 2, 1, '{}', json_build_array(json_build_object('kind',

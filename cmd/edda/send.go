@@ -28,9 +28,9 @@ func (t *tool) sendCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "send KIND --body FILE", Short: "Send a message",
 		Long: `Send a message, whose body is a file, or the standard input for "-". It goes to the endpoint that
-consumes the kind, or to that of --to. With --instance it is for one living instance, whatever its body says: an answer
-that was lost can be sent again; the kind of an answer has no consumer, so give --to, too. The body must be JSON unless
---raw is given. With --id it is written once, however often the command runs in seven days.`,
+consumes the kind, or to the endpoint of --to. With --instance it goes to one living instance, whatever its body: a lost
+answer can be sent again. The kind of an answer has no consumer, so give --to too. The body must be JSON unless --raw is
+given. With --id it is written once, however often the command runs within seven days.`,
 		Example: `  edda send order.place --body order.json --reason "lost by the shop"
   echo '{"OrderID":"7"}' | edda send order.cancel --body - --delay 10m --header tenant=acme
   edda send card.paid --body paid.json --to orders --instance order/2026-0007`,
@@ -48,7 +48,7 @@ that was lost can be sent again; the kind of an answer has no consumer, so give 
 	}
 	s.add(c)
 	c.Flags().StringVar(&s.instance, "instance", "", "send it to this living instance, given as SAGA/KEY")
-	c.Flags().StringVar(&s.id, "id", "", "the id of the message, so that sending it twice writes it once")
+	c.Flags().StringVar(&s.id, "id", "", "the id of the message; sending it twice writes it once")
 	return c
 }
 
@@ -64,10 +64,10 @@ func sentView(id saga.ID, duplicate bool) view.View {
 // add adds the flags of a message to an endpoint or to instances.
 func (s *sending) add(c *cobra.Command) {
 	c.Flags().StringVar(&s.body, "body", "", `file with the body; "-" is the standard input (required)`)
-	c.Flags().BoolVar(&s.raw, "raw", false, "take the bytes of the body as they are, JSON or not")
+	c.Flags().BoolVar(&s.raw, "raw", false, "accept a body that is not JSON")
 	c.Flags().StringVar(&s.message.To, "to", "", "send it to this endpoint")
-	c.Flags().StringArrayVar(&s.headers, "header", nil, "header, as NAME=VALUE; may be given again")
-	c.Flags().DurationVar(&s.message.Delay, "delay", 0, "how long after now it is due")
+	c.Flags().StringArrayVar(&s.headers, "header", nil, "header, as NAME=VALUE; may be repeated")
+	c.Flags().DurationVar(&s.message.Delay, "delay", 0, "how long after now the message is due")
 }
 
 // again returns the flags that send the same message.

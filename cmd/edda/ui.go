@@ -18,20 +18,20 @@ import (
 func (t *tool) uiCommand() *cobra.Command {
 	o, databases := uihost.Options{}, []string{}
 	c := &cobra.Command{
-		Use: "ui", Short: "Serve pages that show all of this in a browser",
+		Use: "ui", Short: "Serve pages for operators in a browser",
 		Long: `Serve pages that show endpoints, sagas, messages, dead letters, schedules, limits and processes, and that
-follow what happens. They read with at most four connections that cannot write, each statement for ten seconds at most.
-They have buttons for what the other commands change, with the same entries in the audit; with --read-only they have
-none.
+update themselves. They read with at most four connections that cannot write, and each statement for at most ten
+seconds. They have buttons for the changes of the other commands, with the same entries in the audit; --read-only
+removes the buttons.
 
-Without --auth the pages are for this machine: the address that is printed has a token that works once, and gives the
-browser a cookie. With --auth basic:FILE they ask for a name and a password; FILE has lines NAME:PASSWORD, and only its
-owner may read it. With --auth header:NAME a proxy has done so, and says who it is in that header; it runs on this
-machine, or in the networks behind an @. A proxy that passes on the name by which it was reached needs --host NAME.
-Programs embed the same pages: package eddaui.
+Without --auth the pages are for this machine: the printed address has a token that works once and gives the browser a
+cookie. With --auth basic:FILE the browser asks for a name and a password; FILE has lines NAME:PASSWORD, and only its
+owner may read it. With --auth header:NAME a proxy authenticates the users and passes the user's name in that header;
+the proxy runs on this machine, or in the networks after an @. A proxy that passes on its own host name needs --host
+NAME. Programs embed the same pages with package eddaui.
 
-With --database NAME=… more than once there are pages of each of these databases below /NAME/, and a switch between
-them in the header. One that does not answer says so on its pages, and the others go on.`,
+With --database NAME=… more than once the command serves pages of each database below /NAME/, with a switch between them
+in the header. If a database does not answer, its pages show the error, and the other pages work.`,
 		Example: `  edda ui
   edda ui --listen 127.0.0.1:0 --read-only
   edda ui --database shop=postgres://db1/shop --database bank=postgres://db2/bank
@@ -58,13 +58,13 @@ them in the header. One that does not answer says so on its pages, and the other
 		},
 	}
 	c.Flags().StringArrayVar(&databases, "database", nil, "connection string (default $DATABASE_URL, else $PGHOST "+
-		"and the like); or more than once NAME=CONNECTION-STRING")
+		"and the like); or several times NAME=CONNECTION-STRING")
 	c.Flags().StringVar(&o.Listen, "listen", "", "address and port; port 0 is a free one "+
 		"(default "+uihost.Standard+", or a free port if that is taken)")
-	c.Flags().StringVar(&o.Auth, "auth", "", "basic:FILE, or header:NAME; without it only this machine is served")
-	c.Flags().StringSliceVar(&o.Hosts, "host", nil, "name of a host for which the proxy of header:NAME passes on "+
+	c.Flags().StringVar(&o.Auth, "auth", "", "basic:FILE, or header:NAME; without it the pages serve only this machine")
+	c.Flags().StringSliceVar(&o.Hosts, "host", nil, "host name that the proxy of header:NAME passes on with its "+
 		"requests; localhost and addresses need no entry")
-	c.Flags().BoolVar(&o.ReadOnly, "read-only", false, "nobody may change anything")
+	c.Flags().BoolVar(&o.ReadOnly, "read-only", false, "serve no buttons, and refuse all changes")
 	return c
 }
 
@@ -73,10 +73,10 @@ func (t *tool) devCommand() *cobra.Command {
 	o := uihost.Options{}
 	c := &cobra.Command{
 		Use: "dev [NAME]", Short: "Start a Postgres for development, make the tables, and serve the pages",
-		Long: `Start a Postgres for development, make the tables, and serve the pages, until Ctrl-C. NAME is "dev"
-if you give none; the data of each name stays. Programs that call eddadev.Connect with this name share it, and so does
-every program that gets the DATABASE_URL which is printed. If $DATABASE_URL or --database names a server, it is that
-one.`,
+		Long: `Start a Postgres for development, make the tables, and serve the pages, until Ctrl-C. NAME is "dev" by
+default; the data of each name is kept. Programs that call eddadev.Connect with this name use the same server, and so
+does every program with the printed DATABASE_URL. If $DATABASE_URL or --database names a server, the command uses that
+server.`,
 		Example: `  edda dev
   edda dev shop --listen 127.0.0.1:0`,
 		Args: arguments(cobra.MaximumNArgs(1)),

@@ -11,28 +11,28 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const vitalsHelp = `Show the conditions of the database that hurt Edda's queues, or will soon: the worst first.
+const vitalsHelp = `Show the conditions of the database that slow down Edda's queues, or will soon, the worst first.
 
-It reads who holds the oldest snapshot, dead rows and vacuum of the tables, connections, the
-write-ahead log, replication slots, the age of transaction ids, and settings that matter. Of each it
-prints the number, and where it begins to warn or to be bad. It prints remedies, and applies no remedy.
+The command reads the holder of the oldest snapshot, dead rows and vacuum of the tables, connections, the write-ahead
+log, replication slots, the age of transaction ids, and some settings. It prints each value with its limits for a
+warning and for bad, and a remedy. It applies no remedy.
 
-It looks twice, --over apart, to see how much write-ahead log is written. It locks nothing that a
-worker waits for, and gives up after three seconds at a lock. A role with pg_read_all_stats reads more.
+It reads twice, --over apart, to measure the write-ahead log. It takes no lock that a worker waits for, and waits for a
+lock at most three seconds. A role with pg_read_all_stats can read more.
 
-The exit code is 0 whatever it finds.`
+The exit code is 0 whatever the values are.`
 
 func (t *tool) vitalsCommand() *cobra.Command {
 	var over time.Duration
 	c := &cobra.Command{
-		Use: "vitals", Short: "Show the conditions of the database that hurt the queues", Long: vitalsHelp,
+		Use: "vitals", Short: "Show the conditions of the database that slow down the queues", Long: vitalsHelp,
 		Example: `  edda vitals
   edda vitals --over 10s
   edda vitals --json | jq '.vitals[] | select(.level != "ok") | .sentence'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if over < 0 || over > time.Hour {
-				return usage(c, fmt.Errorf("--over %v: want 0 (one look) to 1h", over))
+				return usage(c, fmt.Errorf("--over %v: want 0 (read once) to 1h", over))
 			}
 			return t.operate(c, func(ctx context.Context, _ *operate.Operator) (view.View, error) {
 				reader, err := vitals.New(t.pool, vitals.Options{Schema: t.schemaName()})
@@ -52,6 +52,6 @@ func (t *tool) vitalsCommand() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().DurationVar(&over, "over", time.Second, "measure the write-ahead log for so long; 0 does not")
+	c.Flags().DurationVar(&over, "over", time.Second, "how long to measure the write-ahead log; 0 does not measure it")
 	return c
 }

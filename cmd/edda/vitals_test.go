@@ -33,7 +33,7 @@ func TestVitals(t *testing.T) {
 			t.Errorf("one look tells of %+v", v)
 		}
 	}
-	says(t, w.want(exitUsage, "vitals", "--over", "-1s").err, "--over -1s: want 0 (one look) to 1h")
+	says(t, w.want(exitUsage, "vitals", "--over", "-1s").err, "--over -1s: want 0 (read once) to 1h")
 	w.exec("DROP TABLE edda.queue CASCADE")
 	says(t, w.want(exitFailed, "vitals").err, "read the vitals of the database")
 }

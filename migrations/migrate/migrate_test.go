@@ -175,8 +175,8 @@ func TestCheck(t *testing.T) {
 		{"newer", "INSERT INTO :schema.migration VALUES ({known+1}, 'more', false)", nil, ""},
 		{"newer and breaking", "INSERT INTO :schema.migration VALUES ({known+1}, 'less', true), ({known+2}, " +
 			"'more', false)",
-			migrations.ErrTooNew, "is at version {known+2}, and its version {known+1} forbids programs that know " +
-				"no more than {known}"},
+			migrations.ErrTooNew, "is at version {known+2}, and its version {known+1} refuses programs up to " +
+				"schema version {known}"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

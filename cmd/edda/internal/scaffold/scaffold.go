@@ -98,7 +98,7 @@ func (o Options) goMod() (string, error) {
 	}
 	mod, err := os.ReadFile(filepath.Join(at, "go.mod"))
 	if err != nil || !strings.HasPrefix(string(mod), "module "+edda+"\n") {
-		return "", fmt.Errorf("%s is not the source of Edda: its go.mod does not say so", at)
+		return "", fmt.Errorf("%s is not the source of Edda: its go.mod names a different module", at)
 	}
 	if strings.ContainsAny(at, " \t\"'`(),") {
 		at = strconv.Quote(at)
@@ -108,7 +108,7 @@ func (o Options) goMod() (string, error) {
 
 var (
 	element  = regexp.MustCompile(`^[a-zA-Z0-9_~-]+(\.[a-zA-Z0-9_~-]+)*$`)
-	errTaken = errors.New("is not empty: name another, or empty it")
+	errTaken = errors.New("is not empty: name a different one, or empty it")
 )
 
 // standard has the first parts of the paths of Go's own packages, which a module must not use.
@@ -121,7 +121,7 @@ var standard = strings.Fields(`archive bufio builtin bytes cmd cmp compress cont
 func checkModule(name string) error {
 	parts := strings.Split(name, "/")
 	if slices.Contains(standard, parts[0]) {
-		return fmt.Errorf("module %q: package %s is Go's own; give another name, such as example.com/%s", name,
+		return fmt.Errorf("module %q: package %s belongs to Go: choose a different name, such as example.com/%s", name,
 			parts[0], name)
 	}
 	for _, part := range parts {

@@ -106,7 +106,7 @@ func TestWhatIsThereIsLeftAlone(t *testing.T) {
 		`module "example.com//a"`:   {Folder: filepath.Join(folder, "a"), Module: "example.com//a", Version: "v1.0.0"},
 		`module "-v": want`:         {Folder: filepath.Join(folder, "-v"), Version: "v1.0.0"},
 		`module ".": want`:          {Folder: filepath.Join(folder, "b"), Module: ".", Version: "v1.0.0"},
-		"package log is Go's own":   {Folder: filepath.Join(folder, "log"), Version: "v1.0.0"},
+		"package log belongs to Go": {Folder: filepath.Join(folder, "log"), Version: "v1.0.0"},
 		"is not the source of Edda": {Folder: filepath.Join(folder, "c"), Replace: folder},
 	} {
 		if _, err := Write(o); err == nil || !strings.Contains(err.Error(), wrong) {
