@@ -104,13 +104,13 @@ func (c *inputs) rounded() []result {
 // Ids, transactions, and ends.
 var againInputs = []badInput{
 	{"B31", "a message again under its id", (*inputs).twice, fate("duplicate")},
-	{"B32", "another message under the same id", (*inputs).twiceOther, refused(bus.ErrIDConflict, "another content")},
+	{"B32", "another message under the same id", (*inputs).twiceOther, refused(bus.ErrIDConflict, "different content")},
 	{"B33", "a text that is no id", parsed(secret), failed(nil, "id of 6 bytes", "want xxxxxxxx-xxxx")},
 	{"B33", "an id of 4 KB", parsed(secret + text(4090)), failed(nil, "id of 4096 bytes")},
 	{"B33", "an id with a letter beyond f", parsed("0190b5a0-7b7c-7cc2-8d5e-0123456789ag"), failed(nil, "hexadecimal")},
 	{"B33", "an id without dashes", parsed("0190b5a07b7c7cc28d5e0123456789ab"), failed(nil, "id of 32 bytes")},
 	{"B33", "the zero id", option(saga.WithID(saga.ID{})), refused(nil, "WithID")},
-	{"B34", "a transaction that has failed", (*inputs).abortedTx, failed(nil, "25P02", "had failed before this send")},
+	{"B34", "a transaction that has failed", (*inputs).abortedTx, failed(nil, "25P02", "failed before this send")},
 	{"B35", "a transaction that has ended", (*inputs).closedTx, failed(nil, "closed")},
 	{"B35", "a transaction of database/sql that has ended", (*inputs).closedSQL, failed(sql.ErrTxDone, "input.note")},
 	{"B36", "a context that has ended before", (*inputs).cancelledBefore, failed(context.Canceled, "input.note")},

@@ -27,7 +27,7 @@ var optionInputs = []badInput{
 	{"B17", "a saga twice", (*inputs).sagaTwice, failed(nil, "is given twice")},
 	{"B17", "a saga with two handlers of one kind", (*inputs).twoOfAKind,
 		failed(nil, "kind input.open has two handlers")},
-	{"B17", "nothing", parts(), failed(nil, "handles nothing")},
+	{"B17", "nothing", parts(), failed(nil, "handles no message")},
 	{"B18", "names that are no names", (*inputs).wrongNames, failed(nil, "1 to 63")},
 	{"B21", "schemas that are no schemas", (*inputs).wrongSchemas, failed(nil, "schema name")},
 	{"B21", "a schema with a quote and a space, and one that is a word of SQL", (*inputs).weirdSchemas,

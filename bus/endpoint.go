@@ -184,7 +184,7 @@ func (o EndpointOptions) withDefaults(h *handlers.Table, poolSize int) (Endpoint
 	}
 	if o.Concurrency > poolSize && !h.Leased {
 		f.Add(fmt.Errorf("Concurrency is %d, and the pool has %d connections: raise the pool's "+
-			"MaxConns (pool_max_conns) or lower it", o.Concurrency, poolSize))
+			"MaxConns (pool_max_conns) or lower Concurrency", o.Concurrency, poolSize))
 	}
 	if o.Ordered != Unordered && o.ClusterConcurrency > 0 {
 		f.Add(errors.New("ClusterConcurrency must be 0 in an Ordered endpoint, which has no limit: use " +
@@ -249,7 +249,7 @@ func (e *Endpoint) runToEnd(ctx context.Context) error {
 	defer pool.Close()
 	e.settings = e.newSettings(e.mostWorkers(pool))
 	if err := e.settings.Load(ctx); err != nil {
-		return run.UnlessOver(ctx, fmt.Errorf("read what is set for it: %w", err))
+		return run.UnlessOver(ctx, fmt.Errorf("read its settings: %w", err))
 	}
 	e.breaker = contention.NewBreaker(e.options.BreakerFailures, e.options.BreakerPause)
 	e.recipient = newRecipient(e)

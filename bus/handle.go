@@ -143,7 +143,8 @@ func checkOrder(h *handlers.Table, o Ordering) {
 		case o != Unordered && c.Key == nil:
 			h.Fault("%s has no key: an endpoint that is Ordered needs a KeyedBy for every Handle", kind)
 		case o == Unordered && c.Key != nil:
-			h.Fault("%s has a key and the endpoint no order: set EndpointOptions.Ordered to Overtaking or Strict", kind)
+			h.Fault("%s has a KeyedBy, and the endpoint is Unordered: set EndpointOptions.Ordered to Overtaking or "+
+				"Strict", kind)
 		}
 	}
 }

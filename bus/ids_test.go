@@ -95,7 +95,7 @@ func TestSameIDOtherBodyIsRefused(t *testing.T) {
 	}
 	w.untilEmpty("forward")
 	w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'permanent'
-		AND position('another content' IN error) > 0`)
+		AND position('different content' IN error) > 0`)
 	if n := w.rows("listener"); n != 3 {
 		t.Errorf("%d messages, want 3: the first and those of two neighbours", n)
 	}

@@ -46,8 +46,8 @@ type Seen struct {
 // wrong type, or if the watch has read no state.
 func (s Seen) Into(state any) error {
 	if s.def == nil || s.Instance.State == nil {
-		return fmt.Errorf("read saga %s/%s: it is %v, and its state was never seen", s.Instance.Saga, s.Instance.Key,
-			s.Life)
+		return fmt.Errorf("read saga %s/%s: it is %v, and the watch has not read its state", s.Instance.Saga,
+			s.Instance.Key, s.Life)
 	}
 	if err := persistence.CheckInto(s.def, state); err != nil {
 		return err

@@ -165,7 +165,7 @@ func collect(parts []Part, order Ordering, codec saga.Codec) (*handlers.Table, e
 	checkModes(h)
 	checkOrder(h, order)
 	if len(h.Consumers) == 0 && h.Raw == nil && len(h.Faults) == 0 {
-		h.Fault("it handles nothing: give it a Saga, a HandleTx or a Handle")
+		h.Fault("it handles no message: give it a Saga, a HandleTx or a Handle")
 	}
 	slices.Sort(h.Subscribed)
 	return h, errors.Join(h.Faults...)
@@ -190,7 +190,7 @@ func HandleRaw(f func(ctx *Context, d *saga.Delivery) error, kinds ...string) Pa
 			h.Fault("HandleRaw: the handler is nil")
 			return
 		case h.Raw != nil:
-			h.Fault("HandleRaw is given twice: one handler gets what no other part handles")
+			h.Fault("HandleRaw is given twice: only one handler can get the remaining kinds")
 			return
 		}
 		h.Raw = &handlers.Consumer{What: "HandleRaw",

@@ -158,7 +158,7 @@ func TestFaultsOfAnEndpointAreToldAtOnce(t *testing.T) {
 		}
 	}
 	if _, err := bus.NewEndpoint(w.bus, "empty", bus.EndpointOptions{}); err == nil ||
-		!strings.Contains(err.Error(), "handles nothing") {
+		!strings.Contains(err.Error(), "handles no message") {
 		t.Errorf("%v", err)
 	}
 }

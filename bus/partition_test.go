@@ -324,7 +324,7 @@ func TestPartitionedEndpointsAreRefused(t *testing.T) {
 			"BatchTime is -1ns"},
 		{"P", bus.PartitionOptions{}, []bus.Part{keyed}, "beginning with a letter"},
 		{strings.Repeat("p", 61), bus.PartitionOptions{}, []bus.Part{keyed}, "beginning with a letter"},
-		{"p", bus.PartitionOptions{}, nil, "it handles nothing"},
+		{"p", bus.PartitionOptions{}, nil, "it handles no message"},
 		{"p", bus.PartitionOptions{}, []bus.Part{bus.HandleTx(hears)}, "order.shipped has no key: give it a KeyedBy"},
 		{"p", bus.PartitionOptions{}, []bus.Part{leased}, "with EndpointOptions.Ordered"},
 		{"p", bus.PartitionOptions{}, []bus.Part{raw}, "HandleRaw has no keys"},

@@ -59,7 +59,7 @@ func checkPartitioned(h *handlers.Table) error {
 	var faults []error
 	if h.Leased {
 		faults = append(faults, errors.New("Handle has no partitions: give it an endpoint of its own, with "+
-			"EndpointOptions.Ordered if the messages of a key must come one after another"))
+			"EndpointOptions.Ordered if the messages of a key must come in order"))
 	}
 	if h.Raw != nil {
 		faults = append(faults, errors.New("HandleRaw has no keys, and so no partitions: give it an "+

@@ -19,7 +19,7 @@ var ErrPooler = errors.New("a pooler in transaction mode is in front of Postgres
 	"not work: set bus.Options.Wakeup to bus.PollOnly")
 
 var errDescribeExec = errors.New("a pooler in transaction mode is in front of Postgres, where " +
-	"default_query_exec_mode=describe_exec describes a query in one session and may execute it in another: use " +
+	"default_query_exec_mode=describe_exec may describe and execute a query in different sessions: use " +
 	"cache_describe")
 
 // checkPooler is called if there is a pooler between the process and Postgres. A pooler that gives each client its own

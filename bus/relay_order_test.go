@@ -202,7 +202,7 @@ func TestStandbyRelaysWhenTheLeaseIsFree(t *testing.T) {
 		o.Logger = slog.New(slog.NewTextHandler(said, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		second := w.relay(w.process(w.dsn, bus.Options{}), o, (&abroad{}).forward)
 		stopSecond := w.runRelay(second)
-		w.until("the second has bid", func() bool { return strings.Contains(said.String(), "held by another") })
+		w.until("the second has bid", func() bool { return strings.Contains(said.String(), "another process holds") })
 		stop()
 		begun := time.Now()
 		w.until("the second relays", second.Holding)

@@ -200,12 +200,12 @@ func TestRelaysAndEndpointsDoNotShareNames(t *testing.T) {
 		want string
 	}{
 		"the endpoint's Run":   {e.Run(t.Context()), "this queue is a relay's"},
-		"the endpoint's Check": {e.Check(t.Context()), "give the endpoint another name"},
+		"the endpoint's Check": {e.Check(t.Context()), "choose a different name for the endpoint"},
 		"InstallQueue": {w.ownersBus().InstallQueue(t.Context(), "border", "a.b"),
 			"this queue is a relay's"},
 		"the relay's Run": {r.Run(t.Context()), "run relay orders: "},
-		"the relay's Install": {owner.Install(t.Context()), "an endpoint of this name has run here: give the " +
-			"relay another name"},
+		"the relay's Install": {owner.Install(t.Context()), "an endpoint of this name has run here: choose a " +
+			"different name for the relay"},
 		"SetConcurrency": {w.operator().Endpoints().SetConcurrency(t.Context(), "border", 2), "it is a relay"},
 		"SetLimit":       {w.operator().Limits().Set(t.Context(), "border", 2), "it is a relay"},
 		"InstallRelay of no name": {w.operatorOf(w.owner).Queues().InstallRelay(t.Context(), "No Name"),

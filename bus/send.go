@@ -186,7 +186,7 @@ func sendError(out saga.Outgoing, err error) error {
 	case errors.Is(err, pgx.ErrTxClosed), errors.Is(err, sql.ErrTxDone):
 		err = fmt.Errorf("%w (the transaction has ended: send before its commit or rollback)", err)
 	case pgerr.ClassOf(err) == pgerr.AbortedAlready:
-		err = fmt.Errorf("%w (the transaction had failed before this send; its first error says why)", err)
+		err = fmt.Errorf("%w (the transaction failed before this send: look at its first error)", err)
 	}
 	return fmt.Errorf("send %s: %w", out.Info.Kind, pgerr.Explain(err))
 }

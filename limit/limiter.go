@@ -217,7 +217,7 @@ func (l *Limiter) prune(ctx context.Context) {
 		return
 	}
 	if _, err := l.store.Prune(ctx, l.pool, pruneEvery, mostPruned); err != nil {
-		l.options.Logger.Debug("edda: tickets of the dead were not deleted", "error", err) // deleted later
+		l.options.Logger.Debug("edda: tickets of dead processes were not deleted", "error", err) // deleted later
 	}
 }
 

@@ -291,7 +291,8 @@ func TestSlotThatAnotherHasIsLost(t *testing.T) {
 	<-s.Lost()
 	select { // the row has ended it, and not the clock
 	case line := <-told:
-		if !strings.Contains(line, "the slot of a limit was lost") || !strings.Contains(line, "another has it") {
+		if !strings.Contains(line, "the slot of a limit was lost") || !strings.Contains(line, "another process has "+
+			"it") {
 			t.Error(line)
 		}
 	default:

@@ -173,7 +173,7 @@ func (l *Limiter) ask(ctx context.Context, c *caller, patience time.Duration) (*
 		return nil, err
 	case !g.Limited:
 		l.forget(c.limit)
-		return nil, fmt.Errorf("%w any more: it was declared, and its row is gone", slots.ErrNoLimit)
+		return nil, fmt.Errorf("%w any more: its row was deleted after its declaration", slots.ErrNoLimit)
 	case len(g.Slots) == 0:
 		return nil, nil //nolint:nilnil // there is no slot for it yet
 	}

@@ -171,7 +171,7 @@ func (l *Limiter) renew(ctx context.Context) error {
 		return err
 	}
 	for _, slot := range lost {
-		l.lose(ours[slot], "another has it, or its time is over")
+		l.lose(ours[slot], "another process has it, or its lease has expired")
 		delete(ours, slot)
 	}
 	for _, slot := range busy {

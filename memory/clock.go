@@ -14,7 +14,7 @@ import (
 // forEver is for waits that only a change ends.
 const forEver time.Duration = math.MaxInt64
 
-var errReal = errors.New("the time of this bus is real: give it an Options.Start")
+var errReal = errors.New("this bus runs in real time: set Options.Start")
 
 // Advance moves the clock of the bus by d. At each time when a timeout, delay, retry or manifest is due it stops until
 // all consequences are handled. Advance(ctx, 0) waits for messages that are due now. It returns an error if the time of
@@ -26,7 +26,7 @@ func (b *Bus) Advance(ctx context.Context, d time.Duration) error {
 		return fmt.Errorf("advance: %w", errReal)
 	}
 	if d < 0 {
-		return fmt.Errorf("advance by %v: time does not go back", d)
+		return fmt.Errorf("advance by %v: want 0 or more", d)
 	}
 	end := b.Now().Add(d.Truncate(time.Microsecond))
 	for {

@@ -66,7 +66,7 @@ func NewEndpoint(b *Bus, name string, o bus.EndpointOptions, parts ...bus.Part) 
 
 const mostDecoding = 5 * time.Second
 
-var errTaken = errors.New("there is one of this name on the bus")
+var errTaken = errors.New("the bus already has an endpoint of this name: choose a different one")
 
 func (b *Bus) add(r runner, name string) error {
 	b.mu.Lock()

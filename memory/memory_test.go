@@ -174,12 +174,12 @@ func TestEndpointIsRefusedWithASentence(t *testing.T) {
 				func(*bus.Context, pgx.Tx, note) error { return nil }))
 			return err
 		},
-		"there is one of this name": func() error {
+		"already has an endpoint of this name": func() error {
 			_, err := memory.NewEndpoint(b, "taken", bus.EndpointOptions{}, bus.Handle(
 				func(*bus.Context, note) error { return nil }))
 			return err
 		},
-		"it handles nothing": func() error {
+		"it handles no message": func() error {
 			_, err := memory.NewEndpoint(b, "notes", bus.EndpointOptions{})
 			return err
 		},
@@ -199,14 +199,14 @@ func TestEndpointIsRefusedWithASentence(t *testing.T) {
 			}
 			return s.Pause(t.Context(), "lost", "")
 		},
-		"the time of this bus is real": func() error {
+		"this bus runs in real time": func() error {
 			own, err := memory.New(memory.Options{})
 			if err != nil {
 				return err
 			}
 			return own.Advance(t.Context(), 0)
 		},
-		"time does not go back": func() error { return b.Advance(t.Context(), -1) },
+		"advance by -1ns: want 0 or more": func() error { return b.Advance(t.Context(), -1) },
 		"send note: context canceled": func() error {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()

@@ -84,7 +84,7 @@ type term struct {
 	epoch int64
 }
 
-var errNoDatabase = errors.New("the bus is in memory, and has no database")
+var errNoDatabase = errors.New("the bus is in memory and has no database")
 
 // Epoch returns the number of the term.
 func (t term) Epoch() int64 { return t.epoch }

@@ -394,7 +394,7 @@ var stories = []story{
 		notes: dead note after 1, permanent: send place: no endpoint consumes it (an endpoint consumes note, ` +
 			`question): run the endpoint that handles it once, or install it, or name one with bus.Route or saga.To
 		notes: dead note after 1, permanent: send with id 00000000-0000-0000-0000-000000000009: the ` +
-			`message id was used before with another content
+			`message id was used before with different content
 		notes: handled note
 		notes: handled note
 		questions: handled question`},

@@ -14,7 +14,7 @@ import (
 var (
 	// ErrBehind is the error that a Forward returns for a message that it did not forward, because an earlier message
 	// failed. It does not count as an attempt.
-	ErrBehind = errors.New("not tried, because a message before it failed")
+	ErrBehind = errors.New("not tried, because an earlier message failed")
 	// ErrDrain means that Run had to cancel calls that did not end within Drain. Their messages are still in the queue.
 	ErrDrain = run.ErrDrain
 	// ErrRunning means that Run was called while another Run of the same endpoint or relay was running.
@@ -32,10 +32,10 @@ type OutcomeUnknownError struct {
 func (e *OutcomeUnknownError) Error() string {
 	if e.ID.IsZero() {
 		return fmt.Sprintf("the outcome of the transaction is unknown "+
-			"(what it sent with ids given by saga.WithID may be sent again): %v", e.Err)
+			"(messages with an id from saga.WithID may be sent again): %v", e.Err)
 	}
 	return fmt.Sprintf("the outcome of sending message %s is unknown "+
-		"(a send that was given its id by saga.WithID may be repeated): %v", e.ID, e.Err)
+		"(a send with an id from saga.WithID may be repeated): %v", e.ID, e.Err)
 }
 
 func (e *OutcomeUnknownError) Unwrap() error { return e.Err }

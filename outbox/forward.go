@@ -203,7 +203,7 @@ func (c *carrier) give(ctx context.Context, messages []*message) (errs []error, 
 	case len(errs) == 0:
 		return make([]error, len(messages)), nil
 	case len(errs) != len(messages):
-		return nil, fmt.Errorf("forward returned %d errors for %d messages: want one for each, or none at all",
+		return nil, fmt.Errorf("forward returned %d errors for %d messages: want one for each, or nil",
 			len(errs), len(messages))
 	}
 	return errs, nil

@@ -211,9 +211,9 @@ func (t *ingestTx) lettersOf(m *incoming) []deadletter.Letter {
 			endpoints = append(endpoints[:n], q.Endpoint)
 		}
 	}
-	reason := "it cannot be a message here"
+	reason := "it cannot be a message of Edda"
 	if errors.Is(m.fault, dedup.ErrConflict) {
-		reason = "its id belongs to another message"
+		reason = "a different message has its id"
 	}
 	letters := make([]deadletter.Letter, len(endpoints))
 	for n, endpoint := range endpoints {

@@ -74,7 +74,7 @@ func (r *Relay) serve(life, working context.Context, t lease.Term) error {
 	defer pool.Close()
 	loop := newRelayTerm(r, t, pool)
 	if err := loop.settings.Load(life); err != nil {
-		return fmt.Errorf("read what is set for it: %w", err)
+		return fmt.Errorf("read its settings: %w", err)
 	}
 	defer b.Hub.Attach(r.queue.ID, loop.alarm)()
 	defer b.Hub.Listen(settings.Prefix, wake.OfQueue(r.queue.ID, loop.settings.Look))()

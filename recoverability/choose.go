@@ -127,7 +127,7 @@ func When[P Chosen](match func(Failure) bool, p P) Rule {
 func Unrecoverable(targets ...error) Rule {
 	r := newRule(fmt.Sprintf("Unrecoverable(%v)", targets), Always(DeadLetter()))
 	if len(targets) == 0 || slices.Contains(targets, nil) {
-		r.fault = errors.New("name the errors; none may be nil")
+		r.fault = errors.New("give at least one error, and no nil")
 		return r
 	}
 	r.ofErrors(slices.Clone(targets)...)

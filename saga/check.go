@@ -24,9 +24,9 @@ func (d *Definition) check() {
 	}
 	switch after := d.opts.LockAfter; {
 	case after < -1:
-		d.fault("LockAfter %d: want -1, which is never, or more", after)
+		d.fault("LockAfter %d: want -1 (never) or more", after)
 	case after != 0 && d.opts.Store != Optimistic:
-		d.fault("LockAfter %d: it is for the Optimistic store; the Pessimistic one always locks", after)
+		d.fault("LockAfter %d: only the Optimistic store has it: leave it out, the Pessimistic store locks", after)
 	}
 	if d.opts.Remember < 0 || d.opts.Remember > tenYears {
 		d.fault("Remember %v: want 0 to 10 years", d.opts.Remember)
@@ -35,11 +35,11 @@ func (d *Definition) check() {
 		d.fault("Options: %w", err)
 	}
 	if !d.starts {
-		d.fault("no StartedBy, so no instance can ever start")
+		d.fault("no StartedBy, so no instance can start: add one")
 	}
 	d.checkUpcasts()
 	if d.stateType.Kind() != reflect.Struct {
-		d.fault("state %v: a state is a struct", d.stateType)
+		d.fault("state %v: want a struct", d.stateType)
 	}
 	for _, err := range fields.OfState(d.stateType) {
 		d.fault("state %v: %w", d.stateType, err)
@@ -89,7 +89,7 @@ func kindOf[M Message]() (kind string, err error) {
 	var filled M
 	fill(reflect.ValueOf(&filled).Elem())
 	if other := filled.Kind(); other != kind {
-		return "", fmt.Errorf("Kind is not constant: %.80q on the zero value, %.80q on another", kind, other)
+		return "", fmt.Errorf("Kind is not constant: %.80q on the zero value, %.80q on a filled one", kind, other)
 	}
 	return kind, nil
 }

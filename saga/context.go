@@ -79,7 +79,7 @@ func (c *Context) Complete() {
 func (c *Context) alive(verb string) {
 	if c.closed.Load() {
 		panic("saga: Context." + verb + " was called after the handler returned; finish before returning, or copy " +
-			"what is needed")
+			"the values you need")
 	}
 }
 

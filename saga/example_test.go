@@ -74,7 +74,7 @@ func ExampleDefinition_Err() {
 	// Output:
 	// saga "careless": StartedBy of ticket.open: its value receiver loses changes to the state; declare it on *Careless
 	// saga "careless": no Upcast from version 1, and StateVersion is 2
-	// saga "careless": state saga_test.Careless: field Seen is an interface: another type comes back than was stored
+	// saga "careless": state saga_test.Careless: field Seen is an interface, so its type is lost when it is stored
 	// saga "careless": state saga_test.Careless: field cache is unexported, so it is not stored: export it
 }
 

@@ -28,7 +28,8 @@ func ParseID(s string) (ID, error) {
 		n++
 	}
 	if _, err := hex.Decode(id[:], digits[:]); err != nil {
-		return ID{}, errors.New("id has another character than 32 hexadecimal digits and four dashes")
+		return ID{}, errors.New("id has other characters than hexadecimal digits and dashes: want " +
+			"xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
 	}
 	return id, nil
 }

@@ -72,7 +72,7 @@ func CheckName(name string) error {
 	stray := ""
 	switch i := strayByte(name); {
 	case i >= 0:
-		stray = fmt.Sprintf(", of which byte %d is not allowed", i+1)
+		stray = fmt.Sprintf(", byte %d is forbidden", i+1)
 	case name != "" && len(name) <= maxName:
 		return nil
 	}

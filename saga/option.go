@@ -67,7 +67,7 @@ func WithID(id ID) SendOption {
 	return sendOption(func(s *sendSettings) error {
 		s.ID = id
 		if id.IsZero() {
-			return errors.New("WithID: the zero id means none")
+			return errors.New("WithID: the id is zero: give an id, or leave WithID out")
 		}
 		return nil
 	})
@@ -132,7 +132,7 @@ func WithFire(f Fire) SendOption {
 		s.Fire = &f
 		switch {
 		case f.Run.IsZero() || f.Attempt < 1:
-			return fmt.Errorf("WithFire: run %s, attempt %d: want a run, and an attempt from 1", f.Run, f.Attempt)
+			return fmt.Errorf("WithFire: run %s, attempt %d: want a run id, and an attempt from 1", f.Run, f.Attempt)
 		case !validText(f.Manifest) || f.Manifest == "":
 			return fmt.Errorf("WithFire: manifest name of %d bytes: %w", len(f.Manifest), ErrInvalidText)
 		}

@@ -65,7 +65,7 @@ func (s *Session) upcast() error {
 	case from == now:
 		return nil
 	case from > now:
-		return fmt.Errorf("%w: version %d, and this program knows %d", ErrNewerState, from, now)
+		return fmt.Errorf("%w: version %d, and this program has %d", ErrNewerState, from, now)
 	}
 	up := s.def.upcasts[from]
 	if up == nil {

@@ -42,7 +42,7 @@ func newStrict() *strict {
 
 var (
 	stricts   sync.Pool
-	errBehind = errors.New("there is text behind the value")
+	errBehind = errors.New("text follows the value")
 )
 
 // decodeKnown decodes b into a new state. An error means that b has a field that S does not have, or is not one

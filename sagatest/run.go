@@ -114,7 +114,7 @@ func (r *Run) Reply(to, m saga.Message) error {
 		return o.Info.Kind == to.Kind() && bytes.Equal(o.Body, body)
 	})
 	if at < 0 {
-		r.t.Fatalf("sagatest: reply to %s %s: the saga sent none, or all are answered", to.Kind(), body)
+		r.t.Fatalf("sagatest: reply to %s %s: no unanswered message of this kind was sent", to.Kind(), body)
 	}
 	in, err := r.answer(at, m)
 	if err != nil {

@@ -110,7 +110,7 @@ func (r script) command(line string) string {
 	case "show":
 		return r.showLine(rest)
 	}
-	return fmt.Sprintf("what is %q?\n", verb)
+	return fmt.Sprintf("unknown command %q\n", verb)
 }
 
 func (r script) deliverLine(intent saga.Intent, rest string) string {
@@ -132,7 +132,7 @@ func (r script) deliverLine(intent saga.Intent, rest string) string {
 		case strings.HasPrefix(name, "header."):
 			opts = append(opts, saga.WithHeader(strings.TrimPrefix(name, "header."), value))
 		default:
-			return fmt.Sprintf("what is %q?\n", word)
+			return fmt.Sprintf("unknown option %q\n", word)
 		}
 		rest = after
 	}

@@ -186,9 +186,8 @@ func (s *Singleton) heard(payload string) {
 func (s *Singleton) work(ctx context.Context, t lease.Term) error {
 	err := s.call(&term{Context: ctx, of: s, Term: t})
 	if broken := (*saga.PanicError)(nil); errors.As(err, &broken) {
-		s.options.Logger.Error("edda: the work under a lease panicked", "lease", s.name, "holder", t.Holder, "epoch",
-			t.Epoch,
-			"panic", broken.Value, "stack", string(broken.Stack))
+		s.options.Logger.Error("edda: the function under a lease panicked", "lease", s.name, "holder", t.Holder,
+			"epoch", t.Epoch, "panic", broken.Value, "stack", string(broken.Stack))
 		return nil
 	}
 	return err

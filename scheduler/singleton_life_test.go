@@ -28,7 +28,7 @@ func TestSingletonIsTakenOverAtOnce(t *testing.T) {
 	b := w.replica(w.pool, "b", w.holder("b", nil), rarely)
 	w.start(b)
 	// b has bid once when it began, and once more after a notification
-	for strings.Count(w.logged(), "lease is held by another") < 2 {
+	for strings.Count(w.logged(), "another process holds the lease") < 2 {
 		<-time.After(10 * time.Millisecond)
 	}
 	stop()
@@ -82,7 +82,7 @@ func TestSingletonOutlivesItsFunction(t *testing.T) {
 		t.Errorf("the fourth term has epoch %d", fourth.epoch)
 	}
 	logged := w.logged()
-	for _, want := range []string{`level=ERROR msg="edda: the work under a lease panicked"`, "no shelf",
+	for _, want := range []string{`level=ERROR msg="edda: the function under a lease panicked"`, "no shelf",
 		"singleton_life_test.go", "level=WARN", errSweep.Error(), "ended its goroutine"} {
 		if !strings.Contains(logged, want) {
 			t.Errorf("the log has no %q", want)
@@ -170,7 +170,7 @@ func TestSingletonTellsHowItStands(t *testing.T) {
 		`level=INFO msg="edda: singleton stands by" lease=singleton/sweep self=a/`,
 		`level=INFO msg="edda: lease acquired" lease=singleton/sweep holder=a/[0-9a-f]+ epoch=1`,
 		`level=DEBUG msg="edda: lease renewed" lease=singleton/sweep epoch=1`,
-		`level=DEBUG msg="edda: lease is held by another" lease=singleton/sweep self=b/[0-9a-f]+ ` +
+		`level=DEBUG msg="edda: another process holds the lease" lease=singleton/sweep self=b/[0-9a-f]+ ` +
 			`holder=a/[0-9a-f]+ epoch=1`,
 		`level=INFO msg="edda: lease released" lease=singleton/sweep holder=a/[0-9a-f]+ epoch=1 was_ours=true`,
 		`level=INFO msg="edda: lease acquired" lease=singleton/sweep holder=b/[0-9a-f]+ epoch=2`,

@@ -223,6 +223,6 @@ func checkGroup(group string) error {
 	if group == "" {
 		return nil
 	}
-	return fmt.Errorf("consumer group %.80q: a queue has none; give each group a queue of its own, or use this "+
+	return fmt.Errorf("consumer group %.80q: a queue has no groups; give each group a queue of its own, or use this "+
 		"package's Subscriber", group)
 }

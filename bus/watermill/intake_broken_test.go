@@ -75,7 +75,7 @@ func TestIntakeSurvivesPanicsOfItsOptions(t *testing.T) {
 		`orders order.paid {"N":8} ingested from paid: IntakeOptions.Kind: it ended its goroutine (runtime.Goexit, ` +
 		`or FailNow of package testing); ` +
 		`orders order.paid {"N":9} ingested from paid: IntakeOptions.Kind: a function of the program has not ` +
-		`returned in time, and another worker has taken the place of the one that called it`
+		`returned in time, and a new worker replaces the one that called it`
 	if got := letters(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

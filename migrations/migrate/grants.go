@@ -47,7 +47,7 @@ func Grants(schema string, roles Roles) (string, error) {
 			return "", fmt.Errorf("role %s: %w", grant.what, err)
 		}
 		if seen[grant.role] {
-			return "", fmt.Errorf("role %s: %q has another part already, and the script of one part revokes the "+
+			return "", fmt.Errorf("role %s: %q has a different part already, and the script of one part revokes the "+
 				"other's rights",
 				grant.what, grant.role)
 		}

@@ -347,7 +347,7 @@ func TestGrantsRefuse(t *testing.T) {
 		`"public" is no`:     {Reader: "public"},
 		"control characters": {Sender: "a\nb"},
 		"64 bytes":           {Runtime: strings.Repeat("r", 64)},
-		"another part":       {Runtime: "app", Reader: "app"},
+		"a different part":   {Runtime: "app", Reader: "app"},
 	} {
 		if _, err := migrate.Grants("", roles); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want %q", roles, err, says)

@@ -124,9 +124,9 @@ func (u *upgrade) holder(ctx context.Context) (text string) {
 	err := u.db.QueryRow(ctx, u.statements.Get("holder")).Scan(&text)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return "another session had a lock on its tables"
+		return "a session held a lock on its tables"
 	case err != nil:
-		return "another session has a lock on its tables (" + err.Error() + ")"
+		return "a session holds a lock on its tables (" + err.Error() + ")"
 	}
 	return text
 }

@@ -39,11 +39,11 @@ func (f Filter) check() error {
 	}
 	for _, t := range []time.Time{f.DiedFrom, f.DiedBefore} {
 		if year := t.Year(); year < 1 || year > 9999 {
-			return fmt.Errorf("no dead letter is from the year %d", year)
+			return fmt.Errorf("DiedFrom or DiedBefore is in the year %d", year)
 		}
 	}
 	if !f.DiedBefore.IsZero() && !f.DiedFrom.Before(f.DiedBefore) {
-		return fmt.Errorf("no time is from %v on and before %v", f.DiedFrom, f.DiedBefore)
+		return fmt.Errorf("DiedFrom %v is not before DiedBefore %v", f.DiedFrom, f.DiedBefore)
 	}
 	return nil
 }

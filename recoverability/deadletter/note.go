@@ -26,7 +26,7 @@ type Note struct {
 const MostNote = 2000
 
 // ErrNote means that a text is longer than MostNote, not UTF-8, or has characters that are not printed.
-var ErrNote = errors.New("this is no note")
+var ErrNote = errors.New("the note is invalid")
 
 const noteVerb = "dead.note"
 
@@ -76,11 +76,11 @@ func checkNote(text string) error {
 	}
 	switch {
 	case len(text) > MostNote:
-		return fmt.Errorf("%w: it has %d bytes, and may have %d", ErrNote, len(text), MostNote)
+		return fmt.Errorf("%w: it has %d bytes, the limit is %d", ErrNote, len(text), MostNote)
 	case !utf8.ValidString(text):
-		return fmt.Errorf("%w: it has bytes that are no text", ErrNote)
+		return fmt.Errorf("%w: it is not UTF-8 text", ErrNote)
 	case strings.ContainsFunc(text, unseen):
-		return fmt.Errorf("%w: it has characters that cannot be seen", ErrNote)
+		return fmt.Errorf("%w: it has invisible characters", ErrNote)
 	}
 	return nil
 }

@@ -63,8 +63,8 @@ func TestWhatIsNoNoteIsRefused(t *testing.T) {
 	write(t, pool, store, deadletter.Letter{MessageID: saga.ID{1}, Error: "a"})
 	group := list(t, pool, store, deadletter.Filter{})[0].Group
 	for name, text := range map[string]string{
-		"has 2001 bytes": strings.Repeat("x", 2001), "no text": "a\xff",
-		"cannot be seen": "a\u202eb", "be seen": "a\x00b",
+		"has 2001 bytes": strings.Repeat("x", 2001), "not UTF-8 text": "a\xff",
+		"invisible": "a\u202eb", "characters": "a\x00b",
 	} {
 		err := store.SetNote(t.Context(), pool, group, text)
 		if !errors.Is(err, deadletter.ErrNote) || !strings.Contains(err.Error(), name) {

@@ -87,9 +87,9 @@ func (u *undoing) stop(ctx context.Context) error {
 		case err != nil:
 			return err
 		case action != ActionRetry:
-			return fmt.Errorf("%w that retries: nothing brings back what was discarded", ErrNoJob)
+			return fmt.Errorf("%w that retries: a discard cannot be undone", ErrNoJob)
 		case changed:
-			return errors.New("it has changed its letters, and dead_letter_edit has what they were")
+			return errors.New("it has changed its letters: the table dead_letter_edit has the originals")
 		}
 		c := jobChange("dead.undo", u.number, "", nil)
 		c.Before = map[string]int64{"ended": ended, "undone": undone}
@@ -105,7 +105,7 @@ func (u *undoing) run(ctx context.Context) (done Undone, err error) {
 			err := tx.QueryRow(ctx, u.sql.Get("undo"), pg.Planned, u.number, after, undoLetters).
 				Scan(&looked, &after, &back, &gone, &counted)
 			if err == nil && back != gone {
-				err = fmt.Errorf("%d letters are back, and %d records of them gone", back, gone)
+				err = fmt.Errorf("%d letters were restored, but %d of their records deleted", back, gone)
 			}
 			return err
 		})

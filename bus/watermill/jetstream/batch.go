@@ -23,7 +23,7 @@ const (
 
 var (
 	errNoBatches = errors.New("the stream does not allow atomic publish")
-	errRepeat    = errors.New("the stream has some of the messages already")
+	errRepeat    = errors.New("the stream already has some of the messages")
 )
 
 // publishAtomically writes all messages or nothing. It requests an answer to the first message, which proves that the

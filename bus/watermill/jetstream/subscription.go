@@ -31,7 +31,7 @@ func (s *subscription) check(ctx context.Context) error {
 	defer cancel()
 	consumer, err := s.js.Consumer(ctx, s.options.Stream, s.name)
 	if err != nil {
-		return fmt.Errorf("ask for consumer %s of stream %s: %w", s.name, s.options.Stream, err)
+		return fmt.Errorf("read consumer %s of stream %s: %w", s.name, s.options.Stream, err)
 	}
 	s.consumer = consumer
 	var faults []error
@@ -42,11 +42,11 @@ func (s *subscription) check(ctx context.Context) error {
 	}
 	c := consumer.CachedInfo().Config
 	refuse(c.DeliverSubject != "", "it is a push consumer, want a pull consumer")
-	refuse(c.Durable == "", "it is not durable, so its place goes with its reader")
-	refuse(c.InactiveThreshold != 0, "it goes, with its place, after %v without a reader: want no InactiveThreshold",
+	refuse(c.Durable == "", "it is not durable, so its position is lost with its reader")
+	refuse(c.InactiveThreshold != 0, "the server deletes it after %v without a reader: want no InactiveThreshold",
 		c.InactiveThreshold)
 	refuse(c.AckPolicy != natsjs.AckExplicitPolicy, "its AckPolicy is %v, want explicit", c.AckPolicy)
-	refuse(c.MaxDeliver > 0, "a message that was given %d times is left out: want MaxDeliver -1", c.MaxDeliver)
+	refuse(c.MaxDeliver > 0, "a message is dropped after %d deliveries: want MaxDeliver -1", c.MaxDeliver)
 	refuse(c.MaxAckPending > 0 && c.MaxAckPending < s.options.InHand, "its MaxAckPending is %d, and InHand %d",
 		c.MaxAckPending, s.options.InHand)
 	refuse(c.HeadersOnly, "it gives headers without bodies")

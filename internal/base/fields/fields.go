@@ -73,7 +73,7 @@ func (c *check) walk(path string, t reflect.Type) {
 	case reflect.Interface:
 		c.again(t)
 		if c.state || t.NumMethod() > 0 {
-			c.fault(path, "is an interface: another type comes back than was "+c.carried)
+			c.fault(path, "is an interface, so its type is lost when it is "+c.carried)
 		}
 	case reflect.Pointer, reflect.Slice, reflect.Array:
 		c.walk(path, t.Elem())
@@ -125,7 +125,7 @@ func (c *check) fields(path string, t reflect.Type) {
 			name = f.Name
 		}
 		if other, twice := names[name]; twice {
-			c.fault(at, fmt.Sprintf("and %s have one name in JSON, %q, so one of them is lost", other, name))
+			c.fault(at, fmt.Sprintf("and %s have the same name in JSON, %q, so one of them is lost", other, name))
 		}
 		names[name] = f.Name
 		c.walk(at, f.Type)

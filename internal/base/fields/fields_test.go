@@ -45,10 +45,10 @@ func TestFieldsThatDoNotArrive(t *testing.T) {
 		{"", ""},
 		{lost{total: 1}, `field total is unexported, so it is not sent: export it
 field Deep.mu is unexported, so it is not sent: export it
-field Shape is an interface: another type comes back than was sent
+field Shape is an interface, so its type is lost when it is sent
 field Pipe is a chan, which cannot be sent
 field Lines.price is unexported, so it is not sent: export it
-field B and A have one name in JSON, "A", so one of them is lost
+field B and A have the same name in JSON, "A", so one of them is lost
 field inner is an embedded pointer to an unexported type, so it cannot be read back`},
 	} {
 		got := ""

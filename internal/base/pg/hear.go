@@ -28,7 +28,7 @@ func Hear(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
 		return n, err
 	}
 	if err := ask(ctx, conn, hearing().Get("still_there")); err != nil {
-		return nil, fmt.Errorf("ask whether the server is still there: %w", err)
+		return nil, fmt.Errorf("check the connection to the server: %w", err)
 	}
 	return nil, nil
 }

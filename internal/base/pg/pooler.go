@@ -62,7 +62,8 @@ const (
 	holdMost = time.Second
 )
 
-var errNoSecondSession = errors.New("the pooler before Postgres gave no second session in time, so it is not known " +
+var errNoSecondSession = errors.New("the pooler in front of Postgres gave no second session in time, so it is " +
+	"unclear " +
 	"whether it shares them: try again")
 
 type prober struct{ sql string }
@@ -103,7 +104,7 @@ type querier interface {
 
 func (p prober) backend(ctx context.Context, q querier) (pid int32, err error) {
 	if err := q.QueryRow(ctx, p.sql).Scan(&pid); err != nil {
-		return 0, fmt.Errorf("ask which session this is: %w", err)
+		return 0, fmt.Errorf("read the id of the session: %w", err)
 	}
 	return pid, nil
 }

@@ -11,11 +11,11 @@ import (
 func Explain(err error) error {
 	switch ClassOf(err) {
 	case Unprepared:
-		return fmt.Errorf("%w (the schema is not there or too old: call migrate.Up, "+
+		return fmt.Errorf("%w (the schema is missing or too old: call migrate.Up, "+
 			"or run the command \"edda migrate up\")", err)
 	case Denied:
 		return fmt.Errorf("%w (the database role lacks a grant on Edda's schema: "+
-			"the command \"edda migrate grants\" prints what roles need)", err)
+			"run \"edda migrate grants\" and its script)", err)
 	}
 	return ExplainPooler(err)
 }
@@ -32,7 +32,7 @@ func refusedToStart(err error) bool {
 func ExplainPooler(err error) error {
 	switch {
 	case ClassOf(err) == Mispooled:
-		return fmt.Errorf("%w (a pooler such as PgBouncer gives each transaction another session: add "+
+		return fmt.Errorf("%w (a pooler such as PgBouncer gives each transaction a different session: add "+
 			"default_query_exec_mode=cache_describe to the connection string, and set PollOnly, or in bus.Options "+
 			"Wakeup to bus.PollOnly)", err)
 	case refusedToStart(err):

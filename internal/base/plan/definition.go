@@ -113,13 +113,13 @@ func (p *Plan) readRule() error {
 		return nil
 	case OnDemand, After, Dormant:
 		if len(p.out) > 0 {
-			return errors.New("Exclude: leave it out: only Cron, Every and Once have due times")
+			return errors.New("Exclude: only Cron, Every and Once have due times: leave it out")
 		}
 		return p.readParent()
 	case "":
 		return errors.New("it is not set: want Cron, Every, Once, OnDemand, After or Dormant")
 	}
-	return fmt.Errorf("kind %q is not known to this release", r.Kind)
+	return fmt.Errorf("this release has no kind of schedule %q: deploy the newer program", r.Kind)
 }
 
 func (p *Plan) readParent() error {

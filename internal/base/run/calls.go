@@ -46,8 +46,8 @@ func (c call) String() string {
 }
 
 // ErrLeft is the failure of a function of the user that has not returned in time.
-var ErrLeft = errors.New("a function of the program has not returned in time, and another worker has taken the place " +
-	"of the one that called it")
+var ErrLeft = errors.New("a function of the program has not returned in time, and a new worker replaces the one that " +
+	"called it")
 
 // Enter notes that the function of the user named what begins, for the message id or, if that is zero, for no
 // message.

@@ -124,7 +124,7 @@ func (p Pin) Remedy() string {
 		do = fmt.Sprintf("in database %q, if no coordinator will end it: ROLLBACK PREPARED %s",
 			p.Database, pg.Literal(p.Name))
 	case "replication slot":
-		do = fmt.Sprintf("if nobody needs the slot: SELECT pg_drop_replication_slot(%s); else %s",
+		do = fmt.Sprintf("if no reader needs the slot: SELECT pg_drop_replication_slot(%s); else %s",
 			pg.Literal(p.Name), endQuery)
 	case "standby":
 		do = endQuery
@@ -133,7 +133,7 @@ func (p Pin) Remedy() string {
 			"idle_in_transaction_session_timeout ends such sessions by itself"
 		if p.State == "" {
 			role := pgx.Identifier{p.Asker}.Sanitize()
-			do += fmt.Sprintf("; GRANT pg_read_all_stats TO %s shows what it does and since when", role)
+			do += fmt.Sprintf("; after GRANT pg_read_all_stats TO %s this text has its state and age", role)
 		}
 	}
 	return do + "; see " + page

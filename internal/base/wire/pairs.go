@@ -73,7 +73,7 @@ func eachPairSlow(header []byte, do func(name, value string)) error {
 		return fmt.Errorf("%w: %w", ErrNoObject, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: something follows it", ErrNoObject)
+		return fmt.Errorf("%w: text follows the object", ErrNoObject)
 	}
 	return nil
 }

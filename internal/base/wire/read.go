@@ -36,7 +36,7 @@ func ReadDelivery(header []byte, i *saga.Info) (fired bool, err error) {
 // checkFire returns an error for values that no scheduler writes into a header.
 func checkFire(f *saga.Fire) error {
 	if f.Run.IsZero() || f.Attempt < 1 || f.Attempt > math.MaxInt32 {
-		return fmt.Errorf("it names run %s, attempt %d: want a run, and an attempt from 1", f.Run, f.Attempt)
+		return fmt.Errorf("it names run %s, attempt %d: want a run id, and an attempt of 1 or more", f.Run, f.Attempt)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func readIntent(value string) (saga.Intent, error) {
 func readVersion(value string) (int, error) {
 	version, err := strconv.Atoi(value)
 	if err != nil || version < 1 {
-		return thisVersion, fmt.Errorf("%d bytes, want a number from 1", len(value))
+		return thisVersion, fmt.Errorf("%d bytes, want a number of 1 or more", len(value))
 	}
 	return version, nil
 }
@@ -124,7 +124,7 @@ func HasExpired(i *saga.Info, at time.Time) bool { return i.Expire > 0 && at.Sub
 func readExpire(value string) (time.Duration, error) {
 	d, err := time.ParseDuration(value)
 	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("%d bytes, want a duration such as 1m30s, more than 0", len(value))
+		return 0, fmt.Errorf("%d bytes, want a duration above 0, such as 1m30s", len(value))
 	}
 	return d, nil
 }

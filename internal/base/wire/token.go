@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNoToken means that a report does not have the token of its attempt: its sender did not receive the attempt.
-var ErrNoToken = errors.New("the report has no token of this attempt: send back the one of its submission")
+var ErrNoToken = errors.New("the report has no token of this attempt: send the token of its submission")
 
 type (
 	keyOf   struct{}

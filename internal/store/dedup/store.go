@@ -18,7 +18,7 @@ import (
 var statements string
 
 // ErrConflict means that the id of the message was used before, with other content. The first message is kept.
-var ErrConflict = errors.New("the message id was used before with another content")
+var ErrConflict = errors.New("the message id was used before with different content")
 
 // Store keeps the ids of one schema. It holds no state and is safe for concurrent use; the caller runs the
 // transactions.

@@ -54,7 +54,7 @@ func (k *Keeper) hold(ctx context.Context, t Term, since time.Time) {
 	err := h.watch(ctx)
 	_ = group.Wait() // its member has returned, and has no error
 	if err != nil && !h.endedBy(err) {
-		h.log.Warn("edda: the work under a lease failed", "holder", t.Holder, "epoch", t.Epoch, "error", err)
+		h.log.Warn("edda: the function under a lease failed", "holder", t.Holder, "epoch", t.Epoch, "error", err)
 	}
 	k.health.ended(!h.lost && h.release(ctx))
 }
@@ -81,11 +81,11 @@ func (h *hold) watch(ctx context.Context) error {
 		case <-life:
 			life, stop = nil, time.After(h.options.Stop)
 			h.health.update(func(now *Health) { now.State = Stopping })
-			h.log.Info("edda: the work under a lease was told to stop", "holder", h.term.Holder, "epoch", h.term.Epoch,
+			h.log.Info("edda: the function under a lease must stop", "holder", h.term.Holder, "epoch", h.term.Epoch,
 				"cause", context.Cause(h.life)) //nolint:contextcheck // it reports the end of the term itself
 		case <-stop:
 			h.stuck = true
-			h.log.Warn("edda: the work under a lease does not stop, so the lease is no longer renewed",
+			h.log.Warn("edda: the function under a lease does not stop, the lease expires",
 				"holder", h.term.Holder, "epoch", h.term.Epoch, "waited", h.options.Stop)
 		case <-h.wakeups:
 			h.renew(ctx)
@@ -153,7 +153,7 @@ func (h *hold) release(ctx context.Context) (ours bool) {
 			return ours
 		}
 	}
-	h.log.Warn("edda: lease not released, it expires by itself", "holder", h.term.Holder, "epoch", h.term.Epoch,
+	h.log.Warn("edda: the lease was not released, it expires by itself", "holder", h.term.Holder, "epoch", h.term.Epoch,
 		"error", err)
 	return false
 }

@@ -19,7 +19,7 @@ var (
 	// ErrLost is the cause of the function's context when its term is over, or may be.
 	ErrLost = errors.New("the lease is lost")
 	// ErrResigned is the cause of the function's context when the holder was asked to resign.
-	ErrResigned = errors.New("the holder of the lease was asked to resign")
+	ErrResigned = errors.New("an operator or a process requested that the holder resigns the lease")
 	// ErrRunning is returned if Run is called while a Run of the Keeper is active.
 	ErrRunning = errors.New("the keeper is already running")
 )
@@ -125,7 +125,8 @@ func (k *Keeper) try(ctx context.Context) (held bool, err error) {
 		return false, nil
 	case !ok:
 		k.health.seen(t)
-		k.log.Debug("edda: lease is held by another", "self", k.options.Holder, "holder", t.Holder, "epoch", t.Epoch)
+		k.log.Debug("edda: another process holds the lease", "self", k.options.Holder, "holder", t.Holder,
+			"epoch", t.Epoch)
 		return false, nil
 	}
 	k.hold(ctx, t, since)

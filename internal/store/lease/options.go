@@ -42,7 +42,7 @@ func (o Options) withDefaults() (Options, error) {
 	var f option.Faults
 	f.Duration("Lease", &o.Lease, Default, shortest, longest)
 	if o.Renew > o.Lease/leastRenews {
-		f.Add(fmt.Errorf("Renew is %v and Lease is %v, want a Lease of %d × Renew or more: one renewal that is missed "+
+		f.Add(fmt.Errorf("Renew is %v and Lease is %v, want a Lease of %d × Renew or more: one missed renewal "+
 			"must not end a term", o.Renew, o.Lease, leastRenews))
 	}
 	f.Duration("Renew", &o.Renew, min(5*time.Second, o.Lease/leastRenews), 0, longest)

@@ -60,7 +60,7 @@ SELECT :schema.nudge($2, 'lease:' || name) FROM asked;
 -- for it. A term that has expired and has no successor is still the only writer.
 SELECT :schema.expect(EXISTS (SELECT FROM :schema.lease l WHERE l.name = $1 AND l.holder = $2
     AND l.epoch = $3 FOR KEY SHARE),
-                      'the lease ' || $1 || ' is in other hands');
+                      'another process holds the lease ' || $1);
 
 -- name: under
 -- One row, however many leases there are: a Line reads one. A lease that is free or has expired has no time left.

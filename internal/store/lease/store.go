@@ -16,7 +16,7 @@ import (
 var statements string
 
 // ErrFenced means that the term is over, and a later one has begun. The transaction must not commit.
-var ErrFenced = errors.New("the lease is in other hands")
+var ErrFenced = errors.New("another process holds the lease")
 
 // WakePrefix begins the payload of the notification of a released lease; the lease's name follows.
 const WakePrefix = "lease:"
@@ -165,7 +165,7 @@ func (s *Store) Resign(ctx context.Context, db DB, name string) (ok bool, err er
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("ask the holder of lease %s to resign: %w", name, err)
+		return false, fmt.Errorf("resign lease %s: %w", name, err)
 	}
 	return true, nil
 }

@@ -40,7 +40,7 @@ func (s *Store) Grant(ctx context.Context, tx Sender, r Request) (Granted, error
 	b := &pgx.Batch{}
 	g := s.QueueGrant(b, r)
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
-		return Granted{}, fmt.Errorf("ask for slots of limit %s: %w", r.Name, err)
+		return Granted{}, fmt.Errorf("acquire slots of limit %s: %w", r.Name, err)
 	}
 	return *g, nil
 }

@@ -82,7 +82,7 @@ func (s *Store) Call(ctx context.Context, db Execer, names ...string) error {
 		return nil
 	}
 	if _, err := db.Exec(ctx, s.sql.Get("call"), s.channel, names); err != nil {
-		return fmt.Errorf("notify the holders that wait for limits %v: %w", names, err)
+		return fmt.Errorf("notify the processes that wait for limits %v: %w", names, err)
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (s *Store) Withdraw(ctx context.Context, db Execer, name, holder string) er
 // its slots. It is a transaction of its own.
 func (s *Store) ReleaseAll(ctx context.Context, db Execer, holder string) error {
 	if _, err := db.Exec(ctx, s.sql.Get("release_all"), holder, s.channel); err != nil {
-		return fmt.Errorf("give back the slots of %s: %w", holder, err)
+		return fmt.Errorf("release the slots of %s: %w", holder, err)
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 
 var (
 	errIsRelay = errors.New("this queue is a relay's, which carries its messages over the border of the database: " +
-		"give the endpoint another name")
-	errNoRelay = errors.New("an endpoint of this name has run here: give the relay another name")
+		"choose a different name for the endpoint")
+	errNoRelay = errors.New("an endpoint of this name has run here: choose a different name for the relay")
 )
 
 // Install creates the queue of an endpoint, or of a relay, and subscribes it to kinds. It needs the right to create

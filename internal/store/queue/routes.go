@@ -16,7 +16,7 @@ var (
 	// ErrAmbiguous means that several endpoints consume the kind, so the target of a command is not clear.
 	ErrAmbiguous = errors.New("several endpoints consume it")
 	// ErrOtherDatabase means that a transaction is not of the router's database and schema.
-	ErrOtherDatabase = errors.New("the transaction belongs to another database or schema than the bus")
+	ErrOtherDatabase = errors.New("the transaction belongs to a different database or schema than the bus")
 	// ErrNotInstalled means that an endpoint has no queue, and that it may not be created here.
 	ErrNotInstalled = errors.New("the endpoint's queue is not installed")
 )

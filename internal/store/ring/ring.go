@@ -41,7 +41,7 @@ const (
 
 // ErrHeld is returned if a ring that is due did not rotate: transactions that write into it, or have read it, stay
 // open. It keeps its rows for longer.
-var ErrHeld = errors.New("open transactions block it: end those, then try again")
+var ErrHeld = errors.New("open transactions block it: end them, then try again")
 
 // Rotate rotates a ring if that is due, and reports whether it did. While transactions that have written into it stay
 // open it tries again, for about five seconds. Then it returns ErrHeld, and names the session whose transaction is
@@ -81,7 +81,7 @@ func (s *Store) holder(ctx context.Context, db pgBeginner, ring Name) (name stri
 		return tx.QueryRow(ctx, s.ring.Get("holder"), string(ring)).Scan(&name)
 	})
 	if err != nil {
-		return "it is not known which"
+		return "an unknown session"
 	}
 	return name
 }
@@ -98,7 +98,7 @@ func (s *Store) SetKeep(ctx context.Context, db execer, ring Name, keep time.Dur
 	}
 	_, err := db.Exec(ctx, s.ring.Get("set_keep"), string(ring), keep.Microseconds())
 	if err != nil {
-		return fmt.Errorf("set how long the %s is kept: %w", ring, err)
+		return fmt.Errorf("set the retention of the %s: %w", ring, err)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (s *Store) KeepAtLeast(ctx context.Context, db execer, ring Name, keep time
 	}
 	_, err := db.Exec(ctx, s.ring.Get("keep_at_least"), string(ring), keep.Microseconds())
 	if err != nil {
-		return fmt.Errorf("set how long the %s is kept: %w", ring, err)
+		return fmt.Errorf("set the retention of the %s: %w", ring, err)
 	}
 	return nil
 }
@@ -131,10 +131,10 @@ func checkKeep(keep time.Duration) error {
 // quarter of that is due to rotate, however short its rows have been kept. 0 means no limit.
 func (s *Store) SetMost(ctx context.Context, db execer, ring Name, bytes int64) error {
 	if bytes < 0 || bytes > 0 && bytes < leastMost {
-		return fmt.Errorf("%d bytes at most, want 0 or %d and more", bytes, leastMost)
+		return fmt.Errorf("the maximum size is %d bytes, want 0 (no limit), or %d or more", bytes, leastMost)
 	}
 	if _, err := db.Exec(ctx, s.ring.Get("set_most"), string(ring), bytes); err != nil {
-		return fmt.Errorf("set how large the %s may be: %w", ring, err)
+		return fmt.Errorf("set the maximum size of the %s: %w", ring, err)
 	}
 	return nil
 }
