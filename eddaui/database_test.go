@@ -45,7 +45,7 @@ func quiet() vitals.Report {
 		Vitals: []vitals.Vital{
 			{Name: vitals.Snapshot, Value: vitals.Quantity{Unit: "s"}, Sentence: "No transaction keeps dead rows.",
 				Threshold: vitals.Quantity{Number: 60, Unit: "s"}},
-			{Name: vitals.Setting, Sentence: "The settings that matter are as Edda's pages advise."},
+			{Name: vitals.Setting, Sentence: "The checked settings are as Edda's pages advise."},
 		},
 		Tables: []vitals.Table{{Name: "queue_1", Endpoint: "orders", Live: 40, Dead: 12}},
 		Server: vitals.Server{Used: 9, Allowed: 97, WALPerSecond: -1, Tables: 63},

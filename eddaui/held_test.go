@@ -138,7 +138,7 @@ func TestSlotsSayWhoHoldsThem(t *testing.T) {
 			`">handles brick\.lay</a> <span class="soft">since <time[^>]*>[^<]+</time>, lease until <time`,
 		`(<li class="free"><span class="cell free" title="free"></span> <span class="soft">free</span></li>){2}</ol>`,
 		`</span> [^<]*server process \d+\)? runs a batch <span class="soft">since <time`,
-		`</span> exporter/\S+ what its program does under it <span`,
+		`</span> exporter/\S+ runs code of its program <span`,
 	} {
 		if !regexp.MustCompile(want).MatchString(page) {
 			t.Errorf("the page of limits does not have %s:\n%s", want, page)

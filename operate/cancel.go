@@ -46,7 +46,7 @@ func (m Messages) Cancel(ctx context.Context, endpoint string, id saga.ID, reaso
 // mostMoves is how often Cancel searches again for a message that was moved during the search.
 const mostMoves = 10
 
-var errMoves = errors.New("it exists, but moved each time it was found: try again")
+var errMoves = errors.New("it exists, but moved during each try: try again")
 
 func (m Messages) cancel(ctx context.Context, endpoint string, id saga.ID, reason string) (did Cancelled, err error) {
 	queues, err := m.queuesOf(ctx, endpoint)

@@ -134,7 +134,7 @@ func (e Endpoints) setConcurrency(ctx context.Context, doing, name string, n *in
 		func(tx pgx.Tx) (int, error) { return e.o.settings.SetConcurrency(ctx, tx, name, n) })
 }
 
-var errRelay = errors.New("it is a relay, which always relays one batch at a time: leave it alone")
+var errRelay = errors.New("it is a relay, which relays one batch at a time and has no workers")
 
 // change changes the settings of an endpoint, adds an audit entry, and notifies the endpoint's processes. set returns
 // the number of the endpoint's queue.

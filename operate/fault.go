@@ -66,7 +66,7 @@ func (b *builder) lost() (all []Fault) {
 		says := sender + " has sent " + at.kind
 		switch {
 		case event:
-			says = sender + " publishes " + at.kind + ", to which nobody subscribes."
+			says = sender + " publishes " + at.kind + ", which has no subscriber."
 		case at.to != "":
 			says += " to " + at.to + ", which is not installed any more."
 		default:

@@ -71,7 +71,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("the faults are\n%swant\n%s", got, want)
 		}
 	}
-	const lost = "payments/order.paid It publishes order.paid, to which nobody subscribes.\n" +
+	const lost = "payments/order.paid It publishes order.paid, which has no subscriber.\n" +
 		"payments/payment.strange It does not handle payment.strange: 2 messages of that kind died here.\n"
 	pgtest.Exec(t, owner, schema.Render(`INSERT INTO :schema.dead_letter (endpoint, message_id, kind, header, body,
 		attempts, conflicts, reason, error) VALUES ('orders', gen_random_uuid(), 'order.place', '{}', '{}', 9, 0,

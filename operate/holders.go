@@ -107,7 +107,7 @@ func holderOf(h *limit.Held) Holder {
 			one.Process = fmt.Sprintf("%s (server process %d)", h.Application, h.Server)
 		}
 	case strings.HasPrefix(h.Name, limit.NamedPrefix):
-		one.Process, one.Does = h.Holder, "what its program does under it"
+		one.Process, one.Does = h.Holder, "runs code of its program"
 	default:
 		one.Does = "handles a message"
 	}
@@ -152,7 +152,7 @@ func (l Limits) claims(ctx context.Context, held []limit.Held) (map[string]map[s
 func readClaims(ctx context.Context, pool pg.Queryer, q *queue.Queue, all map[saga.ID][]claim) error {
 	rows, err := pool.Query(ctx, q.SQL("claimed"), mostClaims)
 	if err != nil {
-		return fmt.Errorf("read what is in hand: %w", err)
+		return fmt.Errorf("read the messages of the holders: %w", err)
 	}
 	var one claim
 	var session saga.ID
@@ -176,7 +176,7 @@ func (h *Holder) has(claims []claim) {
 	case 1:
 		h.Does = "handles " + kinds[0]
 	default:
-		h.Does = fmt.Sprintf("handles one of the %d messages that the process has in hand: %s", len(claims),
+		h.Does = fmt.Sprintf("handles one of %d claimed messages: %s", len(claims),
 			strings.Join(kinds[:min(3, len(kinds))], ", "))
 	}
 }

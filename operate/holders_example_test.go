@@ -20,8 +20,8 @@ func ExampleLimits_Holders() {
 	held, err := operator.Limits().Holders(ctx, "named/exports")
 	check(err)
 	for _, h := range held {
-		fmt.Println("slot", h.Slot, "of", h.Limit, "is held for", h.Does)
+		fmt.Println("slot", h.Slot, "of", h.Limit, "is held: its process", h.Does)
 	}
 	check(slot.Release())
-	// Output: slot 1 of named/exports is held for what its program does under it
+	// Output: slot 1 of named/exports is held: its process runs code of its program
 }

@@ -56,7 +56,7 @@ func (o *Operator) Replay(ctx context.Context, options ReplayOptions) (Replayed,
 
 func (o *Operator) replay(ctx context.Context, options ReplayOptions) (done Replayed, err error) {
 	if options.Filter.Until.IsZero() {
-		return done, errors.New("Until is missing: without it, messages that are put back would be found again")
+		return done, errors.New("Until is missing: without it, the replay would find its own messages again")
 	}
 	if options.Limit == 0 {
 		options.Limit = standardReplay

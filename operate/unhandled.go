@@ -55,7 +55,7 @@ func (e Endpoints) Unhandled(ctx context.Context, endpoints ...string) (all []Un
 		err = e.o.pool.SendBatch(ctx, pipeline).Close()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for kinds that nobody handles: %w", pgerr.Explain(err))
+		return nil, fmt.Errorf("look for kinds without a handler: %w", pgerr.Explain(err))
 	}
 	return all, nil
 }

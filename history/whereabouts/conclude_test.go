@@ -34,11 +34,11 @@ func TestPlaceOfAnAttempt(t *testing.T) {
 			"a discarded it at " + when + ": no."},
 		{of(history.Relayed, nil), Relayed, "The relay a gave it to the other side at " + when + "."},
 		{of(history.Died, func(e *history.Entry) { e.Info.Run = saga.ID{1} }), Dead,
-			"It failed for good in a at " + when + ", after 2 attempts, and its run was told: no."},
+			"It failed for good in a at " + when + ", after 2 attempts, and its run failed: no."},
 		{of(history.Died, nil), Gone, "Attempt 2 in a failed at " + when + ": no. It was a dead letter, and has been " +
 			"retried, edited or discarded since."},
-		{of(history.Ingested, nil), Ingested, "It came in from another system through a at " + when +
-			". It is in no queue, and no page of the history tells what became of it."},
+		{of(history.Ingested, nil), Ingested, "It came in from an external system through a at " + when +
+			". It is in no queue, and the history has no later record of it."},
 	} {
 		p := placeOf(&c.e)
 		if got := p.Says(); p.State != c.state || got != c.says {

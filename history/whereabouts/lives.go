@@ -83,7 +83,7 @@ func (r *Reader) Timeline(
 		return err
 	})
 	if err != nil {
-		return nil, saga.ID{}, fmt.Errorf("read what happened to %.80s %.80q: %w", of.Saga, of.Key, pgerr.Explain(err))
+		return nil, saga.ID{}, fmt.Errorf("read the versions of %.80s %.80q: %w", of.Saga, of.Key, pgerr.Explain(err))
 	}
 	return timeline, next, nil
 }

@@ -131,7 +131,7 @@ func (m *queued) place() Place {
 	switch {
 	case m.lane != nil:
 		if p.State, p.Key, p.Until, p.In = Parked, *m.lane, m.until, m.until.Sub(m.now); !m.holder.IsZero() {
-			p.Process = "a process of which nothing is known any more"
+			p.Process = "an unknown process"
 		}
 	case m.inHand:
 		p.State, p.In = InHand, 0

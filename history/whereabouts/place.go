@@ -100,8 +100,8 @@ func (p *Place) over() string {
 	case Relayed:
 		return fmt.Sprintf("The relay %s gave it to the other side at %s.", p.Endpoint, moment(p.At))
 	case Ingested:
-		return fmt.Sprintf("It came in from another system through %s at %s. It is in no queue, and no page of the "+
-			"history tells what became of it.", p.Endpoint, moment(p.At))
+		return fmt.Sprintf("It came in from an external system through %s at %s. It is in no queue, and the history "+
+			"has no later record of it.", p.Endpoint, moment(p.At))
 	case Gone:
 		return p.gone()
 	}
@@ -109,8 +109,8 @@ func (p *Place) over() string {
 		return fmt.Sprintf("It was not found. The queue of %s is long and was not read to its end: edda history find "+
 			"%s reads all of it.", p.Unread, p.Asked)
 	}
-	return "It is in no queue, and no page of the history tells of it. It was never here, or it was handled longer " +
-		"ago than history keeps, or in an endpoint or a conversation that keeps none."
+	return "It is in no queue, and the history has no record of it. It was never here, or it was handled longer " +
+		"ago than history keeps, or in an endpoint or a conversation without history."
 }
 
 func (p *Place) consumer() string {
@@ -177,10 +177,10 @@ func (p *Place) inHand() string {
 		text += "; its lease ends in " + p.end()
 	}
 	if text += "."; p.Lost {
-		text += " That process does not live any more: the message is due again when the lease ends."
+		text += " That process has ended: the message is due again when the lease ends."
 	}
 	if p.Reason != "" {
-		text += " Its handler is asked to stop" + because(p.Reason) + "."
+		text += " Its cancellation was requested" + because(p.Reason) + "."
 	}
 	return text
 }
@@ -206,12 +206,12 @@ func (p *Place) parked() string {
 	case p.Process != "":
 		text += ", and the lease of " + p.Process + ", which had one in hand, ended at " + moment(p.Until) + "."
 	case !p.Until.IsZero():
-		text += ", and one that was put back is due in " + period(p.In) + ", at " + moment(p.Until) + "."
+		text += ", and an earlier message is retried in " + period(p.In) + ", at " + moment(p.Until) + "."
 	default:
 		text += "."
 	}
 	if p.Lost {
-		text += " That process does not live any more: another one takes its messages over when the lease has ended."
+		text += " That process has ended: a different process takes over its messages when the lease has ended."
 	}
 	return text + p.hindrance()
 }
@@ -221,8 +221,8 @@ func (p *Place) dead() string {
 		return fmt.Sprintf("It is dead letter %d of %s since %s, after %s%s.", p.Letter, p.Endpoint, moment(p.At),
 			attempts(p.Attempt), because(p.Error))
 	}
-	return fmt.Sprintf("It failed for good in %s at %s, after %s, and its run was told%s.", p.Endpoint, moment(p.At),
-		attempts(p.Attempt), because(p.Error))
+	return fmt.Sprintf("It failed for good in %s at %s, after %s, and its run failed%s.", p.Endpoint,
+		moment(p.At), attempts(p.Attempt), because(p.Error))
 }
 
 // gone describes the last recorded attempt. Reason describes the end, and is "" if that is unknown.
@@ -234,8 +234,8 @@ func (p *Place) gone() string {
 	if p.Reason != "" {
 		return text + " " + p.Reason
 	}
-	return text + " It is in no queue any more, and no page of the history tells what became of it: its endpoint, or " +
-		"its conversation, keeps no history of what is handled, or it is longer ago than history keeps."
+	return text + " It is in no queue any more, and the history has no later record of it: its endpoint, or " +
+		"its conversation, keeps no history of handled messages, or it is longer ago than history keeps."
 }
 
 func (p *Place) attempt() string {

@@ -63,8 +63,8 @@ func TestMessagesThatWaitSayWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.is(later, "discarded: tasks discarded it at TIME: cancelled: no longer wanted.")
-	unknown := w.is(saga.ID{1}, "unknown: It is in no queue, and no page of the history tells of it. It was never "+
-		"here, or it was handled longer ago than history keeps, or in an endpoint or a conversation that keeps none.")
+	unknown := w.is(saga.ID{1}, "unknown: It is in no queue, and the history has no record of it. It was never "+
+		"here, or it was handled longer ago than history keeps, or in an endpoint or a conversation without history.")
 	if unknown.Known() || !m.Known() {
 		t.Error("what is known is mistaken")
 	}
@@ -122,7 +122,7 @@ func TestMessagesOfOtherProcesses(t *testing.T) {
 	w.exec(`UPDATE edda.queue_1 q SET owner = '00000000-0000-0000-0000-000000000007', claim = 1, was_due = due,
 		due = now() + interval '1 hour', cancelled = 'why not'`)
 	w.is(id, "in hand: PROCESS has it in hand for tasks; its lease ends in SPAN, at TIME, unless it is extended. That "+
-		"process does not live any more: the message is due again when the lease ends. Its handler is asked to stop: "+
+		"process has ended: the message is due again when the lease ends. Its cancellation was requested: "+
 		"why not.")
 	first, second := w.send(work{}), w.send(work{})
 	w.exec(`WITH q AS (DELETE FROM edda.queue_1 q WHERE owner IS NULL RETURNING *)
@@ -136,11 +136,11 @@ func TestMessagesOfOtherProcesses(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	w.is(second, "parked: It is parked in tasks: 1 message of its key 7 is before it, and PROCESS has one in hand"+ends)
-	const over = " That process does not live any more: another one takes its messages over when the lease has " +
+	const over = " That process has ended: a different process takes over its messages when the lease has " +
 		"ended."
 	for session, want := range map[int]string{
 		7: "PROCESS has one in hand" + ends + over,
-		9: "a process of which nothing is known any more has one in hand" + ends,
+		9: "an unknown process has one in hand" + ends,
 	} {
 		w.exec(fmt.Sprintf(`UPDATE edda.lane SET session = '00000000-0000-0000-0000-%012d'`, session))
 		w.is(first, "parked: It is parked in tasks: it is the next of its key 7, and "+want)
@@ -150,7 +150,7 @@ func TestMessagesOfOtherProcesses(t *testing.T) {
 		"in hand, ended at TIME."+over)
 	w.exec(`UPDATE edda.lane SET owner = NULL, session = NULL, until = now(), waits_due = now() + interval '1 hour',
 		waits_id = gen_random_uuid()`)
-	w.is(first, "parked: It is parked in tasks: it is the next of its key 7, and one that was put back is due in "+
+	w.is(first, "parked: It is parked in tasks: it is the next of its key 7, and an earlier message is retried in "+
 		"SPAN, at TIME.")
 }
 
@@ -248,9 +248,9 @@ func TestFailedMessagesWithoutHistory(t *testing.T) {
 		"closed…."+nobodyRuns)
 	fail = false
 	w.run(e)
-	w.is(id, "gone: Attempt 1 in tasks failed at TIME: the bank is closed…. It is in no queue any more, and no page "+
-		"of the history tells what became of it: its endpoint, or its conversation, keeps no history of what is "+
-		"handled, or it is longer ago than history keeps.")
+	w.is(id, "gone: Attempt 1 in tasks failed at TIME: the bank is closed…. It is in no queue any more, and the "+
+		"history has no later record of it: its endpoint, or its conversation, keeps no history of "+
+		"handled messages, or it is longer ago than history keeps.")
 }
 
 func TestMessagesOfOtherSystems(t *testing.T) {
@@ -285,15 +285,15 @@ func TestPlacesInWords(t *testing.T) {
 			"It waits in the queue of a behind 100000 messages or more."},
 		{whereabouts.Place{State: whereabouts.Parked, Endpoint: "a", Key: "k", Before: 2, Until: at,
 			In: 90 * time.Second},
-			"It is parked in a: 2 messages of its key k are before it, and one that was put back is due in 2m, at " +
+			"It is parked in a: 2 messages of its key k are before it, and an earlier message is retried in 2m, at " +
 				"2026-03-01 12:00:00.000Z."},
 		{whereabouts.Place{State: whereabouts.Dead, Endpoint: "a", At: at, Attempt: 1, Error: "no"},
-			"It failed for good in a at 2026-03-01 12:00:00.000Z, after 1 attempt, and its run was told: no."},
+			"It failed for good in a at 2026-03-01 12:00:00.000Z, after 1 attempt, and its run failed: no."},
 		{whereabouts.Place{State: whereabouts.Handled, Endpoint: "a", At: at, Attempt: 3, Did: ", and began order 7"},
 			"a handled it at 2026-03-01 12:00:00.000Z at attempt 3, and began order 7."},
 		{whereabouts.Place{State: whereabouts.Ingested, Endpoint: "a", At: at},
-			"It came in from another system through a at 2026-03-01 12:00:00.000Z. It is in no queue, and no page of " +
-				"the history tells what became of it."},
+			"It came in from an external system through a at 2026-03-01 12:00:00.000Z. It is in no queue, and the " +
+				"history has no later record of it."},
 		{whereabouts.Place{State: whereabouts.Cancelled, Endpoint: "a", At: at},
 			"Its saga has cancelled it in a at 2026-03-01 12:00:00.000Z."},
 		{whereabouts.Place{State: whereabouts.Delayed, Endpoint: "a", At: at, In: 73 * time.Hour},

@@ -191,7 +191,7 @@ func (t *tree) conversation() (c Conversation, ok bool) {
 func lost(n *Node, by *history.Entry) Place {
 	to := cmp.Or(n.Info.To, "an endpoint that handles "+n.Info.Kind)
 	return Place{State: Gone, Endpoint: n.Info.To, Reason: fmt.Sprintf("It was sent to %s at %s. It is in "+
-		"no queue any more, and no page of the history tells what became of it: its endpoint, or its conversation, "+
+		"no queue any more, and the history has no later record of it: its endpoint, or its conversation, "+
 		"keeps no history.", to, moment(by.At))}
 }
 

@@ -190,7 +190,7 @@ func TestConversationShowsWhatHistoryHasNot(t *testing.T) {
 	}, func() string { return strings.Join(lines(c.Roots, ""), "\n") })
 	says := c.Roots[0].Effects[0].Nodes[0].Places[0].Says()
 	if says = anyTime.ReplaceAllString(says, "TIME"); says != "It was sent to an endpoint that handles card.pay at "+
-		"TIME. It is in no queue any more, and no page of the history tells what became of it: its endpoint, or its "+
+		"TIME. It is in no queue any more, and the history has no later record of it: its endpoint, or its "+
 		"conversation, keeps no history." {
 		t.Error(says)
 	}

@@ -117,7 +117,8 @@ func TestSlotsAreNamed(t *testing.T) {
 		t.Errorf("its age is %v", v.Value)
 	}
 	kept := w.find(r, vitals.Slot, "slot away")
-	w.want(kept, vitals.Warn, "of the write-ahead log, and nobody reads it", "When the disk is full, the server stops.",
+	w.want(kept, vitals.Warn, "of the write-ahead log, and no reader is connected",
+		"When the disk is full, the server stops.",
 		"SELECT pg_drop_replication_slot('away')")
 	w.do(kept, "SELECT pg_drop_replication_slot")
 
@@ -177,7 +178,7 @@ func TestRoleWithoutMonitor(t *testing.T) {
 		t.Errorf("%+v\n%+v", v, r.Holders[0])
 	}
 	hidden := w.find(r, vitals.Visibility, "")
-	w.want(hidden, vitals.Warn, "does not see what the sessions of other roles do",
+	w.want(hidden, vitals.Warn, "cannot read the activity of other roles' sessions",
 		`GRANT pg_read_all_stats TO "`+w.role)
 	if n := w.find(r, vitals.Connections, ""); !strings.Contains(n.Sentence, `1 by "report"`) {
 		t.Errorf("%s", n.Sentence)
@@ -242,7 +243,8 @@ func TestFewConnectionsLeft(t *testing.T) {
 	for range 3 {
 		w.session("application_name=shop")
 	}
-	w.want(w.find(w.read(vitals.Options{}), vitals.Connections, ""), vitals.Bad, "26 of 27", "When none is left")
+	w.want(w.find(w.read(vitals.Options{}), vitals.Connections, ""), vitals.Bad, "26 of 27",
+		"Without a free connection")
 }
 
 func TestSettingsThatMatter(t *testing.T) {

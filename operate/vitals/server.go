@@ -16,7 +16,7 @@ func (f *facts) connections(limits Thresholds) []Vital {
 	v.Level, v.Threshold = limits.Connections.judge(v.Value.Number, v.Value.Unit)
 	v.Sentence = says("%s of %s connections are in use%s.", number(s.Used), number(s.Allowed), f.clients())
 	if v.Level > OK {
-		v.Sentence += " When none is left, no process can start, and none can come back after an outage."
+		v.Sentence += " Without a free connection no process can start, or come back after an outage."
 		v.Do = "Lower pool_max_conns of the programs that have most, or Concurrency of their endpoints; put a " +
 			"PgBouncer before them (docs/operate/pgbouncer.md); or raise max_connections, which needs a restart."
 	}
@@ -46,7 +46,8 @@ func (f *facts) log(limits Thresholds) []Vital {
 	v.Sentence = says("%s of write-ahead log were written in a second, by all databases of the server together.",
 		size(rate))
 	if v.Level > OK {
-		v.Do = "Look at what the disk and the replicas carry. Look who writes (pg_stat_statements has wal_bytes); " +
+		v.Do = "Compare with the speed of the disk and the replicas. Find the writer (pg_stat_statements has " +
+			"wal_bytes); " +
 			"keep less history (edda history set), and smaller states."
 	}
 	return []Vital{v}
@@ -60,15 +61,15 @@ func (f *facts) slots(limits Thresholds) (vitals []Vital) {
 		if v.Level == OK && n > 0 {
 			continue
 		}
-		state := "nobody reads it"
+		state := "no reader is connected"
 		if s.Active {
 			state = "its reader is connected"
 		}
 		v.Sentence = says("replication slot %s keeps %s of the write-ahead log, and %s.", plain(s.Slot), v.Value, state)
 		if v.Level > OK {
 			v.Sentence += " When the disk is full, the server stops."
-			v.Do = "Start its reader; if nobody needs the slot: SELECT pg_drop_replication_slot(" + pg.Literal(s.Slot) +
-				"); max_slot_wal_keep_size bounds what slots keep."
+			v.Do = "Start its reader; if no reader needs the slot: SELECT pg_drop_replication_slot(" +
+				pg.Literal(s.Slot) + "); max_slot_wal_keep_size limits the log that slots keep."
 		}
 		vitals = append(vitals, v)
 	}
@@ -96,7 +97,7 @@ func (f *facts) freeze(limits Thresholds) []Vital {
 	v.Sentence = says("the oldest %s of database %s is %s old, %s of %s.", what, quote(oldest.database),
 		number(oldest.now), v.Value, setting)
 	if v.Level > OK {
-		v.Sentence += " Autovacuum should have begun to freeze rows, and does not get to an end; at some 2,140 " +
+		v.Sentence += " Autovacuum should have frozen its rows, and does not finish; at some 2,140 " +
 			"millions the server refuses to write."
 		v.Do = "End old transactions, prepared transactions and unused slots first; then run VACUUM (FREEZE) in " +
 			"database " + quote(oldest.database) + "."
@@ -142,16 +143,16 @@ func (f *facts) settingVitals() (vitals []Vital) {
 	role := pgx.Identifier{f.report.Role}.Sanitize()
 	if f.settings[synchronous] == "off" {
 		add(synchronous, "Synchronous_commit is off for the role "+quote(f.report.Role)+": a crash of the server "+
-			"loses the last messages that were sent and handled, after their senders were told that they are there.",
+			"loses the last messages that were sent and handled, after their senders got the confirmation.",
 			"ALTER ROLE "+role+" RESET synchronous_commit, unless you can lose them.")
 	}
 	if f.setting(idleTimeout) == 0 {
 		add(idleTimeout,
 			"No idle_in_transaction_session_timeout is set for the role "+quote(f.report.Role)+": a session that "+
-				"forgets to end its transaction keeps dead rows until a person ends it. Workers of Edda set it for "+
+				"does not end its transaction keeps dead rows until a person ends it. Workers of Edda set it for "+
 				"themselves, except behind a pooler; people and reports do not.",
 			"ALTER DATABASE "+pgx.Identifier{f.database}.Sanitize()+" SET idle_in_transaction_session_timeout = "+
-				"'1min'; see docs/operate/scaling.md.")
+				"'1min'; docs/operate/scaling.md explains it.")
 	}
 	if ms := f.setting(statement); ms > 0 && ms < leastStatement {
 		add(statement, fmt.Sprintf("The statement_timeout of the role %s is %s: a batch whose write takes longer is "+
@@ -161,7 +162,7 @@ func (f *facts) settingVitals() (vitals []Vital) {
 	}
 	if f.settings[commitTimestamp] == "on" {
 		add(commitTimestamp, "Track_commit_timestamp is on: each commit writes a time that Edda does not read.",
-			"ALTER SYSTEM SET track_commit_timestamp = off, and restart, unless another program reads it.")
+			"ALTER SYSTEM SET track_commit_timestamp = off, and restart, unless a program of yours reads it.")
 	}
 	if room := f.setting(locks) * (f.setting(maxConnections) + f.setting(maxPrepared)); room < float64(f.locked) {
 		add(locks, fmt.Sprintf("The server has room for %s locks, and the schema has %s tables and indexes: a "+
@@ -170,7 +171,7 @@ func (f *facts) settingVitals() (vitals []Vital) {
 			strconv.FormatInt(f.locked/max(int64(f.setting(maxConnections)), 1)+64, 10)+", and restart.")
 	}
 	if len(vitals) == 0 {
-		vitals = []Vital{{Name: Setting, Sentence: "The settings that matter are as Edda's pages advise."}}
+		vitals = []Vital{{Name: Setting, Sentence: "The checked settings are as Edda's pages advise."}}
 	}
 	return vitals
 }

@@ -120,11 +120,12 @@ func (t Table) sentence() string {
 
 // visibility judges whether the report has gaps.
 func (f *facts) visibility() []Vital {
-	v := Vital{Name: Visibility, Sentence: "The role " + quote(f.report.Role) + " sees what all sessions do."}
+	v := Vital{Name: Visibility, Sentence: "The role " + quote(f.report.Role) + " can read the activity of all " +
+		"sessions."}
 	if !f.report.Visible {
 		v.Level = Warn
-		v.Sentence = "The role " + quote(f.report.Role) + " does not see what the sessions of other roles do, nor " +
-			"since when: a transaction of theirs is judged by how many others have begun since."
+		v.Sentence = "The role " + quote(f.report.Role) + " cannot read the activity of other roles' sessions, nor " +
+			"when their transactions began: those count by the number of transactions since."
 		v.Do = "GRANT pg_read_all_stats TO " + pgx.Identifier{f.report.Role}.Sanitize() + "; see docs/operate/roles.md."
 	}
 	return []Vital{v}

@@ -41,7 +41,8 @@ func (f *facts) deadRowsOf(t Table, limits Thresholds) Vital {
 	v.Sentence = says("%s has %s dead rows beside %s living ones, and %s.", t.Title(), number(t.Dead), number(t.Live),
 		when)
 	if v.Level > OK {
-		v.Do = says("end what holds an old snapshot, if there is one; otherwise see whether autovacuum has workers "+
+		v.Do = says("end the holder of an old snapshot, if there is one; otherwise check whether autovacuum has "+
+			"workers "+
 			"left (SELECT * FROM pg_stat_progress_vacuum; autovacuum_max_workers), or run VACUUM %s.", f.table(t))
 	}
 	return v

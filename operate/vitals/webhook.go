@@ -84,7 +84,7 @@ func post(ctx context.Context, client *http.Client, address string, body []byte)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
-		return backoff.Permanent(errors.New("the address of the webhook is no URL"))
+		return backoff.Permanent(errors.New("the address of the webhook is not a URL: want https://host/path"))
 	}
 	request.Header.Set("Content-Type", "application/json")
 	answer, err := client.Do(request)

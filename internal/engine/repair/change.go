@@ -30,9 +30,9 @@ var (
 	// ErrRemembered means that the instance has completed, and that its row only remembers it.
 	ErrRemembered = errors.New("the instance has completed, and is only remembered")
 	// ErrState means that a state is not valid for the saga.
-	ErrState = errors.New("this is no state of the saga")
+	ErrState = errors.New("the state is invalid")
 	// ErrFaulty means that a column of the instance's row cannot be decoded.
-	ErrFaulty = errors.New("the row cannot be read wholly")
+	ErrFaulty = errors.New("parts of the row cannot be read")
 )
 
 // Options are the options of operate.Operator that concern states.

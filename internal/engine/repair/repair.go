@@ -35,7 +35,7 @@ func (s *Store) Repair(ctx context.Context, t Target, state []byte) (before, aft
 func (t *Target) check() error {
 	switch {
 	case t.Version < 1:
-		return fmt.Errorf("the version is %d: name the one that you have seen", t.Version)
+		return fmt.Errorf("the version is %d: give the version whose state you have edited", t.Version)
 	case t.Definition != nil && t.Definition.Err() != nil:
 		return t.Definition.Err()
 	case t.Definition != nil && t.Definition.Name() != t.Saga:
@@ -90,7 +90,7 @@ func stateOf(d *saga.Definition, i *saga.Instance, text []byte) (state []byte, v
 	}
 	version = d.Options().StateVersion
 	if i.StateVersion > version {
-		return nil, 0, fmt.Errorf("%w: version %d, and this program knows %d", saga.ErrNewerState, i.StateVersion,
+		return nil, 0, fmt.Errorf("%w: version %d, and this program has %d", saga.ErrNewerState, i.StateVersion,
 			version)
 	}
 	if state, err = throughType(d.StateType(), text); err != nil {
@@ -117,7 +117,7 @@ func throughType(of reflect.Type, text []byte) (state []byte, err error) {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more behind it")
+		return nil, errors.New("text follows the value")
 	}
 	return json.Marshal(into.Interface())
 }
