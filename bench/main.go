@@ -41,7 +41,7 @@ func parseFlags() options {
 		"workload's own number")
 	flag.IntVar(&o.rounds, "rounds", 3, "how often each case runs; the median counts")
 	flag.IntVar(&o.size, "size", 0, "leave out the cases of backlog, timers and schedule with more than this many "+
-		"messages waiting or manifests stored; 0 is none")
+		"messages waiting or manifests stored")
 	flag.BoolVar(&o.quick, "quick", false, "fewer messages: step and hot in less than a minute")
 	flag.StringVar(&o.json, "json", "", "also write everything measured to this file")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a processor profile of this process to this file")
@@ -191,7 +191,7 @@ func choose(o options) ([]Case, error) {
 		}
 	}
 	if len(cases) == 0 {
-		return nil, errors.New("no peer does what -run and -peers ask for")
+		return nil, errors.New("no case matches -run and -peers")
 	}
 	return cases, nil
 }

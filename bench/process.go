@@ -95,7 +95,7 @@ func awaitAll(children []*child, word string) error {
 	for _, ch := range children {
 		line, err := ch.out.ReadString('\n')
 		if err != nil || line != word+"\n" {
-			return fmt.Errorf("a worker process ended before it was %s (said %q): %v", word, line, err)
+			return fmt.Errorf("a worker process ended before it was %s (output %q): %v", word, line, err)
 		}
 	}
 	return nil

@@ -141,7 +141,7 @@ func weakPeers(summaries []Summary) error {
 		if least := reference[s.Peer]; s.Workload == Step && s.Rate < least {
 			return fmt.Errorf("weak peer: %s does %.0f messages a second on %s, the reference machine does at "+
 				"least %.0f"+
-				" (-reference=false on another machine)", s.Peer, s.Rate, s.Name, least)
+				" (-reference=false on other machines)", s.Peer, s.Rate, s.Name, least)
 		}
 	}
 	return nil

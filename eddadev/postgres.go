@@ -54,7 +54,7 @@ func DSN(ctx context.Context, name string) (string, error) {
 	if os.Getenv("DATABASE_URL") == "" {
 		whose := ""
 		if server.Joined() {
-			whose = " (another program has started it, and it ends with that program)"
+			whose = " (a different program has started it, and it ends with that program)"
 		}
 		fmt.Fprintf(os.Stderr, "A private Postgres: DATABASE_URL=%s%s\n", server.DSN(), whose)
 	}

@@ -26,7 +26,7 @@ var known = sync.OnceValues(assets.DefaultClassifier)
 
 var (
 	errNone   = errors.New("there is no file with a licence")
-	errRefuse = errors.New("a program that links it would owe more than a notice, or nobody knows what")
+	errRefuse = errors.New("a program that links it would owe more than a notice, or its duties are unknown")
 )
 
 // classify returns the licences of a module by their SPDX names. It is an error if one is not allowed.

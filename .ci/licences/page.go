@@ -8,8 +8,8 @@ import (
 const head = `# Licences
 
 Edda is under the [Apache License 2.0](../../LICENSE). These are the modules that a program may link through it, beyond
-the standard library, on Linux, macOS and Windows. None asks more than that its notice goes along with the program: CI
-fails when one with another licence is linked. A program with sagas and a bus links those of the part ` + "`bus`" + `.
+the standard library, on Linux, macOS and Windows. Each requires only that its notice goes along with the program: CI
+fails when a module with a different licence is linked. A program with sagas and a bus links the part ` + "`bus`" + `.
 
 This page is written by a program from the modules themselves: ` + "`make licences`" + `.
 

@@ -29,7 +29,7 @@ func read(in io.Reader) (findings, error) {
 		if err := stream.Decode(&m); errors.Is(err, io.EOF) {
 			return found, nil
 		} else if err != nil {
-			return found, fmt.Errorf("read what govulncheck found: %w", err)
+			return found, fmt.Errorf("read the findings of govulncheck: %w", err)
 		}
 		if m.OSV != nil {
 			summary[m.OSV.ID] = m.OSV.Summary

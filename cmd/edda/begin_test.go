@@ -21,7 +21,7 @@ func TestDemo(t *testing.T) {
 	if s.code != exitDone || s.err != "" {
 		t.Fatalf("%+v", s)
 	}
-	says(t, s.out, "Look at it in a browser: http://127.0.0.1:", "orders=20 wrong=0", "What happened to order 7:")
+	says(t, s.out, "Look at it in a browser: http://127.0.0.1:", "orders=20 wrong=0", "The history of order 7:")
 	for wrong, reason := range map[string]string{"demo --orders 0": "--orders 0: want 1 or more",
 		"demo --world nowhere": "nowhere", "demo now": "unknown command", "demo --pages 0.0.0.0:0": "loopback",
 		"demo --world shop --pages :7433": "loopback", "demo --pages nowhere": "loopback"} {

@@ -157,7 +157,7 @@ func whyNoFiring(_ *testing.T, _ *shop, v *visitor) {
 	v.open("manifests")
 	v.click("manifests", "hourly/rates")
 	v.head("hourly/rates")
-	v.contains("#now", "paused", "It is paused since", "the bank sends none on Thursdays")
+	v.contains("#now", "paused", "It is paused since", "the bank sends no rates on Thursdays")
 }
 
 func tenFirings(t *testing.T, _ *shop, v *visitor) {

@@ -39,7 +39,7 @@ func poll(ctx *bus.Context, tx pgx.Tx, _ Poll) error {
 	return err
 }
 
-var errFormat = errors.New("the file of rates has a column that nobody knows")
+var errFormat = errors.New("the file of rates has an unknown column")
 
 // rates fails for good: to try again would not help, so its run is dead at once.
 func rates(ctx *bus.Context, tx pgx.Tx, _ ReadRates) error {

@@ -123,7 +123,8 @@ func (s *shop) connect(ctx context.Context, service string) (pool *pgxpool.Pool,
 	if dsn := os.Getenv(variable); dsn != "" {
 		pool, err = pgxpool.New(ctx, dsn)
 	} else if os.Getenv("DATABASE_URL") != "" {
-		return nil, fmt.Errorf("DATABASE_URL is one database, and this takes two: set %s, or none", variable)
+		return nil, fmt.Errorf("DATABASE_URL is one database, and this program needs two: set %s, or unset all "+
+			"three", variable)
 	} else {
 		pool, err = eddadev.Connect(ctx, service)
 	}

@@ -45,7 +45,7 @@ func readForm(v url.Values) form {
 		f.ID = uuid.NewString()
 	}
 	if f.price() == 0 {
-		f.fault("item", "Item", "Choose one of the goods in the list.")
+		f.fault("item", "Item", "Choose a product from the list.")
 	}
 	if f.quantity, err = strconv.Atoi(f.Quantity); err != nil || f.quantity < 1 || f.quantity > mostQuantity {
 		f.fault("quantity", "Quantity", "Enter a whole number from 1 to "+strconv.Itoa(mostQuantity)+".")

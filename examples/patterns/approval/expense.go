@@ -47,7 +47,7 @@ func (e *Expense) ask(ctx *saga.Context, _ Remind) error {
 
 func (e *Expense) decide(ctx *saga.Context, m Decide) error {
 	if !slices.Contains(e.Asked, m.By) {
-		return saga.Discard("the person was not asked to decide")
+		return saga.Discard("the person has no request to decide")
 	}
 	ctx.Publish(Decided{Expense: ctx.Key(), Approved: m.Approve, By: m.By})
 	ctx.Complete()

@@ -50,7 +50,7 @@ func (s Shop) Place(w http.ResponseWriter, r *http.Request) {
 	var refused *pgconn.PgError
 	switch {
 	case errors.Is(err, bus.ErrIDConflict):
-		http.Error(w, "this key was used for another order", http.StatusUnprocessableEntity)
+		http.Error(w, "this key was used for a different order", http.StatusUnprocessableEntity)
 	case err == nil, errors.As(err, &refused) && refused.Code == uniqueViolation: // a key from last month
 		w.Header().Set("Location", "/orders/"+m.Order)
 		w.WriteHeader(http.StatusCreated)

@@ -126,7 +126,7 @@ func (r *reader) finished() {
 	m := r.mutants[len(r.mutants)-1]
 	switch {
 	case m.name == "" || m.guards == "":
-		r.fault("mutant %q: want a name, and what it guards", m.name)
+		r.fault("mutant %q: want a name, and a line of guards", m.name)
 	case len(m.target.tests) == 0:
 		r.fault("mutant %s: want a package and the names of its tests", m.name)
 	case len(m.hunks) == 0:

@@ -147,7 +147,7 @@ func (g *ground) depsOf(t target) ([]string, error) {
 	list.Dir = g.root
 	out, err := list.Output()
 	if err != nil {
-		return nil, fmt.Errorf("list what %s is linked with: %w", t.pkg, err)
+		return nil, fmt.Errorf("list the packages that %s links: %w", t.pkg, err)
 	}
 	dirs := []string{"."}
 	for dir := range strings.Lines(string(out)) {

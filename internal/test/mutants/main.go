@@ -37,11 +37,11 @@ func main() {
 	s := settings{out: os.Stdout}
 	flag.StringVar(&s.run, "run", "", "try only the mutants whose names match this regular expression")
 	flag.IntVar(&s.jobs, "jobs", 2*runtime.NumCPU(), "try this many mutants at the same time: most trials wait")
-	flag.StringVar(&s.record, "record", "", "write how each mutant ended into this file, and pass over those that "+
-		"it says were killed by the same tests on the same code")
+	flag.StringVar(&s.record, "record", "", "write the result of each mutant into this file, and skip mutants that "+
+		"the same tests have killed on the same code")
 	flag.StringVar(&s.page, "page", "", "write the result into this file, as a page; with -record, and without -run")
-	flag.BoolVar(&s.list, "list", false, "print the mutants and what they guard, and try none")
-	flag.BoolVar(&s.verbose, "v", false, "print what the tests said of every mutant, not only of those that lived")
+	flag.BoolVar(&s.list, "list", false, "print the mutants and their guards, and run no mutant")
+	flag.BoolVar(&s.verbose, "v", false, "print the tests' output for every mutant, not only for survivors")
 	flag.Parse()
 	if err := mutants(ctx, s); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)

@@ -76,7 +76,7 @@ func TestCatalogFaultsAreReported(t *testing.T) {
 	const head = "mutant x\nguards a promise\ntest ./bus TestX\n"
 	tests := map[string]struct{ text, want string }{
 		"no name":    {"mutant\nguards y\n", `mutant "": want a name`},
-		"no promise": {"mutant x\n", "what it guards"},
+		"no promise": {"mutant x\n", "a line of guards"},
 		"no test": {"mutant x\nguards y\ntest ./bus\nfile f\n-a\n+b\n",
 			"want a package and the names of its tests"},
 		"an empty test":   {"mutant x\nguards y\ntest\nfile f\n-a\n+b\n", "want a package and the names of its tests"},

@@ -32,10 +32,10 @@ func main() {
 	defer stop()
 	var o options
 	flag.IntVar(&o.part, "part", 1, "seed this part of everything: 10 is a tenth")
-	flag.IntVar(&o.times, "times", 20, "how often each page is asked for")
+	flag.IntVar(&o.times, "times", 20, "how often each page is requested")
 	flag.DurationVar(&o.most, "most", 50*time.Millisecond, "the median that a page may take")
 	flag.BoolVar(&o.seeded, "seeded", false, "the database of DATABASE_URL was seeded before")
-	flag.StringVar(&o.only, "only", "", "ask only for pages whose name has this in it")
+	flag.StringVar(&o.only, "only", "", "request only pages whose name contains this")
 	flag.BoolVar(&o.detail, "v", false, "print the statements of each page that read most")
 	flag.Parse()
 	if err := run(ctx, o); err != nil {

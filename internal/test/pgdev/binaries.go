@@ -102,7 +102,7 @@ schemas, for example
     set DATABASE_URL=postgres://postgres@127.0.0.1:5432/postgres?sslmode=disable`)
 
 // errNoPostgres lists the remedies, because its reader ran a test and wants to continue.
-var errNoPostgres = errors.New(`there is no Postgres to use. Any one of these helps:
+var errNoPostgres = errors.New(`there is no Postgres to use. Do one of the following:
   - unset EDDA_DOWNLOAD, and let the registry of npm be reached: a Postgres is downloaded from there
   - set DATABASE_URL to a server whose user may create schemas, for example
       docker run --rm -d -p 5432:5432 -e POSTGRES_HOST_AUTH_METHOD=trust postgres
@@ -208,7 +208,7 @@ func (p places) pgbouncer(ctx context.Context, log io.Writer) (string, error) {
 		Remedies: errNoBouncer})
 }
 
-var errNoBouncer = errors.New(`there is no PgBouncer to start. Any one of these helps:
+var errNoBouncer = errors.New(`there is no PgBouncer to start. Do one of the following:
   - Debian, Ubuntu: sudo apt-get install pgbouncer
   - Fedora, Red Hat: sudo dnf install pgbouncer
   - macOS: brew install pgbouncer

@@ -78,7 +78,7 @@ func StartBouncer(ctx context.Context, dsn string, o BouncerOptions) (*Bouncer, 
 func (b *Bouncer) launch(ctx context.Context, dsn string, settings map[string]string) error {
 	said, err := exec.CommandContext(ctx, b.binary, "--version").Output()
 	if err != nil {
-		return fmt.Errorf("ask %s for its version: %w", b.binary, err)
+		return fmt.Errorf("read the version of %s: %w", b.binary, err)
 	}
 	b.version, _, _ = strings.Cut(strings.TrimPrefix(string(said), "PgBouncer "), "\n")
 	port, err := freePort()

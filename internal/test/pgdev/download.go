@@ -42,7 +42,7 @@ func (p places) download(ctx context.Context, log io.Writer, major int) (string,
 		return "", fmt.Errorf("make a directory for Postgres: %w", err)
 	}
 	if !ours(p.downloads.Dir) { // in /var/tmp any user may have made it
-		return "", fmt.Errorf("%s belongs to another user, or others may write there: remove it", p.downloads.Dir)
+		return "", fmt.Errorf("%s belongs to a different user, or others may write there: remove it", p.downloads.Dir)
 	}
 	unlock, err := lockAt(filepath.Join(p.downloads.Dir, "lock"))
 	if err != nil {

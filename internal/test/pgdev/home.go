@@ -96,7 +96,8 @@ func homeBase(bases []string, otherUser bool) (string, error) {
 			return base, nil
 		}
 	}
-	return "", fmt.Errorf("none of %s can hold the server's directory: too long a path, or closed to its user",
+	return "", fmt.Errorf("no folder of %s can hold the server's directory: its path is too long, or its user has no "+
+		"access",
 		strings.Join(bases, ", "))
 }
 

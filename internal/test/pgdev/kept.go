@@ -70,7 +70,7 @@ func (s *Server) Outlive(ctx context.Context, log io.Writer) (*Server, error) {
 		"Starting it again.\n", name)
 	next, err := Keep(ctx, name, log)
 	if err == nil && next.dsn != s.dsn {
-		err = errors.Join(fmt.Errorf("its port is taken, and it has another one now: %s", next.dsn), next.Stop())
+		err = errors.Join(fmt.Errorf("its port is taken, and it has a new one: %s", next.dsn), next.Stop())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the private Postgres %s has ended with the program that had started it; start this "+
@@ -188,7 +188,7 @@ func (s *Server) reopen(ctx context.Context) error {
 	text, err := os.ReadFile(portFile)
 	if err != nil { // its creation was not completed
 		if err := os.RemoveAll(s.home.dataDir()); err != nil {
-			return fmt.Errorf("remove what is left of a server: %w", err)
+			return fmt.Errorf("remove the files of a server: %w", err)
 		}
 		o, err := Options{Durable: true}.asAsked()
 		if err == nil {

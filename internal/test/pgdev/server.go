@@ -306,7 +306,7 @@ func (s *Server) shut(ctx context.Context, mode Mode) error {
 		signal = "QUIT"
 	}
 	if err := s.guard.signal(signal); err != nil {
-		return fmt.Errorf("ask the watcher to stop the server: %w", err)
+		return fmt.Errorf("request the watcher to stop the server: %w", err)
 	}
 	_, err := s.awaitExit(ctx)
 	return err

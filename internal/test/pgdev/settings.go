@@ -58,7 +58,7 @@ func (o Options) asAsked() (Options, error) {
 		}
 	}
 	if os.Getenv("DATABASE_URL") != "" && !o.Private && (o.Locale != "" || len(o.Defaults) > 0) {
-		return o, fmt.Errorf("a locale or defaults are asked for (%s, %s), and the server of DATABASE_URL is not "+
+		return o, fmt.Errorf("a locale or defaults are set (%s, %s), and the server of DATABASE_URL is not "+
 			"ours to change: unset one or the other", LocaleVariable, DefaultsVariable)
 	}
 	return o, nil

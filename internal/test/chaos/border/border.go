@@ -97,12 +97,12 @@ func (g *ground) rest(ctx context.Context) error {
 func (g *ground) judge(ctx context.Context, _ *lab.Lab) error {
 	rows, err := g.Pool.Query(ctx, "SELECT key, n FROM chaos.told")
 	if err != nil {
-		return fmt.Errorf("read what was told: %w", err)
+		return fmt.Errorf("read the table told: %w", err)
 	}
 	defer rows.Close()
 	n, err := g.there.pool.CopyFrom(ctx, pgx.Identifier{"chaos", "told"}, []string{"key", "n"}, rows)
 	if err != nil {
-		return fmt.Errorf("copy what was told: %w", err)
+		return fmt.Errorf("copy the table told: %w", err)
 	}
 	g.Fact("told", n)
 	g.Expect(n > 0, "nothing told", "no message was told")

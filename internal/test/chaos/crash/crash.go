@@ -24,7 +24,7 @@ var Scenario = lab.Scenario{
 	Quick: lab.Size{Workers: 3, Kills: 20},
 	Flags: func(f *flag.FlagSet) {
 		f.StringVar(&flags.workloads, "workload", "bare,sagas", "crash: which handlers run")
-		f.StringVar(&flags.phases, "phase", strings.Join(phaseNames(), ","), "crash: what is broken")
+		f.StringVar(&flags.phases, "phase", strings.Join(phaseNames(), ","), "crash: the phases to run")
 		f.IntVar(&flags.restarts, "restarts", 10, "crash: restarts of Postgres")
 	},
 	SQL: sql, Rules: []string{"lost", "doubled", "untold", "deadlocks"},

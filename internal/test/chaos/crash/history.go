@@ -127,7 +127,7 @@ func (a *arena) judgeMessages(ctx context.Context, q lab.Querier, h *history.Sto
 					times++
 				}
 			}
-			a.Expect(times == p.times, "untold", "history tells %d times that message %s was %s at %s, and it was %d",
+			a.Expect(times == p.times, "untold", "history has %d entries of message %s that was %s at %s, want %d",
 				times, saga.ID(p.id), p.fate, p.endpoint, p.times)
 			n++
 		}

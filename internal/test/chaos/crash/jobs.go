@@ -31,7 +31,7 @@ var jobPlans = map[string]fate{
 	"retry": handled, "panic": handled, "dead": dead, "discard": discarded,
 }
 
-var errAsked = errors.New("the job was told to fail")
+var errAsked = errors.New("the plan of the job is to fail")
 
 // plainEndpoints are the endpoints of plain handlers, each with its name.
 func (w *worker) plainEndpoints() map[string][]bus.Part {
@@ -104,7 +104,7 @@ func (w *worker) fail(ctx *bus.Context, tx pgx.Tx, plan string) error {
 		if err := undone(); err != nil {
 			return err
 		}
-		return saga.Discard("the job was told to")
+		return saga.Discard("the plan of the job")
 	}
 	return nil
 }

@@ -137,7 +137,7 @@ func (a *account) fail(ctx *saga.Context, plan string) error {
 	case plan == "dead":
 		err = saga.Permanent(errAsked)
 	case plan == "discard":
-		err = saga.Discard("the turn was told to")
+		err = saga.Discard("the plan of the turn")
 	default:
 		return nil
 	}

@@ -125,7 +125,7 @@ func (w *walk) pass(ctx context.Context, points []point, within time.Duration) e
 
 // strike starts a worker that will not live longer than to the point.
 func (w *walk) strike(ctx context.Context, s *slot, p point, within time.Duration) error {
-	s.kill(ctx, "on the way to another point")
+	s.kill(ctx, "on the way to a new point")
 	struck := make(chan bool, 1)
 	s.proxy.Set(faultproxy.Fault{Statement: p.statement, N: p.n, When: p.when, Do: faultproxy.Call(func() {
 		_, inFlight := s.kill(ctx, reason("at "+p.String()))

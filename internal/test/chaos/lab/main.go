@@ -71,7 +71,7 @@ func exit(err error) {
 // runAll runs the scenarios that -scenario names, all of them, and then fails when one has.
 func runAll(ctx context.Context, scenarios []Scenario) error {
 	names := make([]string, len(scenarios))
-	about := "what is broken, or all of it, with commas between:"
+	about := "the scenarios to run, separated by commas (default all):"
 	for i, s := range scenarios {
 		names[i] = s.Name
 		about += fmt.Sprintf("\n%s: %s", s.Name, s.About)
@@ -81,10 +81,10 @@ func runAll(ctx context.Context, scenarios []Scenario) error {
 	}
 	given := Settings{Out: os.Stdout}
 	chosen := flag.String("scenario", strings.Join(names, ","), about)
-	flag.Uint64Var(&given.Seed, "seed", rand.Uint64N(1_000_000), "decides what is sent and what is broken when")
+	flag.Uint64Var(&given.Seed, "seed", rand.Uint64N(1_000_000), "decides the messages, the faults and their times")
 	flag.BoolVar(&given.Quick, "quick", false, "a shorter run of everything")
-	flag.BoolVar(&given.Verbose, "v", false, "print what workers write to their standard error")
-	flag.IntVar(&given.Workers, "workers", 0, "worker processes; 0 is what the scenario needs")
+	flag.BoolVar(&given.Verbose, "v", false, "print the standard error of the workers")
+	flag.IntVar(&given.Workers, "workers", 0, "worker processes; 0 is the scenario's number")
 	flag.IntVar(&given.Kills, "kills", 0,
 		"workers that are killed, where the scenario counts them; 0 is its own number")
 	flag.IntVar(&given.Freezes, "freezes", 0,

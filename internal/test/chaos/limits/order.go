@@ -83,7 +83,7 @@ func judgeOrder(ctx context.Context, l *lab.Lab) error {
 	l.Fact("failed", failed)
 	l.Fact("zombies", zombies)
 	l.Fact("idle", idle)
-	l.Expect(zombies < runs, "no lane", "none of %d runs held the lane of its key", runs)
+	l.Expect(zombies < runs, "no lane", "no run of %d held the lane of its key", runs)
 	l.Expect(idle <= idleMost, "idle", "no handler began for %v, and the most is %v", idle, idleMost)
 	l.Expect(kills == l.Kills && freezes == l.Freezes, "blows", "%d kills and %d freezes, want %d and %d", kills,
 		freezes, l.Kills, l.Freezes)

@@ -105,7 +105,7 @@ func (t *trial) rage(ctx context.Context, _ *lab.Lab) error {
 	if err := all.Wait(); err != nil {
 		return err
 	}
-	t.Printf("%d runs are triggered, and nobody is killed any more", t.runs)
+	t.Printf("%d runs are triggered, and no process is killed any more", t.runs)
 	begun := time.Now()
 	err := lab.Await(ctx, restWithin, "the end of all runs", func() (bool, error) {
 		open := 0

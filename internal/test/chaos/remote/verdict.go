@@ -31,7 +31,7 @@ func (v verdict) judge(ctx context.Context, l *lab.Lab) error {
 	l.Expect(triggered == v.runs, "forgotten", "%d runs were triggered, of %d", triggered, v.runs)
 	l.Expect(kills > 0, "idle", "no process was killed")
 	l.Expect(lost > 0, "idle", "no attempt was lost")
-	l.Expect(strikes > 0 || !v.strikes, "idle", "what both sides share was not broken")
+	l.Expect(strikes > 0 || !v.strikes, "idle", "the shared parts of both sides were not broken")
 	for _, f := range []struct {
 		name string
 		n    int

@@ -165,7 +165,7 @@ func (t *trial) catchUp(ctx context.Context) error {
 		return err
 	}
 	begun := time.Now()
-	err := lab.Await(ctx, 3*time.Minute, "the end of what was due", func() (bool, error) {
+	err := lab.Await(ctx, 3*time.Minute, "the end of all due runs", func() (bool, error) {
 		behind := 0
 		err := t.Row(ctx, sql.Get("behind"), []any{t.horizon}, &behind)
 		return behind == 0, err

@@ -23,7 +23,7 @@ func order(key string) string        { return "order " + key }
 func (s seen) differences(truth seen) (all []string) {
 	for thing, value := range truth {
 		if s[thing] != value {
-			all = append(all, fmt.Sprintf("%s: %s, and the page says %s", thing, value, s[thing]))
+			all = append(all, fmt.Sprintf("%s: %s, and the page has %s", thing, value, s[thing]))
 		}
 	}
 	return all
@@ -104,7 +104,7 @@ const truthWithin = 40 * time.Second
 // compare notes where pages differ from the tables, and open pages from those that are loaded now.
 func (r *trial) compare(ctx context.Context) error {
 	var found []string
-	err := lab.Await(ctx, truthWithin, "pages that say what is", func() (bool, error) {
+	err := lab.Await(ctx, truthWithin, "pages that agree with the tables", func() (bool, error) {
 		truth, err := r.tables(ctx)
 		if err != nil {
 			return false, err
@@ -128,7 +128,7 @@ func (r *trial) compare(ctx context.Context) error {
 		return len(stale) == 0, err
 	})
 	for path, fragment := range stale {
-		r.Violate("stale", "", "the open page %s differs from the one that is loaded now in %s", path, fragment)
+		r.Violate("stale", "", "the open page %s differs from the page as loaded now in %s", path, fragment)
 	}
 	if len(stale) == 0 {
 		return err

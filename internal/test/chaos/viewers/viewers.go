@@ -251,7 +251,7 @@ func (r *trial) canary(ctx context.Context) error {
 			return j.State == deadletter.JobDone, err
 		}
 		stopped++
-		r.Expect(j.Error != "" && j.Mark > 0, "mute", "job %d is paused and does not say why", number)
+		r.Expect(j.Error != "" && j.Mark > 0, "mute", "job %d is paused without a reason", number)
 		return false, r.op.DeadLetters().ResumeJob(ctx, r.Pool, number)
 	})
 	r.Fact("stopped", stopped)

@@ -101,7 +101,7 @@ func (w *World) until(ctx context.Context, ask func() (bool, error)) error {
 			return err
 		}
 	}
-	return errors.New("the server does not say what its processes have counted")
+	return errors.New("the server does not show the counts of its processes")
 }
 
 func (w *World) scans(ctx context.Context) (map[string]int64, error) {

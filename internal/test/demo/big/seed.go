@@ -122,7 +122,7 @@ func Seed(ctx context.Context, pool *pgxpool.Pool, schema string, size Size) (*W
 
 func (w *World) seed(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	if err := w.install(ctx, pool, schema); err != nil {
-		return fmt.Errorf("install what is to be filled: %w", err)
+		return fmt.Errorf("install the endpoints: %w", err)
 	}
 	return pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error {
 		conn := c.Conn()
@@ -224,7 +224,7 @@ func (w *World) message(n int64, v int) saga.ID {
 // fillHistory writes the pages of the history, and records the last page of each instance.
 func (w *World) fillHistory(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, w.sql.Get("temporary"), pgx.QueryExecModeSimpleProtocol); err != nil {
-		return fmt.Errorf("make what seeding needs: %w", err)
+		return fmt.Errorf("create the tables of the seed: %w", err)
 	}
 	last := make([]saga.ID, w.lives())
 	serial := int64(0)

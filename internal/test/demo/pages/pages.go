@@ -59,7 +59,7 @@ func Open(
 	listener, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
 		ui.Close()
-		return nil, fmt.Errorf("the pages: %w (--pages names another address; port 0 is a free one)", err)
+		return nil, fmt.Errorf("the pages: %w (choose a different address with --pages; port 0 is a free one)", err)
 	}
 	s := &Server{listener: listener, group: run.NewGroup(ctx)}
 	mux := http.NewServeMux()

@@ -23,7 +23,7 @@ func tell(ctx context.Context, o *operate.Operator, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "\nWhat happened to order %s:\n", toldOrder)
+	_, _ = fmt.Fprintf(out, "\nThe history of order %s:\n", toldOrder)
 	for _, v := range versions {
 		for _, e := range v.Entries {
 			_, _ = fmt.Fprintf(out, "  %s  %-12s%s\n", e.At.Local().Format("15:04:05.000"), v.Change, line(v, e))

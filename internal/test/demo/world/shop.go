@@ -158,7 +158,7 @@ func (s *Shop) office(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := store.Pause(ctx, "hourly/rates", "the bank sends none on Thursdays"); err != nil {
+	if err := store.Pause(ctx, "hourly/rates", "the bank sends no rates on Thursdays"); err != nil {
 		return err
 	}
 	if _, err := store.Trigger(ctx, "night/settle", nil, scheduler.TriggerOptions{}); err != nil {

@@ -41,5 +41,5 @@ func (n *node) well(ctx context.Context) error {
 		return nil
 	}
 	said, err := io.ReadAll(io.LimitReader(answer.Body, 1000))
-	return errors.Join(fmt.Errorf("it says %s", said), err)
+	return errors.Join(fmt.Errorf("its output is %s", said), err)
 }

@@ -38,7 +38,7 @@ type Broker struct {
 }
 
 // errNoServer lists the remedies, because its reader ran a test and wants to go on.
-var errNoServer = errors.New(`there is no RabbitMQ to start. Any one of these helps:
+var errNoServer = errors.New(`there is no RabbitMQ to start. Do one of the following:
   - Debian, Ubuntu: sudo apt-get install rabbitmq-server
   - Fedora, Red Hat: sudo dnf install rabbitmq-server
   - macOS: brew install rabbitmq

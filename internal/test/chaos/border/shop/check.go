@@ -74,7 +74,7 @@ func (v *Verdict) add(id string, s story) {
 	case len(s.payments) > 1 || len(s.ends) > 1 || s.shipments > 1:
 		fault("double", "has an effect twice")
 	case s.payments[0] != payment{s.cents, declined}:
-		fault("wrong", "has another payment than it should")
+		fault("wrong", "has the wrong payment")
 	case s.ends[0] != map[bool]string{true: "declined", false: "paid"}[declined]:
 		fault("wrong", "ended otherwise than its payment")
 	case declined && s.shipments > 0:
@@ -187,7 +187,7 @@ func (s *Site) queued(ctx context.Context) (left []string, err error) {
 func ask[T any](ctx context.Context, s *Site, name string) ([]T, error) {
 	rows, err := s.pool.Query(ctx, sql.Get(name))
 	if err != nil {
-		return nil, fmt.Errorf("ask %s for %s: %w", s.Process.Service, name, err)
+		return nil, fmt.Errorf("read from %s: %s: %w", s.Process.Service, name, err)
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[T])
 }

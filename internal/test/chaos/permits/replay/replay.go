@@ -145,7 +145,7 @@ func (p *player) quiet(ctx context.Context) error {
 	for time.Since(changed) < time.Minute {
 		waiting := 0
 		if err := p.pool.QueryRow(ctx, "SELECT waiting()").Scan(&waiting); err != nil {
-			return fmt.Errorf("count what waits: %w", err)
+			return fmt.Errorf("count the waiting messages: %w", err)
 		}
 		if waiting == 0 {
 			return nil
