@@ -77,7 +77,7 @@ func (s *Store) add(ctx context.Context, tx Execer, c Change) error {
 func (s *Store) Tell(ctx context.Context, tx Execer) error {
 	a := ActorOf(ctx)
 	if _, err := tx.Exec(ctx, s.sql.Get("tell"), a.Name, a.From, pg.Storable(reasonOf(ctx), mostReason)); err != nil {
-		return fmt.Errorf("audit: tell who acts: %w", pgerr.Explain(err))
+		return fmt.Errorf("audit: set the actor: %w", pgerr.Explain(err))
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ var arrivedInputs = []badInput{
 		return c.both(
 			letter{kind: "input.unknown", body: "x\xff"})
 	},
-		fate("dead after 0", "input.unknown", "no program that consumes this queue knows its kind", "input.")},
+		fate("dead after 0", "input.unknown", "no program that consumes this queue handles its kind", "input.")},
 	{"B14", "bytes", body("\x00\xff" + secret), dead(saga.ErrInvalidText, "decode")},
 	{"B14", "half an object", body(`{"Key":"` + secret), dead(nil, "decode")},
 	{"B14", "an object and more", body(`{"Key":"k"}` + secret), dead(nil, "decode")},

@@ -116,10 +116,10 @@ func TestLogOfAKindThatNobodyKnows(t *testing.T) {
 		FROM ` + w.queue("logs") + ` WHERE kind = 'tally.add'`)
 	stop()
 	for kind, line := range map[string]string{
-		"tally.add": `level=WARN msg="edda: messages wait for a program that knows their kind" endpoint=logs ` +
+		"tally.add": `level=WARN msg="edda: messages wait for a program that handles their kind" endpoint=logs ` +
 			`message_id=\S+ kind=tally.add until=` + until + `\S+ remedy="run a program whose endpoint handles this ` +
 			`kind; [^"]+ becomes a dead letter" error="tally.add: [^"]+ consumes \[logged\]"`,
-		"card.paid": `messages wait for a program that knows their kind" endpoint=logs message_id=\S+ kind=card.paid`,
+		"card.paid": `messages wait for a program that handles their kind" endpoint=logs message_id=\S+ kind=card.paid`,
 	} {
 		if n := len(regexp.MustCompile(line).FindAllString(text.String(), -1)); n != 1 {
 			t.Errorf("%d lines of %s, want 1:\n%s", n, kind, text.String())

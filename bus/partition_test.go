@@ -176,7 +176,7 @@ func TestNumberOfPartitionsChanges(t *testing.T) {
 	defer cancel()
 	for call, err := range map[string]error{"Check": three.Check(t.Context()), "Run": three.Run(soonOver),
 		"Install": three.Install(t.Context())} {
-		if err == nil || !strings.Contains(err.Error(), "8, and the options say 3: set "+
+		if err == nil || !strings.Contains(err.Error(), "8, and the options have 3: set "+
 			"PartitionOptions.Partitions to 8, or") {
 			t.Errorf("%s with another number: %v", call, err)
 		}

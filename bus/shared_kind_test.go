@@ -113,8 +113,8 @@ func TestSagasThatCannotShareAKind(t *testing.T) {
 	}
 	w := newWorld(t, bus.Options{})
 	for want, parts := range map[string][]bus.Part{
-		"a message of it names no instance": {define("one", opens), define("two", opens)},
-		"they have the same IfMissing": {
+		"its messages name no instance": {define("one", opens), define("two", opens)},
+		"give both the same IfMissing": {
 			define("one", opens, hears()), define("two", other, hears(saga.IfMissing(saga.MissingRetry))),
 		},
 	} {

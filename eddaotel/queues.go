@@ -31,10 +31,10 @@ func (t *Tracing) Watch(o *operate.Operator) (stop func() error, err error) {
 	}
 	g.ready = count(&faults[0], "ready", "Messages that are due; an estimate beyond 100,000.")
 	g.delayed = count(&faults[1], "delayed", "Messages that are due later; an estimate beyond 100,000.")
-	g.claimed = count(&faults[2], "claimed", "Messages that a leased endpoint has in hand.")
+	g.claimed = count(&faults[2], "claimed", "Messages that a leased endpoint is handling.")
 	g.parked = count(&faults[3], "parked", "Messages of an ordered endpoint that wait behind others of their key.")
 	g.lag, faults[4] = t.metrics.meter.Float64ObservableGauge("edda.queue.lag", metric.WithUnit("s"),
-		metric.WithDescription("How long the first message that is due has been so; 0 when none is."))
+		metric.WithDescription("How long the first due message has been due; 0 without one."))
 	if err := errors.Join(faults[:]...); err != nil {
 		return nil, err
 	}

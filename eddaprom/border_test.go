@@ -22,7 +22,8 @@ func TestMetricsTellOfIngests(t *testing.T) {
 		}
 	}
 	l.expect(t, `
-# HELP edda_ingested_unnamed_total Messages from other systems without an id: a second delivery is another message.
+# HELP edda_ingested_unnamed_total Messages from other systems without an id: a second delivery is handled `+
+		`as a new message.
 # TYPE edda_ingested_unnamed_total counter
 edda_ingested_unnamed_total{endpoint="",source="post"} 1
 edda_ingested_unnamed_total{endpoint="van",source="post"} 2
@@ -51,7 +52,7 @@ func TestMetricsTellOfRelays(t *testing.T) {
 # HELP edda_messages_relayed_total Messages that a relay has published and deleted.
 # TYPE edda_messages_relayed_total counter
 edda_messages_relayed_total{endpoint="border"} 7
-# HELP edda_relay_holding 1 while this process is the one that relays.
+# HELP edda_relay_holding 1 while this process relays.
 # TYPE edda_relay_holding gauge
 edda_relay_holding{endpoint="border"} 1
 # HELP edda_relayed_bytes_total Bytes of the bodies of relayed messages.

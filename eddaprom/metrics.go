@@ -109,19 +109,20 @@ func (n namespace) messageMetrics() messageMetrics {
 		handled: n.counter("messages_handled_total", "Messages whose effects are committed.",
 			"endpoint", "saga", "kind"),
 		failed:  n.counter("attempts_failed_total", "Attempts that ended with an error.", "endpoint", "kind"),
-		retried: n.counter("attempts_retried_total", "Failed attempts that another followed.", "endpoint", "kind"),
-		dead: n.counter("messages_dead_lettered_total", "Messages given up and kept as dead letters.",
+		retried: n.counter("attempts_retried_total", "Failed attempts that were retried.", "endpoint", "kind"),
+		dead: n.counter("messages_dead_lettered_total", "Messages that failed for good and became dead letters.",
 			"endpoint", "kind"),
-		runsFailed: n.counter("runs_failed_total", "Attempts of runs that were given up; a failed one is sent again "+
+		runsFailed: n.counter("runs_failed_total", "Failed attempts of runs; the scheduler sends the run again "+
 			"while there are retries.", "endpoint", "kind", "outcome"),
 		discarded: n.counter("messages_discarded_total", "Messages consumed without effect, with a reason kept.",
 			"endpoint", "kind"),
-		conflicts: n.counter("conflicts_total", "Messages whose instance another transaction changed first.",
+		conflicts: n.counter("conflicts_total", "Messages whose instance a concurrent transaction changed first.",
 			"endpoint", "saga"),
 		lost: n.counter("claims_lost_total", "Messages of leased endpoints whose claim was lost.", "endpoint"),
 		processing: n.histogram("processing_seconds", "The handler's own time for one message.",
 			prometheus.ExponentialBuckets(0.00001, 4, 11)),
-		critical: n.histogram("critical_seconds", "From when a message was sent, or due, to the commit of its effects.",
+		critical: n.histogram("critical_seconds", "The time from a message's send, or due time, to the commit of its "+
+			"effects.",
 			prometheus.ExponentialBuckets(0.001, 2.5, 14)),
 	}
 }
@@ -131,7 +132,7 @@ func (n namespace) batchMetrics() batchMetrics {
 		ended: n.counter("batches_total", "Transactions that took messages.", "endpoint", "result"),
 		size: n.histogram("batch_messages", "Messages that one transaction took.",
 			[]float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}),
-		took: n.histogram("batch_seconds", "From the take of a batch to its commit.",
+		took: n.histogram("batch_seconds", "The time from the take of a batch to its commit.",
 			prometheus.ExponentialBuckets(0.001, 2, 14)),
 	}
 }
@@ -140,11 +141,11 @@ func (n namespace) relayMetrics() relayMetrics {
 	return relayMetrics{
 		messages: n.counter("messages_relayed_total", "Messages that a relay has published and deleted.", "endpoint"),
 		bytes:    n.counter("relayed_bytes_total", "Bytes of the bodies of relayed messages.", "endpoint"),
-		lag: n.histogram("relay_lag_seconds", "Of the message of a relayed batch that waited longest: from when "+
-			"it was sent, or due, to the commit.", prometheus.ExponentialBuckets(0.001, 2.5, 14)),
+		lag: n.histogram("relay_lag_seconds", "The time from a message's send, or due time, to the commit of its "+
+			"relay: of each batch, the message that waited longest.", prometheus.ExponentialBuckets(0.001, 2.5, 14)),
 		forward: n.histogram("relay_forward_seconds", "The time of one call that publishes.",
 			prometheus.ExponentialBuckets(0.001, 2, 14)),
-		holding: n.gauge("relay_holding", "1 while this process is the one that relays."),
+		holding: n.gauge("relay_holding", "1 while this process relays."),
 	}
 }
 
@@ -153,7 +154,7 @@ func (n namespace) borderMetrics() borderMetrics {
 		arrived: n.counter("messages_ingested_total", "Messages from other systems, by result.",
 			"source", "endpoint", "state"),
 		unnamed: n.counter("ingested_unnamed_total", "Messages from other systems without an id: a second delivery "+
-			"is another message.", "source", "endpoint"),
+			"is handled as a new message.", "source", "endpoint"),
 	}
 }
 

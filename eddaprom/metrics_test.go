@@ -120,14 +120,14 @@ func TestMetricsFollowTheMessages(t *testing.T) {
 		SELECT gen_random_uuid(), 'h', n, '{1}', false, ARRAY[n], now() + (2 - n) * interval '1 hour'
 		FROM generate_series(0, 2) n`) // the last does not renew its row
 	l.expect(t, `
-# HELP edda_queue_functions_left Functions of the program that do not return, in all processes that run: another `+
-		`worker has taken the place of the worker that called it.
+# HELP edda_queue_functions_left Functions of the program that do not return, in all running processes: a new `+
+		`worker replaces the worker that called it.
 # TYPE edda_queue_functions_left gauge
 edda_queue_functions_left{endpoint="van"} 1
 # HELP edda_queue_delayed Messages that are due later: delays, timeouts and retries; an estimate beyond 100,000.
 # TYPE edda_queue_delayed gauge
 edda_queue_delayed{endpoint="van"} 1
-# HELP edda_queue_ready Messages that are due, those in the hands of workers included; an estimate beyond 100,000.
+# HELP edda_queue_ready Messages that are due, also messages that a worker is handling; an estimate beyond 100,000.
 # TYPE edda_queue_ready gauge
 edda_queue_ready{endpoint="van"} 5
 `, "edda_queue_ready", "edda_queue_delayed", "edda_queue_functions_left")
@@ -146,7 +146,7 @@ edda_queue_ready{endpoint="van"} 5
 # HELP edda_attempts_failed_total Attempts that ended with an error.
 # TYPE edda_attempts_failed_total counter
 edda_attempts_failed_total{endpoint="van",kind="parcel"} 3
-# HELP edda_messages_dead_lettered_total Messages given up and kept as dead letters.
+# HELP edda_messages_dead_lettered_total Messages that failed for good and became dead letters.
 # TYPE edda_messages_dead_lettered_total counter
 edda_messages_dead_lettered_total{endpoint="van",kind="parcel"} 1
 # HELP edda_messages_discarded_total Messages consumed without effect, with a reason kept.
@@ -338,7 +338,7 @@ func TestFailedRunsAreCounted(t *testing.T) {
 		m.Observe(bus.RunFailed{Endpoint: "van", Info: saga.Info{Kind: "parcel"}, Err: errLost, Final: final})
 	}
 	err := testutil.CollectAndCompare(m, strings.NewReader(`
-# HELP edda_runs_failed_total Attempts of runs that were given up; a failed one is sent again while there are retries.
+# HELP edda_runs_failed_total Failed attempts of runs; the scheduler sends the run again while there are retries.
 # TYPE edda_runs_failed_total counter
 edda_runs_failed_total{endpoint="van",kind="parcel",outcome="dead"} 1
 edda_runs_failed_total{endpoint="van",kind="parcel",outcome="failed"} 2

@@ -29,16 +29,16 @@ func newQueues(o Options) *queues {
 	}
 	return &queues{
 		every: o.QueueEvery, timeout: o.QueueTimeout,
-		ready: desc("ready", "Messages that are due, those in the hands of workers included; an estimate "+
+		ready: desc("ready", "Messages that are due, also messages that a worker is handling; an estimate "+
 			"beyond 100,000."),
 		delayed: desc("delayed", "Messages that are due later: delays, timeouts and retries; an estimate "+
 			"beyond 100,000."),
-		claimed: desc("claimed", "Messages that a leased endpoint has in hand."),
+		claimed: desc("claimed", "Messages that a leased endpoint is handling."),
 		parked: desc("parked", "Messages of an ordered endpoint that wait behind others of their key; counted up "+
 			"to 100,000."),
-		oldest: desc("oldest_due_seconds", "How long the first message that is due has been so; 0 when none is."),
-		left: desc("functions_left", "Functions of the program that do not return, in all processes that run: another "+
-			"worker has taken the place of the worker that called it."),
+		oldest: desc("oldest_due_seconds", "How long the first due message has been due; 0 without one."),
+		left: desc("functions_left", "Functions of the program that do not return, in all running processes: a new "+
+			"worker replaces the worker that called it."),
 		errors: prometheus.NewCounter(prometheus.CounterOpts{Namespace: o.Namespace, Name: "queue_read_errors_total",
 			Help: "Scrapes that could not read the queues."}),
 	}

@@ -41,22 +41,22 @@ func newSchedule(o Options) *schedule {
 	return &schedule{
 		every: o.QueueEvery, timeout: o.QueueTimeout,
 		holder: desc("lease_holder", "1 while this process holds the lease.", "lease"),
-		epoch:  desc("lease_epoch", "The term of the lease that this process has, or has seen.", "lease"),
+		epoch:  desc("lease_epoch", "The newest term of the lease that this process has held or read.", "lease"),
 		transitions: desc("lease_transitions_total", "Terms of this process that began, and that ended in order or "+
 			"otherwise.", "lease", "to"),
 		trust: desc("lease_trust_seconds", "How long this process may trust its term without a further "+
-			"renewal; 0 when it has none.", "lease"),
+			"renewal; 0 without a term.", "lease"),
 		sweeps: desc("lease_sweep_ratio", "How long the last sweep took, as a part of its interval.", "lease"),
 		late: desc("schedule_late_seconds", "How long the first due manifest has waited to be evaluated; 0 "+
-			"when none is due."),
+			"without a due manifest."),
 		behind: desc("schedule_behind_seconds", "How long a queued run has waited to be dispatched; 0 when "+
-			"none is queued."),
-		runs: desc("schedule_runs", "Runs that have not ended, and those that were timed out or lost within "+
+			"no run is queued."),
+		runs: desc("schedule_runs", "Runs that have not ended, and runs that were timed out or lost within "+
 			"an hour, by state.", "state"),
 		manifests: desc("schedule_manifests", "Manifests that skipped due times, or became orphans, within an "+
 			"hour.", "state"),
 		errors: prometheus.NewCounter(prometheus.CounterOpts{Namespace: o.Namespace, Name: "schedule_read_errors_total",
-			Help: "Scrapes that could not read what waits for the schedulers."}),
+			Help: "Scrapes that could not read the waiting runs and manifests."}),
 	}
 }
 

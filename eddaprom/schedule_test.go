@@ -59,7 +59,7 @@ func TestMetricsTellOfTheSchedule(t *testing.T) {
 		}
 	}
 	const leases = `
-# HELP edda_lease_epoch The term of the lease that this process has, or has seen.
+# HELP edda_lease_epoch The newest term of the lease that this process has held or read.
 # TYPE edda_lease_epoch gauge
 edda_lease_epoch{lease="scheduler"} 7
 edda_lease_epoch{lease="singleton/rates"} 9
@@ -78,27 +78,27 @@ edda_lease_transitions_total{lease="scheduler",to="released"} 1
 edda_lease_transitions_total{lease="singleton/rates",to="acquired"} 1
 edda_lease_transitions_total{lease="singleton/rates",to="lost"} 0
 edda_lease_transitions_total{lease="singleton/rates",to="released"} 0
-# HELP edda_lease_trust_seconds How long this process may trust its term without a further renewal; 0 when it has none.
+# HELP edda_lease_trust_seconds How long this process may trust its term without a further renewal; 0 without a term.
 # TYPE edda_lease_trust_seconds gauge
 edda_lease_trust_seconds{lease="scheduler"} 0
 edda_lease_trust_seconds{lease="singleton/rates"} 0
 `
 	const errorsRead = `
-# HELP edda_schedule_read_errors_total Scrapes that could not read what waits for the schedulers.
+# HELP edda_schedule_read_errors_total Scrapes that could not read the waiting runs and manifests.
 # TYPE edda_schedule_read_errors_total counter
 edda_schedule_read_errors_total `
 	const depth = `
-# HELP edda_schedule_behind_seconds How long a queued run has waited to be dispatched; 0 when none is queued.
+# HELP edda_schedule_behind_seconds How long a queued run has waited to be dispatched; 0 when no run is queued.
 # TYPE edda_schedule_behind_seconds gauge
 edda_schedule_behind_seconds 1
-# HELP edda_schedule_late_seconds How long the first due manifest has waited to be evaluated; 0 when none is due.
+# HELP edda_schedule_late_seconds How long the first due manifest has waited to be evaluated; 0 without a due manifest.
 # TYPE edda_schedule_late_seconds gauge
 edda_schedule_late_seconds 2
 # HELP edda_schedule_manifests Manifests that skipped due times, or became orphans, within an hour.
 # TYPE edda_schedule_manifests gauge
 edda_schedule_manifests{state="orphan"} 8
 edda_schedule_manifests{state="skipped"} 7
-# HELP edda_schedule_runs Runs that have not ended, and those that were timed out or lost within an hour, by state.
+# HELP edda_schedule_runs Runs that have not ended, and runs that were timed out or lost within an hour, by state.
 # TYPE edda_schedule_runs gauge
 edda_schedule_runs{state="active"} 3
 edda_schedule_runs{state="dead"} 4

@@ -33,18 +33,18 @@ func newExamined(o Options) *examined {
 	}
 	return &examined{
 		every: o.QueueEvery, timeout: o.QueueTimeout,
-		level: desc("level", "How a vital of the database is: 0 ok, 1 warn, 2 bad.", "vital"),
+		level: desc("level", "The level of a vital of the database: 0 ok, 1 warn, 2 bad.", "vital"),
 		seconds: desc("snapshot_seconds", "How long the oldest transaction that keeps dead rows has been open, as "+
-			"far as the role sees it; 0 when none is."),
+			"far as the role can read it; 0 without one."),
 		transactions: desc("snapshot_transactions", "How many transactions have begun since the oldest snapshot that "+
 			"keeps dead rows."),
-		dead: desc("dead_rows", "Dead rows of the tables that have most, as Postgres estimates them.",
+		dead: desc("dead_rows", "Dead rows of the tables with the most, as Postgres estimates them.",
 			"table", "endpoint"),
 		used:    desc("connections_used", "Connections of clients to the server."),
-		allowed: desc("connections_allowed", "Connections that the server allows to roles that are no superusers."),
+		allowed: desc("connections_allowed", "Connections that the server allows to roles without superuser."),
 		written: desc("wal_bytes_per_second", "Write-ahead log that the server wrote between the last two readings."),
 		kept:    desc("slot_bytes", "Write-ahead log that a replication slot keeps.", "slot"),
-		freeze: desc("freeze_ratio", "The age of the oldest transaction id or multixact, by the age at which "+
+		freeze: desc("freeze_ratio", "The age of the oldest transaction id or multixact, divided by the age when "+
 			"autovacuum freezes rows."),
 		tables: desc("tables", "Tables of the schema."),
 		errors: prometheus.NewCounter(prometheus.CounterOpts{Namespace: o.Namespace, Name: "vital_read_errors_total",

@@ -57,21 +57,21 @@ func TestMetricsTellOfVitals(t *testing.T) {
 		}
 	}
 	const read = `
-# HELP edda_vital_connections_allowed Connections that the server allows to roles that are no superusers.
+# HELP edda_vital_connections_allowed Connections that the server allows to roles without superuser.
 # TYPE edda_vital_connections_allowed gauge
 edda_vital_connections_allowed 97
 # HELP edda_vital_connections_used Connections of clients to the server.
 # TYPE edda_vital_connections_used gauge
 edda_vital_connections_used 41
-# HELP edda_vital_dead_rows Dead rows of the tables that have most, as Postgres estimates them.
+# HELP edda_vital_dead_rows Dead rows of the tables with the most, as Postgres estimates them.
 # TYPE edda_vital_dead_rows gauge
 edda_vital_dead_rows{endpoint="",table="saga"} 3
 edda_vital_dead_rows{endpoint="van",table="queue_1"} 12
-# HELP edda_vital_freeze_ratio The age of the oldest transaction id or multixact, by the age at which autovacuum ` +
-		`freezes rows.
+# HELP edda_vital_freeze_ratio The age of the oldest transaction id or multixact, divided by the age when ` +
+		`autovacuum freezes rows.
 # TYPE edda_vital_freeze_ratio gauge
 edda_vital_freeze_ratio 0.5
-# HELP edda_vital_level How a vital of the database is: 0 ok, 1 warn, 2 bad.
+# HELP edda_vital_level The level of a vital of the database: 0 ok, 1 warn, 2 bad.
 # TYPE edda_vital_level gauge
 edda_vital_level{vital="freeze"} 0
 edda_vital_level{vital="setting"} 1
@@ -80,7 +80,7 @@ edda_vital_level{vital="snapshot"} 2
 # TYPE edda_vital_slot_bytes gauge
 edda_vital_slot_bytes{slot="away"} 1.048576e+06
 # HELP edda_vital_snapshot_seconds How long the oldest transaction that keeps dead rows has been open, as far as the ` +
-		`role sees it; 0 when none is.
+		`role can read it; 0 without one.
 # TYPE edda_vital_snapshot_seconds gauge
 edda_vital_snapshot_seconds 120
 # HELP edda_vital_snapshot_transactions How many transactions have begun since the oldest snapshot that keeps dead ` +

@@ -248,11 +248,11 @@ var stories = []story{
 		note once upon a time
 		notes: dead note after 1, permanent: decode note: unexpected end of JSON input
 		notes: dead note.old after 1, permanent: accept note.old as note: there are no words
-		notes: dead riddle after 0, unknown kind: riddle: no program that consumes this queue knows its kind; ` +
+		notes: dead riddle after 0, unknown kind: riddle: no program that consumes this queue handles its kind; ` +
 			`this endpoint consumes [note note.old]
 		notes: discarded note: expired
 		notes: handled note
-		notes: retried riddle after 1 in 50ms: riddle: no program that consumes this queue knows its kind; ` +
+		notes: retried riddle after 1 in 50ms: riddle: no program that consumes this queue handles its kind; ` +
 			`this endpoint consumes [note note.old]
 		orders: dead place after 1, permanent: key of place for saga order: it is empty`},
 	{name: "messages without an instance",

@@ -68,7 +68,7 @@ func (s *Store) fillable(ctx context.Context, manifest string, p *Period) (m sch
 	case m.orphaned:
 		return m, fmt.Errorf("it is an orphan: declare it again, or remove it: %w", ErrNoManifest)
 	case p.From.IsZero() || p.Until.IsZero() || !p.From.Before(p.Until):
-		return m, fmt.Errorf("from %v until %v: want two moments, the first before the second", p.From, p.Until)
+		return m, fmt.Errorf("from %v until %v: want two times, the first before the second", p.From, p.Until)
 	}
 	return m, nil
 }
@@ -99,9 +99,9 @@ func (t tables) schedule(ctx context.Context, db queryer, name string) (m schedu
 	d, known := plan.Read([]byte(text))
 	if m.plan, err = d.Compile(); err != nil || !known {
 		if err == nil {
-			err = errors.New("it has fields that this release does not know")
+			err = errors.New("it has fields that this release does not have: deploy the newer program")
 		}
-		return m, fmt.Errorf("its definition is of another release: %w", err)
+		return m, fmt.Errorf("its definition is of a different release: %w", err)
 	}
 	return m, nil
 }

@@ -154,10 +154,10 @@ func (g storedGroup) differs(now groupRow, owner string) (what []string) {
 
 func ownedError(what, name, owner, by string) error {
 	if owner == "" {
-		return fmt.Errorf("%s %q was made at run time, and %q declares it too: give it another name, or remove it "+
+		return fmt.Errorf("%s %q was made at run time, and %q declares it too: choose a different name, or remove it "+
 			"first: %w", what, name, by, ErrOwned)
 	}
-	return fmt.Errorf("%s %q is declared by %q, and %q declares it too: give it another name, or remove it "+
+	return fmt.Errorf("%s %q is declared by %q, and %q declares it too: choose a different name, or remove it "+
 		"there first: %w", what, name, owner, by, ErrOwned)
 }
 

@@ -198,8 +198,8 @@ func checkParents(rows []row, stored map[string]string, orphans map[string]bool)
 		}
 	}
 	if circle := findCircle(parents); circle != nil {
-		faults = append(faults, fmt.Errorf("manifests follow each other in a circle, and none of them would "+
-			"ever fire: %s", strings.Join(circle, " after ")))
+		faults = append(faults, fmt.Errorf("manifests follow each other in a circle, and would "+
+			"never fire: %s", strings.Join(circle, " after ")))
 	}
 	return some(faults)
 }

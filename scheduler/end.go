@@ -136,7 +136,7 @@ func (t tables) lockManifests(ctx context.Context, tx pgx.Tx, runs []lockedRun) 
 
 func (t tables) notifyManifests(ctx context.Context, tx pgx.Tx, runs []lockedRun) error {
 	if _, err := tx.Exec(ctx, t.sql.Get("runs_left"), idsOf(runs)); err != nil {
-		return fmt.Errorf("tell manifests of their runs: %w", err)
+		return fmt.Errorf("write the ends of runs to their manifests: %w", err)
 	}
 	return nil
 }
@@ -257,7 +257,7 @@ func (t tables) retryOne(ctx context.Context, tx pgx.Tx, run saga.ID, note strin
 		return fmt.Errorf("queue it again: %w", err)
 	}
 	if _, err := tx.Exec(ctx, t.sql.Get("wait_for_run"), run); err != nil {
-		return fmt.Errorf("let its manifest wait for it: %w", err)
+		return fmt.Errorf("set the run of its manifest: %w", err)
 	}
 	if err := t.notifyManifests(ctx, tx, runs); err != nil {
 		return err

@@ -140,5 +140,5 @@ func ExampleNewLeases() {
 	fmt.Println(err)
 	// Output:
 	// singleton/rates is held: true term 1
-	// resign lease "singleton/rates": nobody holds the lease
+	// resign lease "singleton/rates": no process holds the lease
 }

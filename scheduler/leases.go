@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNotHeld means that no process holds a lease of this name.
-var ErrNotHeld = errors.New("nobody holds the lease")
+var ErrNotHeld = errors.New("no process holds the lease")
 
 // Leases lists leases and asks their holders to resign, for operators: the leases of Singletons, of schedulers and of
 // partitions. It is safe for concurrent use.

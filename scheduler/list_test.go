@@ -129,26 +129,27 @@ func TestWhyItDoesNotFire(t *testing.T) {
 	says("a", "It is due since", "edda lease list")
 	says("f", "when a succeeds", "never")
 	says("d", "when a run of a activates it")
-	says("o", "when somebody triggers it")
+	says("o", "when it is triggered")
 	s.exec("UPDATE :schema.manifest SET due = NULL WHERE name = 'late'")
-	says("late", "never again")
+	says("late", "never due again")
 	s.exec("UPDATE :schema.manifest SET due = clock_timestamp() + interval '1 hour' WHERE name = 'a'")
 	says("a", "Nothing is due until 20")
 	run := s.started("a")
 	says("a", "Its run "+run.String()+" is active")
 	s.ends(run, "dead")
-	says("a", "Run "+run.String()+" is dead and holds it", "it broke")
+	says("a", "when its dead run "+run.String()+" is retried or cancelled", "it broke")
 	s.must(s.Pause(s.ctx(), "a", "the bank is down"))
 	s.must(s.PauseGroup(s.ctx(), "g", "all of it"))
 	m.Paused = true
 	declare()
-	says("a", "is dead", "Its declaration says Paused", "(the bank is down)", "Its group g is paused", "(all of it)")
+	says("a", "dead run", "Its declaration has Paused set", "(the bank is down)", "Its group g is paused",
+		"(all of it)")
 	s.must(s.Remove(s.ctx(), "a"))
 	says("a", "It is an orphan since", "no running program")
 	s.exec(`UPDATE :schema.manifest SET definition = '{"rule": {"kind": "moon"}}' WHERE name = 'o'`)
 	says("o", "cannot be read", "moon")
 	s.exec("DELETE FROM :schema.manifest WHERE name = 'a'")
-	says("f", "There is no manifest of that name any more")
+	says("f", "That manifest does not exist any more")
 }
 
 func TestDeclarationFile(t *testing.T) {

@@ -469,8 +469,8 @@ func TestBackfill(t *testing.T) {
 		p    Period
 	}{
 		"no such manifest": {"no", p}, "no due times to fill": {"x", p},
-		"want two moments": {"night", Period{From: from, Until: from}},
-		"Max: -1":          {"night", Period{Max: -1}}, "Max: 10001": {"night", Period{Max: 10_001}},
+		"want two times": {"night", Period{From: from, Until: from}},
+		"Max: -1":        {"night", Period{Max: -1}}, "Max: 10001": {"night", Period{Max: 10_001}},
 	} {
 		_, err := s.Backfill(s.ctx(), c.name, c.p)
 		refuses(t, err, says, "backfill manifest")

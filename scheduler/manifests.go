@@ -207,7 +207,7 @@ func (m *ManifestInfo) define(text string) {
 	case err != nil:
 		m.read.fault = err.Error()
 	case !known:
-		m.read.fault = "it has fields that this release does not know"
+		m.read.fault = "it has fields that this release does not have: deploy the newer program"
 	}
 	if err == nil && !m.Due.IsZero() {
 		m.Due = m.Due.In(p.Zone())

@@ -125,7 +125,7 @@ func (s *Scheduler) synchronise(ctx context.Context, d declaration) error {
 		if err == nil || !dispatch.Passing(err) {
 			return err
 		}
-		s.engine.Calm().Warn("edda: the manifests were not written to the database yet", "error", err)
+		s.engine.Calm().Warn("edda: the manifests could not be written to the database yet", "error", err)
 		if err := run.Sleep(ctx, retry.NextBackOff()); err != nil {
 			return err
 		}
@@ -235,7 +235,7 @@ func (s *Scheduler) Depth(ctx context.Context) (d Depth, err error) {
 	row := s.pool.QueryRow(ctx, s.sql.Get("depth"), pg.Planned, MostCounted)
 	if err := row.Scan(&late, &behind, &d.Queued, &d.Waiting, &d.Active, &d.Dead, &d.TimedOut,
 		&d.Lost, &d.Skipped, &d.Orphaned); err != nil {
-		return Depth{}, fmt.Errorf("read how much waits for the scheduler: %w", err)
+		return Depth{}, fmt.Errorf("count the waiting runs and manifests: %w", err)
 	}
 	d.Late, d.Behind = seconds(late), seconds(behind)
 	return d, nil

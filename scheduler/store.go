@@ -32,9 +32,9 @@ var (
 	// ErrNotCurrent means that the handler's run is over, or has a different attempt now.
 	ErrNotCurrent = errors.New("the run is not current")
 	// ErrOwned means that another program declares a manifest or a group of this name.
-	ErrOwned = errors.New("it belongs to another owner")
+	ErrOwned = errors.New("it belongs to a different owner")
 	// ErrTaken means that a different run of the manifest has the place of this one.
-	ErrTaken = errors.New("another run of its manifest has taken its place")
+	ErrTaken = errors.New("a newer run of its manifest has replaced it")
 )
 
 // StoreOptions configure a Store. Every zero is a default.
@@ -92,7 +92,7 @@ func (t tables) change(ctx context.Context, do func(tx pgx.Tx) error) (err error
 }
 
 // errLocked means that a different change is in progress.
-var errLocked = errors.New("another program changes manifests")
+var errLocked = errors.New("a second program changes manifests at the same time")
 
 // lockPoll is how long a change waits before it tries again to get the lock.
 const lockPoll = 20 * time.Millisecond

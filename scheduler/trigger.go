@@ -77,7 +77,7 @@ func (s *Store) trigger(ctx context.Context, manifest string, args []any) error 
 	case orphaned:
 		return fmt.Errorf("it is an orphan: declare it again, or remove it: %w", ErrNoManifest)
 	case !queued:
-		return fmt.Errorf("its message is of kind %s, and the input has another kind", kind)
+		return fmt.Errorf("its message is of kind %s, and the input of a different kind", kind)
 	}
 	return nil
 }

@@ -19,17 +19,17 @@ func (m ManifestInfo) Waits() (reasons []string) {
 			"program that starts and declares it.", stamp(m.Orphaned), m.Owner)
 	}
 	if m.Paused.Declared {
-		add("Its declaration says Paused.")
+		add("Its declaration has Paused set.")
 	}
 	if !m.Paused.Since.IsZero() {
 		add("It is paused since %s%s%s.", stamp(m.Paused.Since), by(m.Paused.By), because(m.Paused.Reason))
 	}
 	if !m.Group.Paused.IsZero() {
-		add("Its group %s is paused since %s%s%s: what is queued waits too.", m.Group.Name, stamp(m.Group.Paused),
+		add("Its group %s is paused since %s%s%s; queued runs wait too.", m.Group.Name, stamp(m.Group.Paused),
 			by(m.Group.By), because(m.Group.Reason))
 	}
 	if !m.Held.ID.IsZero() {
-		add("Run %s is dead and holds it until somebody retries or cancels that: %s", m.Held.ID, m.Held.Error)
+		add("It fires again when its dead run %s is retried or cancelled: %s", m.Held.ID, m.Held.Error)
 	}
 	if !m.Run.ID.IsZero() {
 		reasons = append(reasons, m.waitsForRun())
@@ -52,7 +52,7 @@ func (m ManifestInfo) waitsForRun() string {
 				m.Group.Max)
 		}
 	}
-	return text + "; the next one comes after it."
+	return text + "; the next run follows when it has ended."
 }
 
 func (m ManifestInfo) waitsForDue() string {
@@ -61,24 +61,24 @@ func (m ManifestInfo) waitsForDue() string {
 		return fmt.Sprintf("Nothing is due until %s.", stamp(m.Due))
 	case !m.Due.IsZero():
 		return fmt.Sprintf(
-			`It is due since %s, and no server has looked: does one run? "edda lease list" shows who evaluates.`,
+			`It is due since %s, and no server has evaluated it: "edda lease list" shows whether one runs.`,
 			stamp(m.Due))
 	}
 	switch m.read.rule.Kind {
 	case plan.OnDemand:
-		return "It fires when somebody triggers it, and no clock decides that."
+		return "It has no clock: it fires when it is triggered."
 	case plan.Dormant:
 		return fmt.Sprintf("It fires when a run of %s activates it.%s", m.Parent.Name, m.orphanOf())
 	case plan.After:
-		return fmt.Sprintf("It fires when %s succeeds, which it last did %s.%s", m.Parent.Name,
+		return fmt.Sprintf("It fires when %s succeeds. Last success: %s.%s", m.Parent.Name,
 			or(stamp(m.Parent.Fired), "never"), m.orphanOf())
 	}
-	return "It is due never again: it has fired, or it has expired."
+	return "It is never due again: it has fired, or it has expired."
 }
 
 func (m ManifestInfo) orphanOf() string {
 	if m.Parent.Missing {
-		return " There is no manifest of that name any more."
+		return " That manifest does not exist any more."
 	}
 	return ""
 }

@@ -9,7 +9,8 @@ import (
 func TestLeases(t *testing.T) {
 	w := migrated(t)
 	w.prints(w.want(exitDone, "lease", "list").out, `| No lease of schema "SCHEMA" was ever held.`)
-	says(t, w.want(exitNotFound, "lease", "resign", "singleton/rates").err, "nobody holds the lease", "edda lease list")
+	says(t, w.want(exitNotFound, "lease", "resign", "singleton/rates").err, "no process holds the lease",
+		"edda lease list")
 	w.exec(`INSERT INTO edda.lease (name, holder, epoch, acquired, renewed, expires) VALUES
 		('singleton/rates', E'pod\u001b[2J-7/0a1b', 7, now() - interval '1 hour', now(), now() + interval '90 minutes'),
 		('scheduler', NULL, 3, now(), now(), now()),
@@ -22,8 +23,8 @@ func TestLeases(t *testing.T) {
 		| singleton/rates pod\x1b[2J-7/0a1b 7 yes TIME 1h30m`)
 	w.prints(w.want(exitDone, "lease", "resign", "singleton/rates").out,
 		`| The holder of singleton/rates was requested to give it up.`)
-	says(t, w.want(exitNotFound, "lease", "resign", "singleton/old").err, "nobody holds the lease")
-	says(t, w.want(exitNotFound, "lease", "resign", "scheduler", "--json").err, "nobody holds the lease")
+	says(t, w.want(exitNotFound, "lease", "resign", "singleton/old").err, "no process holds the lease")
+	says(t, w.want(exitNotFound, "lease", "resign", "scheduler", "--json").err, "no process holds the lease")
 	says(t, w.want(exitDone, "lease", "list").out, "resigning")
 	var listed struct{ Leases []leaseJSON }
 	w.decode(&listed, "lease", "list", "--json")

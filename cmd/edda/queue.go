@@ -73,7 +73,7 @@ because it has no index of ids.`,
 				running, done := did == operate.CancelledRunning, "Message %s was deleted from the queue and "+
 					"recorded as discarded."
 				if running {
-					done = "The context of the handler of message %s was cancelled."
+					done = "The cancellation of the handler of message %s was requested."
 				}
 				return lineOf(view.Object{"id", id, "running", running}, done, id), nil
 			})

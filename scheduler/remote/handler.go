@@ -59,7 +59,7 @@ func (h handler) end(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, r, func(ctx context.Context, run saga.ID, attempt int) error {
 		err := h.reports.End(ctx, run, attempt, failure)
 		if err == nil && failure != nil {
-			h.log.Warn("edda: a run failed in another program", "run", run, "attempt", attempt, "error", failure)
+			h.log.Warn("edda: a run failed in a remote program", "run", run, "attempt", attempt, "error", failure)
 		}
 		return err
 	})

@@ -32,19 +32,20 @@ func NewMessageHandler(reports *scheduler.Reports, o HandlerOptions) message.NoP
 	return func(m *message.Message) error {
 		said, err := readMessage(m.Payload)
 		if err != nil {
-			o.Logger.Warn("edda: a message is no report on a run, and is dropped", "message_uuid", m.UUID, "error", err)
+			o.Logger.Warn("edda: a message is not a report on a run, and is dropped", "message_uuid", m.UUID,
+				"error", err)
 			return nil
 		}
 		about := []any{"run", said.Run, "attempt", said.Attempt, "outcome", said.Outcome}
 		err = takeReport(m.Context(), reports, said)
 		switch {
 		case err == nil && said.Error != "":
-			o.Logger.Warn("edda: a run failed in another program", append(about, "error", said.Error)...)
+			o.Logger.Warn("edda: a run failed in a remote program", append(about, "error", said.Error)...)
 		case errors.Is(err, scheduler.ErrNoRun):
-			o.Logger.Warn("edda: a report is on a run that is not there, and is dropped", about...)
+			o.Logger.Warn("edda: a report names a run that does not exist, and is dropped", about...)
 			return nil
 		case errors.Is(err, scheduler.ErrNotCurrent):
-			o.Logger.Debug("edda: a report is on an attempt that is over, and is dropped", about...)
+			o.Logger.Debug("edda: a report names an attempt that has ended, and is dropped", about...)
 			return nil
 		case errors.Is(err, wire.ErrNoToken):
 			o.Logger.Warn("edda: a report without the token of its attempt was refused", about...)

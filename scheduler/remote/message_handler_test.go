@@ -29,10 +29,10 @@ func TestMessagesThatAreNoReports(t *testing.T) {
 		&slog.HandlerOptions{Level: slog.LevelDebug}))})
 	report := func(text string) string { return strings.ReplaceAll(text, "RUN", id.String()) }
 	const (
-		dropped = `level=WARN msg="edda: a message is no report on a run`
-		gone    = `level=WARN msg="edda: a report is on a run that is not there`
+		dropped = `level=WARN msg="edda: a message is not a report on a run`
+		gone    = `level=WARN msg="edda: a report names a run that does not exist`
 		refused = `level=WARN msg="edda: a report without the token of its attempt was refused`
-		over    = `level=DEBUG msg="edda: a report is on an attempt that is over`
+		over    = `level=DEBUG msg="edda: a report names an attempt that has ended`
 	)
 	for name, c := range map[string]struct{ payload, want string }{
 		"no JSON":         {"done", dropped},

@@ -67,7 +67,7 @@ func insist(ctx context.Context, log *slog.Logger, run saga.ID, attempt int, onc
 		return last
 	}
 	err := backoff.RetryNotify(try, backoff.WithContext(pauses, ctx), func(err error, pause time.Duration) {
-		log.Warn("edda: the end of a run was not taken", "run", run, "attempt", attempt, "error", err,
+		log.Warn("edda: the end of a run was not accepted", "run", run, "attempt", attempt, "error", err,
 			"again_in", pause)
 	})
 	permanent := (*backoff.PermanentError)(nil)
@@ -94,7 +94,7 @@ func decode(d *json.Decoder, into any) error {
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		if err == nil {
-			err = errors.New("another value follows")
+			err = errors.New("a second value follows")
 		}
 		return fmt.Errorf("want one value: %w", err)
 	}

@@ -13,7 +13,7 @@ import (
 
 // ErrOver says that an attempt is over: it was cancelled, timed out, or lost and sent again, or there is no such run.
 // The work that is done for it does not count any more.
-var ErrOver = errors.New("the run is over, or another attempt has it")
+var ErrOver = errors.New("the run has ended, or has a newer attempt")
 
 // Run names an attempt of a run.
 type Run struct {
@@ -30,7 +30,7 @@ type names struct {
 	id, attempt, manifest, due, token string
 }
 
-var errNone = errors.New("it is no submission of a run")
+var errNone = errors.New("it is not a submission of a run")
 
 // read reads the run of a submission. An error says which name is missing or wrong.
 func (n names) read(get func(name string) string) (Run, error) {

@@ -115,7 +115,7 @@ func (s *signs) give(ctx context.Context, every time.Duration) {
 	case errors.Is(err, ErrOver):
 		s.over()
 	case err != nil && ctx.Err() == nil && !s.failing:
-		logOf(s.by).Warn("edda: a sign of life of a run was not taken", "run", s.run.ID, "attempt", s.run.Attempt,
+		logOf(s.by).Warn("edda: a sign of life of a run was not accepted", "run", s.run.ID, "attempt", s.run.Attempt,
 			"error", err)
 	}
 	s.failing = err != nil

@@ -187,7 +187,7 @@ func TestWorkLogsSignsThatFail(t *testing.T) {
 			<-time.After(time.Minute) // of the bubble: no time passes
 			return nil
 		})
-		const text = "a sign of life of a run was not taken"
+		const text = "a sign of life of a run was not accepted"
 		if said := n.log.String(); err != nil || strings.Count(said, text) != 2 || strings.Count(said, "WARN") != 2 ||
 			!strings.Contains(said, errAway.Error()) {
 			t.Errorf("%v, the log has\n%s", err, said)

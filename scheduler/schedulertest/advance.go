@@ -15,7 +15,7 @@ const mostFirings = 1_000_000
 func (s *Schedule) Advance(d time.Duration) []Firing {
 	s.t.Helper()
 	if d < 0 {
-		s.t.Fatalf("schedulertest: advance by %v: time does not go back", d)
+		s.t.Fatalf("schedulertest: advance by %v: want 0 or more", d)
 	}
 	s.fired = nil
 	end := s.table.Now.Add(d.Truncate(time.Microsecond))
@@ -40,7 +40,7 @@ func (s *Schedule) Advance(d time.Duration) []Firing {
 func (s *Schedule) Down(d time.Duration) {
 	s.t.Helper()
 	if d < 0 {
-		s.t.Fatalf("schedulertest: down for %v: time does not go back", d)
+		s.t.Fatalf("schedulertest: down for %v: want 0 or more", d)
 	}
 	s.table.Now = s.table.Now.Add(d.Truncate(time.Microsecond))
 }

@@ -144,7 +144,7 @@ func TestMisuseFailsTheTest(t *testing.T) {
 		},
 		"declared twice":                     func(t testing.TB) { schedulertest.New(t, start, good, good) },
 		`"other": there is no such manifest`: func(t testing.TB) { schedulertest.New(t, start, good).Pause("other") },
-		"time does not go":                   func(t testing.TB) { schedulertest.New(t, start, good).Advance(-1) },
+		"want 0 or more":                     func(t testing.TB) { schedulertest.New(t, start, good).Advance(-1) },
 		"down for":                           func(t testing.TB) { schedulertest.New(t, start, good).Down(-1) },
 		"no run of it with": func(t testing.TB) {
 			schedulertest.New(t, start, good).Trigger("settle",

@@ -152,7 +152,7 @@ func (d *dispatch) claim(ctx context.Context, tx pgx.Tx, wanted []candidate) ([]
 		}
 		for _, c := range wanted {
 			if !had[c.id] && err == nil {
-				d.log.Debug("edda: a run is already claimed by another server, or gone, and is skipped", "run", c.id)
+				d.log.Debug("edda: a run is skipped: another server has claimed it, or it was deleted", "run", c.id)
 			}
 		}
 	}

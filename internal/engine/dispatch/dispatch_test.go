@@ -65,7 +65,7 @@ func TestEntryInOtherHandsIsSkipped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	skipped := `level=DEBUG msg="edda: a run is already claimed by another server, or gone, and is skipped" run=` +
+	skipped := `level=DEBUG msg="edda: a run is skipped: another server has claimed it, or it was deleted" run=` +
 		picked[0].id.String()
 	var begun atomic.Bool
 	w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Fire) error {

@@ -85,14 +85,14 @@ type Trouble struct {
 func Troubles(ctx context.Context, db pg.Queryer, schema pg.Schema) ([]Trouble, error) {
 	rows, err := db.Query(ctx, pg.Load(statements, schema).Get("troubles"))
 	if err != nil {
-		return nil, fmt.Errorf("read what happened to schedules: %w", err)
+		return nil, fmt.Errorf("count the events of manifests: %w", err)
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t Trouble, err error) {
 		err = row.Scan(&t.Kind, &t.Manifests, &t.Of, &t.Times, &t.Since)
 		return t, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read what happened to schedules: %w", err)
+		return nil, fmt.Errorf("count the events of manifests: %w", err)
 	}
 	return all, nil
 }

@@ -83,9 +83,11 @@ func (e *Engine) Check(ctx context.Context) error {
 	_, err := c.pool.Exec(ctx, c.sql.Get("probe"))
 	switch pgerr.ClassOf(err) {
 	case pgerr.Unprepared:
-		return fmt.Errorf("check scheduler: schema %q is not migrated, run edda migrate: %w", c.schema.Name(), err)
+		return fmt.Errorf("check scheduler: schema %q is not migrated: run \"edda migrate up\": %w",
+			c.schema.Name(), err)
 	case pgerr.Denied:
-		return fmt.Errorf("check scheduler: this role may not use the tables, see docs/operate/roles.md: %w", err)
+		return fmt.Errorf("check scheduler: the role lacks a right: run the script of \"edda migrate grants\": %w",
+			err)
 	}
 	if err != nil {
 		return fmt.Errorf("check scheduler: %w", pgerr.ExplainPooler(err))

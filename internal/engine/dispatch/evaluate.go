@@ -108,7 +108,7 @@ func (e *evaluator) cycle(ctx context.Context, t lease.Term) (c cycle, err error
 func (e *evaluator) steps(ctx context.Context, tx pgx.Tx, c *cycle) error {
 	loaded, now, err := e.load(ctx, tx)
 	if err != nil {
-		return fmt.Errorf("load what is due: %w", err)
+		return fmt.Errorf("load due manifests: %w", err)
 	}
 	if e.loaded != nil {
 		e.loaded()

@@ -90,7 +90,7 @@ func (h *Table) Add(c *Consumer) bool {
 		if old.Definition != nil && c.Definition != nil {
 			return h.share(old, c)
 		}
-		h.Fault("kind %s has two consumers, %s and %s: give one of them an endpoint of its own, and it gets "+
+		h.Fault("kind %s has two consumers, %s and %s: move one to an endpoint of its own, which gets "+
 			"its own copy", c.Kind, old.What, c.What)
 		return false
 	}
@@ -129,9 +129,9 @@ func (h *Table) share(first, second *Consumer) bool {
 			case k.Role == saga.RoleStart || k.Role == saga.RoleHandle:
 				keyed = append(keyed, c.What)
 			case k.Asks || gone != nil && gone.Missing != k.Missing:
-				h.Fault("kind %s is an answer to %s and %s: nobody knows for which of them one was whose instance "+
-					"is gone, so "+
-					"they have the same IfMissing and no IfMissingDo", c.Kind, first.What, second.What)
+				h.Fault("kind %s is an answer to %s and %s: an answer without an instance may belong to either, "+
+					"so "+
+					"give both the same IfMissing, and no IfMissingDo", c.Kind, first.What, second.What)
 				return false
 			default:
 				gone = &k
@@ -139,7 +139,7 @@ func (h *Table) share(first, second *Consumer) bool {
 		}
 	}
 	if len(keyed) > 1 {
-		h.Fault("kind %s has two consumers, %s and %s, and a message of it names no instance: give one of them an "+
+		h.Fault("kind %s has two consumers, %s and %s, and its messages name no instance: move one to an "+
 			"endpoint "+
 			"of its own, which gets its own copy of an event", first.Kind, keyed[0], keyed[1])
 		return false

@@ -180,7 +180,7 @@ func (s *sweeper) inDeadHands(ctx context.Context, d orphans) (map[saga.ID][]*cl
 	pipeline.Queue(s.To.Queue.SQL("in_dead_hands"), session, since, s.Options.Lease.Microseconds(),
 		s.session(), s.Session.Trusts()).Query(readClaims(b, &claims))
 	if err := s.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return nil, fmt.Errorf("look for what dead processes have claimed: %w", pgerr.Explain(err))
+		return nil, fmt.Errorf("look for claims of dead processes: %w", pgerr.Explain(err))
 	}
 	s.decode(b, claims)
 	clearFollowers(claims, parked)

@@ -26,7 +26,7 @@ func (c *claimer) claimSlotted(ctx context.Context, conn *pgxpool.Conn, want int
 	granted := c.Limit.Store.QueueGrant(pipeline,
 		limit.Request{Name: c.To.Name, Holder: c.holder(), Want: want, Lease: c.Options.Lease})
 	if err := conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return got{}, fmt.Errorf("ask for slots: %w", pgerr.Explain(err))
+		return got{}, fmt.Errorf("acquire slots: %w", pgerr.Explain(err))
 	}
 	var all []*claimed
 	if len(granted.Slots) > 0 {

@@ -76,7 +76,7 @@ func (s *Session) lock(ctx context.Context, conn *pgx.Conn) (holds bool, err err
 	s.tried = time.Now()
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return false, errors.New("lock the session: its row is not there")
+		return false, errors.New("lock the session: its row is missing")
 	case err != nil:
 		return false, fmt.Errorf("lock the session: %w", err)
 	case holds:

@@ -184,7 +184,7 @@ func (s *Session) renew(ctx context.Context, r renewal) error {
 	case s.writing <- struct{}{}:
 		defer func() { <-s.writing }()
 	case <-ctx.Done():
-		return fmt.Errorf("wait for another renewal: %w", context.Cause(ctx))
+		return fmt.Errorf("wait for an earlier renewal: %w", context.Cause(ctx))
 	}
 	s.mu.Lock()
 	queues, left := s.queues()
@@ -435,7 +435,7 @@ func (s *Session) Dead(ctx context.Context, q queue.Pipeliner, owners []Owner) (
 		return err
 	})
 	if err := q.SendBatch(ctx, pipeline).Close(); err != nil {
-		return nil, fmt.Errorf("ask which sessions are dead: %w", err)
+		return nil, fmt.Errorf("look for dead sessions: %w", err)
 	}
 	return dead, nil
 }

@@ -16,8 +16,8 @@ import (
 
 // Errors that users may look for in the error of a message.
 var (
-	ErrConflict    = errors.New("other transactions changed the saga instance first, too often")
-	ErrUnknownKind = errors.New("no program that consumes this queue knows its kind")
+	ErrConflict    = errors.New("concurrent transactions changed the saga instance first, too often")
+	ErrUnknownKind = errors.New("no program that consumes this queue handles its kind")
 	ErrProcessDied = errors.New("the process died while it handled the message")
 )
 

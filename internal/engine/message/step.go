@@ -56,7 +56,7 @@ func (d *Decoder) Step(ctx context.Context, m *Message) saga.Outcome {
 	return out
 }
 
-const fieldRemedy = "if the field was renamed, removed or given another meaning, stop this program, raise " +
+const fieldRemedy = "if the field was renamed, removed or changed its meaning, stop this program, raise " +
 	"StateVersion and give an Upcast; if a newer program has added it, finish the deploy"
 
 // warnOfField logs once for each saga and field that a state was stored by a program with a field more.

@@ -43,7 +43,7 @@ func (d *Decoder) unknownKind(m *Message) {
 		until := m.FirstFailed.Add(d.To.Options.UnknownKindTimeout).UTC()
 		args := []any{"endpoint", d.To.Name, "message_id", m.ID.String(), "kind", wire.Shown(m.Kind), "until", until,
 			"remedy", unknownRemedy, "error", err}
-		d.To.Log.Warn("edda: messages wait for a program that knows their kind",
+		d.To.Log.Warn("edda: messages wait for a program that handles their kind",
 			wire.AppendTrace(args, &m.Delivery.Info)...)
 	}
 }

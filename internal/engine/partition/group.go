@@ -53,7 +53,7 @@ func (g *Group) Lease(what string) string { return "partition/" + g.Endpoint + "
 
 // ErrOtherNumber means that a different number of partitions is stored: with the new number, keys would move away
 // from their waiting messages.
-var ErrOtherNumber = errors.New("another number of partitions is stored")
+var ErrOtherNumber = errors.New("a different number of partitions is stored")
 
 // Install creates the queues of the partitions, and stores their number. It fails if a different number is stored.
 func (g *Group) Install(ctx context.Context) error {
@@ -111,7 +111,7 @@ func (g *Group) checkNumber(ctx context.Context) error {
 		return fmt.Errorf("%w: let the owner of the schema install it once, with Partitioned.Install",
 			queue.ErrNotInstalled)
 	case stored != strconv.Itoa(g.Partitions):
-		return fmt.Errorf("%w: %s, and the options say %d: set PartitionOptions.Partitions to %[2]s, or stop all "+
+		return fmt.Errorf("%w: %s, and the options have %d: set PartitionOptions.Partitions to %[2]s, or stop all "+
 			"processes of the endpoint and run \"edda endpoint partitions %[4]s %[3]d\"",
 			ErrOtherNumber, stored, g.Partitions, g.Endpoint)
 	}
@@ -160,7 +160,7 @@ func (g *Group) Renumber(ctx context.Context, also func(tx pgx.Tx) error) (messa
 			if stored, err := g.writeNumber(ctx, tx, g.Partitions); err != nil {
 				return err
 			} else if !stored {
-				return errors.New("another number of partitions was stored at the same moment")
+				return errors.New("a different number of partitions was stored at the same time: try again")
 			}
 		}
 		return also(tx)
