@@ -73,7 +73,7 @@ func TestAFunctionThatNeverReturnsIsLeft(t *testing.T) {
 			w.untilLeft(1)
 			stand.open()
 			stop()
-			if n := strings.Count(log.String(), "edda: a handler does not return and was left"); n != 1 {
+			if n := strings.Count(log.String(), "edda: a handler does not return, and its worker is replaced"); n != 1 {
 				t.Errorf("the log has it %d times\n%s", n, &log)
 			}
 		})

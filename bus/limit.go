@@ -83,7 +83,7 @@ func (e *Endpoint) awaitLimit(ctx context.Context) error {
 			return nil
 		}
 		if err := e.lookForLimit(ctx); err != nil && ctx.Err() == nil {
-			e.bus.log.Debug("edda: the limit was not looked up", "endpoint", e.name, "error", err) // tried again later
+			e.bus.log.Debug("edda: the limit was not read", "endpoint", e.name, "error", err) // tried again later
 		}
 	}
 	return nil

@@ -79,7 +79,7 @@ func TestRelayGivesUpACopyThatCannotBeWritten(t *testing.T) {
 		t.Errorf("the other side was given\n%v, want\n%v", got, want)
 	}
 	w.want(39, `SELECT count(*) FROM edda.outbox`)
-	if text := log.String(); strings.Count(text, "no copy of a relayed message is kept") != 1 ||
+	if text := log.String(); strings.Count(text, "the copy of a relayed message was not kept") != 1 ||
 		!strings.Contains(text, want[17].String()) {
 		t.Error(text)
 	}

@@ -325,7 +325,7 @@ func TestStateThatLosesAFieldIsLogged(t *testing.T) {
 			}
 			for _, field := range []string{"Notes", "Paid"} {
 				want := `saga=order key=7 field=` + field + ` state_version=1 remedy="if the field was renamed`
-				if n := strings.Count(log.text(), "and lose it"); n != 2 || !strings.Contains(log.text(), want) {
+				if n := strings.Count(log.text(), "and loses it"); n != 2 || !strings.Contains(log.text(), want) {
 					t.Errorf("%d warnings, want 2, of which one has %s:\n%s", n, want, log.text())
 				}
 			}

@@ -153,7 +153,7 @@ func (r *reader) untilNext(ctx context.Context, since time.Time) (wait time.Dura
 	err := r.pool.QueryRow(ctx, r.relay.queue.SQL("next_due"), since).Scan(&wait)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		// the next poll finds it
-		r.relay.options.Logger.Debug("edda: the next due message was not looked up", "endpoint", r.relay.name,
+		r.relay.options.Logger.Debug("edda: the next due message was not read", "endpoint", r.relay.name,
 			"error", err)
 	}
 	return wait, err == nil

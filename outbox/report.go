@@ -96,7 +96,7 @@ func (r *reporter) silence(ctx context.Context, messages int) {
 func (r *reporter) uncopied(ctx context.Context, ended []*message) {
 	for _, m := range ended {
 		if m.fate == fateRelayed {
-			r.message(ctx, slog.LevelWarn, "edda: no copy of a relayed message is kept", m)
+			r.message(ctx, slog.LevelWarn, "edda: the copy of a relayed message was not kept", m)
 		}
 	}
 }

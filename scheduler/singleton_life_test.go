@@ -120,7 +120,7 @@ func TestSingletonEndsWithoutAFunctionThatNeverReturns(t *testing.T) {
 	logged := w.logged()
 	for _, want := range []string{
 		`level=INFO msg="edda: waiting for handlers before the end" name=singleton/sweep handlers="[the function of `,
-		`level=WARN msg="edda: ended while handlers run" name=singleton/sweep handlers="[the function of `,
+		`level=WARN msg="edda: Run returns while handlers still run" name=singleton/sweep handlers="[the function of `,
 	} {
 		if !strings.Contains(logged, want) {
 			t.Errorf("the log has no %s", want)

@@ -72,7 +72,7 @@ func (e Ends) leave(ended <-chan error, until time.Time) error {
 			busy = []string{"a hook of the program"}
 		}
 		if len(busy) > 0 {
-			e.Log.Warn("edda: ended while handlers run", "name", e.Name, "handlers", busy)
+			e.Log.Warn("edda: Run returns while handlers still run", "name", e.Name, "handlers", busy)
 			if e.Leave != nil {
 				e.Leave()
 			}
@@ -108,7 +108,7 @@ func (e Ends) watch(ctx context.Context) error {
 	for said := false; Sleep(ctx, watchEvery) == nil; {
 		left, stuck := e.Calls.leaveLate(e.Within, watchEvery, mostLeft)
 		for _, one := range left {
-			e.Log.Warn("edda: a handler does not return and was left", "name", e.Name, "handler", one)
+			e.Log.Warn("edda: a handler does not return, and its worker is replaced", "name", e.Name, "handler", one)
 		}
 		if len(stuck) > 0 && !said {
 			e.Log.Error("edda: too many handlers do not return", "name", e.Name, "left", mostLeft, "handlers", stuck)

@@ -175,7 +175,7 @@ func TestFunctionsThatDoNotReturnAreLeft(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil || strings.Count(log.String(), "a handler does not return and was left") != 101 ||
+		if err != nil || strings.Count(log.String(), "a handler does not return, and its worker is replaced") != 101 ||
 			strings.Count(log.String(), "too many handlers do not return") != 1 {
 			t.Errorf("%v, and the log has\n%s", err, &log)
 		}

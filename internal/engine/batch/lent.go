@@ -102,7 +102,7 @@ func (s *sharedTx) takeBackNow(ctx context.Context, queue func(*pgx.Batch)) erro
 		return nil
 	}
 	if err := s.conn.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("take a handler's settings back: %w", err)
+		return fmt.Errorf("reset a handler's settings: %w", err)
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func tampered(class pgerr.Class) bool {
 	return class == pgerr.Denied || class == pgerr.Mispooled || class == pgerr.ReadOnly
 }
 
-var errLent = errors.New("on a connection that handlers have had, which is closed")
+var errLent = errors.New("on a connection that handlers used, and that is closed")
 
 // refuseLent closes a connection that handlers have used, if an error shows that its state has changed, or may have.
 func (b *batch) refuseLent(ctx context.Context, err error) error {

@@ -144,7 +144,7 @@ func (m *Memory) Charge(id saga.ID, err error) (spent bool) {
 		return false
 	}
 	if err == nil {
-		err = errors.New("trouble of the connection")
+		err = errors.New("an error of the connection")
 	}
 	bounded(m.toFail)
 	m.toFail[id] = fmt.Errorf("for the %dth time in a row: %w", FreeTroubles+1, err)

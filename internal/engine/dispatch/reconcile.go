@@ -70,7 +70,7 @@ func (s *sweeper) sweep(ctx context.Context, t lease.Term) error {
 		what string
 		once func(ctx context.Context, tx pgx.Tx) (done int, full int, err error)
 	}{
-		{"give up runs without a sign of life", s.lose},
+		{"end runs without a sign of life", s.lose},
 		{"end runs that took too long", func(ctx context.Context, tx pgx.Tx) (int, int, error) {
 			n, late, err := s.reap(ctx, tx)
 			s.late = late
@@ -79,7 +79,7 @@ func (s *sweeper) sweep(ctx context.Context, t lease.Term) error {
 		{"remind followers", s.remind},
 		{"delete the runs of orphans", s.emptyOrphans},
 		{"delete orphans", s.dropOrphans},
-		{"forget programs that ended without a word", s.buryPrograms},
+		{"delete programs that do not renew their declaration", s.buryPrograms},
 		{"forget releases", s.forgetReleases},
 	} {
 		err := s.repeat(ctx, t, step.what, step.once)

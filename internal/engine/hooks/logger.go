@@ -40,7 +40,7 @@ func (h guardedHandler) Handle(ctx context.Context, r slog.Record) error {
 	missed := h.of.missed.Swap(0)
 	handled, err := Ask(&h.of.guest, Patience, func() error {
 		if missed > 0 {
-			slog.New(h.Handler).WarnContext(ctx, "edda: the log has not got all records", "missed", missed)
+			slog.New(h.Handler).WarnContext(ctx, "edda: the log lost records", "missed", missed)
 		}
 		return h.Handler.Handle(ctx, r)
 	})

@@ -117,6 +117,6 @@ func (t *Terms) releaseAll(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if err := t.Limit.Store.ReleaseAll(ctx, t.Pool, t.holder()); err != nil {
-		t.To.Log.Debug("edda: slots were not given back", "endpoint", t.To.Name, "error", err) // they expire
+		t.To.Log.Debug("edda: slots were not released", "endpoint", t.To.Name, "error", err) // they expire
 	}
 }

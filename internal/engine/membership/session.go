@@ -401,7 +401,7 @@ func (s *Session) LookAround(ctx context.Context) {
 	}
 	s.looked = time.Now()
 	if err := s.renew(ctx, renewal{within: s.LookFor, tryAll: true}); err != nil {
-		s.options.Log.Debug("edda: dead processes were not looked up", "error", err) // the next renewal finds them
+		s.options.Log.Debug("edda: dead processes were not read", "error", err) // the next renewal finds them
 	}
 }
 

@@ -76,6 +76,6 @@ func (r *Recipient) WakeForNext(ctx context.Context, conn *pgx.Conn, a *wake.Ala
 	case err == nil:
 		a.WakeAt(time.Now().Add(wait))
 	case !errors.Is(err, pgx.ErrNoRows):
-		r.Log.Debug("edda: the next due message was not looked up", "endpoint", r.Name, "error", err)
+		r.Log.Debug("edda: the next due message was not read", "endpoint", r.Name, "error", err)
 	}
 }

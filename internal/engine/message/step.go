@@ -67,7 +67,7 @@ func (d *Decoder) warnOfField(m *Message, field string) {
 	}
 	args := []any{"endpoint", d.To.Name, "saga", name, "key", key, "field", wire.Shown(field),
 		"state_version", m.Instance.Def.Options().StateVersion, "remedy", fieldRemedy}
-	d.To.Log.Warn("edda: states have a field that the program does not have, and lose it", args...)
+	d.To.Log.Warn("edda: a stored state has a field that the program does not have, and loses it", args...)
 }
 
 func timed(ctx context.Context, handler func(context.Context) error) error {

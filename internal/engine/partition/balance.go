@@ -81,7 +81,7 @@ func (b *balance) pass(ctx context.Context) (wait time.Duration, err error) {
 	case pgerr.Incurable(err) || pgerr.ClassOf(err) == pgerr.Unprepared:
 		return 0, pgerr.Explain(err)
 	case err != nil:
-		b.Log.Warn("edda: partitions were not looked at", "endpoint", b.Group.Endpoint, "error", err)
+		b.Log.Warn("edda: partitions were not checked", "endpoint", b.Group.Endpoint, "error", err)
 		return run.Jitter(b.every), nil
 	}
 	return b.act(ctx, seen), nil
@@ -259,7 +259,7 @@ func (b *balance) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if _, err := b.Group.Leases.Release(ctx, b.line, b.rank); err != nil {
-		b.Log.Debug("edda: a rank was not given back", "endpoint", b.Group.Endpoint, "error", err) // it expires
+		b.Log.Debug("edda: a rank was not released", "endpoint", b.Group.Endpoint, "error", err) // it expires
 	}
 	b.rank = lease.Term{}
 }
