@@ -163,7 +163,7 @@ func (h *Host) demands() map[*pgxpool.Pool]*demand {
 func (d *demand) check(ctx context.Context, pool *pgxpool.Pool) error {
 	var allowed int
 	if err := pool.QueryRow(ctx, connectionsAllowed).Scan(&allowed); err != nil {
-		return fmt.Errorf("read how many connections the server allows: %w", err)
+		return fmt.Errorf("read the server's limit of connections: %w", err)
 	}
 	ofPool := int(pool.Config().MaxConns)
 	if needed := ofPool + d.more + 1; needed > allowed {

@@ -38,14 +38,14 @@ func (s *Store) Changed(ctx context.Context, q Queryer, known []Known) ([]Change
 	// Planned on each call, like list.
 	rows, err := q.Query(ctx, s.sql.Get("changed"), pg.Planned, sagas, keys, ids, versions)
 	if err != nil {
-		return nil, fmt.Errorf("look at %d saga instances: %w", len(known), err)
+		return nil, fmt.Errorf("read the versions of %d saga instances: %w", len(known), err)
 	}
 	changes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Change,
 		error) {
 		return scanChange(row, known)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("look at %d saga instances: %w", len(known), err)
+		return nil, fmt.Errorf("read the versions of %d saga instances: %w", len(known), err)
 	}
 	return changes, nil
 }

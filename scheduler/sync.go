@@ -150,7 +150,7 @@ func (d declaring) enter(ctx context.Context) error {
 	var number int64
 	err := d.tx.QueryRow(ctx, d.sql.Get("enter_release"), d.owner, d.digest(), manifests, sums, groups).Scan(&number)
 	if err != nil {
-		return fmt.Errorf("enter release: %w", err)
+		return fmt.Errorf("record the release: %w", err)
 	}
 	if d.by == nil {
 		return nil
@@ -164,7 +164,7 @@ func (d declaring) enter(ctx context.Context) error {
 	err = d.tx.QueryRow(ctx, d.sql.Get("enter_program"), d.by.id, number, host, os.Getpid(), since,
 		d.by.expires.Microseconds()).Scan(&started)
 	if err != nil {
-		return fmt.Errorf("enter program: %w", err)
+		return fmt.Errorf("record the program: %w", err)
 	}
 	d.by.started, d.by.release = started, number
 	return nil
@@ -284,7 +284,7 @@ func (d declaring) writeGroups(ctx context.Context, todo comparison) error {
 	}
 	if left := todo.changes.Groups.Orphaned; len(left) > 0 {
 		if _, err := d.tx.Exec(ctx, d.sql.Get("disown_groups"), left); err != nil {
-			return fmt.Errorf("give up groups: %w", err)
+			return fmt.Errorf("release groups: %w", err)
 		}
 	}
 	return nil
@@ -313,7 +313,7 @@ func (d declaring) writeManifests(ctx context.Context, todo comparison) error {
 		return nil
 	}
 	if _, err := d.tx.Exec(ctx, d.sql.Get("answer_anew"), todo.changes.Created); err != nil {
-		return fmt.Errorf("let followers count anew: %w", err)
+		return fmt.Errorf("reset the manifests that follow: %w", err)
 	}
 	if _, err := d.tx.Exec(ctx, d.sql.Get("insert_manifests"), columnsOf(d.owner, now, todo.insert)...); err != nil {
 		return fmt.Errorf("create manifests: %w", err)

@@ -54,7 +54,7 @@ func (s *snapshot) locate(ctx context.Context, messages []*Message, most int64) 
 		pipeline.Queue(l.queue.SQL("locate_parked"), l.ids, most, l.queue.ID, s.mostParked()).Query(add)
 	})
 	if err := s.tx.SendBatch(ctx, pipeline).Close(); err != nil {
-		return nil, fmt.Errorf("look into the queues: %w", err)
+		return nil, fmt.Errorf("search the queues: %w", err)
 	}
 	return found, nil
 }

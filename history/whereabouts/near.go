@@ -85,7 +85,7 @@ func (s *snapshot) sought(ctx context.Context, messages []*Message) ([]look, err
 		settings = "look_near"
 	}
 	if _, err := s.tx.Exec(ctx, s.sql.Get(settings)); err != nil {
-		return nil, fmt.Errorf("prepare to look into the queues: %w", err)
+		return nil, fmt.Errorf("prepare the search of the queues: %w", err)
 	}
 	read := whole
 	if s.near {
@@ -111,7 +111,7 @@ func (s *snapshot) sought(ctx context.Context, messages []*Message) ([]look, err
 func (s *snapshot) read(ctx context.Context, looks []look, ask func(*pgx.Batch, *look) *pgx.QueuedQuery) error {
 	pipeline := s.pieces(looks, func(pipeline *pgx.Batch, l *look) { ask(pipeline, l).Query(l.scan) })
 	if err := s.tx.SendBatch(ctx, pipeline).Close(); err != nil {
-		return fmt.Errorf("look for places in the queues: %w", err)
+		return fmt.Errorf("search the queues: %w", err)
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (s *snapshot) readOn(ctx context.Context, looks []look, messages int) error
 	}
 	var bytes int64
 	if err := s.tx.QueryRow(ctx, s.sql.Get("index_bytes"), tables).Scan(&bytes); err != nil {
-		return fmt.Errorf("read how large the queues are: %w", err)
+		return fmt.Errorf("read the sizes of the queues: %w", err)
 	}
 	if bytes > mostIndex {
 		return nil

@@ -80,7 +80,7 @@ func (e *evaluator) cycle(ctx context.Context, t lease.Term) (c cycle, err error
 	err = e.inTx(ctx, t, func(tx pgx.Tx) error {
 		alone := false
 		if err := tx.QueryRow(ctx, e.sql.Get("try_lock"), e.lockKey).Scan(&alone, &c.begun); err != nil {
-			return fmt.Errorf("try to lock the cycle: %w", err)
+			return fmt.Errorf("lock the evaluation cycle: %w", err)
 		}
 		if !alone {
 			return errElsewhere // rolls back

@@ -147,7 +147,7 @@ func (g *Group) Renumber(ctx context.Context, also func(tx pgx.Tx) error) (messa
 	}
 	return messages, pgx.BeginTxFunc(ctx, g.Pool, pg.ReadCommitted, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, g.sql.Get("forget_partitions"), g.Endpoint); err != nil {
-			return fmt.Errorf("forget the number of partitions: %w", pgerr.Explain(err))
+			return fmt.Errorf("delete the number of partitions: %w", pgerr.Explain(err))
 		}
 		if _, err := tx.Exec(ctx, g.sql.Get("lock_number"), g.Endpoint); err != nil {
 			return fmt.Errorf("lock the number of partitions: %w", pgerr.Explain(err))
