@@ -78,7 +78,7 @@ func (i Instances) Preview(ctx context.Context, f InstanceFilter) (p InstancePre
 		})
 	}
 	if err != nil {
-		return InstancePreview{}, fmt.Errorf("look at instances of %.80s: %w", f.Saga, err)
+		return InstancePreview{}, fmt.Errorf("select instances of %.80s: %w", f.Saga, err)
 	}
 	return p, nil
 }
@@ -195,7 +195,7 @@ func (i Instances) recordExport(ctx context.Context, f InstanceFilter, o ManyOpt
 }
 
 // errEnough ends a walk without an error.
-var errEnough = errors.New("it is enough")
+var errEnough = errors.New("limit reached")
 
 // settled returns the filter with Until set.
 func (i Instances) settled(ctx context.Context, f InstanceFilter) (InstanceFilter, error) {

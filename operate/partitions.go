@@ -32,8 +32,8 @@ var ErrRunning = partition.ErrRunning
 // messages are moved: repeat SetPartitions.
 func (e Endpoints) SetPartitions(ctx context.Context, endpoint string, n int) (before, moved int, err error) {
 	if n < 0 || n > partition.Most {
-		return 0, 0, fmt.Errorf("set the partitions of endpoint %.80q to %d: want 1 to %d, or 0 for none", endpoint, n,
-			partition.Most)
+		return 0, 0, fmt.Errorf("set the partitions of endpoint %.80q to %d: want 1 to %d, or 0 to remove them",
+			endpoint, n, partition.Most)
 	}
 	if err := saga.CheckName(queue.PartitionName(endpoint, max(0, n-1))); err != nil {
 		return 0, 0, fmt.Errorf("set the partitions of endpoint %.80q: %w", endpoint, err)

@@ -196,24 +196,24 @@ refused: "edda endpoint pause" stops an endpoint.`,
 }
 
 func (t endpoints) partitions() *cobra.Command {
-	none := false
+	remove := false
 	c := &cobra.Command{
-		Use: "partitions ENDPOINT (N | --none)", Short: "Change the number of partitions of an endpoint",
+		Use: "partitions ENDPOINT (N | --remove)", Short: "Change the number of partitions of an endpoint",
 		Long: `Change the number of partitions of an endpoint, as the owner of the schema. Stop all its processes first:
 the command fails while one runs. It moves all messages of the partitions, timeouts included, back to the endpoint's own
-queue. Then set the same number in the program and start it: it moves the messages to their new partitions. --none
+queue. Then set the same number in the program and start it: it moves the messages to their new partitions. --remove
 removes the partitions. If the command is interrupted, the old number stays; run it again.`,
 		Example: `  edda endpoint partitions orders 16
-  edda endpoint partitions orders --none`,
+  edda endpoint partitions orders --remove`,
 		Args: arguments(cobra.RangeArgs(1, 2)),
 		RunE: func(c *cobra.Command, args []string) (err error) {
-			if none == (len(args) == 2) {
-				return usage(c, errors.New("give a number of partitions, or --none"))
+			if remove == (len(args) == 2) {
+				return usage(c, errors.New("give a number of partitions, or --remove"))
 			}
 			n := 0
-			if !none {
+			if !remove {
 				if n, err = strconv.Atoi(args[1]); err != nil || n < 1 || n > partition.Most {
-					return usage(c, fmt.Errorf("%s is not a number of partitions: want 1 to %d, or --none",
+					return usage(c, fmt.Errorf("%s is not a number of partitions: want 1 to %d, or --remove",
 						view.Escape(args[1]), partition.Most))
 				}
 			}
@@ -223,7 +223,7 @@ removes the partitions. If the command is interrupted, the old number stays; run
 			})
 		},
 	}
-	c.Flags().BoolVar(&none, "none", false, "remove the partitions")
+	c.Flags().BoolVar(&remove, "remove", false, "remove the partitions")
 	return c
 }
 

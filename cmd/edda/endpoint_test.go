@@ -18,9 +18,9 @@ func TestPartitionsOfAnEndpoint(t *testing.T) {
 		|  "before": 4,
 		|  "moved": 0
 		| }`)
-	w.prints(w.want(exitDone, "endpoint", "partitions", "orders", "--none").out, `
+	w.prints(w.want(exitDone, "endpoint", "partitions", "orders", "--remove").out, `
 		| Endpoint orders has no partitions, and had 2. 0 messages went back to its own queue.`)
-	for _, bad := range [][]string{{"orders"}, {"orders", "0"}, {"orders", "257"}, {"orders", "3", "--none"}} {
+	for _, bad := range [][]string{{"orders"}, {"orders", "0"}, {"orders", "257"}, {"orders", "3", "--remove"}} {
 		w.want(exitUsage, append([]string{"endpoint", "partitions"}, bad...)...)
 	}
 }

@@ -31,11 +31,11 @@ func Rate(perMinute float64) string {
 // Basis returns a sentence that describes the history behind the edges of a map.
 func Basis(m *operate.Map) string {
 	if m.Messages == 0 {
-		return "The history tells of no message, so nothing was seen to be sent: what is here is subscriptions."
+		return "The history has no message, so this map shows only subscriptions."
 	}
 	const format = "2006-01-02 15:04:05 UTC"
-	return "Seen in the newest transactions of the history, from " + m.Since.Format(format) + " until " +
-		m.Until.Format(format) + ". An endpoint that keeps no history, or a sample of it, sends more than is seen."
+	return "Shown are the newest transactions of the history, from " + m.Since.Format(format) + " until " +
+		m.Until.Format(format) + ". An endpoint without history, or with a sample, sends more than is shown."
 }
 
 // Arrow joins all edges that were observed from one endpoint, or from outside, to another.
