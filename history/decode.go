@@ -72,7 +72,7 @@ type stateForm byte
 // ErrNewer means that a newer program wrote a page.
 var ErrNewer = errors.New("a newer program wrote this page of the history")
 
-var errPage = errors.New("the bytes are no page of the history")
+var errPage = errors.New("the bytes are not a page of the history")
 
 // content is the part of a page that a reader wants.
 type content struct {

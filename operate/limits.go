@@ -118,8 +118,8 @@ func (l Limits) reset(ctx context.Context, name string) error {
 		return err
 	}
 	if info.Declared == 0 {
-		return fmt.Errorf("%w: no program has declared one by EndpointOptions.ClusterConcurrency, so it stays at %d",
-			ErrNoLimit, info.Limit)
+		return fmt.Errorf("%w: no program has declared one with EndpointOptions.ClusterConcurrency, or with calls "+
+			"under a named limit, so it stays at %d", ErrNoLimit, info.Limit)
 	}
 	return l.change(ctx, func(tx pgx.Tx) error { return l.o.limits.Reset(ctx, tx, name) })
 }

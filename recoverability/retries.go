@@ -80,10 +80,10 @@ func (r Retries) check() error {
 		fault("Max %v is shorter than Step %v", r.Max, r.Step)
 	}
 	if r.Growth > Exponential {
-		fault("Growth %d is neither Linear nor Exponential", r.Growth)
+		fault("Growth %d: want Linear or Exponential", r.Growth)
 	}
 	if r.Jitter > Full {
-		fault("Jitter %d is neither Tenth nor Full", r.Jitter)
+		fault("Jitter %d: want Tenth or Full", r.Jitter)
 	}
 	return errors.Join(faults...)
 }

@@ -17,7 +17,7 @@ func (d *Definition) check() {
 		d.fault("%w", err)
 	}
 	if d.opts.Store > Optimistic {
-		d.fault("store %d is neither Pessimistic nor Optimistic", d.opts.Store)
+		d.fault("store %d: want Pessimistic or Optimistic", d.opts.Store)
 	}
 	if d.opts.LockWait < 0 {
 		d.fault("LockWait %v is negative", d.opts.LockWait)

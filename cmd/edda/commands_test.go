@@ -228,7 +228,7 @@ func TestSagas(t *testing.T) {
 		cmp.Diff(state, map[string]any{"Paid": false, "Note": "\x1b[2J"}) != "" {
 		t.Errorf("state %s %v", shown.State, err)
 	}
-	says(t, w.want(exitDone, "saga", "show", "parcel", "7").out, "cannot be read wholly: column originator")
+	says(t, w.want(exitDone, "saga", "show", "parcel", "7").out, "cannot be read: column originator")
 	says(t, w.want(exitNotFound, "saga", "show", "order", "9").err, "show saga order/9: no instance of this "+
 		"key is alive")
 }

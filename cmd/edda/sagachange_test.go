@@ -58,7 +58,7 @@ func TestSagaRepair(t *testing.T) {
 		t.Errorf("a person said no: exit code %d, version %d", s.code, n)
 	}
 	w.prints(w.at("yes\n", repair...).out, `| order 7 is repaired, and has version 4: N: 1 → 2`)
-	says(t, w.want(exitFailed, append(repair, "--yes")...).err, "the instance has moved on: it has version 4, not 3")
+	says(t, w.want(exitFailed, append(repair, "--yes")...).err, "the instance has changed: it has version 4, not 3")
 	var done struct {
 		Version int
 		Before  map[string]int

@@ -59,7 +59,7 @@ func (e Exclusion) compile() (blackout, error) {
 	}
 	for _, d := range e.Days {
 		if d < time.Sunday || d > time.Saturday {
-			return b, fmt.Errorf("Days: %d is no weekday: want 0 (Sunday) to 6 (Saturday)", d)
+			return b, fmt.Errorf("Days: %d: want 0 (Sunday) to 6 (Saturday)", d)
 		}
 		b.days |= 1 << d
 	}

@@ -126,7 +126,7 @@ func (j *journal) face(f suspect) {
 	m := j.in.Messages[0]
 	m.Crash.Suspected = true
 	if f.Guilty(j.engine.Options.MaxCrashes) {
-		m.Crash.Guilty = fmt.Errorf("%w: %d processes, %d of them with nothing else in hand", message.ErrProcessDied,
+		m.Crash.Guilty = fmt.Errorf("%w: %d processes died, %d of them with no other message", message.ErrProcessDied,
 			1+f.Counted,
 			f.Alone)
 	}

@@ -409,7 +409,7 @@ func (m *claimed) judge(maxCrashes int) suspicion {
 	case f.Counted <= mayDie:
 		return unsuspected
 	case f.Guilty(maxCrashes):
-		m.msg.Die("process died", fmt.Errorf("%w: %d processes, %d of them with nothing else of the endpoint in hand",
+		m.msg.Die("process died", fmt.Errorf("%w: %d processes died, %d of them with no other message of the endpoint",
 			message.ErrProcessDied, f.Counted, f.Alone))
 		return decided
 	}

@@ -39,7 +39,7 @@ const (
 func (l *lanes) sweep(ctx context.Context) error {
 	for run.Sleep(ctx, run.Jitter(min(l.Options.Poll, l.Options.Lease/beatsPerLease))) == nil {
 		if err := l.sweepOnce(ctx); err != nil && ctx.Err() == nil {
-			l.To.Calm.Warn("edda: lanes were not swept", "endpoint", l.To.Name, "error", err)
+			l.To.Calm.Warn("edda: lanes of dead processes were not taken over", "endpoint", l.To.Name, "error", err)
 		}
 	}
 	return nil

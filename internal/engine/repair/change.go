@@ -26,7 +26,7 @@ var (
 	// ErrNotFound means that no instance of the key lives, or that the living one is not the expected one.
 	ErrNotFound = errors.New("no instance of this key is alive")
 	// ErrVersion means that the instance does not have the expected version.
-	ErrVersion = errors.New("the instance has moved on")
+	ErrVersion = errors.New("the instance has changed")
 	// ErrRemembered means that the instance has completed, and that its row only remembers it.
 	ErrRemembered = errors.New("the instance has completed, and is only remembered")
 	// ErrState means that a state is not valid for the saga.
