@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/edda-go/edda/internal/base/run"
@@ -16,6 +17,9 @@ import (
 type Crew struct {
 	*procs.Workers
 	lab *Lab
+
+	mu   sync.Mutex // guards calm
+	calm bool       // SayCalm was called
 }
 
 // newCrew starts no worker yet. The ledger will have the start of each.
@@ -23,14 +27,18 @@ func newCrew(ctx context.Context, l *Lab, t Trial) *Crew {
 	if t.Places == 0 {
 		t.Places = l.Workers
 	}
-	workers := procs.NewWorkers(t.Places, func(place, life int) procs.Job {
+	c := &Crew{lab: l}
+	c.Workers = procs.NewWorkers(t.Places, func(place, life int) procs.Job {
 		dsn := l.Server.DSN()
 		if t.DSN != nil {
 			dsn = t.DSN(place)
 		}
 		return l.Job(fmt.Sprintf("%s-%d-%d", l.Scenario.Name, place+1, life), dsn, t.Task(place))
-	}, procs.Options{MayEnd: t.MayEnd, Started: func(p *procs.Process) { _ = l.Record(ctx, "start", p.Name) }})
-	return &Crew{workers, l}
+	}, procs.Options{MayEnd: t.MayEnd, Started: func(p *procs.Process) {
+		_ = l.Record(ctx, "start", p.Name)
+		_ = c.calmed(p) // it is killed, or Wait returns the error
+	}})
+	return c
 }
 
 // KillAny kills one of the workers.
@@ -78,12 +86,26 @@ func (c *Crew) living(ctx context.Context) (*procs.Process, error) {
 	}
 }
 
-// SayCalm writes a line to each worker, which closes its Calm: the breaking is over.
+// SayCalm writes a line to each worker, which closes its Calm: the breaking is over. A worker that starts later, in
+// the place of the last one that was killed, gets the line when it starts.
 func (c *Crew) SayCalm() (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calm = true
 	for _, p := range c.Living() {
 		err = errors.Join(err, p.WriteLine("calm"))
 	}
 	return err
+}
+
+// calmed writes the line of SayCalm to a new worker if SayCalm was called before. A second line changes nothing.
+func (c *Crew) calmed(p *procs.Process) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.calm {
+		return nil
+	}
+	return p.WriteLine("calm")
 }
 
 // Blow is one way to break something.
