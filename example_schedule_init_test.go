@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -31,7 +31,7 @@ func readRates(*bus.Context, pgx.Tx, ReadRates) error { return nil }
 
 func openMigratedShop() (context.Context, *pgxpool.Pool) {
 	ctx, pool := openShop()
-	check(migrate.Up(ctx, pool, migrate.Options{Schema: schema}))
+	check(migrations.Up(ctx, pool, migrations.Options{Schema: schema}))
 	return ctx, pool
 }
 

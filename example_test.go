@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -47,10 +47,10 @@ func Example() {
 	b, err := bus.New(pool, bus.Options{Schema: schema, Events: tell})
 	check(err)
 	orders, err := bus.NewEndpoint(b, "orders", bus.EndpointOptions{Concurrency: 2}, bus.Saga(Orders))
-	check(err)                                                    // everything that is wrong with a definition, at once
-	check(migrate.Up(ctx, pool, migrate.Options{Schema: schema})) // 1. the tables
-	check(orders.Install(ctx))                                    // 2. the endpoint's queue, and what it is for
-	go func() { ended <- orders.Run(ctx) }()                      // 3. until ctx ends, and the batches in hand with it
+	check(err)                                                          // err lists all faults of the definitions
+	check(migrations.Up(ctx, pool, migrations.Options{Schema: schema})) // 1. the tables
+	check(orders.Install(ctx))                                          // 2. the endpoint's queue, and its kinds
+	go func() { ended <- orders.Run(ctx) }()                            // 3. until ctx ends and its batches have ended
 
 	// end
 

@@ -17,7 +17,7 @@ import (
 	"github.com/edda-go/edda/eddaotel"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -68,7 +68,7 @@ func definition(store string) *saga.Definition {
 
 // Prepare migrates, installs the two endpoints and fills the tables with COPY.
 func (edda) Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error {
-	if err := migrate.Up(ctx, db, migrate.Options{Schema: c.Schema()}); err != nil {
+	if err := migrations.Up(ctx, db, migrations.Options{Schema: c.Schema()}); err != nil {
 		return err
 	}
 	b, err := bus.New(db, bus.Options{Schema: c.Schema()})

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -32,7 +32,7 @@ func init() {
 }
 
 func (outbound) Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error {
-	if err := migrate.Up(ctx, db, migrate.Options{Schema: c.Schema()}); err != nil {
+	if err := migrations.Up(ctx, db, migrations.Options{Schema: c.Schema()}); err != nil {
 		return err
 	}
 	o, err := operate.New(db, operate.Options{Schema: c.Schema()})

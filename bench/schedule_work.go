@@ -10,7 +10,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
@@ -28,7 +28,7 @@ func init() { register(Schedule, firing{}) }
 
 // Prepare stores the manifests: one by the API, the others as copies of it.
 func (f firing) Prepare(ctx context.Context, db *pgxpool.Pool, c Case) error {
-	if err := migrate.Up(ctx, db, migrate.Options{Schema: c.Schema()}); err != nil {
+	if err := migrations.Up(ctx, db, migrations.Options{Schema: c.Schema()}); err != nil {
 		return err
 	}
 	b, err := bus.New(db, bus.Options{Schema: c.Schema()})

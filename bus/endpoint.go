@@ -23,7 +23,7 @@ import (
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/store/queue"
-	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/internal/store/version"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -335,7 +335,7 @@ type resolved struct {
 // check checks everything that needs the database.
 func (e *Endpoint) check(ctx context.Context) (resolved, error) {
 	b := e.bus
-	if err := migrations.Check(ctx, b.pool, b.schema); err != nil {
+	if err := version.Check(ctx, b.pool, b.schema); err != nil {
 		return resolved{}, pgerr.ExplainPooler(err)
 	}
 	id, err := e.findQueue(ctx)

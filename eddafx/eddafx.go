@@ -15,7 +15,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/fx"
@@ -189,7 +189,7 @@ func host(life fx.Lifecycle, app fx.Shutdowner, p parts) error {
 	r := &running{host: h, app: app, idle: len(all) == 0}
 	life.Append(fx.Hook{OnStart: func(ctx context.Context) error {
 		if p.Migrate != nil {
-			if err := migrate.Up(ctx, p.Pool, migrate.Options{Schema: p.Options.Schema}); err != nil {
+			if err := migrations.Up(ctx, p.Pool, migrations.Options{Schema: p.Options.Schema}); err != nil {
 				return err
 			}
 			if err := h.Install(ctx); err != nil {

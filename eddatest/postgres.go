@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -16,7 +16,7 @@ const mostConns = 10
 func Pool(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	pool := open(t, pgdev.Database(t))
-	if err := migrate.Up(t.Context(), pool, migrate.Options{}); err != nil {
+	if err := migrations.Up(t.Context(), pool, migrations.Options{}); err != nil {
 		t.Fatalf("eddatest: %v", err)
 	}
 	return pool

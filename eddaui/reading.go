@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/edda-go/edda/internal/store/version"
 	"github.com/edda-go/edda/internal/ui/page"
-	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -68,7 +68,7 @@ func (u *UI) read(ctx context.Context, p route, ask page.Ask) (page.Page, error)
 // readFitting reads a page if the schema fits this program. In a newer schema the tables may have a different
 // meaning.
 func (u *UI) readFitting(ctx context.Context, p route, ask page.Ask) (page.Page, error) {
-	if err := migrations.Check(ctx, u.source.Pool, u.schema); err != nil {
+	if err := version.Check(ctx, u.source.Pool, u.schema); err != nil {
 		return nil, err
 	}
 	return p.read(u.source, ctx, ask)

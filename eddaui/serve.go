@@ -16,10 +16,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/edda-go/edda/internal/store/version"
 	"github.com/edda-go/edda/internal/ui/act"
 	"github.com/edda-go/edda/internal/ui/live"
 	"github.com/edda-go/edda/internal/ui/page"
-	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -293,9 +293,9 @@ func textOf(err error) string {
 	switch {
 	case errors.As(err, &fault):
 		return fault.Text
-	case errors.Is(err, migrations.ErrNotMigrated), errors.As(err, &server) && unmigrated[server.Code]:
+	case errors.Is(err, version.ErrNotMigrated), errors.As(err, &server) && unmigrated[server.Code]:
 		return "The schema is not migrated. Run edda migrate up as the role that owns it."
-	case errors.Is(err, migrations.ErrTooNew):
+	case errors.Is(err, version.ErrTooNew):
 		return "A newer version of Edda has changed the schema, and this program would misread it. Run a newer program."
 	case errors.As(err, &server) && server.Code == "57014", errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("Reading this page took longer than %v and was stopped.", readLimit)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -35,7 +35,7 @@ func openExports() (context.Context, *pgxpool.Pool, string) {
 	checkExports(err)
 	exportsPool, err = pgxpool.New(ctx, exportsServer.DSN())
 	checkExports(err)
-	checkExports(migrate.Up(ctx, exportsPool, migrate.Options{Schema: exportsSchema}))
+	checkExports(migrations.Up(ctx, exportsPool, migrations.Options{Schema: exportsSchema}))
 	return ctx, exportsPool, exportsSchema
 }
 

@@ -40,9 +40,9 @@ CREATE TABLE :schema.subscription_generation (
 );
 INSERT INTO :schema.subscription_generation (generation) VALUES (1);
 
--- grant_queue gives roles their rights on the table of a queue: the roles that the script of migrate.Grants has written
--- into the settings. Default privileges would not do: they would hold for every other table that the owner makes in
--- this schema, too.
+-- grant_queue gives roles their rights on the table of a queue: the roles that the script of migrations.Grants has
+-- written into the settings. Default privileges would not do: they would hold for every other table that the owner
+-- makes in this schema, too.
 CREATE FUNCTION :schema.grant_queue(number int) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -9,7 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgdev.Main(m)) }
@@ -35,7 +35,7 @@ func newSite(t *testing.T, suffix string) *site {
 			t.Error(err)
 		}
 	})
-	if err := migrate.Up(t.Context(), s.pool, migrate.Options{Schema: schema.Name()}); err != nil {
+	if err := migrations.Up(t.Context(), s.pool, migrations.Options{Schema: schema.Name()}); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range []struct{ endpoint, kind string }{

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/internal/base/pgerr"
-	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/migrations"
 )
 
@@ -59,12 +58,6 @@ func TestLiteralsMeanTheSameInEverySession(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestStatements(t *testing.T) {
-	t.Parallel()
-	pool, schema := pgtest.Database(t)
-	pgtest.Statements(t, pool, schema, "check.sql")
 }
 
 // A role that may insert could bypass the function send, and make every worker read gigabytes.

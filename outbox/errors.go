@@ -7,7 +7,7 @@ import (
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/store/queue"
-	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/internal/store/version"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -42,7 +42,7 @@ func (e *OutcomeUnknownError) Unwrap() error { return e.Err }
 
 // cannotGoOn reports whether only an operator can remove the cause of err. Other errors pass with time.
 func cannotGoOn(err error) bool {
-	for _, known := range []error{queue.ErrNotInstalled, migrations.ErrNotMigrated, migrations.ErrTooNew} {
+	for _, known := range []error{queue.ErrNotInstalled, version.ErrNotMigrated, version.ErrTooNew} {
 		if errors.Is(err, known) {
 			return true
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/store/queue"
-	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/internal/store/version"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -184,7 +184,7 @@ func (r *Relay) runToEnd(ctx context.Context) error {
 // check compares the schema's version, creates the queue and its mark if it may, subscribes the queue and returns it.
 func (r *Relay) check(ctx context.Context) (*queue.Queue, error) {
 	b := r.border
-	if err := migrations.Check(ctx, b.Pool, b.Schema); err != nil {
+	if err := version.Check(ctx, b.Pool, b.Schema); err != nil {
 		return nil, err
 	}
 	id, err := b.Routes.FindRelay(ctx, r.name, b.AutoInstall)

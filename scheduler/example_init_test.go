@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -39,7 +39,7 @@ func openRates() (context.Context, *pgxpool.Pool, context.CancelFunc) {
 	config.ConnConfig.RuntimeParams["search_path"] = ratesSchema
 	ratesPool, err = pgxpool.NewWithConfig(ctx, config)
 	checkRates(err)
-	checkRates(migrate.Up(ctx, ratesPool, migrate.Options{Schema: ratesSchema}))
+	checkRates(migrations.Up(ctx, ratesPool, migrations.Options{Schema: ratesSchema}))
 	_, err = ratesPool.Exec(ctx, "CREATE TABLE rate AS SELECT 'USD' AS currency, 0::float8 AS euro")
 	checkRates(err)
 	return ctx, ratesPool, cancel

@@ -15,7 +15,7 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/engine/hooks"
 	"github.com/edda-go/edda/internal/store/lease"
-	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/internal/store/version"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -134,7 +134,7 @@ func (s *Singleton) Connections() (pool *pgxpool.Pool, more int) {
 // Check reads the version of the schema. It returns migrations.ErrNotMigrated, migrations.ErrTooNew, or the error
 // that kept it from reading.
 func (s *Singleton) Check(ctx context.Context) error {
-	if err := migrations.Check(ctx, s.pool, s.schema); err != nil {
+	if err := version.Check(ctx, s.pool, s.schema); err != nil {
 		return fmt.Errorf("check singleton %s: %w", s.name, err)
 	}
 	return nil

@@ -24,7 +24,7 @@ var parts = []part{
 	{"bus", ".", "./bus"},
 	{"scheduler", ".", "./scheduler"},
 	{"eddaui", ".", "./eddaui"},
-	{"migrate", ".", "./migrations/migrate"},
+	{"migrations", ".", "./migrations"},
 	{"eddaprom", ".", "./eddaprom"},
 	{"eddafx", ".", "./eddafx"},
 	{"watermill", ".", "./bus/watermill/... ./scheduler/remote"},

@@ -14,7 +14,7 @@ import (
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/demo"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -52,7 +52,7 @@ type line struct {
 
 // play creates the tables, measures, and drops Edda's tables. The program's own tables keep the results.
 func (r *round) play(ctx context.Context) (err error) {
-	if err := migrate.Up(ctx, r.pool, migrate.Options{Schema: r.schema}); err != nil {
+	if err := migrations.Up(ctx, r.pool, migrations.Options{Schema: r.schema}); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, demo.DropSchema(context.WithoutCancel(ctx), r.pool, r.schema)) }()

@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -29,7 +29,7 @@ func benchBus(b *testing.B) (*bus.Bus, *pgxpool.Pool) {
 		b.Fatal(err)
 	}
 	b.Cleanup(pool.Close)
-	if err := migrate.Up(b.Context(), pool, migrate.Options{}); err != nil {
+	if err := migrations.Up(b.Context(), pool, migrations.Options{}); err != nil {
 		b.Fatal(err)
 	}
 	bench, err := bus.New(pool, bus.Options{Logger: slog.New(slog.DiscardHandler)})

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/ui/view"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/spf13/cobra"
 )
 
@@ -55,8 +55,8 @@ command follows no redirects and uses no proxy. It gives up after five seconds, 
 func (t probes) askDatabase(ctx context.Context) error {
 	ctx, err := t.connect(ctx, t.timeout)
 	if err == nil {
-		var status []migrate.Migration
-		if status, err = migrate.Status(ctx, t.pool, migrate.Options{Schema: t.schemaName()}); err == nil {
+		var status []migrations.Migration
+		if status, err = migrations.Status(ctx, t.pool, migrations.Options{Schema: t.schemaName()}); err == nil {
 			err = t.fits(status)
 		}
 	}

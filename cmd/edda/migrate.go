@@ -7,7 +7,6 @@ import (
 
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/migrations"
-	"github.com/edda-go/edda/migrations/migrate"
 	"github.com/edda-go/edda/operate"
 	"github.com/spf13/cobra"
 )
@@ -30,7 +29,7 @@ up and install need the rights of the schema's owner. A database administrator c
 // migrating has the commands that create the tables, and install endpoints.
 type migrating struct{ *tool }
 
-func (t *tool) options() migrate.Options { return migrate.Options{Schema: t.schemaName()} }
+func (t *tool) options() migrations.Options { return migrations.Options{Schema: t.schemaName()} }
 
 func (t migrating) up() *cobra.Command {
 	return &cobra.Command{
@@ -47,13 +46,13 @@ names the session that holds the lock.`,
 			if err != nil {
 				return err
 			}
-			before, err := migrate.Status(ctx, t.pool, t.options())
+			before, err := migrations.Status(ctx, t.pool, t.options())
 			if err != nil {
 				return err
 			}
 			o, applied := t.options(), []int64{}
-			o.Applied = func(m migrate.Migration) { applied = append(applied, m.Version) }
-			if err := migrate.Up(ctx, t.pool, o); err != nil {
+			o.Applied = func(m migrations.Migration) { applied = append(applied, m.Version) }
+			if err := migrations.Up(ctx, t.pool, o); err != nil {
 				return err
 			}
 			missing := len(missingOf(before))
@@ -75,7 +74,7 @@ names the session that holds the lock.`,
 }
 
 // newest returns the newest applied version.
-func newest(status []migrate.Migration) (version int64) {
+func newest(status []migrations.Migration) (version int64) {
 	for _, m := range status {
 		if !m.Applied.IsZero() {
 			version = max(version, m.Version)
@@ -85,7 +84,7 @@ func newest(status []migrate.Migration) (version int64) {
 }
 
 // missingOf returns the versions of this program that the schema does not have.
-func missingOf(status []migrate.Migration) []int64 {
+func missingOf(status []migrations.Migration) []int64 {
 	missing := []int64{}
 	for _, m := range status {
 		if m.Applied.IsZero() {
@@ -96,7 +95,7 @@ func missingOf(status []migrate.Migration) []int64 {
 }
 
 // fits reports whether this program can work with the schema.
-func (t *tool) fits(status []migrate.Migration) error {
+func (t *tool) fits(status []migrations.Migration) error {
 	for _, m := range status {
 		if m.Unknown && m.Breaking {
 			return fmt.Errorf("%w: version %d of schema %q refuses programs up to schema version %d; "+
@@ -130,7 +129,7 @@ before a deploy.`,
 			if err != nil {
 				return err
 			}
-			status, err := migrate.Status(ctx, t.pool, t.options())
+			status, err := migrations.Status(ctx, t.pool, t.options())
 			if err != nil {
 				return err
 			}
@@ -154,7 +153,7 @@ again, and on an older schema: it applies the missing migrations. To print it ne
   edda migrate sql --schema shop_edda | psql -X "$DATABASE_URL"`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			script, err := migrate.SQL(t.schemaName())
+			script, err := migrations.SQL(t.schemaName())
 			if err != nil {
 				return usage(c, err)
 			}
@@ -164,7 +163,7 @@ again, and on an older schema: it applies the missing migrations. To print it ne
 }
 
 func (t migrating) grants() *cobra.Command {
-	var roles migrate.Roles
+	var roles migrations.Roles
 	c := &cobra.Command{
 		Use: "grants", Short: "Print the rights that programs need, as a script for psql",
 		Long: `Print a script that gives existing roles their rights in the schema and revokes surplus rights, for
@@ -178,7 +177,7 @@ again after each migration. To print it needs no database.
   edda migrate grants --reader grafana --schema shop_edda`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			script, err := migrate.Grants(t.schemaName(), roles)
+			script, err := migrations.Grants(t.schemaName(), roles)
 			if err != nil {
 				return usage(c, err)
 			}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/ui/view"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
@@ -96,7 +96,7 @@ func (t *tool) schemaName() string { return cmp.Or(t.schema, os.Getenv("EDDA_SCH
 
 // connect makes a pool, which connects when it is first used, and limits the command's time.
 func (t *tool) connect(ctx context.Context, timeout time.Duration) (context.Context, error) {
-	if _, err := migrate.SQL(t.schemaName()); err != nil { // the name is invalid, so no connection is needed
+	if _, err := migrations.SQL(t.schemaName()); err != nil { // the name is invalid, so no connection is needed
 		return ctx, usageError{err, "edda"}
 	}
 	text := cmp.Or(t.database, os.Getenv("DATABASE_URL"))
@@ -142,7 +142,7 @@ func (t *tool) openWithin(ctx context.Context, timeout time.Duration) (context.C
 	if err != nil {
 		return ctx, nil, err
 	}
-	status, err := migrate.Status(ctx, t.pool, migrate.Options{Schema: t.schemaName()})
+	status, err := migrations.Status(ctx, t.pool, migrations.Options{Schema: t.schemaName()})
 	if err != nil {
 		return ctx, nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/edda-go/edda/eddadev"
 	"github.com/edda-go/edda/internal/ui/host"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/spf13/cobra"
 )
 
@@ -96,7 +96,7 @@ server.`,
 			if err != nil {
 				return err
 			}
-			if err := migrate.Up(ctx, t.pool, migrate.Options{Schema: o.Schema}); err != nil {
+			if err := migrations.Up(ctx, t.pool, migrations.Options{Schema: o.Schema}); err != nil {
 				return err
 			}
 			return host.Serve(ctx, uihost.Database{Pool: t.pool})

@@ -13,7 +13,7 @@ import (
 
 	"github.com/edda-go/edda/eddaui"
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -107,7 +107,7 @@ func serveAlone(t *testing.T, server *pgdev.Server) (*shop, *pgxpool.Pool) {
 	}
 	op, err := operate.New(pool, operate.Options{})
 	if err == nil {
-		if err = migrate.Up(t.Context(), pool, migrate.Options{}); err == nil {
+		if err = migrations.Up(t.Context(), pool, migrations.Options{}); err == nil {
 			err = op.Queues().Install(t.Context(), "orders", "order.place")
 		}
 	}

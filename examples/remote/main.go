@@ -18,7 +18,7 @@ import (
 	"github.com/edda-go/edda/eddadev"
 	"github.com/edda-go/edda/examples/remote/shop"
 	"github.com/edda-go/edda/examples/remote/worker"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/scheduler"
 )
 
@@ -57,7 +57,7 @@ func run(ctx context.Context, folder string, lasting time.Duration, out io.Write
 		return err
 	}
 	defer pool.Close()
-	if err := migrate.Up(ctx, pool, migrate.Options{}); err != nil {
+	if err := migrations.Up(ctx, pool, migrations.Options{}); err != nil {
 		return err
 	}
 	store, err := scheduler.NewStore(pool, scheduler.StoreOptions{})

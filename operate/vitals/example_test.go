@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/internal/test/pgtest"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -20,7 +20,7 @@ func openPool() (ctx context.Context, pool *pgxpool.Pool, end func()) {
 	check(err)
 	pool, err = pgxpool.New(ctx, s.DSN())
 	check(err)
-	check(migrate.Up(ctx, pool, migrate.Options{}))
+	check(migrations.Up(ctx, pool, migrations.Options{}))
 	return ctx, pool, pool.Close
 }
 

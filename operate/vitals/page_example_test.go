@@ -10,7 +10,7 @@ import (
 	"os"
 
 	"github.com/edda-go/edda"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -44,7 +44,7 @@ func ExampleWatch() {
 	}
 	defer pool.Close()
 	const schema = "vitals_example"
-	if err := migrate.Up(ctx, pool, migrate.Options{Schema: schema}); err != nil {
+	if err := migrations.Up(ctx, pool, migrations.Options{Schema: schema}); err != nil {
 		fmt.Println(err)
 		return
 	}

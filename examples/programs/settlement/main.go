@@ -10,7 +10,7 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
@@ -110,7 +110,7 @@ func open(ctx context.Context, dsn string) error {
 		return err
 	}
 	defer pool.Close()
-	if err := migrate.Up(ctx, pool, migrate.Options{}); err != nil {
+	if err := migrations.Up(ctx, pool, migrations.Options{}); err != nil {
 		return err
 	}
 	return run(ctx, pool)

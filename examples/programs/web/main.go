@@ -14,7 +14,7 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -142,7 +142,7 @@ func serve(ctx context.Context) error {
 	if _, err := pool.Exec(ctx, `CREATE TABLE IF NOT EXISTS signup (email text PRIMARY KEY)`); err != nil {
 		return err
 	}
-	if err := migrate.Up(ctx, pool, migrate.Options{}); err != nil {
+	if err := migrations.Up(ctx, pool, migrations.Options{}); err != nil {
 		return err
 	}
 	b, err := bus.New(pool, bus.Options{AutoInstall: true})

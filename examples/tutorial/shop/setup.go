@@ -8,7 +8,7 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -17,7 +17,7 @@ var errNoRuntime = errors.New("SHOP_RUNTIME is not set: it names the role that r
 // setup makes the tables and the queues, and gives the role of the runtime its rights. It may be done again at any
 // time, also while the shop runs.
 func setup(ctx context.Context, pool *pgxpool.Pool) error {
-	roles := migrate.Roles{Runtime: os.Getenv("SHOP_RUNTIME"), Reader: os.Getenv("SHOP_READER")}
+	roles := migrations.Roles{Runtime: os.Getenv("SHOP_RUNTIME"), Reader: os.Getenv("SHOP_READER")}
 	if roles.Runtime == "" {
 		return errNoRuntime
 	}
@@ -28,8 +28,8 @@ func setup(ctx context.Context, pool *pgxpool.Pool) error {
 }
 
 // install does what only the owner of the schema may do.
-func install(ctx context.Context, pool *pgxpool.Pool, roles migrate.Roles) error {
-	if err := migrate.Up(ctx, pool, migrate.Options{}); err != nil {
+func install(ctx context.Context, pool *pgxpool.Pool, roles migrations.Roles) error {
+	if err := migrations.Up(ctx, pool, migrations.Options{}); err != nil {
 		return err
 	}
 	b, err := bus.New(pool, bus.Options{})
@@ -47,7 +47,7 @@ func install(ctx context.Context, pool *pgxpool.Pool, roles migrate.Roles) error
 	if err := host.Install(ctx); err != nil {
 		return err
 	}
-	script, err := migrate.Grants("", roles)
+	script, err := migrations.Grants("", roles)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/examples/two-databases/contract"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -81,7 +81,7 @@ func (s *Service) Bus() *bus.Bus { return s.bus }
 
 // Install makes the tables and queues. A deployment does it once, with the rights for it.
 func (s *Service) Install(ctx context.Context) error {
-	if err := migrate.Up(ctx, s.pool, migrate.Options{}); err != nil {
+	if err := migrations.Up(ctx, s.pool, migrations.Options{}); err != nil {
 		return err
 	}
 	if _, err := s.pool.Exec(ctx, tables); err != nil {

@@ -11,7 +11,7 @@ import (
 func Explain(err error) error {
 	switch ClassOf(err) {
 	case Unprepared:
-		return fmt.Errorf("%w (the schema is missing or too old: call migrate.Up, "+
+		return fmt.Errorf("%w (the schema is missing or too old: call migrations.Up, "+
 			"or run the command \"edda migrate up\")", err)
 	case Denied:
 		return fmt.Errorf("%w (the database role lacks a grant on Edda's schema: "+

@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -241,7 +241,7 @@ func TestChannelIsThatOfTheProgram(t *testing.T) {
 				_, _ = pool.Exec(context.WithoutCancel(t.Context()), schema.Render("DROP SCHEMA :schema CASCADE"))
 			})
 		}
-		if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema.Name()}); err != nil {
+		if err := migrations.Up(t.Context(), pool, migrations.Options{Schema: schema.Name()}); err != nil {
 			t.Fatal(err)
 		}
 		var channel string

@@ -15,7 +15,7 @@ import (
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/internal/test/procs"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -86,7 +86,7 @@ func newWorld(t *testing.T, sessions int) *world {
 	w.bouncer = startBouncer(t, server.DSN(),
 		map[string]string{"default_pool_size": fmt.Sprint(sessions), "server_login_retry": "1"})
 	w.pool = openPool(t, w.dsn())
-	w.must(migrate.Up(t.Context(), w.pool, migrate.Options{Schema: w.schema}))
+	w.must(migrations.Up(t.Context(), w.pool, migrations.Options{Schema: w.schema}))
 	pgtest.Exec(t, w.direct, "CREATE TABLE edda.effect (key text, n int)")
 	return w
 }

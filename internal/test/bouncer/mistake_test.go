@@ -12,7 +12,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
@@ -35,7 +35,7 @@ func with(name, value string) map[string]string {
 func mistaken(t *testing.T, b *pgdev.Bouncer, query string, wakeup bus.Wakeup) (*bus.Endpoint, *pgxpool.Pool, string) {
 	t.Helper()
 	schema, pool := pgdev.Schema(t), openPool(t, b.DSN()+query)
-	if err := migrate.Up(t.Context(), pgdev.Pool(t), migrate.Options{Schema: schema}); err != nil {
+	if err := migrations.Up(t.Context(), pgdev.Pool(t), migrations.Options{Schema: schema}); err != nil {
 		t.Fatal(err)
 	}
 	e, err := bus.NewEndpoint(newBus(t, pool, schema, wakeup), "tasks", bus.EndpointOptions{}, bus.HandleTx(do))
@@ -163,7 +163,7 @@ func TestErrorsOfSendersNameTheRemedy(t *testing.T) {
 	sends := newBus(t, pool, schema, bus.PollOnly)
 	for what, do := range map[string]func() error{
 		"send":    func() error { _, err := sends.Send(t.Context(), task{}, saga.To("tasks")); return err },
-		"migrate": func() error { return migrate.Up(t.Context(), pool, migrate.Options{Schema: schema}) },
+		"migrate": func() error { return migrations.Up(t.Context(), pool, migrations.Options{Schema: schema}) },
 	} {
 		var err error
 		for range 20 {

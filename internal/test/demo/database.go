@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -74,7 +74,7 @@ func (d *Database) Create(ctx context.Context, tables string) error {
 	if _, err := d.Pool.Exec(ctx, tables); err != nil {
 		return fmt.Errorf("make the program's tables: %w", err)
 	}
-	return migrate.Up(ctx, d.Pool, migrate.Options{Schema: d.Edda})
+	return migrations.Up(ctx, d.Pool, migrations.Options{Schema: d.Edda})
 }
 
 // Drop takes both schemas away.

@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
@@ -125,7 +125,7 @@ func (w *world) connect(servers ...*pgdev.Server) {
 	w.dsn = fmt.Sprintf("host=%s port=%s user=edda dbname=edda sslmode=disable target_session_attrs=read-write "+
 		"connect_timeout=2", hosts[1:], ports[1:])
 	w.pool, w.bus = w.program()
-	w.must(migrate.Up(w.Context(), w.pool, migrate.Options{}))
+	w.must(migrations.Up(w.Context(), w.pool, migrations.Options{}))
 	w.exec(w.pool, ledger)
 }
 

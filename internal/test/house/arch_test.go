@@ -30,9 +30,9 @@ var wings = [][]string{
 	{"eddafx", "eddaprom", "eddaui", "bus/watermill", "scheduler/remote"}, // bridges
 	{"internal/ui"},
 	{"bus", "scheduler", "operate", "outbox", "limit", "memory", "sagatest", // faces
-		"history/whereabouts", "migrations/migrate", "internal/engine/timetable"},
+		"history/whereabouts", "migrations", "internal/engine/timetable"},
 	{"internal/engine"},
-	{"internal/store", "persistence", "recoverability/deadletter", "history", "audit", "migrations"},
+	{"internal/store", "persistence", "recoverability/deadletter", "history", "audit"},
 	{"internal/base"},
 	{"saga", "recoverability", "event", "internal/base/fields", "internal/base/secret"}, // pure
 }

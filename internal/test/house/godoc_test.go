@@ -29,7 +29,7 @@ var verbs = map[string][]string{
 	"audit":                     {"As"},
 	"history/whereabouts":       {"Reader_Timeline"},
 	"operate/vitals":            {"Watch"},
-	"migrations/migrate":        {"Up"},
+	"migrations":                {"Up"},
 	"eddafx":                    {"Module"},
 	"eddatest":                  {"Pool"},
 	"eddadev":                   {"Run"},

@@ -14,7 +14,7 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -55,7 +55,7 @@ func run(ctx context.Context, mode, dir string) error {
 		return err
 	}
 	defer pool.Close()
-	if err := migrate.Up(ctx, pool, migrate.Options{Schema: mode}); err != nil {
+	if err := migrations.Up(ctx, pool, migrations.Options{Schema: mode}); err != nil {
 		return err
 	}
 	j := &journey{mode: mode, handled: make(chan struct{}, 1)}

@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/eddaui"
 	"github.com/edda-go/edda/internal/test/demo/big"
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -87,7 +87,7 @@ func prepare(ctx context.Context, pool *pgxpool.Pool, o options) (*big.World, er
 	if o.seeded {
 		return big.Open(ctx, pool, "edda", size)
 	}
-	if err := migrate.Up(ctx, pool, migrate.Options{}); err != nil {
+	if err := migrations.Up(ctx, pool, migrations.Options{}); err != nil {
 		return nil, err
 	}
 	began := time.Now()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -93,7 +93,7 @@ func Migrated(t testing.TB, pool *pgxpool.Pool) pg.Schema {
 	return schema
 }
 
-// Migrate creates all tables in an empty schema. It takes half the time of migrate.Up, which checks each migration
+// Migrate creates all tables in an empty schema. It takes half the time of migrations.Up, which checks each migration
 // and runs it in a transaction of its own: this runs the script for a DBA in one transaction, without the parts that
 // only psql reads.
 func Migrate(t testing.TB, pool *pgxpool.Pool, schema string) {
@@ -104,7 +104,7 @@ func Migrate(t testing.TB, pool *pgxpool.Pool, schema string) {
 }
 
 func runScript(ctx context.Context, pool *pgxpool.Pool, schema string) error {
-	script, err := migrate.SQL(schema)
+	script, err := migrations.SQL(schema)
 	if err == nil {
 		_, err = pool.Exec(ctx, withoutPsql(script))
 	}

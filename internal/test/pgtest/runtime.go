@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -31,7 +31,7 @@ func RoleUnderTest(t testing.TB, owner *pgxpool.Pool, schema string) (role strin
 func Runtime(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
 	t.Helper()
 	role = schema + "_rt"
-	makeRole(t, owner, schema, migrate.Roles{Runtime: role})
+	makeRole(t, owner, schema, migrations.Roles{Runtime: role})
 	return role
 }
 
@@ -39,7 +39,7 @@ func Runtime(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
 func Sender(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
 	t.Helper()
 	role = schema + "_tx"
-	makeRole(t, owner, schema, migrate.Roles{Sender: role})
+	makeRole(t, owner, schema, migrations.Roles{Sender: role})
 	return role
 }
 
@@ -47,15 +47,15 @@ func Sender(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
 func Reader(t testing.TB, owner *pgxpool.Pool, schema string) (role string) {
 	t.Helper()
 	role = schema + "_reader"
-	makeRole(t, owner, schema, migrate.Roles{Reader: role})
+	makeRole(t, owner, schema, migrations.Roles{Reader: role})
 	return role
 }
 
 // makeRole creates the one role that is named in roles.
-func makeRole(t testing.TB, owner *pgxpool.Pool, schema string, roles migrate.Roles) {
+func makeRole(t testing.TB, owner *pgxpool.Pool, schema string, roles migrations.Roles) {
 	t.Helper()
 	role := roles.Runtime + roles.Sender + roles.Reader
-	script, err := migrate.Grants(schema, roles)
+	script, err := migrations.Grants(schema, roles)
 	if err != nil {
 		t.Fatal(err)
 	}

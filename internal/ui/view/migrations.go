@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 )
 
 // Migrations shows the migrations of a schema, and the missing ones.
-func Migrations(all []migrate.Migration) List {
-	return listOf("migrations", "VERSION|NAME|APPLIED|REMARK", all, func(m migrate.Migration) Row {
+func Migrations(all []migrations.Migration) List {
+	return listOf("migrations", "VERSION|NAME|APPLIED|REMARK", all, func(m migrations.Migration) Row {
 		return Row{
 			JSON: Object{"version", m.Version, "name", m.Name, "applied", timeOrNull(m.Applied), "breaking", m.Breaking,
 				"unknown", m.Unknown},
@@ -18,7 +18,7 @@ func Migrations(all []migrate.Migration) List {
 	})
 }
 
-func remark(m migrate.Migration) string {
+func remark(m migrations.Migration) string {
 	var remarks []string
 	if m.Unknown {
 		remarks = append(remarks, "of a newer program")

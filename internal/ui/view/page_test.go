@@ -10,7 +10,7 @@ import (
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/history/whereabouts"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/persistence"
@@ -30,7 +30,7 @@ func TestPageNamesEveryField(t *testing.T) {
 	}
 	page := string(text)
 	lines := map[string]Object{
-		"| `migrate status` | `schema`":   Migrations(make([]migrate.Migration, 1)).Rows[0].JSON,
+		"| `migrate status` | `schema`":   Migrations(make([]migrations.Migration, 1)).Rows[0].JSON,
 		"| `queue list` | `queues`":       queueOf(operate.QueueInfo{}),
 		"| `queue peek` | `next`":         messageOf(operate.QueuedMessage{Faulty: errTest}, true),
 		"| `queue show` | `messages`":     foundOf(operate.FoundMessage{}, true),

@@ -9,7 +9,7 @@ import (
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/history/whereabouts"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
@@ -51,7 +51,7 @@ var lists = []List{
 	Lives(make([]history.Life, 1), 0), Limits(make([]operate.LimitInfo, 1), nil),
 	Leases(make([]scheduler.LeaseInfo, 1)),
 	Manifests(make([]scheduler.ManifestInfo, 1), 0), ManifestGroups(make([]scheduler.GroupInfo, 1)),
-	Runs(make([]scheduler.RunInfo, 1), 0), Migrations(make([]migrate.Migration, 1)),
+	Runs(make([]scheduler.RunInfo, 1), 0), Migrations(make([]migrations.Migration, 1)),
 }
 
 func TestEveryColumnHasItsCell(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5"
 )
@@ -71,7 +71,7 @@ func install(ctx context.Context, l *lab.Lab) error {
 	if err != nil {
 		return err
 	}
-	grants, err := migrate.Grants("", migrate.Roles{Runtime: "hostile_runtime", Sender: "hostile_sender"})
+	grants, err := migrations.Grants("", migrations.Roles{Runtime: "hostile_runtime", Sender: "hostile_sender"})
 	if err == nil {
 		_, err = l.Pool.Exec(ctx, grants)
 	}

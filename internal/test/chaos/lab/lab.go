@@ -16,7 +16,7 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/procs"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -80,7 +80,7 @@ func Prepare(ctx context.Context, dsn string, sql pg.Statements) (*pgxpool.Pool,
 	if err != nil {
 		return nil, err
 	}
-	err = migrate.Up(ctx, pool, migrate.Options{})
+	err = migrations.Up(ctx, pool, migrations.Options{})
 	for _, create := range []string{statements.Get("ledger_create"), sql["create"]} {
 		if err == nil && create != "" {
 			_, err = pool.Exec(ctx, create, pgx.QueryExecModeSimpleProtocol)

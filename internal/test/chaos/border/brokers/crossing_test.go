@@ -19,7 +19,7 @@ import (
 	"github.com/edda-go/edda/internal/test/chaos/border/cluster"
 	"github.com/edda-go/edda/internal/test/chaos/border/nodes"
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -158,7 +158,7 @@ func newCrossing(t *testing.T, r Route, n nodes.Nodes) *crossing {
 	t.Helper()
 	x := &crossing{T: t, route: r, nodes: n, pool: pgdev.Pool(t), schema: pgdev.Schema(t), after: func() {}}
 	side := func(schema string) *bus.Bus {
-		x.must(migrate.Up(t.Context(), x.pool, migrate.Options{Schema: schema}))
+		x.must(migrations.Up(t.Context(), x.pool, migrations.Options{Schema: schema}))
 		b, err := bus.New(x.pool, bus.Options{Schema: schema, Logger: slog.New(slog.DiscardHandler)})
 		x.must(err)
 		return b

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -94,7 +94,7 @@ func (d *database) prepare(ctx context.Context, lasting time.Duration) error {
 		return err
 	})
 	if err == nil {
-		err = migrate.Up(ctx, d.pool, migrate.Options{Schema: engine})
+		err = migrations.Up(ctx, d.pool, migrations.Options{Schema: engine})
 	}
 	if err == nil {
 		_, err = d.pool.Exec(ctx, d.sql["begin_run"], lasting)

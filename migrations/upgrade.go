@@ -1,4 +1,4 @@
-package migrate
+package migrations
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
-	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/internal/store/version"
 )
 
 const (
@@ -24,14 +24,14 @@ const (
 
 // upgrade is one call of Up.
 type upgrade struct {
-	db         migrations.Querier
+	db         version.Querier
 	schema     pg.Schema
 	statements pg.Statements
 	log        *slog.Logger
 	applied    func(Migration)
 
 	fresh   Migration // applied, but not reported yet; zero is no migration
-	current migrations.Migration
+	current file
 	claimed bool      // this process is applying current, and no other one
 	waited  bool      // a line about the wait has been logged
 	since   time.Time // the first try of current that could not get its locks; zero if every try got them
@@ -41,15 +41,15 @@ type upgrade struct {
 // steps wraps each file into a goose migration in a transaction. It does not use goose's reader of SQL files, which
 // splits a file at line ends and can misread the name of a schema.
 func (u *upgrade) steps() []*goose.Migration {
-	var all []*goose.Migration
-	for _, m := range migrations.All() {
-		all = append(all, goose.NewGoMigration(m.Version,
+	var steps []*goose.Migration
+	for _, m := range all() {
+		steps = append(steps, goose.NewGoMigration(m.Version,
 			&goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error { return u.apply(ctx, tx, m) }}, nil))
 	}
-	return all
+	return steps
 }
 
-func (u *upgrade) apply(ctx context.Context, tx *sql.Tx, m migrations.Migration) error {
+func (u *upgrade) apply(ctx context.Context, tx *sql.Tx, m file) error {
 	u.tell(nil) // goose begins a migration after the commit of the previous one
 	if u.current.Version != m.Version {
 		u.current, u.since, u.pause, u.waited = m, time.Time{}, firstPause, false

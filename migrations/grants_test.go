@@ -1,4 +1,4 @@
-package migrate_test
+package migrations_test
 
 import (
 	"context"
@@ -14,21 +14,21 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 )
 
 // roles are four roles of a test: the owner has migrated a schema and given the others their rights.
 type roles struct {
 	admin, owner *pgxpool.Pool
 	schema       pg.Schema
-	names        migrate.Roles
+	names        migrations.Roles
 }
 
 func withRoles(t *testing.T) roles {
 	t.Helper()
 	r := roles{admin: pgdev.Pool(t), schema: named(t, "")}
 	name := r.schema.Name()
-	r.names = migrate.Roles{Runtime: name + "_run", Sender: name + "_send", Reader: name + "_read"}
+	r.names = migrations.Roles{Runtime: name + "_run", Sender: name + "_send", Reader: name + "_read"}
 	all := []string{name + "_owner", r.names.Runtime, r.names.Sender, r.names.Reader}
 	asAdmin := func(sql string) {
 		t.Helper()
@@ -46,12 +46,12 @@ func withRoles(t *testing.T) roles {
 	})
 	asAdmin("CREATE SCHEMA " + quote(name) + " AUTHORIZATION " + quote(all[0]))
 	r.owner = poolAs(t, all[0])
-	if err := migrate.Up(t.Context(), r.owner, migrate.Options{Schema: name}); err != nil {
+	if err := migrations.Up(t.Context(), r.owner, migrations.Options{Schema: name}); err != nil {
 		t.Fatal(err)
 	}
 	r.install(t, "early")
 	for range 2 {
-		script, err := migrate.Grants(name, r.names)
+		script, err := migrations.Grants(name, r.names)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func TestGrantsLeaveOtherTablesAlone(t *testing.T) {
 		asOwner(`GRANT SELECT, REFERENCES ON :schema.customer TO ` + quote(role) +
 			`; GRANT CREATE ON SCHEMA :schema TO ` + quote(role))
 	}
-	script, err := migrate.Grants(r.schema.Name(), r.names)
+	script, err := migrations.Grants(r.schema.Name(), r.names)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestGrantsLeaveOtherTablesAlone(t *testing.T) {
 func TestGrantsTakeBackWhatARoleHad(t *testing.T) {
 	t.Parallel()
 	r := withRoles(t)
-	script, err := migrate.Grants(r.schema.Name(), migrate.Roles{Sender: r.names.Runtime})
+	script, err := migrations.Grants(r.schema.Name(), migrations.Roles{Sender: r.names.Runtime})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestGrantsTakeBackWhatARoleHad(t *testing.T) {
 // Values that are put into a script are not substituted again: names may contain the placeholders of other values.
 func TestGrantsKeepNamesWithMarksInThem(t *testing.T) {
 	t.Parallel()
-	script, err := migrate.Grants("a:role", migrate.Roles{Runtime: `x" SUPERUSER; -- :schema`})
+	script, err := migrations.Grants("a:role", migrations.Roles{Runtime: `x" SUPERUSER; -- :schema`})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func TestFunctionsRunAsTheirCaller(t *testing.T) {
 func TestGrantsRunInPsql(t *testing.T) {
 	t.Parallel()
 	admin, schema := pgdev.Pool(t), named(t, `x"y z'`)
-	if err := migrate.Up(t.Context(), admin, migrate.Options{Schema: schema.Name()}); err != nil {
+	if err := migrations.Up(t.Context(), admin, migrations.Options{Schema: schema.Name()}); err != nil {
 		t.Fatal(err)
 	}
 	role := schema.Name()[:20] + `"r '`
@@ -328,7 +328,7 @@ func TestGrantsRunInPsql(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	script, err := migrate.Grants(schema.Name(), migrate.Roles{Sender: role})
+	script, err := migrations.Grants(schema.Name(), migrations.Roles{Sender: role})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,18 +342,18 @@ func TestGrantsRunInPsql(t *testing.T) {
 
 func TestGrantsRefuse(t *testing.T) {
 	t.Parallel()
-	for says, roles := range map[string]migrate.Roles{
+	for says, roles := range map[string]migrations.Roles{
 		"at least one":       {},
 		`"public" is no`:     {Reader: "public"},
 		"control characters": {Sender: "a\nb"},
 		"64 bytes":           {Runtime: strings.Repeat("r", 64)},
 		"a different part":   {Runtime: "app", Reader: "app"},
 	} {
-		if _, err := migrate.Grants("", roles); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := migrations.Grants("", roles); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v, want %q", roles, err, says)
 		}
 	}
-	if _, err := migrate.Grants("pg_edda", migrate.Roles{Reader: "r"}); err == nil {
+	if _, err := migrations.Grants("pg_edda", migrations.Roles{Reader: "r"}); err == nil {
 		t.Error("a schema of Postgres' own was taken")
 	}
 }
@@ -361,12 +361,12 @@ func TestGrantsRefuse(t *testing.T) {
 // The script that a DBA copies from the page is the script that is tested above.
 func TestRolesPageShowsTheGrants(t *testing.T) {
 	t.Parallel()
-	script, err := migrate.Grants("", migrate.Roles{Runtime: "edda_runtime", Sender: "edda_sender",
+	script, err := migrations.Grants("", migrations.Roles{Runtime: "edda_runtime", Sender: "edda_sender",
 		Reader: "edda_reader"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../docs/operate/roles.md")
+	page, err := os.ReadFile("../docs/operate/roles.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package migrations
+package version
 
 import (
 	"context"
@@ -11,6 +11,9 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 )
+
+// Newest is the version of the newest file in package migrations. A test of that package compares them.
+const Newest = 22
 
 var (
 	// ErrNotMigrated means that the schema does not exist, or is older than this program needs.
@@ -31,7 +34,7 @@ type Querier interface {
 // read. If q is a transaction and the schema does not exist, the transaction is aborted.
 func Check(ctx context.Context, q Querier, schema pg.Schema) error {
 	var newest, known, breaking int64
-	err := q.QueryRow(ctx, pg.Load(checkSQL, schema).Get("check"), int64(Version)).Scan(&newest, &known, &breaking)
+	err := q.QueryRow(ctx, pg.Load(checkSQL, schema).Get("check"), int64(Newest)).Scan(&newest, &known, &breaking)
 	if err != nil {
 		return unreadable(err, schema)
 	}
@@ -39,15 +42,15 @@ func Check(ctx context.Context, q Querier, schema pg.Schema) error {
 	case breaking > 0:
 		return fmt.Errorf("%w: schema %q is at version %d, and its version %d refuses programs up to schema "+
 			"version %d; run a newer program",
-			ErrTooNew, schema.Name(), newest, breaking, Version)
-	case known < Version:
+			ErrTooNew, schema.Name(), newest, breaking, Newest)
+	case known < Newest:
 		return fmt.Errorf("%w: schema %q has %d of the %d migrations this program needs; %s",
-			ErrNotMigrated, schema.Name(), known, Version, remedy)
+			ErrNotMigrated, schema.Name(), known, Newest, remedy)
 	}
 	return nil
 }
 
-const remedy = `call migrate.Up, or run the command "edda migrate up", or the script of migrate.SQL`
+const remedy = `call migrations.Up, or run the command "edda migrate up", or the script of migrations.SQL`
 
 func unreadable(err error, schema pg.Schema) error {
 	switch pgerr.ClassOf(err) {

@@ -1,4 +1,4 @@
-package migrate_test
+package migrations_test
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/migrations"
-	"github.com/edda-go/edda/migrations/migrate"
 )
 
 // report makes a schema as it was before migration 17, and reads a table that this migration changes, in a
@@ -60,7 +59,7 @@ func TestUpLetsOthersPassWhileItWaits(t *testing.T) {
 	first := report(t, pool, schema)
 	log, ended := make(logs, 1000), make(chan error, 1)
 	go func() {
-		ended <- migrate.Up(t.Context(), pool, migrate.Options{Schema: schema.Name(), Logger: slog.New(log)})
+		ended <- migrations.Up(t.Context(), pool, migrations.Options{Schema: schema.Name(), Logger: slog.New(log)})
 	}()
 	select {
 	case said := <-log:
@@ -149,7 +148,7 @@ func TestTablesKeepNoFunctionOfTheSearchPath(t *testing.T) {
 	}
 	t.Cleanup(pool.Close)
 	for _, migrated := range []func(schema string) error{
-		func(schema string) error { return migrate.Up(t.Context(), pool, migrate.Options{Schema: schema}) },
+		func(schema string) error { return migrations.Up(t.Context(), pool, migrations.Options{Schema: schema}) },
 		func(schema string) error {
 			path := config.ConnConfig.RuntimeParams["search_path"]
 			_, err := psql(t, "SET search_path = "+path+";\n"+script(t, schema))

@@ -1,11 +1,11 @@
-package migrate_test
+package migrations_test
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/edda-go/edda/internal/test/pgtest"
-	"github.com/edda-go/edda/migrations/migrate"
+	"github.com/edda-go/edda/migrations"
 )
 
 // The part that the examples leave out: the pgxpool.Pool of a program, to an empty database.
@@ -15,9 +15,9 @@ var check, openEmpty = pgtest.Must, pgtest.EmptyExample
 func ExampleUp() {
 	ctx, pool, end := openEmpty()
 	defer end()
-	check(migrate.Up(ctx, pool, migrate.Options{}))
-	check(migrate.Up(ctx, pool, migrate.Options{}))
-	all, err := migrate.Status(ctx, pool, migrate.Options{})
+	check(migrations.Up(ctx, pool, migrations.Options{}))
+	check(migrations.Up(ctx, pool, migrations.Options{}))
+	all, err := migrations.Status(ctx, pool, migrations.Options{})
 	check(err)
 	for _, m := range all {
 		if m.Applied.IsZero() {
@@ -30,7 +30,7 @@ func ExampleUp() {
 
 // The rights of a role that runs endpoints, for the owner of the schema to run after each Up.
 func ExampleGrants() {
-	script, err := migrate.Grants("", migrate.Roles{Runtime: "shop"})
+	script, err := migrations.Grants("", migrations.Roles{Runtime: "shop"})
 	check(err)
 	fmt.Println(strings.Contains(script, "GRANT USAGE ON SCHEMA"))
 	// Output: true

@@ -1,4 +1,4 @@
-package migrate_test
+package migrations_test
 
 import (
 	"context"
@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/edda-go/edda/internal/store/version"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/migrations"
-	"github.com/edda-go/edda/migrations/migrate"
 )
 
 func TestStatements(t *testing.T) {
@@ -66,7 +66,7 @@ func likePsql(t *testing.T, script string) error {
 
 func script(t *testing.T, name string) string {
 	t.Helper()
-	text, err := migrate.SQL(name)
+	text, err := migrations.SQL(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestScriptUnderAnyName(t *testing.T) {
 				}
 				wantComplete(t, pool, schema)
 			}
-			if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema.Name()}); err != nil {
+			if err := migrations.Up(t.Context(), pool, migrations.Options{Schema: schema.Name()}); err != nil {
 				t.Fatal(err)
 			}
 			wantComplete(t, pool, schema)
@@ -105,11 +105,11 @@ func TestScriptIsOneTransaction(t *testing.T) {
 	if out, err := psql(t, script(t, schema.Name())); err == nil || !strings.Contains(out, "already exists") {
 		t.Fatalf("psql over a table that is in the way: %v\n%s", err, out)
 	}
-	if err := migrations.Check(context.WithoutCancel(t.Context()), pool, schema); !errors.Is(err,
+	if err := version.Check(context.WithoutCancel(t.Context()), pool, schema); !errors.Is(err,
 		migrations.ErrNotMigrated) {
 		t.Errorf("after a failed script: %v", err)
 	}
-	status, err := migrate.Status(t.Context(), pool, migrate.Options{Schema: schema.Name()})
+	status, err := migrations.Status(t.Context(), pool, migrations.Options{Schema: schema.Name()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,10 +122,10 @@ func TestScriptIsOneTransaction(t *testing.T) {
 
 func TestRefusesAName(t *testing.T) {
 	t.Parallel()
-	options := migrate.Options{Schema: "pg_edda"}
-	_, statusErr := migrate.Status(t.Context(), nil, options)
-	_, scriptErr := migrate.SQL(options.Schema)
-	for call, err := range map[string]error{"Up": migrate.Up(t.Context(), nil, options), "Status": statusErr,
+	options := migrations.Options{Schema: "pg_edda"}
+	_, statusErr := migrations.Status(t.Context(), nil, options)
+	_, scriptErr := migrations.SQL(options.Schema)
+	for call, err := range map[string]error{"Up": migrations.Up(t.Context(), nil, options), "Status": statusErr,
 		"SQL": scriptErr} {
 		if err == nil || !strings.Contains(err.Error(), "reserved by Postgres") {
 			t.Errorf("%s: %v", call, err)

@@ -1,4 +1,4 @@
-package migrate
+package migrations
 
 import (
 	"cmp"
@@ -17,7 +17,6 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
-	"github.com/edda-go/edda/migrations"
 )
 
 //go:embed migrate.sql
@@ -77,7 +76,7 @@ func Up(ctx context.Context, pool *pgxpool.Pool, o Options) error {
 func explain(err error) error {
 	if pgerr.ClassOf(err) == pgerr.Denied {
 		return fmt.Errorf("%w (this role may not make Edda's tables: let the owner of the schema or of the database "+
-			"call migrate.Up or run \"edda migrate up\", and the script of \"edda migrate grants\" for this role; "+
+			"call migrations.Up or run \"edda migrate up\", and the script of \"edda migrate grants\" for this role; "+
 			"docs/operate/roles.md)", err)
 	}
 	return pgerr.ExplainPooler(err)
@@ -90,7 +89,7 @@ func Status(ctx context.Context, pool *pgxpool.Pool, o Options) ([]Migration, er
 		return nil, err
 	}
 	status := map[int64]Migration{}
-	for _, m := range migrations.All() {
+	for _, m := range all() {
 		status[m.Version] = Migration{Version: m.Version, Name: m.Name, Breaking: m.Breaking}
 	}
 	applied, err := appliedTo(ctx, pool, statements)
@@ -158,10 +157,10 @@ func appliedTo(ctx context.Context, pool *pgxpool.Pool, statements pg.Statements
 }
 
 func sorted(status map[int64]Migration) []Migration {
-	all := make([]Migration, 0, len(status))
+	list := make([]Migration, 0, len(status))
 	for _, m := range status {
-		all = append(all, m)
+		list = append(list, m)
 	}
-	slices.SortFunc(all, func(a, b Migration) int { return int(a.Version - b.Version) })
-	return all
+	slices.SortFunc(list, func(a, b Migration) int { return int(a.Version - b.Version) })
+	return list
 }

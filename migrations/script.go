@@ -1,4 +1,4 @@
-package migrate
+package migrations
 
 import (
 	_ "embed"
@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/edda-go/edda/internal/base/pg"
-	"github.com/edda-go/edda/migrations"
 )
 
 //go:embed script.sql
@@ -27,7 +26,7 @@ func SQL(schema string) (string, error) {
 		}
 	}
 	add(parts.Get("begin")+";", preparation(statements)+";", migrationSettings(statements)+";")
-	for _, m := range migrations.All() {
+	for _, m := range all() {
 		row := strings.NewReplacer("$1", strconv.FormatInt(m.Version, 10), "$2", "'"+m.Name+"'", "$3",
 			strconv.FormatBool(m.Breaking))
 		add(row.Replace(parts.Get("if_missing"))+";", name.Render(m.Text), `\endif`)

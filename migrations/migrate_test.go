@@ -1,4 +1,4 @@
-package migrate_test
+package migrations_test
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/store/version"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/migrations"
-	"github.com/edda-go/edda/migrations/migrate"
 )
 
 // names are schemas that quoting must survive. Each test prefixes the name of its own schema.
@@ -30,7 +30,7 @@ func TestUpUnderAnyName(t *testing.T) {
 			t.Parallel()
 			pool, schema := pgdev.Pool(t), named(t, suffix)
 			for range 2 { // the second run has nothing to do
-				if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema.Name()}); err != nil {
+				if err := migrations.Up(t.Context(), pool, migrations.Options{Schema: schema.Name()}); err != nil {
 					t.Fatal(err)
 				}
 				wantComplete(t, pool, schema)
@@ -58,10 +58,10 @@ func named(t *testing.T, suffix string) pg.Schema {
 
 func wantComplete(t *testing.T, pool *pgxpool.Pool, schema pg.Schema) {
 	t.Helper()
-	if err := migrations.Check(t.Context(), pool, schema); err != nil {
+	if err := version.Check(t.Context(), pool, schema); err != nil {
 		t.Errorf("after Up: %v", err)
 	}
-	status, err := migrate.Status(t.Context(), pool, migrate.Options{Schema: schema.Name()})
+	status, err := migrations.Status(t.Context(), pool, migrations.Options{Schema: schema.Name()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestManyMigrateAtOnce(t *testing.T) {
 	schema := named(t, "")
 	var mu sync.Mutex
 	var applied []int64 // guarded by mu
-	note := func(m migrate.Migration) {
+	note := func(m migrations.Migration) {
 		mu.Lock()
 		defer mu.Unlock()
 		applied = append(applied, m.Version)
@@ -90,8 +90,8 @@ func TestManyMigrateAtOnce(t *testing.T) {
 	for range 4 {
 		pool := pgdev.Pool(t) // each process has its own pool
 		together.Go(func() {
-			options := migrate.Options{Schema: schema.Name(), Applied: note}
-			if err := migrate.Up(t.Context(), pool, options); err != nil {
+			options := migrations.Options{Schema: schema.Name(), Applied: note}
+			if err := migrations.Up(t.Context(), pool, options); err != nil {
 				t.Error(err)
 			}
 		})
@@ -129,7 +129,7 @@ func TestUpUnderOddSettings(t *testing.T) {
 		}
 		t.Cleanup(pool.Close)
 		together.Go(func() {
-			if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema.Name()}); err != nil {
+			if err := migrations.Up(t.Context(), pool, migrations.Options{Schema: schema.Name()}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -141,7 +141,7 @@ func TestUpUnderOddSettings(t *testing.T) {
 func TestStatusOfNothing(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgdev.Pool(t), named(t, "")
-	status, err := migrate.Status(t.Context(), pool, migrate.Options{Schema: schema.Name()})
+	status, err := migrations.Status(t.Context(), pool, migrations.Options{Schema: schema.Name()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{"complete", "", nil, ""},
 		{"no schema", "DROP SCHEMA :schema CASCADE", migrations.ErrNotMigrated, "there is no schema"},
-		{"nothing in it", "DROP TABLE :schema.migration", migrations.ErrNotMigrated, `call migrate.Up`},
+		{"nothing in it", "DROP TABLE :schema.migration", migrations.ErrNotMigrated, `call migrations.Up`},
 		{"older", "DELETE FROM :schema.migration WHERE version = {known}", migrations.ErrNotMigrated,
 			"has {known-1} of the {known} migrations"},
 		{"a gap", "DELETE FROM :schema.migration WHERE version = 2", migrations.ErrNotMigrated,
@@ -181,13 +181,13 @@ func TestCheck(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			pool, schema := pgdev.Pool(t), named(t, "")
-			if err := migrate.Up(t.Context(), pool, migrate.Options{Schema: schema.Name()}); err != nil {
+			if err := migrations.Up(t.Context(), pool, migrations.Options{Schema: schema.Name()}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := pool.Exec(t.Context(), schema.Render(numbers.Replace(c.change))); err != nil {
 				t.Fatal(err)
 			}
-			err := migrations.Check(t.Context(), pool, schema)
+			err := version.Check(t.Context(), pool, schema)
 			if says := numbers.Replace(c.says); !errors.Is(err, c.want) || !strings.Contains(fmt.Sprint(err), says) {
 				t.Errorf("after %q\ngot  %v\nwant %v saying %q", c.change, err, c.want, says)
 			}
@@ -199,18 +199,18 @@ func TestCheck(t *testing.T) {
 func TestUpLeavesANewerSchemaAlone(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgdev.Pool(t), named(t, "")
-	options := migrate.Options{Schema: schema.Name()}
-	if err := migrate.Up(t.Context(), pool, options); err != nil {
+	options := migrations.Options{Schema: schema.Name()}
+	if err := migrations.Up(t.Context(), pool, options); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := pool.Exec(t.Context(), schema.Render(
 		"INSERT INTO :schema.migration VALUES (99, 'future', true)")); err != nil {
 		t.Fatal(err)
 	}
-	if err := migrate.Up(t.Context(), pool, options); err != nil {
+	if err := migrations.Up(t.Context(), pool, options); err != nil {
 		t.Errorf("Up on a newer schema: %v", err)
 	}
-	status, err := migrate.Status(t.Context(), pool, options)
+	status, err := migrations.Status(t.Context(), pool, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,22 +224,22 @@ func TestUpLeavesANewerSchemaAlone(t *testing.T) {
 func TestUpAfterAFailure(t *testing.T) {
 	t.Parallel()
 	pool, schema := pgdev.Pool(t), named(t, "")
-	options := migrate.Options{Schema: schema.Name()}
+	options := migrations.Options{Schema: schema.Name()}
 	if _, err := pool.Exec(t.Context(), schema.Render(
 		"CREATE SCHEMA :schema; CREATE TABLE :schema.dead_letter ()")); err != nil {
 		t.Fatal(err)
 	}
-	err := migrate.Up(t.Context(), pool, options)
+	err := migrations.Up(t.Context(), pool, options)
 	if pgerr.Code(err) != "42P07" || !strings.Contains(err.Error(), "apply migration 4 (dead_letters)") {
 		t.Fatalf("Up over a table that is in the way: %v", err)
 	}
-	if err := migrations.Check(t.Context(), pool, schema); !errors.Is(err, migrations.ErrNotMigrated) {
+	if err := version.Check(t.Context(), pool, schema); !errors.Is(err, migrations.ErrNotMigrated) {
 		t.Fatalf("after a failed Up: %v", err)
 	}
 	if _, err := pool.Exec(t.Context(), schema.Render("DROP TABLE :schema.dead_letter")); err != nil {
 		t.Fatal(err)
 	}
-	if err := migrate.Up(t.Context(), pool, options); err != nil {
+	if err := migrations.Up(t.Context(), pool, options); err != nil {
 		t.Fatal(err)
 	}
 	wantComplete(t, pool, schema)
@@ -265,18 +265,18 @@ func TestRights(t *testing.T) {
 
 	ownersPool := poolAs(t, owner)
 	for range 2 {
-		if err := migrate.Up(t.Context(), ownersPool, migrate.Options{Schema: schema.Name()}); err != nil {
+		if err := migrations.Up(t.Context(), ownersPool, migrations.Options{Schema: schema.Name()}); err != nil {
 			t.Fatalf("as the schema's owner: %v", err)
 		}
 	}
 	wantComplete(t, ownersPool, schema)
 	for _, of := range []string{schema.Name(), named(t, "_none").Name()} {
-		err := migrate.Up(t.Context(), poolAs(t, stranger), migrate.Options{Schema: of})
+		err := migrations.Up(t.Context(), poolAs(t, stranger), migrations.Options{Schema: of})
 		if pgerr.ClassOf(err) != pgerr.Denied || !strings.Contains(err.Error(), `run "edda migrate up"`) {
 			t.Errorf("a stranger migrates: %v", err)
 		}
 	}
-	err := migrations.Check(t.Context(), poolAs(t, stranger), schema)
+	err := version.Check(t.Context(), poolAs(t, stranger), schema)
 	if pgerr.ClassOf(err) != pgerr.Denied || !strings.Contains(err.Error(), "the role needs USAGE") {
 		t.Errorf("as a stranger: %v", err)
 	}

@@ -1,0 +1,4 @@
+package migrations
+
+// All returns the migrations that this program has.
+var All = all
