@@ -21,8 +21,8 @@
 //   - A stock Router with a Subscriber. It acks and publishes separately; with the middleware Together both are one
 //     transaction.
 //   - An endpoint: Handle, HandleTx, Consume and ConsumeTx make handlers of Watermill parts of an endpoint, together
-//     with sagas, with the endpoint's policy, limits and shutdown; the package eddacqrs does so for handlers of the
-//     CQRS component. Middleware puts Watermill's middleware around other handlers.
+//     with sagas, with the endpoint's policy, limits and shutdown; CQRSHandlers does so for handlers of the CQRS
+//     component. Middleware puts Watermill's middleware around other handlers.
 //   - The stock Publisher and Subscriber of watermill-sql, over SchemaAdapter and OffsetsAdapter: for programs that
 //     have only those. A receiver that writes through sql.TxFromContext commits its writes with the ack. Note that
 //     watermill-sql delivers a nacked message again in the same transaction, with the writes of the first try: do not

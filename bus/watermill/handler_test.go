@@ -16,7 +16,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
-	"github.com/edda-go/edda/bus/watermill/eddacqrs"
 	"github.com/edda-go/edda/internal/test/faultproxy"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
@@ -271,7 +270,7 @@ func TestCQRS(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.pubSub(watermill.PublisherOptions{}, watermill.SubscriberOptions{})
 	w.run("counters", bus.EndpointOptions{Concurrency: 1}, bus.Saga(counters))
-	marshaler := eddacqrs.NewMarshaler()
+	marshaler := watermill.NewCQRSMarshaler()
 	commands, err := cqrs.NewCommandBusWithConfig(p, cqrs.CommandBusConfig{Marshaler: marshaler,
 		GeneratePublishTopic: func(p cqrs.CommandBusGeneratePublishTopicParams) (string, error) {
 			return p.CommandName, nil
@@ -311,8 +310,8 @@ func TestCQRS(t *testing.T) {
 		return errors.Join(commands.Send(ctx, &countUp{Key: "a", N: c.N}),
 			map[int]error{1: errors.New("not yet")}[attempts])
 	}
-	parts := eddacqrs.Handlers{Tx: true}.Commands(cqrs.NewCommandHandler("ask", askOnce))
-	parts = append(parts, eddacqrs.Handlers{Topic: func(string) string { return "report.again" }}.Events(
+	parts := watermill.CQRSHandlers{Tx: true}.Commands(cqrs.NewCommandHandler("ask", askOnce))
+	parts = append(parts, watermill.CQRSHandlers{Topic: func(string) string { return "report.again" }}.Events(
 		cqrs.NewEventHandler("twice", func(context.Context, *reported) error { return nil }))...)
 	w.run("cqrs", bus.EndpointOptions{Concurrency: 1, Policy: retryAtOnce}, parts[0])
 	w.run("cqrs-outside", bus.EndpointOptions{Policy: retryAtOnce}, parts[1])

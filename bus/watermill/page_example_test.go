@@ -10,7 +10,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
-	"github.com/edda-go/edda/bus/watermill/eddacqrs"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -81,7 +80,7 @@ func ExampleHandle() {
 func Example_cqrs() {
 	endpoint := func(b *bus.Bus, events *cqrs.EventBus, handlers ...cqrs.CommandHandler) (*bus.Endpoint, error) {
 		// page cqrs
-		parts := eddacqrs.Handlers{Marshaler: eddacqrs.NewMarshaler(), Tx: true}.Commands(handlers...)
+		parts := watermill.CQRSHandlers{Marshaler: watermill.NewCQRSMarshaler(), Tx: true}.Commands(handlers...)
 		return bus.NewEndpoint(b, "bookings", bus.EndpointOptions{}, parts...)
 		// end
 	}

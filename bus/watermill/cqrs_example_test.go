@@ -1,9 +1,9 @@
-package eddacqrs_test
+package watermill_test
 
 import (
 	"fmt"
 
-	"github.com/edda-go/edda/bus/watermill/eddacqrs"
+	"github.com/edda-go/edda/bus/watermill"
 )
 
 type BookRoom struct {
@@ -13,8 +13,8 @@ type BookRoom struct {
 func (BookRoom) Kind() string { return "room.book" }
 
 // Commands of Watermill's CQRS component have the names of their kinds, so that sagas send and handle them too.
-func ExampleNewMarshaler() {
-	marshaler := eddacqrs.NewMarshaler()
+func ExampleNewCQRSMarshaler() {
+	marshaler := watermill.NewCQRSMarshaler()
 	m, err := marshaler.Marshal(BookRoom{Room: "7"})
 	if err != nil {
 		fmt.Println(err)
