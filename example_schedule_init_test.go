@@ -22,7 +22,7 @@ func (ReadRates) Kind() string { return "rates.read" }
 
 // settle writes in the same transaction that ends the run.
 func settle(ctx *bus.Context, tx pgx.Tx, m Settle) error {
-	_, err := tx.Exec(ctx, "INSERT INTO orders (id, email) VALUES ($1, $2)", m.Currency+ctx.Info().Fire.Due.String(),
+	_, err := tx.Exec(ctx, "INSERT INTO orders (id, email) VALUES ($1, $2)", m.Currency+ctx.Info().Firing.Due.String(),
 		"")
 	return err
 }
@@ -37,7 +37,7 @@ func openMigratedShop() (context.Context, *pgxpool.Pool) {
 
 // tellFired records handled firings. A due time of the night may be among them.
 func tellFired(e bus.Event) {
-	if e, ok := e.(bus.Handled); ok && e.Info.Fire != nil && e.Info.Kind == (ReadRates{}).Kind() {
-		handled <- fmt.Sprintf("manifest %s fired, attempt %d", e.Info.Fire.Manifest, e.Info.Fire.Attempt)
+	if e, ok := e.(bus.Handled); ok && e.Info.Firing != nil && e.Info.Kind == (ReadRates{}).Kind() {
+		handled <- fmt.Sprintf("manifest %s fired, attempt %d", e.Info.Firing.Manifest, e.Info.Firing.Attempt)
 	}
 }

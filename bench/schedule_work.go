@@ -86,7 +86,7 @@ func (firing) endpoint(b *bus.Bus, schema string) (*bus.Endpoint, error) {
 	note := statements(scheduleSQL, schema)["handle"]
 	return bus.NewEndpoint(b, "work", bus.EndpointOptions{},
 		bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ Charge) error {
-			fire := ctx.Info().Fire
+			fire := ctx.Info().Firing
 			if fire == nil {
 				return saga.Permanent(errors.New("the message is of no run"))
 			}

@@ -55,7 +55,7 @@
 //
 // # Runs
 //
-// A message that a manifest emitted (saga.Info.Fire) belongs to a run, and the transaction that ends the message ends
+// A message that a manifest emitted (saga.Info.Firing) belongs to a run, and the transaction that ends the message ends
 // the run, with the same outcome: succeeded, failed, dead (no attempt could succeed), discarded or cancelled. The run
 // is checked before the message is handled, and a message whose run is over is discarded. If such a message fails for
 // good, its run is dead and the message becomes a dead letter only if its run does not exist. A message that starts a

@@ -60,17 +60,17 @@ func ExampleBus_Watch() {
 	defer start(ctx, payments)()
 
 	states := saga.StatesOf[Payment](Payments)
-	for seen, err := range b.Watch(ctx, Payments, "7", bus.Mark{}) {
+	for seen, err := range b.Watch(ctx, Payments, "7", bus.WatchCursor{}) {
 		check(err)
-		switch seen.Life {
-		case bus.Absent: // not yet
+		switch seen.Status {
+		case bus.InstanceAbsent: // not yet
 			_, err = b.Send(ctx, ChargeCard{Order: "7", Cents: 1990})
-		case bus.Living:
+		case bus.InstanceLiving:
 			p, bad := states.Decode(seen.Instance)
 			check(bad)
 			fmt.Println("version", seen.Instance.Version, "of", p.Cents, "cents")
 			_, err = b.Send(ctx, CardCharged{Order: "7"})
-		case bus.Complete:
+		case bus.InstanceComplete:
 			fmt.Println("paid")
 		}
 		check(err)

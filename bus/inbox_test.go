@@ -131,7 +131,7 @@ func TestEnvelopeSurvivesTheBorder(t *testing.T) {
 			info.AddHeader(name, value)
 		}
 		crossing := info
-		crossing.Fire = &saga.Fire{Manifest: "m", Run: info.ID, Attempt: 1}
+		crossing.Firing = &saga.Firing{Manifest: "m", Run: info.ID, Attempt: 1}
 		if got := states(w.arrive("notes", bus.IngestMessage{ID: info.ID.String(), Kind: info.Kind,
 			Header: outbox.Envelope(&crossing), Body: []byte("{}")})); got != "accepted" {
 			r.Fatalf("%s", got)
@@ -155,8 +155,8 @@ func flat(i saga.Info) map[string]string {
 		"conversation": i.ConversationID.String(),
 		"correlation":  i.CorrelationID.String(), "related": i.RelatedTo.String(), "instance": i.Instance.String(),
 		"origin": i.Origin.String()}
-	if i.Fire != nil {
-		all["fire"] = i.Fire.Manifest
+	if i.Firing != nil {
+		all["fire"] = i.Firing.Manifest
 	}
 	for name, value := range i.Headers() {
 		all["header "+name] = value

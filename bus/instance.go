@@ -17,23 +17,23 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// Life is the state of the instance that a watch follows.
-type Life uint8
+// InstanceStatus is the state of the instance that a watch follows.
+type InstanceStatus uint8
 
 // The states of an instance.
 const (
-	Absent   Life = iota // there is no instance: it has not started, or it had ended before the watch began
-	Living               // there is an instance
-	Complete             // the instance that the watch followed has ended, or is remembered
+	InstanceAbsent   InstanceStatus = iota // it has not started, or it had ended before the watch began
+	InstanceLiving                         // there is an instance
+	InstanceComplete                       // the instance that the watch followed has ended, or is remembered
 )
 
-func (l Life) String() string { return [...]string{"absent", "living", "complete"}[l] }
+func (s InstanceStatus) String() string { return [...]string{"absent", "living", "complete"}[s] }
 
-// Seen is a value that a watch yields. If Life is Complete, Instance is the last version that the watch read. The
-// state after the last step is deleted with the instance, unless saga.Options.Remember keeps it: write values that
-// must outlive it to a table or an event.
-type Seen struct {
-	Life     Life
+// WatchEvent is a value that a watch yields. If Status is InstanceComplete, Instance is the last version that the watch
+// read. The state after the last step is deleted with the instance, unless saga.Options.Remember keeps it: write values
+// that must outlive it to a table or an event.
+type WatchEvent struct {
+	Status   InstanceStatus
 	Instance saga.Instance
 
 	def *saga.Definition
@@ -44,10 +44,10 @@ type Seen struct {
 //
 // Errors: saga.ErrState and saga.ErrNewerState for a state that this program cannot read; an error if state has the
 // wrong type, or if the watch has read no state.
-func (s Seen) Into(state any) error {
+func (s WatchEvent) Into(state any) error {
 	if s.def == nil || s.Instance.State == nil {
 		return fmt.Errorf("read saga %s/%s: it is %v, and the watch has not read its state", s.Instance.Saga,
-			s.Instance.Key, s.Life)
+			s.Instance.Key, s.Status)
 	}
 	if err := persistence.CheckInto(s.def, state); err != nil {
 		return err
@@ -55,50 +55,52 @@ func (s Seen) Into(state any) error {
 	return persistence.ReadState(s.def, s.Instance, state)
 }
 
-// Mark returns the mark of the version in s.
-func (s Seen) Mark() Mark { return Mark{ID: s.Instance.ID, Version: s.Instance.Version} }
+// Cursor returns the cursor of the version in s.
+func (s WatchEvent) Cursor() WatchCursor {
+	return WatchCursor{ID: s.Instance.ID, Version: s.Instance.Version}
+}
 
-// Mark names a version of an instance. As text it can be the id of a server-sent event.
-type Mark struct {
+// WatchCursor names a version of an instance. As text it can be the id of a server-sent event.
+type WatchCursor struct {
 	ID      saga.ID
 	Version int64
 }
 
-// String returns "" for the zero Mark.
-func (m Mark) String() string {
-	if m == (Mark{}) {
+// String returns "" for the zero WatchCursor.
+func (c WatchCursor) String() string {
+	if c == (WatchCursor{}) {
 		return ""
 	}
-	return m.ID.String() + "." + strconv.FormatInt(m.Version, 10)
+	return c.ID.String() + "." + strconv.FormatInt(c.Version, 10)
 }
 
-var errMark = errors.New("want text that Mark.String returned")
+var errCursor = errors.New("want text that WatchCursor.String returned")
 
-// ParseMark is the inverse of Mark.String. It returns an error for any other text.
-func ParseMark(text string) (m Mark, err error) {
+// ParseWatchCursor is the inverse of WatchCursor.String. It returns an error for any other text.
+func ParseWatchCursor(text string) (c WatchCursor, err error) {
 	if text == "" {
-		return Mark{}, nil
+		return WatchCursor{}, nil
 	}
 	id, version, _ := strings.Cut(text, ".")
-	if m.ID, err = saga.ParseID(id); err == nil {
-		m.Version, err = strconv.ParseInt(version, 10, 64)
+	if c.ID, err = saga.ParseID(id); err == nil {
+		c.Version, err = strconv.ParseInt(version, 10, 64)
 	}
-	if err != nil || m.Version < 0 || m.ID.IsZero() {
-		return Mark{}, fmt.Errorf("mark of %d bytes: %w", len(text), errMark)
+	if err != nil || c.Version < 0 || c.ID.IsZero() {
+		return WatchCursor{}, fmt.Errorf("cursor of %d bytes: %w", len(text), errCursor)
 	}
-	return m, nil
+	return c, nil
 }
 
-// Watch follows the instance of d with this key. It yields the current version, or the first version newer than
-// after, and then each newer version, until the instance is Complete. A slow reader gets the newest version and not
+// Watch follows the instance of d with this key. It yields the current version, or the first version newer than after,
+// and then each newer version, until the instance is InstanceComplete. A slow reader gets the newest version and not
 // every one, and versions that follow each other closely are yielded as one. If the key has no instance, Watch yields
-// Absent once and waits.
+// InstanceAbsent once and waits.
 //
-//	for seen, err := range b.Watch(ctx, Orders, id, bus.Mark{}) {
+//	for seen, err := range b.Watch(ctx, Orders, id, bus.WatchCursor{}) {
 //
 // after continues an earlier watch: it is the version that the reader already has. If that instance is over, the watch
-// yields Complete, even when the key has a new instance. With the zero Mark, Watch cannot distinguish an instance that
-// is over from a key that was never used.
+// yields InstanceComplete, even when the key has a new instance. With the zero WatchCursor, Watch cannot distinguish an
+// instance that is over from a key that was never used.
 //
 // All watches of a process share one query, which returns no rows while nothing changes. They yield commits of this
 // process within milliseconds, and commits of other processes after 250 ms to a second. They need no endpoint and no
@@ -106,10 +108,11 @@ func ParseMark(text string) (m Mark, err error) {
 //
 // An error is the last value that Watch yields: the cause of ctx's end, a saga or key that cannot exist, or a missing
 // schema or grant. Watch is safe for concurrent use.
-func (b *Bus) Watch(ctx context.Context, d *saga.Definition, key string, after Mark) iter.Seq2[Seen, error] {
-	return func(yield func(Seen, error) bool) {
+func (b *Bus) Watch(ctx context.Context, d *saga.Definition, key string, after WatchCursor) iter.Seq2[WatchEvent,
+	error] {
+	return func(yield func(WatchEvent, error) bool) {
 		if err := watchable(d, key); err != nil {
-			yield(Seen{}, err)
+			yield(WatchEvent{}, err)
 			return
 		}
 		v := b.watches.Join(ctx, d, key)
@@ -118,7 +121,7 @@ func (b *Bus) Watch(ctx context.Context, d *saga.Definition, key string, after M
 		for {
 			view, err := v.Next(ctx)
 			if err != nil {
-				yield(Seen{}, fmt.Errorf("watch saga %s/%s: %w", d.Name(), key, err))
+				yield(WatchEvent{}, fmt.Errorf("watch saga %s/%s: %w", d.Name(), key, err))
 				return
 			}
 			if !yield(seenOf(view, d), nil) || view.Complete {
@@ -128,13 +131,13 @@ func (b *Bus) Watch(ctx context.Context, d *saga.Definition, key string, after M
 	}
 }
 
-func seenOf(v watch.View, d *saga.Definition) Seen {
-	seen := Seen{Life: Living, Instance: v.Instance, def: d}
+func seenOf(v watch.View, d *saga.Definition) WatchEvent {
+	seen := WatchEvent{Status: InstanceLiving, Instance: v.Instance, def: d}
 	switch {
 	case v.Complete:
-		seen.Life = Complete
+		seen.Status = InstanceComplete
 	case v.Instance.ID.IsZero():
-		seen.Life = Absent
+		seen.Status = InstanceAbsent
 	}
 	return seen
 }

@@ -148,8 +148,10 @@ func Use(m ...Middleware) Part {
 	})
 }
 
-// Fault makes NewEndpoint fail with err. It is for packages that make parts, when a part cannot be made.
-func Fault(err error) Part { return part(func(h *handlers.Table) { h.Faults = append(h.Faults, err) }) }
+// InvalidPart makes NewEndpoint fail with err. It is for packages that make parts, when a part cannot be made.
+func InvalidPart(err error) Part {
+	return part(func(h *handlers.Table) { h.Faults = append(h.Faults, err) })
+}
 
 func collect(parts []Part, order Ordering, codec saga.Codec) (*handlers.Table, error) {
 	h := handlers.New()

@@ -353,7 +353,7 @@ func second[T any](_ T, err error) error { return err }
 func TestFaultOfAPart(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	mine := errors.New("no handler")
-	_, err := bus.NewEndpoint(w.bus, "e", bus.EndpointOptions{}, bus.Fault(mine),
+	_, err := bus.NewEndpoint(w.bus, "e", bus.EndpointOptions{}, bus.InvalidPart(mine),
 		bus.Handle(func(*bus.Context, saga.Raw) error { return nil }),
 		bus.Handle(nil, bus.OfKind("some.kind")))
 	if !errors.Is(err, mine) || !strings.Contains(err.Error(), "some.kind: the handler is nil") ||

@@ -32,7 +32,7 @@ func TestAwayBrokerKillsNothing(t *testing.T) {
 		return errAway
 	}}
 	o := soonRelayed()
-	o.RetryMost, o.Stuck = 2*time.Millisecond, 3
+	o.MaxRetryDelay, o.Stuck = 2*time.Millisecond, 3
 	back := w.runRelay(w.relay(w.bus, o, func(ctx context.Context, m []*saga.Delivery) []error {
 		errs := a.forward(ctx, m)
 		if len(a.ids()) > 0 {
@@ -130,7 +130,7 @@ func TestManyPoisonsInASparseQueue(t *testing.T) {
 				return nil
 			}}
 			o := soonRelayed()
-			o.BatchMax, o.BatchBytes, o.Stuck, o.RetryMost = c.batchMax, c.batchBytes, 3, 2*time.Millisecond
+			o.BatchMax, o.BatchBytes, o.Stuck, o.MaxRetryDelay = c.batchMax, c.batchBytes, 3, 2*time.Millisecond
 			w.runRelay(w.relay(w.bus, o, a.forward))
 			left := func() int { return w.count(`SELECT count(*) FROM ` + w.queue("border")) }
 			within := pgdev.Deadline(t)
@@ -170,7 +170,7 @@ func TestMomentsOfABrokerKillNothing(t *testing.T) {
 		return errAway
 	}}
 	o := soonRelayed()
-	o.RetryMost, o.Stuck = 2*time.Millisecond, 3
+	o.MaxRetryDelay, o.Stuck = 2*time.Millisecond, 3
 	w.runRelay(w.relay(w.bus, o, oneByOne(a.forward)))
 	w.untilEmpty("border")
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
@@ -196,7 +196,7 @@ func TestProbesBeginBehindEachStuckMessage(t *testing.T) {
 		return nil
 	}}
 	o := soonRelayed()
-	o.RetryMost, o.Stuck = 2*time.Millisecond, 3
+	o.MaxRetryDelay, o.Stuck = 2*time.Millisecond, 3
 	w.runRelay(w.relay(w.bus, o, oneByOne(a.forward)))
 	want := slices.Delete(slices.Clone(ids), 1, 2)
 	w.until("all others are there", func() bool { return len(a.ids()) == len(want) })
@@ -391,13 +391,13 @@ func TestRelayEndsRuns(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
 	a := &abroad{}
-	var runs []saga.Fire
+	var runs []saga.Firing
 	for range 3 {
 		runs = append(runs, w.fire(crossed{}))
 	}
 	w.cancelRunInSQL(runs[1])
 	a.set(func(d *saga.Delivery) error {
-		if d.Info.Fire.Run == runs[2].Run {
+		if d.Info.Firing.Run == runs[2].Run {
 			return saga.Permanent(errors.New("not taken"))
 		}
 		return nil

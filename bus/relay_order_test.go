@@ -284,7 +284,7 @@ func TestRelayDeletesWhatItRelayed(t *testing.T) {
 		return err
 	})
 	o := soonRelayed()
-	o.Retry, o.RetryMost = time.Hour, time.Hour
+	o.Retry, o.MaxRetryDelay = time.Hour, time.Hour
 	stop := w.runRelay(w.relay(w.bus, o, a.forward))
 	w.until("the first are deleted", func() bool { return w.count(`SELECT count(*) FROM `+w.queue("border")) == 18 })
 	if first := w.text(`SELECT id::text FROM ` + w.queue("border") +

@@ -17,7 +17,7 @@ func TestRelayDoesNotSpinOnBehind(t *testing.T) {
 	a.set(func(*saga.Delivery) error { return bus.ErrBehind })
 	w.sendCrossed(3)
 	o := soonRelayed()
-	o.Retry, o.RetryMost = 50*time.Millisecond, 100*time.Millisecond
+	o.Retry, o.MaxRetryDelay = 50*time.Millisecond, 100*time.Millisecond
 	w.runRelay(w.relay(w.bus, o, a.forward))
 	w.until("it was tried", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return a.calls > 0 })
 	begun := time.Now()
@@ -32,11 +32,11 @@ func TestRelayDoesNotSpinOnBehind(t *testing.T) {
 	}
 }
 
-// The relay tries a message again after the time of saga.RetryAfter, and after RetryMost at the latest.
+// The relay tries a message again after the time of saga.RetryAfter, and after MaxRetryDelay at the latest.
 func TestRelayObeysRetryAfter(t *testing.T) {
 	for name, c := range map[string]struct{ after, most, want time.Duration }{
 		"the time of the error": {400 * time.Millisecond, time.Minute, 400 * time.Millisecond},
-		"RetryMost":             {time.Hour, 200 * time.Millisecond, 200 * time.Millisecond},
+		"MaxRetryDelay":         {time.Hour, 200 * time.Millisecond, 200 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, bus.Options{})
@@ -53,7 +53,7 @@ func TestRelayObeysRetryAfter(t *testing.T) {
 			}}
 			w.sendCrossed(1)
 			o := soonRelayed()
-			o.Retry, o.RetryMost = time.Millisecond, c.most
+			o.Retry, o.MaxRetryDelay = time.Millisecond, c.most
 			stop := w.runRelay(w.relay(w.bus, o, a.forward))
 			w.untilEmpty("border")
 			stop()
@@ -72,7 +72,7 @@ func TestRelayWaitsForNoDead(t *testing.T) {
 	a.set(func(*saga.Delivery) error { return saga.Permanent(errors.New("not taken")) })
 	w.sendCrossed(12)
 	o := soonRelayed()
-	o.BatchMax, o.Retry, o.RetryMost = 1, time.Hour, time.Hour
+	o.BatchMax, o.Retry, o.MaxRetryDelay = 1, time.Hour, time.Hour
 	w.runRelay(w.relay(w.bus, o, a.forward))
 	w.untilEmpty("border")
 	w.want(12, `SELECT count(*) FROM edda.dead_letter`)

@@ -82,7 +82,7 @@ func (a *abroad) firsts() (ids []saga.ID) {
 
 func soonRelayed() bus.RelayOptions {
 	return bus.RelayOptions{Poll: 100 * time.Millisecond, Lease: 2 * time.Second, Retry: 2 * time.Millisecond,
-		RetryMost: 20 * time.Millisecond}
+		MaxRetryDelay: 20 * time.Millisecond}
 }
 
 func (w *world) relay(b *bus.Bus, o bus.RelayOptions, f bus.Forward) *bus.Relay {
@@ -154,8 +154,9 @@ func TestRelaysAreRefused(t *testing.T) {
 		{"r", bus.RelayOptions{Drain: -1}, forward, nil, "Drain is -1ns"},
 		{"r", bus.RelayOptions{Keep: time.Second}, forward, nil, "Keep is 1s, want 1m0s to"},
 		{"r", bus.RelayOptions{Retry: -1}, forward, nil, "Retry is -1ns"},
-		{"r", bus.RelayOptions{RetryMost: 2 * time.Hour}, forward, nil, "RetryMost is 2h0m0s, want 1ms to 1h0m0s"},
-		{"r", bus.RelayOptions{Retry: time.Minute}, forward, nil, "Retry is 1m0s and RetryMost is 30s"},
+		{"r", bus.RelayOptions{MaxRetryDelay: 2 * time.Hour}, forward, nil,
+			"MaxRetryDelay is 2h0m0s, want 1ms to 1h0m0s"},
+		{"r", bus.RelayOptions{Retry: time.Minute}, forward, nil, "Retry is 1m0s and MaxRetryDelay is 30s"},
 		{"r", bus.RelayOptions{Stuck: -1}, forward, nil, "Stuck is -1"},
 		{"r", bus.RelayOptions{Holder: "a\nb"}, forward, nil, "control characters"},
 		{"R", bus.RelayOptions{}, forward, nil, "beginning with a letter"},

@@ -98,13 +98,13 @@ func TestWatchSeesTheLastStateOfARememberedInstance(t *testing.T) {
 		}))
 	w.start("long", bus.EndpointOptions{}, bus.Saga(d))
 	w.send(job{Key: "a"})
-	var mark bus.Mark
+	var mark bus.WatchCursor
 	within := pgdev.Deadline(t)
-	for seen, err := range w.bus.Watch(within, d, "ka", bus.Mark{}) {
+	for seen, err := range w.bus.Watch(within, d, "ka", bus.WatchCursor{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if mark = seen.Mark(); seen.Life == bus.Living {
+		if mark = seen.Cursor(); seen.Status == bus.InstanceLiving {
 			w.send(job{Key: "a", N: 7})
 		}
 	}
@@ -112,14 +112,14 @@ func TestWatchSeesTheLastStateOfARememberedInstance(t *testing.T) {
 		saga.StartedBy(func(m job) string { return "k" + m.Key },
 			func(*struct{ Number int }, *saga.Context, job) error { return nil }),
 		saga.Upcast(1, func(m job) (struct{ Number int }, error) { return struct{ Number int }{m.N}, nil }))
-	for _, after := range []bus.Mark{{}, mark} {
+	for _, after := range []bus.WatchCursor{{}, mark} {
 		for seen, err := range w.bus.Watch(within, next, "ka", after) {
 			var last struct{ Number int }
 			if err == nil {
 				err = seen.Into(&last)
 			}
-			if err != nil || seen.Life != bus.Complete || last.Number != 7 {
-				t.Errorf("%v, state %+v, %v", seen.Life, last, err)
+			if err != nil || seen.Status != bus.InstanceComplete || last.Number != 7 {
+				t.Errorf("%v, state %+v, %v", seen.Status, last, err)
 			}
 		}
 	}

@@ -110,7 +110,7 @@ func TestFinishOfARunThatIsOverWritesNothing(t *testing.T) {
 			f := w.fire(job{N: 1})
 			<-g.came
 			next := w.again(f)
-			w.send(job{N: 2}, saga.WithFire(next))
+			w.send(job{N: 2}, saga.WithFiring(next))
 			g.open()
 			w.untilRun(next, "succeeded/succeeded")
 			w.untilEmpty("workers")
@@ -136,7 +136,7 @@ func TestCancelOfARunningHandlerEndsItsRun(t *testing.T) {
 		did != operate.CancelledRunning {
 		t.Fatalf("%v, %v", did, err)
 	}
-	w.untilRun(f.Fire, "cancelled/cancelled")
+	w.untilRun(f.Firing, "cancelled/cancelled")
 	w.wantText("cancelled: too long", `SELECT error FROM edda.run_attempt`)
 }
 
@@ -207,9 +207,9 @@ func TestLostClaimSettlesNoRun(t *testing.T) {
 	w, handled, release := newBlocked(t)
 	w.manifest("nightly", 2)
 	f := w.dispatched("nightly")
-	stolen := w.send(job{N: 1}, saga.WithFire(f))
+	stolen := w.send(job{N: 1}, saga.WithFiring(f))
 	w.until("the first is handled", func() bool { return handled() == 2 })
-	w.send(job{N: 2}, saga.WithFire(f))
+	w.send(job{N: 2}, saga.WithFiring(f))
 	w.until("both are handled", func() bool { return handled() == 3 })
 	w.exec("UPDATE "+w.queue("workers")+" SET owner = gen_random_uuid(), claim = claim + 1, due = now() + interval "+
 		"'1 hour' WHERE id = $1", [16]byte(stolen.ID))
@@ -255,11 +255,11 @@ func TestLockedRunsKeepNobodyElseWaiting(t *testing.T) {
 	w.until("it runs", func() bool { return h.number() == 1 })
 	w.manifest("nightly", 2)
 	tx := w.begin()
-	var fires []saga.Fire
+	var fires []saga.Firing
 	for range 4 {
 		f := w.dispatched("nightly")
 		w.execTx(tx, "SELECT FROM edda.run WHERE id = $1 FOR UPDATE", [16]byte(f.Run))
-		w.send(job{}, saga.WithFire(f))
+		w.send(job{}, saga.WithFiring(f))
 		fires = append(fires, f)
 	}
 	w.untilWaiting("run_check")

@@ -37,9 +37,9 @@ func (w *world) manifest(name string, retries int) {
 }
 
 // dispatched makes a run as the scheduler does, without its message.
-func (w *world) dispatched(manifest string) saga.Fire {
+func (w *world) dispatched(manifest string) saga.Firing {
 	w.t.Helper()
-	f := saga.Fire{Manifest: manifest, Run: newID(w.t), Attempt: 1, Due: time.Date(2026, 3, 1, 2, 30, 0, 0, time.UTC)}
+	f := saga.Firing{Manifest: manifest, Run: newID(w.t), Attempt: 1, Due: time.Date(2026, 3, 1, 2, 30, 0, 0, time.UTC)}
 	w.exec(`INSERT INTO edda.run (id, manifest_id, origin, state, due, ready, attempt)
 		SELECT $1, id, 'manual', 'active', now(), now(), 1 FROM edda.manifest WHERE name = $2`, [16]byte(f.Run),
 		manifest)
@@ -47,23 +47,23 @@ func (w *world) dispatched(manifest string) saga.Fire {
 	return f
 }
 
-func (w *world) attempt(f saga.Fire) {
+func (w *world) attempt(f saga.Firing) {
 	w.t.Helper()
 	w.exec(`INSERT INTO edda.run_attempt (run, attempt, message_id) VALUES ($1, $2, gen_random_uuid())`,
 		[16]byte(f.Run), f.Attempt)
 }
 
 // fire makes a run of a manifest with two retries, and sends its message.
-func (w *world) fire(m saga.Message, o ...saga.SendOption) saga.Fire {
+func (w *world) fire(m saga.Message, o ...saga.SendOption) saga.Firing {
 	w.t.Helper()
 	w.manifest("nightly", 2)
 	f := w.dispatched("nightly")
-	w.send(m, append(o, saga.WithFire(f))...)
+	w.send(m, append(o, saga.WithFiring(f))...)
 	return f
 }
 
 // again starts the next attempt of a run: the messages of earlier attempts are no longer current.
-func (w *world) again(f saga.Fire) saga.Fire {
+func (w *world) again(f saga.Firing) saga.Firing {
 	w.t.Helper()
 	f.Attempt++
 	w.exec(`UPDATE edda.run SET attempt = $2, state = 'active' WHERE id = $1`, [16]byte(f.Run), f.Attempt)
@@ -72,27 +72,27 @@ func (w *world) again(f saga.Fire) saga.Fire {
 }
 
 // cancelRunInSQL cancels a run as other programs do; it waits for a transaction that has locked the run.
-func (w *world) cancelRunInSQL(f saga.Fire) {
+func (w *world) cancelRunInSQL(f saga.Firing) {
 	w.t.Helper()
 	w.exec(`UPDATE edda.run SET state = 'cancelled', ended = now() WHERE id = $1 AND state = 'active'`, [16]byte(f.Run))
 }
 
 // runOf describes a run and its last attempt: "state/outcome".
-func (w *world) runOf(f saga.Fire) string {
+func (w *world) runOf(f saga.Firing) string {
 	w.t.Helper()
 	return w.text(`SELECT r.state || '/' || coalesce(a.outcome, 'open') FROM edda.run r
 		JOIN edda.run_attempt a ON a.run = r.id AND a.attempt = $2
 		WHERE r.id = $1`, [16]byte(f.Run), f.Attempt)
 }
 
-func (w *world) wantRun(f saga.Fire, want string) {
+func (w *world) wantRun(f saga.Firing, want string) {
 	w.t.Helper()
 	if got := w.runOf(f); got != want {
 		w.t.Errorf("the run is %s, want %s\nevents: %s", got, want, w.story())
 	}
 }
 
-func (w *world) untilRun(f saga.Fire, want string) {
+func (w *world) untilRun(f saga.Firing, want string) {
 	w.t.Helper()
 	w.until("the run is "+want, func() bool { return w.runOf(f) == want })
 }
@@ -241,7 +241,7 @@ func TestMessageOfARunThatIsOverIsDropped(t *testing.T) {
 		cancelled, stale := w.fire(job{Key: "a", N: 1}), w.fire(job{Key: "b", N: 2})
 		w.cancelRunInSQL(cancelled)
 		current := w.again(stale)
-		w.send(job{Key: "c", N: 3}, saga.WithFire(current))
+		w.send(job{Key: "c", N: 3}, saga.WithFiring(current))
 		w.start("workers", bus.EndpointOptions{}, workers)
 		w.untilEmpty("workers")
 		if m := await(w, "the current attempt", handled); m.N != 3 || len(handled) > 0 {
@@ -263,7 +263,7 @@ func TestTwoMessagesOfOneAttempt(t *testing.T) {
 		workers := part(func(m job) error { handled <- m; return nil })
 		w.install("workers", workers)
 		f := w.fire(job{Key: "a"})
-		w.send(job{Key: "b"}, saga.WithFire(f))
+		w.send(job{Key: "b"}, saga.WithFiring(f))
 		w.start("workers", bus.EndpointOptions{}, workers)
 		w.untilEmpty("workers")
 		w.wantRun(f, "succeeded/succeeded")
@@ -311,12 +311,12 @@ func TestCancelOfAMessageEndsItsRun(t *testing.T) {
 	if err != nil || did != operate.CancelledWaiting {
 		t.Fatalf("%v, %v", did, err)
 	}
-	w.wantRun(f.Fire, "cancelled/cancelled")
+	w.wantRun(f.Firing, "cancelled/cancelled")
 	w.wantText("not needed", `SELECT error FROM edda.run_attempt`)
 }
 
 type firedID struct {
-	saga.Fire
+	saga.Firing
 	id saga.ID
 }
 
@@ -324,7 +324,7 @@ func (w *world) manifestedID() firedID {
 	w.t.Helper()
 	w.manifest("nightly", 2)
 	f := w.dispatched("nightly")
-	return firedID{f, w.send(job{}, saga.WithFire(f)).ID}
+	return firedID{f, w.send(job{}, saga.WithFiring(f)).ID}
 }
 
 // A cancel of a run whose message is in a batch waits for the batch, and comes too late.
@@ -362,7 +362,7 @@ func TestHandlerDoesNotEndItsOwnRun(t *testing.T) {
 				return nil
 			}
 			_, err := tx.Exec(ctx, w.sql(`UPDATE edda.run SET state = 'cancelled' WHERE id = $1`),
-				[16]byte(ctx.Info().Fire.Run))
+				[16]byte(ctx.Info().Firing.Run))
 			return err
 		}))
 	f := w.fire(job{})
@@ -414,7 +414,7 @@ func TestRunsOfAPartitionedEndpoint(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	o := bus.PartitionOptions{Partitions: 2}
 	part := bus.HandleTx(func(ctx *bus.Context, _ pgx.Tx, _ job) error {
-		if ctx.Info().Fire == nil {
+		if ctx.Info().Firing == nil {
 			return saga.Permanent(errNo)
 		}
 		return nil

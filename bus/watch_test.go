@@ -23,7 +23,7 @@ import (
 // watched reads a watch of a tally in a new goroutine, and sends each value as text: "absent", "living 1: 5", "complete
 // 3: 9".
 func (w *world) watched(ctx context.Context, b *bus.Bus, def *saga.Definition, key string,
-	after bus.Mark) <-chan string {
+	after bus.WatchCursor) <-chan string {
 	w.t.Helper()
 	told := make(chan string, 100)
 	go func() {
@@ -39,8 +39,8 @@ func (w *world) watched(ctx context.Context, b *bus.Bus, def *saga.Definition, k
 	return told
 }
 
-func sawTally(seen bus.Seen) string {
-	if seen.Life == bus.Absent {
+func sawTally(seen bus.WatchEvent) string {
+	if seen.Status == bus.InstanceAbsent {
 		return "absent"
 	}
 	state := "?"
@@ -48,7 +48,7 @@ func sawTally(seen bus.Seen) string {
 	if err := seen.Into(&s); err == nil {
 		state = strconv.Itoa(s.Sum)
 	}
-	return fmt.Sprintf("%v %d: %s", seen.Life, seen.Instance.Version, state)
+	return fmt.Sprintf("%v %d: %s", seen.Status, seen.Instance.Version, state)
 }
 
 // expect reads the next values of a watch.
@@ -88,7 +88,7 @@ func TestWatchFollowsAnInstanceFromBeforeItsStartToItsEnd(t *testing.T) {
 			w := newWorld(t, bus.Options{Wakeup: wakeup})
 			def := endingTallies()
 			w.start("tallies", bus.EndpointOptions{}, bus.Saga(def))
-			told := w.watched(t.Context(), w.bus, def, "a", bus.Mark{})
+			told := w.watched(t.Context(), w.bus, def, "a", bus.WatchCursor{})
 			w.expect(told, "absent")
 			w.send(add{Key: "a", N: 5})
 			w.expect(told, "living 1: 5")
@@ -108,7 +108,7 @@ func TestWatchFollowsAnInstanceFromBeforeItsStartToItsEnd(t *testing.T) {
 func TestWatchSeesOtherProcesses(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	def := endingTallies()
-	told := w.watched(t.Context(), w.bus, def, "a", bus.Mark{})
+	told := w.watched(t.Context(), w.bus, def, "a", bus.WatchCursor{})
 	w.expect(told, "absent")
 	w.insertTally("a", 3)
 	w.expect(told, "living 1: 3")
@@ -127,7 +127,7 @@ func TestWatchTellsTheEndOfAnInstanceWhoseKeyLivesAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := w.watched(t.Context(), w.bus, def, "a", bus.Mark{})
+	told := w.watched(t.Context(), w.bus, def, "a", bus.WatchCursor{})
 	w.expect(told, "living 1: 3")
 	tx := w.begin()
 	w.execTx(tx, `DELETE FROM edda.saga`)
@@ -135,8 +135,8 @@ func TestWatchTellsTheEndOfAnInstanceWhoseKeyLivesAgain(t *testing.T) {
 		'tally', 'a', 9, 1, '{"Sum":1}')`)
 	w.commit(tx)
 	w.expect(told, "complete 1: 3")
-	w.expect(w.watched(t.Context(), w.bus, def, "a", bus.Mark{ID: first.ID, Version: 1}), "complete 1: ?")
-	w.expect(w.watched(t.Context(), w.bus, def, "a", bus.Mark{}), "living 9: 1")
+	w.expect(w.watched(t.Context(), w.bus, def, "a", bus.WatchCursor{ID: first.ID, Version: 1}), "complete 1: ?")
+	w.expect(w.watched(t.Context(), w.bus, def, "a", bus.WatchCursor{}), "living 9: 1")
 }
 
 // A reader that comes back passes its version, and gets newer values: a new version, or the end of the instance.
@@ -148,18 +148,18 @@ func TestWatchGoesOnAfterAMark(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mark, err := bus.ParseMark(bus.Mark{ID: i.ID, Version: i.Version}.String())
+	mark, err := bus.ParseWatchCursor(bus.WatchCursor{ID: i.ID, Version: i.Version}.String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	told := w.watched(t.Context(), w.bus, def, "a", mark)
-	w.expect(w.watched(t.Context(), w.bus, def, "a", bus.Mark{}), "living 1: 3") // read after both have joined
+	w.expect(w.watched(t.Context(), w.bus, def, "a", bus.WatchCursor{}), "living 1: 3") // read after both have joined
 	w.exec(`UPDATE edda.saga SET version = 2, state = '{"Sum":4}'`)
 	w.expect(told, "living 2: 4")
 	w.exec(`DELETE FROM edda.saga`)
 	w.expect(told, "complete 2: 4")
 	w.expect(w.watched(t.Context(), w.bus, def, "a", mark), "complete 1: ?")
-	w.expect(w.watched(t.Context(), w.bus, def, "a", bus.Mark{}), "absent")
+	w.expect(w.watched(t.Context(), w.bus, def, "a", bus.WatchCursor{}), "absent")
 }
 
 // A slow reader gets the newest version, and delays no other reader.
@@ -167,15 +167,15 @@ func TestWatchTellsASlowReaderTheNewest(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	def := endingTallies()
 	w.insertTally("a", 1)
-	quick := w.watched(t.Context(), w.bus, def, "a", bus.Mark{})
+	quick := w.watched(t.Context(), w.bus, def, "a", bus.WatchCursor{})
 	w.expect(quick, "living 1: 1")
 	var slow []string
-	for seen, err := range w.bus.Watch(t.Context(), def, "a", bus.Mark{}) {
+	for seen, err := range w.bus.Watch(t.Context(), def, "a", bus.WatchCursor{}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		slow = append(slow, sawTally(seen))
-		if seen.Life == bus.Complete || seen.Instance.Version > 1 {
+		if seen.Status == bus.InstanceComplete || seen.Instance.Version > 1 {
 			break
 		}
 		for v := 2; v <= 4; v++ { // while this loop's body runs
@@ -241,7 +241,7 @@ func TestAThousandWatchersAreOneQuery(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range watchers {
 		all.Go(func() {
-			for seen, err := range b.Watch(ctx, def, strconv.Itoa(n+1), bus.Mark{}) {
+			for seen, err := range b.Watch(ctx, def, strconv.Itoa(n+1), bus.WatchCursor{}) {
 				if err != nil {
 					if !errors.Is(err, context.Canceled) {
 						t.Error(err)
@@ -289,7 +289,7 @@ func TestManyWatchersOfOneInstance(t *testing.T) {
 	w.send(add{Key: "a", N: 1})
 	var all []<-chan string
 	for range 50 {
-		all = append(all, w.watched(t.Context(), w.bus, def, "a", bus.Mark{}))
+		all = append(all, w.watched(t.Context(), w.bus, def, "a", bus.WatchCursor{}))
 	}
 	for _, told := range all {
 		for got := await(w, "a version", told); got != "living 1: 1"; got = await(w, "a version", told) {
@@ -317,9 +317,9 @@ func TestWatchersThatComeAndGo(t *testing.T) {
 		all.Go(func() {
 			for i := range 60 {
 				ctx, cancel := context.WithTimeout(t.Context(), pgdev.Patience(10*time.Second))
-				for seen, err := range b.Watch(ctx, def, fmt.Sprint("k", (n+i)%3), bus.Mark{}) {
-					if err != nil || seen.Life != bus.Living {
-						t.Errorf("watcher %d.%d: %v, %v", n, i, seen.Life, err)
+				for seen, err := range b.Watch(ctx, def, fmt.Sprint("k", (n+i)%3), bus.WatchCursor{}) {
+					if err != nil || seen.Status != bus.InstanceLiving {
+						t.Errorf("watcher %d.%d: %v, %v", n, i, seen.Status, err)
 					}
 					break
 				}
@@ -334,12 +334,12 @@ func TestWatchEndsWithItsContext(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	def, why := endingTallies(), errors.New("the page was closed")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	told := w.watched(ctx, w.bus, def, "a", bus.Mark{})
+	told := w.watched(ctx, w.bus, def, "a", bus.WatchCursor{})
 	w.expect(told, "absent")
 	cancel(why)
 	w.expect(told, "watch saga tally/a: the page was closed")
 	// ended before it began
-	w.expect(w.watched(ctx, w.bus, def, "a", bus.Mark{}), "watch saga tally/a: the page was closed")
+	w.expect(w.watched(ctx, w.bus, def, "a", bus.WatchCursor{}), "watch saga tally/a: the page was closed")
 }
 
 // A wrong argument of one caller must not make the query of the other callers fail.
@@ -348,30 +348,31 @@ func TestWatchRefusesWhatCannotBe(t *testing.T) {
 	def := endingTallies()
 	for name, key := range map[string]string{"empty": "", "long": strings.Repeat("k", 513), "NUL": "a\x00",
 		"not UTF-8": "\xff"} {
-		if got := await(w, name, w.watched(t.Context(), w.bus, def, key, bus.Mark{})); !strings.Contains(got,
+		if got := await(w, name, w.watched(t.Context(), w.bus, def, key, bus.WatchCursor{})); !strings.Contains(got,
 			"want 1 to 512") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
 	if got := await(w, "no saga", w.watched(t.Context(), w.bus, nil, "a",
-		bus.Mark{})); got != "watch: the saga is nil" {
+		bus.WatchCursor{})); got != "watch: the saga is nil" {
 		t.Error(got)
 	}
 	nowhere, err := bus.New(w.pool, bus.Options{Schema: w.schema + "_not"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := await(w, "no schema", w.watched(t.Context(), nowhere, def, "a", bus.Mark{})); !strings.Contains(got,
+	if got := await(w, "no schema", w.watched(t.Context(), nowhere, def, "a",
+		bus.WatchCursor{})); !strings.Contains(got,
 		"edda migrate up") {
 		t.Errorf("without a schema: %q", got)
 	}
 	for _, text := range []string{"7", "a.1", newID(t).String(), newID(t).String() + ".-1", saga.ID{}.String() + ".1",
 		newID(t).String() + ".1 "} {
-		if m, err := bus.ParseMark(text); err == nil {
+		if m, err := bus.ParseWatchCursor(text); err == nil {
 			t.Errorf("mark %q was taken for %v", text, m)
 		}
 	}
-	if m, err := bus.ParseMark(""); err != nil || m != (bus.Mark{}) {
+	if m, err := bus.ParseWatchCursor(""); err != nil || m != (bus.WatchCursor{}) {
 		t.Errorf("%v %v", m, err)
 	}
 }
@@ -382,7 +383,7 @@ func TestWatchOutlivesALostConnection(t *testing.T) {
 	b, proxy := w.proxied()
 	def := endingTallies()
 	w.insertTally("a", 1)
-	told := w.watched(t.Context(), b, def, "a", bus.Mark{})
+	told := w.watched(t.Context(), b, def, "a", bus.WatchCursor{})
 	w.expect(told, "living 1: 1")
 	proxy.Set(faultproxy.Fault{Statement: "changed", Do: faultproxy.DropReply})
 	w.exec(`UPDATE edda.saga SET version = 2, state = '{"Sum":4}'`)
@@ -405,9 +406,9 @@ func TestWhatMakesAWatchedInstanceUrgent(t *testing.T) {
 			b, proxy := w.proxied()
 			w.insertTally("a", 1)
 			w.insertTally("b", 1)
-			told := w.watched(t.Context(), b, def, "a", bus.Mark{})
+			told := w.watched(t.Context(), b, def, "a", bus.WatchCursor{})
 			w.expect(told, "living 1: 1")
-			w.expect(w.watched(t.Context(), b, def, "b", bus.Mark{}), "living 1: 1")
+			w.expect(w.watched(t.Context(), b, def, "b", bus.WatchCursor{}), "living 1: 1")
 			held, released := make(chan bool, 1), make(chan struct{})
 			release := sync.OnceFunc(func() { close(released) })
 			defer release() // otherwise a failed test would wait for its own proxy

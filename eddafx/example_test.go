@@ -42,7 +42,7 @@ func newReader() *reader { return &reader{done: make(chan string, 10)} }
 
 func (r *reader) read(ctx *bus.Context, _ pgx.Tx, _ readRates) error {
 	ctx.Send(rateRead{Currency: "NOK"})
-	r.done <- "manifest " + ctx.Info().Fire.Manifest + " fired"
+	r.done <- "manifest " + ctx.Info().Firing.Manifest + " fired"
 	return nil
 }
 

@@ -63,8 +63,8 @@ func message(i *saga.Info) []attribute.KeyValue {
 	if !i.Instance.IsZero() {
 		all = append(all, instanceID.String(i.Instance.String()))
 	}
-	if i.Fire != nil {
-		all = append(all, manifest.String(i.Fire.Manifest), runID.String(i.Fire.Run.String()))
+	if i.Firing != nil {
+		all = append(all, manifest.String(i.Firing.Manifest), runID.String(i.Firing.Run.String()))
 	}
 	return all
 }

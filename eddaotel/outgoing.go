@@ -15,7 +15,7 @@ import (
 // The span has no length: it records that the message was made, and not that its transaction was committed.
 func (t *Tracing) Outgoing(ctx context.Context, i *saga.Info) {
 	name := i.Intent.String()
-	if i.Fire != nil && i.RelatedTo.IsZero() {
+	if i.Firing != nil && i.RelatedTo.IsZero() {
 		name = operationFire
 	}
 	t.metrics.sentOne(ctx, name, i.Kind)

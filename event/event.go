@@ -39,7 +39,7 @@ type DeadLettered struct {
 }
 
 // RunFailed means that a message of a manifest failed permanently. It is emitted instead of DeadLettered, because the
-// message is not stored: its run (Info.Fire) has the error, and is sent again while its manifest has retries. If
+// message is not stored: its run (Info.Firing) has the error, and is sent again while its manifest has retries. If
 // Final is set, the run is dead at once, because a retry cannot succeed.
 type RunFailed struct {
 	Endpoint string

@@ -294,8 +294,8 @@ func (p *Page) Add(a *Attempt) {
 		e.name(a.Reason[:min(len(a.Reason), mostError)])
 	}
 	if has(hasRun) {
-		e.name(short(i.Fire.Manifest))
-		e.id(i.Fire.Run)
+		e.name(short(i.Firing.Manifest))
+		e.id(i.Firing.Run)
 	}
 	p.addBody(a.Body)
 	p.addSent(a)
@@ -329,7 +329,7 @@ func (a *Attempt) flags() (flags uint64) {
 	set(hasInstance, a.Change == 0 && !a.Instance.IsZero())
 	set(hasError, a.Err != "")
 	set(hasReason, a.Reason != "")
-	set(hasRun, i.Fire != nil)
+	set(hasRun, i.Firing != nil)
 	return flags
 }
 

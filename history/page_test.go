@@ -57,7 +57,7 @@ func TestPageIsReadAsItWasWritten(t *testing.T) {
 	p.Add(&Attempt{
 		Info: &saga.Info{ID: at(2, 2), Kind: "order.pay", From: "shop", ConversationID: at(0, 5), RelatedTo: at(0, 6),
 			Attempt: 2, Sent: noon.Add(-time.Second), Due: noon.Add(time.Hour),
-			Fire: &saga.Fire{Manifest: "night", Run: at(3, 3)}},
+			Firing: &saga.Firing{Manifest: "night", Run: at(3, 3)}},
 		Fate: Handled, Took: 1500 * time.Microsecond, Change: first, Body: []byte("{}"),
 		Sent: []saga.Outgoing{{To: "cards", Body: []byte("1"),
 			Info: saga.Info{ID: at(4, 4), Kind: "order.pay", Intent: saga.Command, Due: noon.Add(time.Minute)}}},
@@ -102,7 +102,8 @@ func TestPartOfAPage(t *testing.T) {
 		change := p.AddChange(&Change{ID: at(1, n), Saga: "order", Key: fmt.Sprint(n), Version: int64(n), Kind: Changed,
 			State: []byte("{}")})
 		p.Add(&Attempt{Info: &saga.Info{ID: at(2, n), Kind: fmt.Sprintf("kind%d", n), From: "a",
-			Fire: &saga.Fire{Manifest: fmt.Sprint("m", n), Run: at(3, n)}}, Change: change, Fate: Handled, Err: "error",
+			Firing: &saga.Firing{Manifest: fmt.Sprint("m", n), Run: at(3, n)}},
+			Change: change, Fate: Handled, Err: "error",
 			Reason: "reason", Body: []byte("body"), Cancelled: []saga.Cancelled{{ID: at(4, n)}},
 			Sent: []saga.Outgoing{{To: fmt.Sprint("to", n), Body: []byte("out"),
 				Info: saga.Info{ID: at(5, n), Kind: "o", Due: noon}}}})

@@ -24,8 +24,8 @@ import (
 // ErrFull is the error of TryAcquire when no slot is free, or when other callers wait for one.
 var ErrFull = errors.New("no slot is free")
 
-// Most is the largest limit.
-const Most = slots.Most
+// Max is the largest limit.
+const Max = slots.Most
 
 // Options are the options of a Limiter. The zero value of every field is a default.
 type Options struct {
@@ -182,8 +182,8 @@ func (l *Limiter) declare(ctx context.Context, name string, n int) (full string,
 	if err := saga.CheckName(name); err != nil {
 		return "", fmt.Errorf("limit %.80q: %w", name, err)
 	}
-	if n < 1 || n > Most {
-		return "", fmt.Errorf("limit %s: n is %d, want 1 to %d", name, n, Most)
+	if n < 1 || n > Max {
+		return "", fmt.Errorf("limit %s: n is %d, want 1 to %d", name, n, Max)
 	}
 	full = slots.NamedPrefix + name
 	l.mu.Lock()

@@ -516,13 +516,13 @@ func TestRunsAreChangedAlike(t *testing.T) {
 			scheduler.Manifest{Name: "left", When: scheduler.OnDemand(), Message: note{"1", "left"}},
 			scheduler.Manifest{Name: "plain", When: scheduler.OnDemand(), Message: question{"x"}, Priority: 2},
 			scheduler.Manifest{Name: "dormant", When: scheduler.Dormant("left"), Message: answer{"x"}})
-		fires := make(chan saga.Fire, 10)
+		fires := make(chan saga.Firing, 10)
 		s.on("notes", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, _ note) error {
 			ctx.LeaveRun()
-			fires <- *ctx.Info().Fire
+			fires <- *ctx.Info().Firing
 			return nil
 		}), bus.Handle(func(ctx *bus.Context, _ answer) error { ctx.LeaveRun(); return nil }),
-			bus.Handle(func(ctx *bus.Context, _ question) error { fires <- *ctx.Info().Fire; return nil }))
+			bus.Handle(func(ctx *bus.Context, _ question) error { fires <- *ctx.Info().Firing; return nil }))
 		s.stopped(s.run())
 		left := s.trigger("left", scheduler.TriggerOptions{Priority: 7})
 		fire := <-fires

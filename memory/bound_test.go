@@ -45,12 +45,12 @@ func TestAHandlerInMemoryHasStepTimeout(t *testing.T) {
 	}
 }
 
-// The pauses of a run whose attempts fail double, up to RetryMost.
+// The pauses of a run whose attempts fail double, up to MaxRetryDelay.
 func TestPausesOfARunInMemoryEndAtRetryMost(t *testing.T) {
 	t.Parallel()
 	b := newBus(t, nil)
 	s, err := memory.NewScheduler(b, scheduler.Manifest{Name: "night", When: scheduler.OnDemand(),
-		Message: note{"", "night"}, Retries: 5, RetryDelay: time.Second, RetryMost: 3 * time.Second})
+		Message: note{"", "night"}, Retries: 5, RetryDelay: time.Second, MaxRetryDelay: 3 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func TestNextAttemptOfARunIsCancelledToo(t *testing.T) {
 	begun, finish := make(chan int, 2), make(chan struct{})
 	first, causes := make(chan struct{}), make(chan error, 2)
 	on(t, b, "notes", bus.EndpointOptions{Concurrency: 2}, bus.Handle(func(ctx *bus.Context, _ note) error {
-		attempt := ctx.Info().Fire.Attempt
+		attempt := ctx.Info().Firing.Attempt
 		begun <- attempt
 		if attempt == 1 {
 			<-first

@@ -350,7 +350,7 @@ func TestScheduleInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	on(t, b, "notes", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, m note) error {
-		told.say("%s %v %s", m.Text, ctx.Now().Format("02 15:04"), ctx.Info().Fire.Due.Format("15:04"))
+		told.say("%s %v %s", m.Text, ctx.Now().Format("02 15:04"), ctx.Info().Firing.Due.Format("15:04"))
 		if m.Text == "away" {
 			ctx.LeaveRun()
 		}
@@ -436,7 +436,7 @@ func TestRunIsThereBeforeItsHandler(t *testing.T) {
 	var s *memory.Scheduler
 	seen := scheduler.RunInfo{}
 	on(t, b, "notes", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, _ note) (err error) {
-		seen, err = s.RunOf(ctx, ctx.Info().Fire.Run)
+		seen, err = s.RunOf(ctx, ctx.Info().Firing.Run)
 		return err
 	}))
 	s, err := memory.NewScheduler(b, scheduler.Manifest{Name: "m", When: scheduler.OnDemand(), Message: note{}})
@@ -640,7 +640,7 @@ func TestRunThatIsOverInMemory(t *testing.T) {
 	on(t, b, "notes", bus.EndpointOptions{}, bus.Handle(func(ctx *bus.Context, m note) error {
 		told.say("handled %s", m.Text)
 		ctx.Send(question{m.Text})
-		return s.Cancel(ctx, ctx.Info().Fire.Run, "")
+		return s.Cancel(ctx, ctx.Info().Firing.Run, "")
 	}))
 	on(t, b, "questions", bus.EndpointOptions{}, bus.Handle(func(*bus.Context, question) error { return nil }))
 	start(t, b)

@@ -53,7 +53,7 @@ type operator interface {
 // runs has a program's operations on runs.
 type runs interface {
 	Trigger(ctx context.Context, manifest string, m saga.Message, o scheduler.TriggerOptions) (saga.ID, error)
-	Activate(ctx context.Context, by saga.Fire, manifest string, input saga.Message) (saga.ID, bool, error)
+	Activate(ctx context.Context, by saga.Firing, manifest string, input saga.Message) (saga.ID, bool, error)
 	RunOf(ctx context.Context, id saga.ID) (scheduler.RunInfo, error)
 	Cancel(ctx context.Context, id saga.ID, note string) error
 	Retry(ctx context.Context, id saga.ID, note string) error

@@ -79,7 +79,7 @@ func (b *Bus) encode(m saga.Message) (saga.Message, error) {
 // send puts the message of an attempt into its queue. The caller holds the bus's mutex.
 func (s *Scheduler) send(f timetable.Firing) (saga.ID, error) {
 	rt := saga.Runtime{Now: s.bus.now(), NewID: newID, Outgoing: s.bus.hooks.Outgoing, Caller: s.life}
-	out, err := rt.Compose(saga.Command, f.Message, saga.WithFire(f.Fire))
+	out, err := rt.Compose(saga.Command, f.Message, saga.WithFiring(f.Firing))
 	if err != nil {
 		return saga.ID{}, err
 	}
@@ -195,7 +195,7 @@ func (s *Scheduler) Trigger(
 
 // Activate queues a run of a Dormant manifest on behalf of a run of its parent, as scheduler.Store.Activate does.
 func (s *Scheduler) Activate(
-	ctx context.Context, fire saga.Fire, manifest string, input saga.Message,
+	ctx context.Context, fire saga.Firing, manifest string, input saga.Message,
 ) (id saga.ID, fresh bool, err error) {
 	if input, err = s.bus.encode(input); err != nil {
 		return saga.ID{}, false, fmt.Errorf("activate: %w", err)
@@ -258,7 +258,7 @@ func (s *Scheduler) End(ctx context.Context, id saga.ID, attempt int, failure er
 		if _, err := t.Run(id); err != nil {
 			return err
 		}
-		f := &saga.Fire{Run: id, Attempt: attempt}
+		f := &saga.Firing{Run: id, Attempt: attempt}
 		if !t.End(f, outcome, text) && !t.EndedSo(f, outcome) {
 			return scheduler.ErrNotCurrent
 		}
@@ -269,7 +269,7 @@ func (s *Scheduler) End(ctx context.Context, id saga.ID, attempt int, failure er
 const mostPriority = 31
 
 // checkRun returns whether an attempt is current, as a code of package runs.
-func (b *Bus) checkRun(f *saga.Fire) int32 {
+func (b *Bus) checkRun(f *saga.Firing) int32 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.answerOf(f)
@@ -284,7 +284,7 @@ func (w *world) tables(yield func(*Scheduler) bool) {
 	}
 }
 
-func (w *world) answerOf(f *saga.Fire) int32 {
+func (w *world) answerOf(f *saga.Firing) int32 {
 	for s := range w.tables {
 		if answer := s.table.Check(f); answer != runs.Missing {
 			return answer
@@ -304,7 +304,7 @@ func (w *world) isOpen(run saga.ID) bool {
 }
 
 // endRun records the outcome of an attempt.
-func (w *world) endRun(f *saga.Fire, outcome, text string) {
+func (w *world) endRun(f *saga.Firing, outcome, text string) {
 	for s := range w.tables {
 		s.table.Now, s.touched = w.now(), true
 		s.table.End(f, outcome, text)

@@ -593,7 +593,7 @@ var stories = []story{
 			s.on("notes", bus.EndpointOptions{Policy: func(recoverability.Failure) recoverability.Decision {
 				return recoverability.DeadLetter()
 			}}, bus.Handle(func(ctx *bus.Context, m note) error {
-				fire := ctx.Info().Fire
+				fire := ctx.Info().Firing
 				run, err := s.runs.RunOf(ctx, fire.Run)
 				s.say("%s, attempt %d of %s, which is %s (%v)", m.Text, fire.Attempt, fire.Manifest, run.State, err)
 				switch m.Text {

@@ -151,7 +151,7 @@ func (w *work) process(ctx context.Context) {
 func (w *work) step(ctx context.Context) {
 	m := &w.m
 	if m.Firing.Emitted {
-		m.FinishRun(w.of.bus.checkRun(m.Delivery.Info.Fire))
+		m.FinishRun(w.of.bus.checkRun(m.Delivery.Info.Firing))
 	}
 	if m.Fate != message.FateLeft || m.Consumer == nil {
 		return
@@ -272,13 +272,13 @@ type facts struct {
 }
 
 type runEnd struct {
-	of            *saga.Fire
+	of            *saga.Firing
 	outcome, text string
 }
 
 func (w *work) facts() (f facts) {
 	f.letters, f.discarded = (&outcome.Effects{In: w.d}).Records()
-	w.m.RunEnds(func(of *saga.Fire, outcome, text string) { f.ends = append(f.ends, runEnd{of, outcome, text}) })
+	w.m.RunEnds(func(of *saga.Firing, outcome, text string) { f.ends = append(f.ends, runEnd{of, outcome, text}) })
 	return f
 }
 

@@ -178,7 +178,7 @@ func (w *world) claim(out *saga.Outgoing) dedup.Outcome {
 }
 
 // follow cancels a handler when its run ends, until the returned function is called.
-func (w *world) follow(run *saga.Fire, cancel context.CancelCauseFunc) (end func()) {
+func (w *world) follow(run *saga.Firing, cancel context.CancelCauseFunc) (end func()) {
 	if run == nil {
 		return func() {}
 	}

@@ -143,9 +143,9 @@ func (m Messages) cancelWithin(
 func (m Messages) endRun(ctx context.Context, tx pgx.Tx, header []byte, reason string) error {
 	var info saga.Info
 	_ = wire.ReadHeader(header, &info) // the readable part of a faulty header suffices
-	if info.Fire == nil {
+	if info.Firing == nil {
 		return nil
 	}
-	_, err := tx.Exec(ctx, m.o.sql.Get("end_run"), [16]byte(info.Fire.Run), info.Fire.Attempt, reason)
+	_, err := tx.Exec(ctx, m.o.sql.Get("end_run"), [16]byte(info.Firing.Run), info.Firing.Attempt, reason)
 	return err
 }

@@ -20,7 +20,7 @@ import (
 type ReplayOptions struct {
 	Filter outbox.KeptFilter // Until is required: copies that are put back are relayed again and would match again
 	After  outbox.KeptPlace  // continue after this place
-	Limit  int               // copies that one call reads; 0 is 500, at most outbox.MostKept
+	Limit  int               // copies that one call reads; 0 is 500, at most outbox.MaxKept
 }
 
 // Replayed is the result of one call of Replay.
@@ -113,8 +113,8 @@ func (o *Operator) putBack(ctx context.Context, tx pgx.Tx, q *queue.Queue, found
 	in := queue.NewInOrder(pipeline, q)
 	for _, k := range found {
 		header, info := k.Header, saga.Info{ID: k.ID}
-		if wire.ReadHeader(header, &info) == nil && info.Fire != nil {
-			info.Fire = nil
+		if wire.ReadHeader(header, &info) == nil && info.Firing != nil {
+			info.Firing = nil
 			header = wire.AppendHeader(nil, &info)
 		}
 		in.Add(k.ID, k.Kind, header, k.Body)

@@ -12,7 +12,7 @@ import (
 // After a success the first retry comes as soon as after the very first failure.
 func TestWaitsOfARelayBeginAnewAfterASuccess(t *testing.T) {
 	t.Parallel()
-	c := newCarrier(&Relay{options: RelayOptions{Retry: time.Second, RetryMost: time.Hour, BatchMax: 1,
+	c := newCarrier(&Relay{options: RelayOptions{Retry: time.Second, MaxRetryDelay: time.Hour, BatchMax: 1,
 		Permanent: func(error) bool { return false }}}, nil, failures{}, nil)
 	waits := func(err error) time.Duration {
 		b := &batch{now: time.Now(), read: time.Now()}

@@ -83,7 +83,7 @@ func newCarrier(r *Relay, reader *reader, f failures, log *reporter) *carrier {
 	return &carrier{
 		relay: r, reader: reader, log: log, failures: f, search: newSearch(r.options.BatchMax),
 		patience: backoff.NewExponentialBackOff(backoff.WithInitialInterval(r.options.Retry), backoff.WithMultiplier(2),
-			backoff.WithMaxInterval(r.options.RetryMost), backoff.WithMaxElapsedTime(0)),
+			backoff.WithMaxInterval(r.options.MaxRetryDelay), backoff.WithMaxElapsedTime(0)),
 	}
 }
 
@@ -285,7 +285,7 @@ func (c *carrier) fail(b *batch, m *message, err error) (again bool) {
 		c.giveUp(m, "permanent", m.err)
 		return false
 	}
-	b.wait = max(b.wait, min(j.after, c.relay.options.RetryMost))
+	b.wait = max(b.wait, min(j.after, c.relay.options.MaxRetryDelay))
 	return true
 }
 

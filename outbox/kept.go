@@ -63,8 +63,8 @@ type KeptFilter struct {
 }
 
 const (
-	// MostKept is the largest number of copies that one call reads.
-	MostKept   = 1000
+	// MaxKept is the largest number of copies that one call reads.
+	MaxKept    = 1000
 	mostListed = 8 << 20 // bytes of headers
 	mostShown  = 100
 )
@@ -79,13 +79,13 @@ type KeptPage struct {
 }
 
 // ListKept lists copies without their bodies, in the order of their relaying, after a place. It reads at most limit
-// copies, 1 to MostKept, and fewer if their headers are large.
+// copies, 1 to MaxKept, and fewer if their headers are large.
 func (s *Store) ListKept(ctx context.Context, db Queryer, f KeptFilter, after KeptPlace, limit int) (KeptPage, error) {
 	if f.Endpoint == "" {
 		return KeptPage{}, fmt.Errorf("list relayed messages: %w", errNoEndpoint)
 	}
-	if limit < 1 || limit > MostKept {
-		return KeptPage{}, fmt.Errorf("list relayed messages: limit is %d, want 1 to %d", limit, MostKept)
+	if limit < 1 || limit > MaxKept {
+		return KeptPage{}, fmt.Errorf("list relayed messages: limit is %d, want 1 to %d", limit, MaxKept)
 	}
 	if after.Relayed.Before(f.Since) { // every copy of that time is after the place a microsecond before
 		after = KeptPlace{Relayed: f.Since.Add(-time.Microsecond), ID: lastID}
@@ -136,7 +136,7 @@ func (s *Store) KeptOf(ctx context.Context, db Queryer, ids ...saga.ID) ([]Kept,
 	for n, id := range ids {
 		of[n] = id
 	}
-	rows, err := db.Query(ctx, s.kept.Get("kept_of"), pg.Planned, of, MostKept)
+	rows, err := db.Query(ctx, s.kept.Get("kept_of"), pg.Planned, of, MaxKept)
 	if err != nil {
 		return nil, fmt.Errorf("look for copies of %d messages: %w", len(ids), err)
 	}

@@ -238,7 +238,7 @@ func (r *reader) checkRuns(ctx context.Context, b *batch) error {
 	for _, m := range b.undecided() {
 		if m.fired {
 			fired = append(fired, m)
-			attempts.Add(m.delivery.Info.Fire)
+			attempts.Add(m.delivery.Info.Firing)
 		}
 	}
 	if len(fired) == 0 {
@@ -253,7 +253,7 @@ func (r *reader) checkRuns(ctx context.Context, b *batch) error {
 	}
 	seen := map[saga.ID]bool{}
 	for n, m := range fired {
-		run := m.delivery.Info.Fire
+		run := m.delivery.Info.Firing
 		switch answer := (*answers)[n]; {
 		case answer == runs.Missing:
 			m.die(runs.ErrMissing.Error(), runs.ErrMissing)

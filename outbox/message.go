@@ -27,8 +27,8 @@ type message struct {
 	tid      pg.TID
 	delivery saga.Delivery
 
-	fired bool       // its header names a run
-	run   *saga.Fire // its run, once it is known to be current
+	fired bool         // its header names a run
+	run   *saga.Firing // its run, once it is known to be current
 
 	fate   fate
 	err    error

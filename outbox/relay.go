@@ -21,8 +21,8 @@ import (
 // has accepted the message. A nil slice means that it has accepted all of them. Forward runs with no transaction open.
 //
 // Do not forward a message after a failed one: return ErrBehind for it. If the order of the two does not matter, the
-// message may be forwarded, and has its own result. saga.Permanent means that no attempt can succeed, saga.Discard
-// that the message is not wanted, saga.RetryAfter sets the time to wait, at most RetryMost. After any other error the
+// message may be forwarded, and has its own result. saga.Permanent means that no attempt can succeed, saga.Discard that
+// the message is not wanted, saga.RetryAfter sets the time to wait, at most MaxRetryDelay. After any other error the
 // message is retried, for ever if no other message is accepted either. Forward may keep the deliveries.
 //
 // A call that panics, ends its goroutine or returns a wrong number of errors has failed as a whole, and no message is

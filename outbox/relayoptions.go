@@ -27,9 +27,9 @@ type RelayOptions struct {
 	// keeps no copies; otherwise 1 min to 10 years. The longest Keep of all relays of a database holds for all.
 	Keep time.Duration
 
-	// A message that fails is retried after Retry; the delay doubles up to RetryMost. Messages behind it wait.
-	Retry     time.Duration // 0 is 100 ms
-	RetryMost time.Duration // 0 is 30 s, at most 1 h
+	// A message that fails is retried after Retry; the delay doubles up to MaxRetryDelay. Messages behind it wait.
+	Retry         time.Duration // 0 is 100 ms
+	MaxRetryDelay time.Duration // 0 is 30 s, at most 1 h
 
 	// Stuck is the number of failures of a message after which the relay tries the messages behind it, to find out
 	// whether the other side refuses the message or is away; 0 is 10. A message becomes a dead letter only while
@@ -58,11 +58,11 @@ func (o RelayOptions) withDefaults(log *slog.Logger) (RelayOptions, error) {
 	f.Duration("Lease", &o.Lease, lease.Default, 2*time.Second, time.Hour)
 	f.Duration("Drain", &o.Drain, 30*time.Second, 0, 24*time.Hour)
 	f.Duration("Keep", &o.Keep, 0, time.Minute, 10*365*24*time.Hour)
-	f.Duration("RetryMost", &o.RetryMost, 30*time.Second, time.Millisecond, time.Hour)
-	f.Duration("Retry", &o.Retry, min(100*time.Millisecond, o.RetryMost), time.Millisecond, time.Hour)
+	f.Duration("MaxRetryDelay", &o.MaxRetryDelay, 30*time.Second, time.Millisecond, time.Hour)
+	f.Duration("Retry", &o.Retry, min(100*time.Millisecond, o.MaxRetryDelay), time.Millisecond, time.Hour)
 	f.Duration("UnknownKindTimeout", &o.UnknownKindTimeout, 10*time.Minute, 0, 365*24*time.Hour)
-	if o.Retry > o.RetryMost {
-		f.Add(fmt.Errorf("Retry is %v and RetryMost is %v, want no less than Retry", o.Retry, o.RetryMost))
+	if o.Retry > o.MaxRetryDelay {
+		f.Add(fmt.Errorf("Retry is %v and MaxRetryDelay is %v, want no less than Retry", o.Retry, o.MaxRetryDelay))
 	}
 	if o.Permanent == nil {
 		o.Permanent = func(error) bool { return false }

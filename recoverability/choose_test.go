@@ -63,7 +63,7 @@ func TestChooseTakesWhatDecides(t *testing.T) {
 	_, err := recoverability.Choose(recoverability.Default,
 		recoverability.OnError(errClosed, recoverability.Retries{Immediate: 1}),
 		recoverability.OnKind("a", recoverability.Default),
-		recoverability.OnErrorAs[*fs.PathError](recoverability.Standard()),
+		recoverability.OnErrorAs[*fs.PathError](recoverability.DefaultRetries()),
 	)
 	if err != nil {
 		t.Error(err)

@@ -2,7 +2,7 @@
 // in the message's row, so ten processes make as many attempts as one.
 //
 //	never := recoverability.Always(recoverability.DeadLetter())
-//	policy, err := recoverability.Choose(recoverability.Standard(), recoverability.OnError(errNoMoney, never))
+//	policy, err := recoverability.Choose(recoverability.DefaultRetries(), recoverability.OnError(errNoMoney, never))
 //	e, err := bus.NewEndpoint(b, "payments", bus.EndpointOptions{Policy: policy}, parts...)
 //
 // # Promise

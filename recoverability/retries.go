@@ -12,10 +12,10 @@ import (
 // Default makes at most 24 attempts: 4 rounds of 6 attempts each, an attempt and 5 immediate retries; the delays
 // between the rounds are 10, 20 and 30 s, ± 10 %. saga.Permanent makes a dead letter at once. saga.RetryAfter waits
 // for its own time, as one attempt.
-func Default(f Failure) Decision { return Standard().decide(f) }
+func Default(f Failure) Decision { return DefaultRetries().decide(f) }
 
-// Standard returns the numbers of Default.
-func Standard() Retries { return Retries{Immediate: 5, Delayed: 3, Step: 10 * time.Second} }
+// DefaultRetries returns the numbers of Default.
+func DefaultRetries() Retries { return Retries{Immediate: 5, Delayed: 3, Step: 10 * time.Second} }
 
 // Retries are the numbers of a policy. Zero fields have no defaults, except Max: Retries{} makes one attempt and no
 // retry. Retries treats saga.Permanent and saga.RetryAfter as Default does.

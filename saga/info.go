@@ -19,7 +19,7 @@ type Info struct {
 	Attempt        int    // 1 on the first delivery, counted over all processes
 	Sent, Due      time.Time
 	Expire         time.Duration // from Sent until it is discarded; 0 is never
-	Fire           *Fire         // nil unless a manifest emitted it
+	Firing         *Firing       // nil unless a manifest emitted it
 
 	headers []header
 	places  map[string]int // index of a header by name, if there are many; nil: search headers
@@ -31,8 +31,8 @@ const fewHeaders = 16
 // header is one name and its value.
 type header struct{ name, value string }
 
-// Fire is the firing of a manifest that emitted a message. Due is in the manifest's zone.
-type Fire struct {
+// Firing is the firing of a manifest that emitted a message. Due is in the manifest's zone.
+type Firing struct {
 	Manifest string
 	Run      ID  // same on every attempt
 	Attempt  int // 1 for the first message of the run

@@ -18,7 +18,7 @@ type sendSettings struct {
 	ID     ID            // zero unless WithID was given
 	To     string
 	Header map[string]string
-	Fire   *Fire         // nil unless WithFire was given
+	Firing *Firing       // nil unless WithFiring was given
 	Expire time.Duration // > 0, or zero: never
 
 	MustRoute bool
@@ -126,15 +126,15 @@ func Expire(d time.Duration) SendOption {
 	})
 }
 
-// WithFire sets the firing that emits the message. It is for schedulers: the run gets the outcome of the message.
-func WithFire(f Fire) SendOption {
+// WithFiring sets the firing that emits the message. It is for schedulers: the run gets the outcome of the message.
+func WithFiring(f Firing) SendOption {
 	return sendOption(func(s *sendSettings) error {
-		s.Fire = &f
+		s.Firing = &f
 		switch {
 		case f.Run.IsZero() || f.Attempt < 1:
-			return fmt.Errorf("WithFire: run %s, attempt %d: want a run id, and an attempt from 1", f.Run, f.Attempt)
+			return fmt.Errorf("WithFiring: run %s, attempt %d: want a run id, and an attempt from 1", f.Run, f.Attempt)
 		case !validText(f.Manifest) || f.Manifest == "":
-			return fmt.Errorf("WithFire: manifest name of %d bytes: %w", len(f.Manifest), ErrInvalidText)
+			return fmt.Errorf("WithFiring: manifest name of %d bytes: %w", len(f.Manifest), ErrInvalidText)
 		}
 		return nil
 	})

@@ -159,7 +159,7 @@ func (rt *Runtime) apply(o []SendOption, out *Outgoing) error {
 	if err := rt.checkHeaders(s.Header); err != nil {
 		return err
 	}
-	out.Info.ID, out.GivenID, out.To, out.Info.Fire = s.ID, !s.ID.IsZero(), s.To, s.Fire
+	out.Info.ID, out.GivenID, out.To, out.Info.Firing = s.ID, !s.ID.IsZero(), s.To, s.Firing
 	out.MustRoute = s.MustRoute
 	for _, name := range slices.Sorted(maps.Keys(s.Header)) {
 		out.Info.AddHeader(name, s.Header[name])

@@ -40,8 +40,8 @@ func (s States[S]) Read(ctx context.Context, from InstanceReader, key string) (s
 	return state, ok, err
 }
 
-// Decode returns the state of an instance that was read before: by a watch (bus.Seen.Instance), a list, or a test. An
-// instance that has completed and is remembered can be decoded too.
+// Decode returns the state of an instance that was read before: by a watch (bus.WatchEvent.Instance), a list, or a
+// test. An instance that has completed and is remembered can be decoded too.
 //
 // Decode returns ErrState or ErrNewerState for a state that this program cannot read, and other errors for an
 // instance of a different saga and for an instance without a state.

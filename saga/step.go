@@ -98,8 +98,8 @@ func (s *Session) context(ctx context.Context, rt *Runtime, pending []Pending) *
 		in := &rt.In.Info
 		c.originator = Originator{Endpoint: in.From, MessageID: in.ID, Instance: in.Origin,
 			Correlation: in.correlation()}
-		if in.Fire != nil {
-			c.originator.Run, c.originator.RunAttempt = in.Fire.Run, in.Fire.Attempt
+		if in.Firing != nil {
+			c.originator.Run, c.originator.RunAttempt = in.Firing.Run, in.Firing.Attempt
 		}
 	}
 	return c

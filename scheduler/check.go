@@ -65,15 +65,16 @@ func (m Manifest) checkNumbers() error {
 		return fmt.Errorf("Retries: %d: want -1 to %d", m.Retries, maxRetries)
 	case m.RetryDelay < 0 || m.RetryDelay > plan.Longest:
 		return fmt.Errorf("RetryDelay: %v: want 0 to %v", m.RetryDelay, plan.Longest)
-	case m.RetryMost < 0 || m.RetryMost > plan.Longest:
-		return fmt.Errorf("RetryMost: %v: want 0 to %v", m.RetryMost, plan.Longest)
+	case m.MaxRetryDelay < 0 || m.MaxRetryDelay > plan.Longest:
+		return fmt.Errorf("MaxRetryDelay: %v: want 0 to %v", m.MaxRetryDelay, plan.Longest)
 	case m.Priority < 0 || m.Priority > maxPriority:
 		return fmt.Errorf("Priority: %d: want 0 to %d", m.Priority, maxPriority)
 	}
 	return nil
 }
 
-// filled returns the manifest with the defaults of Timeout, Retries, RetryDelay and RetryMost; Retries -1 becomes 0.
+// filled returns the manifest with the defaults of Timeout, Retries, RetryDelay and MaxRetryDelay; Retries -1 becomes
+// 0.
 func (m Manifest) filled() Manifest {
 	if m.Timeout == 0 {
 		m.Timeout = 20 * time.Minute
@@ -87,8 +88,8 @@ func (m Manifest) filled() Manifest {
 	if m.RetryDelay == 0 {
 		m.RetryDelay = 5 * time.Minute
 	}
-	if m.RetryMost == 0 {
-		m.RetryMost = max(time.Hour, m.RetryDelay)
+	if m.MaxRetryDelay == 0 {
+		m.MaxRetryDelay = max(time.Hour, m.RetryDelay)
 	}
 	return m
 }

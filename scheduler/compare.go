@@ -254,7 +254,7 @@ func (m standing) differs(r row, owner string) (what []string) {
 		{"Timeout", m.row.timeout != r.timeout.Truncate(time.Microsecond)},
 		{"Retries", m.row.retries != r.retries},
 		{"RetryDelay", m.row.retryDelay != r.retryDelay.Truncate(time.Microsecond)},
-		{"RetryMost", m.row.retryMost != r.retryMost.Truncate(time.Microsecond)},
+		{"MaxRetryDelay", m.row.retryMost != r.retryMost.Truncate(time.Microsecond)},
 		{"Paused", m.row.stopped != r.stopped},
 	} {
 		if field.differs {

@@ -23,12 +23,12 @@ type busInMemory struct {
 
 	mu    sync.Mutex // guards the following fields
 	shots []shot
-	last  map[string]saga.Fire
+	last  map[string]saga.Firing
 }
 
 func newBusInMemory(t *testing.T, start time.Time, manifests []scheduler.Manifest) *busInMemory {
 	t.Helper()
-	m := &busInMemory{t: t, start: start, last: map[string]saga.Fire{}}
+	m := &busInMemory{t: t, start: start, last: map[string]saga.Firing{}}
 	var err error
 	m.b, err = memory.New(memory.Options{Start: start, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -76,7 +76,7 @@ func (m *busInMemory) handle(ctx *bus.Context, d *saga.Delivery) error {
 	ctx.LeaveRun()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f := *d.Info.Fire
+	f := *d.Info.Firing
 	m.last[f.Manifest] = f
 	m.shots = append(m.shots, shot{f.Manifest, f.Attempt, f.Due.Sub(m.start), d.Info.Sent.Sub(m.start)})
 	return nil

@@ -28,12 +28,12 @@ type database struct {
 	target time.Time // the time of the scenario
 	moved  time.Duration
 	shots  []shot
-	last   map[string]saga.Fire
+	last   map[string]saga.Firing
 }
 
 func newDatabase(t *testing.T, s scenario) *database {
 	t.Helper()
-	d := &database{t: t, pool: pgtest.Pool(t), last: map[string]saga.Fire{}}
+	d := &database{t: t, pool: pgtest.Pool(t), last: map[string]saga.Firing{}}
 	d.schema = pgtest.Migrated(t, d.pool)
 	var err error
 	if d.store, err = scheduler.NewStore(d.pool, scheduler.StoreOptions{Schema: d.schema.Name()}); err != nil {
@@ -61,7 +61,7 @@ func (d *database) SendTx(_ context.Context, _ pgx.Tx, m saga.Message, o ...saga
 	if err != nil {
 		return saga.Sent{}, err
 	}
-	f := *out.Info.Fire
+	f := *out.Info.Firing
 	d.last[f.Manifest] = f
 	d.shots = append(d.shots, shot{f.Manifest, f.Attempt, f.Due.Add(d.moved).Sub(d.start), d.target.Sub(d.start)})
 	return saga.Sent{ID: out.Info.ID}, nil

@@ -92,7 +92,7 @@ func (e encoder) row(m Manifest) (r row, err error) {
 	m = m.filled()
 	r = row{
 		name: m.Name, group: m.Group, plan: p, priority: m.Priority, overlap: m.Overlap, stopped: m.Paused,
-		retries: m.Retries, retryDelay: m.RetryDelay, retryMost: m.RetryMost, timeout: m.Timeout, kind: kind,
+		retries: m.Retries, retryDelay: m.RetryDelay, retryMost: m.MaxRetryDelay, timeout: m.Timeout, kind: kind,
 		body: body,
 	}
 	r.define(m.definition())

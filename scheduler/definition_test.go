@@ -69,7 +69,7 @@ func TestFaultsNameTheFieldAndTheLimit(t *testing.T) {
 		{Manifest{When: every, Retries: -2}, []string{"Retries", "-1 to 100"}},
 		{Manifest{When: every, Retries: 101}, []string{"Retries", "-1 to 100"}},
 		{Manifest{When: every, RetryDelay: -1}, []string{"RetryDelay"}},
-		{Manifest{When: every, RetryMost: -1}, []string{"RetryMost"}},
+		{Manifest{When: every, MaxRetryDelay: -1}, []string{"MaxRetryDelay"}},
 		{Manifest{When: every, Priority: 32}, []string{"Priority", "0 to 31"}},
 		{Manifest{When: every, Exclude: []Exclusion{{}}}, []string{"Exclude[0]", "empty"}},
 		{Manifest{When: every, Exclude: make([]Exclusion, 101)}, []string{"Exclude", "100"}},
@@ -152,7 +152,7 @@ func TestDefinitionAsItIsStored(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	f := Manifest{}.filled()
-	if f.Timeout != 20*time.Minute || f.Retries != 3 || f.RetryDelay != 5*time.Minute || f.RetryMost != time.Hour {
+	if f.Timeout != 20*time.Minute || f.Retries != 3 || f.RetryDelay != 5*time.Minute || f.MaxRetryDelay != time.Hour {
 		t.Errorf("defaults: %+v", f)
 	}
 	if f = (Manifest{Retries: -1, Timeout: NoTimeout}).filled(); f.Retries != 0 || f.Timeout != NoTimeout {

@@ -14,7 +14,7 @@ import (
 func ExampleNew() {
 	fired := make(chan string)
 	ctx, b, end := openBooks(func(ctx *bus.Context, m Settle) error {
-		fired <- ctx.Info().Fire.Manifest + " of " + m.Currency
+		fired <- ctx.Info().Firing.Manifest + " of " + m.Currency
 		return nil
 	})
 	defer end()
@@ -74,7 +74,7 @@ func ExampleStore_Trigger() {
 func ExampleStore_Retry() {
 	rates, done := errors.New("there are no rates"), make(chan int)
 	ctx, b, end := openBooks(func(ctx *bus.Context, _ Settle) error {
-		if attempt := ctx.Info().Fire.Attempt; attempt > 1 {
+		if attempt := ctx.Info().Firing.Attempt; attempt > 1 {
 			done <- attempt
 			return nil
 		}
@@ -108,7 +108,7 @@ func ExampleNewReports() {
 	defer end()
 	reports, err := scheduler.NewReports(pool, "")
 	check(err)
-	var run saga.ID // of the Fire of a message, with its attempt: see package scheduler/remote
+	var run saga.ID // of the Firing of a message, with its attempt: see package scheduler/remote
 	err = reports.End(ctx, run, 1, nil)
 	fmt.Println(err)
 	// Output: end run 00000000-0000-0000-0000-000000000000, attempt 1: there is no such run

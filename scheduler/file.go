@@ -36,19 +36,19 @@ type groupFile struct {
 }
 
 type manifestFile struct {
-	Name       string          `json:"name"`
-	Definition plan.Definition `json:"definition"`
-	Group      string          `json:"group,omitempty"`
-	Priority   int             `json:"priority,omitempty"`
-	Overlap    bool            `json:"overlap,omitempty"`
-	Paused     bool            `json:"paused,omitempty"`
-	Retries    int             `json:"retries"`
-	RetryDelay string          `json:"retry_delay"`
-	RetryMost  string          `json:"retry_most"`
-	Timeout    string          `json:"timeout,omitempty"` // no timeout if it is left out
-	Kind       string          `json:"kind"`
-	Text       *string         `json:"body,omitempty"`
-	Bytes      []byte          `json:"body_base64,omitempty"` // of a body that is not valid UTF-8
+	Name          string          `json:"name"`
+	Definition    plan.Definition `json:"definition"`
+	Group         string          `json:"group,omitempty"`
+	Priority      int             `json:"priority,omitempty"`
+	Overlap       bool            `json:"overlap,omitempty"`
+	Paused        bool            `json:"paused,omitempty"`
+	Retries       int             `json:"retries"`
+	RetryDelay    string          `json:"retry_delay"`
+	MaxRetryDelay string          `json:"retry_most"`
+	Timeout       string          `json:"timeout,omitempty"` // no timeout if it is left out
+	Kind          string          `json:"kind"`
+	Text          *string         `json:"body,omitempty"`
+	Bytes         []byte          `json:"body_base64,omitempty"` // of a body that is not valid UTF-8
 }
 
 // MarshalDeclaration writes a declaration as JSON, with its defaults filled in and its messages encoded by codec, so
@@ -74,7 +74,7 @@ func (r row) file() manifestFile {
 	f := manifestFile{
 		Name: r.name, Definition: r.definition, Group: r.group, Priority: r.priority, Overlap: r.overlap,
 		Paused:  r.stopped,
-		Retries: r.retries, RetryDelay: r.retryDelay.String(), RetryMost: r.retryMost.String(), Kind: r.kind,
+		Retries: r.retries, RetryDelay: r.retryDelay.String(), MaxRetryDelay: r.retryMost.String(), Kind: r.kind,
 	}
 	if r.timeout > 0 {
 		f.Timeout = r.timeout.String()
@@ -138,7 +138,7 @@ func (f manifestFile) row() (r row, err error) {
 	r.define(f.Definition)
 	var delayErr, mostErr, timeoutErr error
 	r.retryDelay, delayErr = time.ParseDuration(f.RetryDelay)
-	r.retryMost, mostErr = time.ParseDuration(f.RetryMost)
+	r.retryMost, mostErr = time.ParseDuration(f.MaxRetryDelay)
 	if f.Timeout != "" {
 		r.timeout, timeoutErr = time.ParseDuration(f.Timeout)
 	}

@@ -59,7 +59,7 @@ func openFlow(t *testing.T, wakeup bus.Wakeup) *flow {
 
 // handle writes its effect without a unique constraint, and whether other transactions can see the record of its run.
 func (f *flow) handle(c *bus.Context, tx pgx.Tx, m settle) error {
-	fire, known := c.Info().Fire, 0
+	fire, known := c.Info().Firing, 0
 	if err := f.pool.QueryRow(c, f.schema.Render(
 		`SELECT count(*) FROM :schema.run r JOIN :schema.run_attempt a ON a.run = r.id AND a.attempt = r.attempt
 			AND a.message_id = r.message_id

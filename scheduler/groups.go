@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// CountLimit is the maximum of each count of RunCounts: at this value the real number may be larger.
-	CountLimit = 100_000
-	// MostListed is the maximum number of manifests or runs on a page.
-	MostListed = 1000
+	// MaxCount is the maximum of each count of RunCounts and of Depth: at this value the real number may be larger.
+	MaxCount = 100_000
+	// MaxLimit is the maximum number of manifests or runs on a page.
+	MaxLimit = 1000
 
 	standardListed = 100
 	mostAttempts   = 1000
@@ -96,12 +96,12 @@ func (t tables) listGroups(ctx context.Context, name string) ([]GroupInfo, error
 	})
 }
 
-// RunCounts counts runs that have not ended. Each count ends at CountLimit.
+// RunCounts counts runs that have not ended. Each count ends at MaxCount.
 type RunCounts struct{ Waiting, Queued, Active, Dead int }
 
 // Counts counts the runs that have not ended.
 func (s *Store) Counts(ctx context.Context) (c RunCounts, err error) {
-	if err := s.pool.QueryRow(ctx, s.sql.Get("count_runs"), pg.Planned, CountLimit).Scan(&c.Waiting, &c.Queued,
+	if err := s.pool.QueryRow(ctx, s.sql.Get("count_runs"), pg.Planned, MaxCount).Scan(&c.Waiting, &c.Queued,
 		&c.Active, &c.Dead); err != nil {
 		return c, fmt.Errorf("count runs: %w", err)
 	}

@@ -205,7 +205,7 @@ func TestActivate(t *testing.T) {
 	s.sync("shop", every("p"), every("q"), Manifest{Name: "d", When: Dormant("p"), Message: settle{}},
 		Manifest{Name: "f", When: After("p"), Message: settle{}})
 	parent, other := s.started("p"), s.started("q")
-	fire := saga.Fire{Manifest: "p", Run: parent, Attempt: 1}
+	fire := saga.Firing{Manifest: "p", Run: parent, Attempt: 1}
 	run, fresh, err := s.Activate(s.ctx(), fire, "d", settle{Day: "x"})
 	s.must(err)
 	again, second, err := s.Activate(s.ctx(), fire, "d", nil)
@@ -216,15 +216,15 @@ func TestActivate(t *testing.T) {
 	s.says("the run", `activation queued {"day":"x"}`, "SELECT format('%s %s %s', origin, state, "+
 		"convert_from(body, 'UTF8')) FROM :schema.run WHERE id = $1", run)
 	for says, c := range map[string]struct {
-		fire     saga.Fire
+		fire     saga.Firing
 		manifest string
 		input    saga.Message
 	}{
 		"no run":                        {manifest: "d"},
-		"not Dormant under q":           {fire: saga.Fire{Manifest: "q", Run: other, Attempt: 1}, manifest: "d"},
+		"not Dormant under q":           {fire: saga.Firing{Manifest: "q", Run: other, Attempt: 1}, manifest: "d"},
 		"not Dormant under p":           {fire: fire, manifest: "f"},
-		"attempt 2: the run is not":     {fire: saga.Fire{Manifest: "p", Run: parent, Attempt: 2}, manifest: "d"},
-		"attempt 1: the run is not":     {fire: saga.Fire{Manifest: "p", Run: other, Attempt: 1}, manifest: "d"},
+		"attempt 2: the run is not":     {fire: saga.Firing{Manifest: "p", Run: parent, Attempt: 2}, manifest: "d"},
+		"attempt 1: the run is not":     {fire: saga.Firing{Manifest: "p", Run: other, Attempt: 1}, manifest: "d"},
 		"there is no such manifest":     {fire: fire, manifest: "x"},
 		"of kind account.settle, and i": {fire: fire, manifest: "d", input: saga.Raw{Name: "x"}},
 	} {
@@ -251,7 +251,7 @@ func TestActivate(t *testing.T) {
 func TestTwoHandlersActivateAtOnce(t *testing.T) {
 	s := newShelf(t)
 	s.sync("shop", every("p"), Manifest{Name: "d", When: Dormant("p"), Message: settle{}})
-	fire := saga.Fire{Manifest: "p", Run: s.started("p"), Attempt: 1}
+	fire := saga.Firing{Manifest: "p", Run: s.started("p"), Attempt: 1}
 	first, err := s.pool.BeginTx(s.ctx(), pg.ReadCommitted)
 	s.must(err)
 	defer func() { _ = first.Rollback(s.ctx()) }()

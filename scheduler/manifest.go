@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Sender sends messages in the caller's transaction. *bus.Bus implements it. A Scheduler passes saga.WithFire and the
+// Sender sends messages in the caller's transaction. *bus.Bus implements it. A Scheduler passes saga.WithFiring and the
 // options of the manifest. If SendTx returns an error, it has sent no message, and the transaction may be aborted.
 type Sender interface {
 	SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error)
@@ -28,7 +28,7 @@ type Transactor interface {
 type Manifest struct {
 	Name    string       // unique in the schema: [a-z][a-z0-9_./-]*, at most 127 bytes
 	When    When         // Cron, Every, Once, OnDemand, After or Dormant
-	Message saga.Message // stored as bytes, sent as a command; saga.Info.Fire has the data of one firing
+	Message saga.Message // stored as bytes, sent as a command; saga.Info.Firing has the data of one firing
 	Group   string       // a group of Options.Groups or of the database; "" is no group
 	Expires time.Time    // no due time from this moment on; zero is never
 
@@ -42,12 +42,12 @@ type Manifest struct {
 	Variance time.Duration
 	Overlap  bool // a run need not wait for the end of the previous one
 
-	Timeout    time.Duration // of a run, from its dispatch; 0 is 20 min, at least 1 s; NoTimeout is no timeout
-	Retries    int           // after the first attempt; 0 is 3, -1 is no retry, at most 100
-	RetryDelay time.Duration // before the first retry, doubled for each further one; 0 is 5 min
-	RetryMost  time.Duration // maximum of the doubled delay; 0 is 1 h, or RetryDelay if that is longer
-	Priority   int           // 0 to 31; runs of a higher priority are dispatched first
-	Paused     bool          // declared, but does not fire. Resume does not change that; the next declaration does
+	Timeout       time.Duration // of a run, from its dispatch; 0 is 20 min, at least 1 s; NoTimeout is no timeout
+	Retries       int           // after the first attempt; 0 is 3, -1 is no retry, at most 100
+	RetryDelay    time.Duration // before the first retry, doubled for each further one; 0 is 5 min
+	MaxRetryDelay time.Duration // maximum of the doubled delay; 0 is 1 h, or RetryDelay if that is longer
+	Priority      int           // 0 to 31; runs of a higher priority are dispatched first
+	Paused        bool          // declared, but does not fire. Resume does not change that; the next declaration does
 }
 
 // NoTimeout is a Manifest.Timeout without a limit. If the message of such a run is deleted, the run stays open until

@@ -50,9 +50,9 @@ type ManifestInfo struct {
 
 // AttemptsInfo is how often a run is tried, and for how long.
 type AttemptsInfo struct {
-	Retries               int
-	RetryDelay, RetryMost time.Duration
-	Timeout               time.Duration // 0 is no timeout
+	Retries                   int
+	RetryDelay, MaxRetryDelay time.Duration
+	Timeout                   time.Duration // 0 is no timeout
 }
 
 // ParentInfo describes the manifest that a manifest follows.
@@ -115,13 +115,13 @@ type ManifestFilter struct {
 	Group  string
 	State  ManifestState
 	After  string // continue after this name
-	Limit  int    // 0 is 100, at most MostListed
+	Limit  int    // 0 is 100, at most MaxLimit
 }
 
 func (f ManifestFilter) check() error {
 	switch {
-	case f.Limit < 0 || f.Limit > MostListed:
-		return fmt.Errorf("Limit: %d: want 0 to %d", f.Limit, MostListed)
+	case f.Limit < 0 || f.Limit > MaxLimit:
+		return fmt.Errorf("Limit: %d: want 0 to %d", f.Limit, MaxLimit)
 	case f.State != "" && !slices.Contains([]ManifestState{ManifestOrphan, ManifestHeld, ManifestPaused, ManifestLive},
 		f.State):
 		return fmt.Errorf("State: %.40q: want orphan, held, paused or live", f.State)
@@ -192,7 +192,7 @@ func scanManifest(row pgx.CollectableRow) (m ManifestInfo, err error) {
 	if held != nil {
 		m.Held.ID = *held
 	}
-	m.Attempts.RetryDelay, m.Attempts.RetryMost = microseconds(delay), microseconds(most)
+	m.Attempts.RetryDelay, m.Attempts.MaxRetryDelay = microseconds(delay), microseconds(most)
 	m.Attempts.Timeout = microseconds(timeout)
 	m.define(text)
 	return m, nil

@@ -82,7 +82,7 @@ func runRelease() error {
 			if m.Of == "dies" {
 				return saga.Permanent(fmt.Errorf("it dies"))
 			}
-			_, err := fmt.Fprintln(os.Stdout, m.Of, c.Info().Fire.Run)
+			_, err := fmt.Fprintln(os.Stdout, m.Of, c.Info().Firing.Run)
 			return err
 		}))
 	if err != nil {

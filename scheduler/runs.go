@@ -55,14 +55,14 @@ type RunFilter struct {
 	State        RunState
 	Since, Until time.Time // queued at or after Since, and before Until
 	After        saga.ID   // continue with runs that are older than this one
-	Limit        int       // 0 is 100, at most MostListed
+	Limit        int       // 0 is 100, at most MaxLimit
 }
 
 func (f RunFilter) check() error {
 	states := []RunState{"", RunWaiting, RunQueued, RunActive, RunDead, RunSucceeded, RunCancelled, RunTimedOut}
 	switch {
-	case f.Limit < 0 || f.Limit > MostListed:
-		return fmt.Errorf("Limit: %d: want 0 to %d", f.Limit, MostListed)
+	case f.Limit < 0 || f.Limit > MaxLimit:
+		return fmt.Errorf("Limit: %d: want 0 to %d", f.Limit, MaxLimit)
 	case !slices.Contains(states, f.State):
 		return fmt.Errorf("State: %.40q: want waiting, queued, active, dead, succeeded, cancelled or timed_out",
 			f.State)

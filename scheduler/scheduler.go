@@ -208,7 +208,7 @@ func (s *Scheduler) leave(ctx context.Context, d declaration) {
 }
 
 // Depth is the amount of work that waits for schedulers, by the database's clock. All servers read the same. Counts end
-// at MostCounted.
+// at MaxCount.
 type Depth struct {
 	Late time.Duration // how long the first due manifest has waited to be evaluated; 0 if nothing is due
 	// how long a queued run has waited to be dispatched: the longest of the counted runs; 0 if no run is queued
@@ -226,13 +226,10 @@ type Depth struct {
 	Orphaned int64 // manifests that no running program declares, without manifests that an operator removed
 }
 
-// MostCounted is the maximum of each count of a Depth.
-const MostCounted = 100_000
-
 // Depth reads how much work waits, in one statement. Its cost does not depend on the number of runs that have ended.
 func (s *Scheduler) Depth(ctx context.Context) (d Depth, err error) {
 	var late, behind float64
-	row := s.pool.QueryRow(ctx, s.sql.Get("depth"), pg.Planned, MostCounted)
+	row := s.pool.QueryRow(ctx, s.sql.Get("depth"), pg.Planned, MaxCount)
 	if err := row.Scan(&late, &behind, &d.Queued, &d.Waiting, &d.Active, &d.Dead, &d.TimedOut,
 		&d.Lost, &d.Skipped, &d.Orphaned); err != nil {
 		return Depth{}, fmt.Errorf("count the waiting runs and manifests: %w", err)

@@ -217,7 +217,7 @@ func TestBadDeclarations(t *testing.T) {
 		"Retries: -2":                with(func(m *Manifest) { m.Retries = -2 }),
 		"Retries: 101":               with(func(m *Manifest) { m.Retries = 101 }),
 		"RetryDelay: -1s":            with(func(m *Manifest) { m.RetryDelay = -time.Second }),
-		"RetryMost: -1s":             with(func(m *Manifest) { m.RetryMost = -time.Second }),
+		"MaxRetryDelay: -1s":         with(func(m *Manifest) { m.MaxRetryDelay = -time.Second }),
 		"never fires":                with(func(m *Manifest) { m.When = Cron("0 0 30 2 *", "UTC") }),
 		"Timeout: 1ms":               with(func(m *Manifest) { m.Timeout = time.Millisecond }),
 		"Timeout: -1s":               with(func(m *Manifest) { m.Timeout = -time.Second }),

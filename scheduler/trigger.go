@@ -82,26 +82,26 @@ func (s *Store) trigger(ctx context.Context, manifest string, args []any) error 
 	return nil
 }
 
-// Activate queues a run of a Dormant manifest, from a handler of a run of its parent: fire is the ctx.Info().Fire of
+// Activate queues a run of a Dormant manifest, from a handler of a run of its parent: fire is the ctx.Info().Firing of
 // that handler. input is used as by Trigger. If an activation of the manifest is open (waiting, queued, active or
 // dead), Activate returns that run and fresh is false. It returns ErrNotCurrent if fire is not of a current run of
 // the parent, and ErrNoManifest if the manifest does not exist or is an orphan.
 //
 // Activate commits even if the handler fails after it. The next attempt then finds the run open, or activates a
 // second run if the first has ended. ActivateTx has no such gap.
-func (s *Store) Activate(ctx context.Context, fire saga.Fire, manifest string, input saga.Message) (run saga.ID,
+func (s *Store) Activate(ctx context.Context, fire saga.Firing, manifest string, input saga.Message) (run saga.ID,
 	fresh bool, err error) {
 	return s.activate(ctx, s.pool, activation{fire, manifest, input})
 }
 
 // ActivateTx is Activate in the transaction of the handler.
-func (s *Store) ActivateTx(ctx context.Context, tx pgx.Tx, fire saga.Fire, manifest string,
+func (s *Store) ActivateTx(ctx context.Context, tx pgx.Tx, fire saga.Firing, manifest string,
 	input saga.Message) (run saga.ID, fresh bool, err error) {
 	return s.activate(ctx, tx, activation{fire, manifest, input})
 }
 
 type activation struct {
-	fire     saga.Fire
+	fire     saga.Firing
 	manifest string
 	input    saga.Message
 }

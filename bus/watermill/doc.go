@@ -2,7 +2,7 @@
 //
 //	publisher, err := watermill.NewPublisher(b, watermill.PublisherOptions{})
 //	subscriber, err := watermill.NewSubscriber(b, watermill.SubscriberOptions{})
-//	router.AddMiddleware(watermill.Together)
+//	router.AddMiddleware(watermill.PublishWithAck)
 //
 // docs/guide/watermill.md shows how to use it, and how to move a program from watermill-sql to this package.
 //
@@ -18,8 +18,8 @@
 //
 // # Who runs a handler
 //
-//   - A stock Router with a Subscriber. It acks and publishes separately; with the middleware Together both are one
-//     transaction.
+//   - A stock Router with a Subscriber. It acks and publishes separately; with the middleware PublishWithAck both are
+//     one transaction.
 //   - An endpoint: Handle, HandleTx, Consume and ConsumeTx make handlers of Watermill parts of an endpoint, together
 //     with sagas, with the endpoint's policy, limits and shutdown; CQRSHandlers does so for handlers of the CQRS
 //     component. Middleware puts Watermill's middleware around other handlers.

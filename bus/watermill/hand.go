@@ -14,7 +14,8 @@ import (
 
 // ErrAnswered is the error of a Publisher whose call would join a message in hand that has ended: it was acked or
 // nacked, it was not answered in time, or its handler has returned.
-var ErrAnswered = errors.New("the message in hand has ended: publish before that, or with the context of Apart")
+var ErrAnswered = errors.New("the message in hand has ended: publish before that, or with the context of " +
+	"PublishSeparately")
 
 // hand is a message in hand: messages that are published with its context become effects of its step. Receivers and the
 // goroutines of handlers may publish while the step ends.
@@ -84,9 +85,9 @@ func (h *hand) emit(endpoint string, raw bus.RawMessage) bool {
 	return !h.step.Publish(raw.Raw, options...).IsZero()
 }
 
-// Apart returns a context that keeps a Publisher from joining the message in hand: it commits at once, whatever the
-// fate of that message is.
-func Apart(ctx context.Context) context.Context {
+// PublishSeparately returns a context that keeps a Publisher from joining the message in hand: it commits at once,
+// whatever the fate of that message is.
+func PublishSeparately(ctx context.Context) context.Context {
 	return context.WithValue(ctx, handKey{}, (*hand)(nil))
 }
 
@@ -101,12 +102,12 @@ func TxFromContext(ctx context.Context) (tx pgx.Tx, ok bool) {
 	return h.tx, true
 }
 
-// Together is a middleware of Watermill's Router: it publishes the messages that a handler returns in the transaction
-// that ends the message, so that both happen or neither. The Router's Subscriber and Publisher must be of this package;
-// with others it changes nothing.
+// PublishWithAck is a middleware of Watermill's Router: it publishes the messages that a handler returns in the
+// transaction that ends the message, so that both happen or neither. The Router's Subscriber and Publisher must be of
+// this package; with others it changes nothing.
 //
-//	router.AddMiddleware(watermill.Together)
-func Together(next message.HandlerFunc) message.HandlerFunc {
+//	router.AddMiddleware(watermill.PublishWithAck)
+func PublishWithAck(next message.HandlerFunc) message.HandlerFunc {
 	return func(m *message.Message) ([]*message.Message, error) {
 		produced, err := next(m)
 		for _, one := range produced {

@@ -70,12 +70,12 @@ func newPart(h *handler, m []message.HandlerMiddleware, inTx bool) bus.Part {
 		faults = append(faults, fmt.Errorf("a middleware of topic %.80q is nil", h.topic))
 	}
 	if err := errors.Join(faults...); err != nil {
-		return bus.Fault(err)
+		return bus.InvalidPart(err)
 	}
 	for _, one := range slices.Backward(m) {
 		h.call = one(h.call)
 	}
-	h.call = Together(h.call)
+	h.call = PublishWithAck(h.call)
 	if inTx {
 		return bus.HandleTx(h.handle, bus.OfKind(h.topic))
 	}

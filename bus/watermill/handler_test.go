@@ -68,7 +68,7 @@ func TestPlainMessageReachesASagaAndASagaARouter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	router.AddMiddleware(middleware.Recoverer, watermill.Together)
+	router.AddMiddleware(middleware.Recoverer, watermill.PublishWithAck)
 	router.AddHandler("write", counted{}.Kind(), s, "letters", p, func(m *message.Message) ([]*message.Message, error) {
 		return []*message.Message{message.NewMessage(base.NewUUID(), append([]byte("letter:"), m.Payload...))}, nil
 	})
@@ -123,7 +123,7 @@ func TestHandlersOfAnEndpoint(t *testing.T) {
 			topic string
 			ctx   context.Context
 			tx    pgx.Tx
-		}{{"published", ctx, nil}, {"published", ctx, tx}, {"apart", watermill.Apart(ctx), nil}} {
+		}{{"published", ctx, nil}, {"published", ctx, tx}, {"apart", watermill.PublishSeparately(ctx), nil}} {
 			out := message.NewMessageWithContext(one.ctx, base.NewUUID(), text)
 			err := error(nil)
 			if one.tx != nil {
@@ -230,7 +230,7 @@ func TestPublishJoinsTheMessageInHand(t *testing.T) {
 	}
 }
 
-// A Router on queues of Edda, with Together: each message has one answer, however its connections break.
+// A Router on queues of Edda, with PublishWithAck: each message has one answer, however its connections break.
 func TestTogetherIsExactlyOnce(t *testing.T) {
 	w := newWorld(t)
 	broken, proxy := w.breakable()
@@ -244,7 +244,7 @@ func TestTogetherIsExactlyOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	router.AddMiddleware(watermill.Together)
+	router.AddMiddleware(watermill.PublishWithAck)
 	router.AddHandler("answer", "questions", s, "answers", p, func(m *message.Message) ([]*message.Message, error) {
 		return []*message.Message{message.NewMessage(m.UUID, m.Payload)}, nil
 	})

@@ -34,7 +34,7 @@ func Example_page() {
 		if err != nil {
 			return err
 		}
-		router.AddMiddleware(middleware.Recoverer, watermill.Together)
+		router.AddMiddleware(middleware.Recoverer, watermill.PublishWithAck)
 		router.AddHandler("write", "order.paid", subscriber, "letter.written", publisher, write)
 		// end
 		return nil

@@ -57,7 +57,7 @@ func NewPublisher(b *bus.Bus, o PublisherOptions) (*Publisher, error) {
 //
 // If that context is of a message in hand (of a handler of this package, or of a message that its Subscriber has
 // delivered), Publish joins it: the messages commit with the end of the message in hand, or not at all, and Publish
-// itself writes nothing. See Apart.
+// itself writes nothing. See PublishSeparately.
 //
 // Errors: bus.ErrNoRoute if no endpoint is subscribed to the kind, or with Queue if the endpoint does not exist (a
 // Publish that joins returns nil, and the message in hand fails permanently); a *saga.PermanentError for a message

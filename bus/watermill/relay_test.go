@@ -86,7 +86,7 @@ func (w *world) runRelay(to *elsewhere, o watermill.RelayOptions) {
 
 func (w *world) runRelayTo(to message.Publisher, o watermill.RelayOptions) {
 	w.Helper()
-	o.Poll, o.Retry, o.RetryMost = 50*time.Millisecond, 2*time.Millisecond, 10*time.Millisecond
+	o.Poll, o.Retry, o.MaxRetryDelay = 50*time.Millisecond, 2*time.Millisecond, 10*time.Millisecond
 	r, err := watermill.NewRelay(w.bus, "shop.events", to, o, "order.paid")
 	if err != nil {
 		w.Fatal(err)
@@ -200,7 +200,7 @@ func TestRelaySurvivesPanicsOfItsOptions(t *testing.T) {
 		return "one"
 	}}
 	o.Permanent = func(error) bool { panic("no such code") }
-	o.Retry, o.RetryMost, o.Stuck = time.Millisecond, 5*time.Millisecond, 3
+	o.Retry, o.MaxRetryDelay, o.Stuck = time.Millisecond, 5*time.Millisecond, 3
 	w.runRelay(to, o)
 	var got []string
 	for _, m := range w.untilRelayed(to, 38) {
@@ -236,7 +236,7 @@ func TestNothingOvertakesAMessageWithoutAKey(t *testing.T) {
 		}
 		return "one"
 	}}
-	o.Retry, o.RetryMost = time.Millisecond, 5*time.Millisecond
+	o.Retry, o.MaxRetryDelay = time.Millisecond, 5*time.Millisecond
 	to := &elsewhere{}
 	w.runRelay(to, o)
 	var got []string

@@ -186,7 +186,7 @@ type manifestJSON struct {
 	Overlap     bool            `json:"overlap"`
 	Retries     int             `json:"retries"`
 	RetryDelay  float64         `json:"retry_delay_seconds"`
-	RetryMost   float64         `json:"retry_most_seconds"`
+	MaxRetryDelay   float64         `json:"retry_most_seconds"`
 	RunTimeout  *float64        `json:"run_timeout_seconds"` // null is none
 	Stopped     bool            `json:"stopped"`
 	Paused      *time.Time      `json:"paused"`

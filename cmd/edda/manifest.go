@@ -52,8 +52,8 @@ empty if the manifest has no clock.`,
   edda manifest list --owner shop --prefix night/ --json | jq '.manifests[].due'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if f.State = scheduler.ManifestState(state); f.Limit < 1 || f.Limit > scheduler.MostListed {
-				return usage(c, fmt.Errorf("--limit %d: want 1 to %d", f.Limit, scheduler.MostListed))
+			if f.State = scheduler.ManifestState(state); f.Limit < 1 || f.Limit > scheduler.MaxLimit {
+				return usage(c, fmt.Errorf("--limit %d: want 1 to %d", f.Limit, scheduler.MaxLimit))
 			}
 			if !strings.Contains(" live paused held orphan ", " "+state+" ") && state != "" {
 				return usage(c, fmt.Errorf("--state %s: want live, paused, held or orphan", view.Escape(state)))

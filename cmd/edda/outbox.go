@@ -89,8 +89,8 @@ func (t border) outboxList() *cobra.Command {
 			if err := flags.check(c); err != nil {
 				return err
 			}
-			if limit < 1 || limit > outbox.MostKept {
-				return usage(c, fmt.Errorf("--limit is %d, want 1 to %d", limit, outbox.MostKept))
+			if limit < 1 || limit > outbox.MaxKept {
+				return usage(c, fmt.Errorf("--limit is %d, want 1 to %d", limit, outbox.MaxKept))
 			}
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				now, err := t.now(ctx)

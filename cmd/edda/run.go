@@ -46,8 +46,8 @@ func (t runs) list() *cobra.Command {
 				return usage(c, fmt.Errorf("--state %s: want one of:%s", view.Escape(state),
 					strings.TrimRight(runStates, " ")))
 			}
-			if f.Limit < 1 || f.Limit > scheduler.MostListed {
-				return usage(c, fmt.Errorf("--limit %d: want 1 to %d", f.Limit, scheduler.MostListed))
+			if f.Limit < 1 || f.Limit > scheduler.MaxLimit {
+				return usage(c, fmt.Errorf("--limit %d: want 1 to %d", f.Limit, scheduler.MaxLimit))
 			}
 			if after != "" {
 				if f.After, err = saga.ParseID(after); err != nil {

@@ -128,7 +128,7 @@ func TestBackAndForwardAgainLosesNothing(t *testing.T) {
 	await(t, b, "bob", func(Member) bool { return true })
 	stop()
 	defer start(t, newer)()
-	for seen, err := range b.Watch(within(t, 30*time.Second), newMembers, "ann", bus.Mark{}) { // not a minute
+	for seen, err := range b.Watch(within(t, 30*time.Second), newMembers, "ann", bus.WatchCursor{}) { // not a minute
 		check(t, err)
 		var n newMember
 		check(t, seen.Into(&n))
@@ -165,9 +165,9 @@ func (w waiting) Handle(_ context.Context, r slog.Record) error {
 // awaitLiving waits until there is a member.
 func awaitLiving(t *testing.T, b *bus.Bus, email string) {
 	t.Helper()
-	for seen, err := range b.Watch(t.Context(), Members, email, bus.Mark{}) {
+	for seen, err := range b.Watch(t.Context(), Members, email, bus.WatchCursor{}) {
 		check(t, err)
-		if seen.Life == bus.Living {
+		if seen.Status == bus.InstanceLiving {
 			return
 		}
 	}
@@ -376,10 +376,10 @@ func send(t *testing.T, b *bus.Bus, m saga.Message) {
 // await waits until a member is as it should be.
 func await(t *testing.T, b *bus.Bus, email string, is func(Member) bool) {
 	t.Helper()
-	for seen, err := range b.Watch(within(t, time.Minute), Members, email, bus.Mark{}) {
+	for seen, err := range b.Watch(within(t, time.Minute), Members, email, bus.WatchCursor{}) {
 		check(t, err)
 		var m Member
-		if seen.Life != bus.Living {
+		if seen.Status != bus.InstanceLiving {
 			continue
 		}
 		check(t, seen.Into(&m))

@@ -91,7 +91,7 @@ func (v verdict) fine() bool { return v.runs > 0 && v.unfinished+v.missing == 0 
 
 func (o office) check(ctx context.Context) (v verdict, err error) {
 	for after := (saga.ID{}); ; {
-		page, err := o.store.Runs(ctx, scheduler.RunFilter{After: after, Limit: scheduler.MostListed})
+		page, err := o.store.Runs(ctx, scheduler.RunFilter{After: after, Limit: scheduler.MaxLimit})
 		if err != nil || len(page) == 0 {
 			return v, err
 		}

@@ -28,13 +28,13 @@ func enter(ctx *bus.Context, tx pgx.Tx, m Enter) error {
 // report reports each settlement up to the one that it follows, usually one. When a settlement succeeds before the
 // report on the previous one has been queued, one run of the report covers both.
 func report(ctx *bus.Context, tx pgx.Tx, m Report) error {
-	fire := ctx.Info().Fire
+	fire := ctx.Info().Firing
 	_, err := tx.Exec(ctx, reported, fire.Manifest, settleName(m.Currency), fire.Due)
 	return err
 }
 
 func poll(ctx *bus.Context, tx pgx.Tx, _ Poll) error {
-	fire := ctx.Info().Fire
+	fire := ctx.Info().Firing
 	_, err := tx.Exec(ctx, effect, fire.Manifest, fire.Due)
 	return err
 }
@@ -43,7 +43,7 @@ var errFormat = errors.New("the file of rates has an unknown column")
 
 // rates fails for good: to try again would not help, so its run is dead at once.
 func rates(ctx *bus.Context, tx pgx.Tx, _ ReadRates) error {
-	fire := ctx.Info().Fire
+	fire := ctx.Info().Firing
 	if _, err := tx.Exec(ctx, effect, fire.Manifest, fire.Due); err != nil { // is undone with the rest
 		return err
 	}

@@ -15,7 +15,7 @@ type Settlement struct {
 }
 
 func (s *Settlement) start(ctx *saga.Context, m Settle) error {
-	fire := ctx.Info().Fire
+	fire := ctx.Info().Firing
 	s.Manifest, s.Due = fire.Manifest, fire.Due
 	ctx.Send(AskBank(m)) // its only field is the currency too
 	return nil
@@ -34,7 +34,7 @@ func (s *Settlement) entered(ctx *saga.Context, _ Entered) error {
 
 // night is the key: however often a firing's message comes, its night is one instance.
 func night(m Settle, in saga.Info) string {
-	return m.Currency + " " + in.Fire.Due.UTC().Format(time.RFC3339)
+	return m.Currency + " " + in.Firing.Due.UTC().Format(time.RFC3339)
 }
 
 var settlements = saga.Define("settlement", saga.Options{},

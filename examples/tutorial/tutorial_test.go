@@ -134,11 +134,11 @@ func awaitOrders(t *testing.T, pool *pgxpool.Pool, numbers ...string) {
 		t.Fatal(err)
 	}
 	for _, number := range numbers {
-		for seen, err := range b.Watch(t.Context(), anyOrder, number, bus.Mark{}) {
+		for seen, err := range b.Watch(t.Context(), anyOrder, number, bus.WatchCursor{}) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if seen.Life == bus.Living {
+			if seen.Status == bus.InstanceLiving {
 				break
 			}
 		}

@@ -23,12 +23,12 @@ var errBeat = errors.New("time for a sign of life")
 // stream is the events of one page.
 type stream struct {
 	*site
-	w    http.ResponseWriter
-	out  *http.ResponseController
-	id   string // of the order
-	mark bus.Mark
-	last news
-	told bool
+	w      http.ResponseWriter
+	out    *http.ResponseController
+	id     string // of the order
+	cursor bus.WatchCursor
+	last   news
+	told   bool
 }
 
 // events follows an order until it is over, the browser goes, or the server is about to stop.
@@ -60,7 +60,7 @@ func (s *site) events(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)() //nolint:contextcheck // a stream ends with the server, too
 	t := &stream{site: s, w: w, out: http.NewResponseController(w), id: v.ID}
-	t.mark, _ = bus.ParseMark(r.Header.Get("Last-Event-ID")) // an invalid mark is the zero Mark
+	t.cursor, _ = bus.ParseWatchCursor(r.Header.Get("Last-Event-ID")) // an invalid cursor is the zero cursor
 	if err := t.follow(ctx); err != nil && ctx.Err() == nil {
 		s.log.Warn("web: a stream was cut", "order", id, "error", err)
 	}
@@ -86,11 +86,11 @@ func (t *stream) watch(ctx context.Context) error {
 	// ends the wait for news, but does not interrupt a write
 	untilBeat, cancel := context.WithTimeoutCause(ctx, t.beat, errBeat)
 	defer cancel()
-	for seen, err := range t.bus.Watch(untilBeat, orders, t.id, t.mark) {
+	for seen, err := range t.bus.Watch(untilBeat, orders, t.id, t.cursor) {
 		if err != nil {
 			return err
 		}
-		if seen.Life == bus.Living {
+		if seen.Status == bus.InstanceLiving {
 			err = t.tellState(seen)
 		} else {
 			err = t.tellRow(ctx)
@@ -99,17 +99,17 @@ func (t *stream) watch(ctx context.Context) error {
 			return err
 		}
 	}
-	t.mark = bus.Mark{} // the browser's mark was no version of this order
+	t.cursor = bus.WatchCursor{} // the browser's cursor was no version of this order
 	return errBeat
 }
 
-func (t *stream) tellState(seen bus.Seen) error {
+func (t *stream) tellState(seen bus.WatchEvent) error {
 	var state Order
 	if err := seen.Into(&state); err != nil {
 		return err
 	}
-	t.mark = seen.Mark()
-	return t.tell(t.mark.String(), newsAt(state.At))
+	t.cursor = seen.Cursor()
+	return t.tell(t.cursor.String(), newsAt(state.At))
 }
 
 // tellRow handles an order without a saga: it has not begun, or its outcome is booked.
@@ -140,13 +140,13 @@ func (t *stream) begin() error {
 }
 
 // tell writes an event with the news n.
-func (t *stream) tell(mark string, n news) error {
+func (t *stream) tell(cursor string, n news) error {
 	t.last, t.told = n, true
 	data, err := json.Marshal(n) // on one line, as an event's data must be
 	if err != nil {
 		return err
 	}
-	return t.write(fmt.Sprintf("event: state\nid: %s\ndata: %s\n\n", mark, data))
+	return t.write(fmt.Sprintf("event: state\nid: %s\ndata: %s\n\n", cursor, data))
 }
 
 // write sends text at once. A browser that does not read for long is let go.

@@ -48,7 +48,7 @@ func TestPageFollowsTheOrder(t *testing.T) {
 				if e.id == "" || e.id == overMark {
 					continue
 				}
-				if m, err := bus.ParseMark(e.id); err != nil || m.Version <= version {
+				if m, err := bus.ParseWatchCursor(e.id); err != nil || m.Version <= version {
 					t.Errorf("id %q after version %d: %v", e.id, version, err)
 				} else {
 					version = m.Version

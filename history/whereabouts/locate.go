@@ -116,8 +116,8 @@ func infoOf(i *saga.Info) history.Message {
 	if m.Conversation.IsZero() {
 		m.Conversation = i.ID
 	}
-	if i.Fire != nil {
-		m.Manifest, m.Run = i.Fire.Manifest, i.Fire.Run
+	if i.Firing != nil {
+		m.Manifest, m.Run = i.Firing.Manifest, i.Firing.Run
 	}
 	return m
 }

@@ -32,7 +32,7 @@ func newMessage(info *saga.Info, body []byte, token string) *message.Message {
 	}
 	m.Metadata[watermill.KindKey] = info.Kind
 	m.Metadata[IdempotencyKey] = info.ID.String()
-	if f := info.Fire; f != nil {
+	if f := info.Firing; f != nil {
 		m.Metadata[IdempotencyKey] = f.Run.String()
 		runKeys.write(m.Metadata.Set, f, token)
 	}

@@ -19,8 +19,9 @@ import (
 
 // MessageClient reports to a handler of NewMessageHandler. It is safe for concurrent use if its publisher is.
 //
-// A Publisher of Edda does not join the message in hand: each report is committed by itself, as by watermill.Apart. A
-// publisher that ignores the context of a message holds up Beat and End for as long as it takes: give it a timeout.
+// A Publisher of Edda does not join the message in hand: each report is committed by itself, as by
+// watermill.PublishSeparately. A publisher that ignores the context of a message holds up Beat and End for as long as
+// it takes: give it a timeout.
 type MessageClient struct {
 	Publisher message.Publisher
 	Topic     string // of the reports
@@ -126,6 +127,6 @@ func (c *MessageClient) newReport(ctx context.Context, r Run, said report) (*mes
 		return nil, err
 	}
 	m := message.NewMessage(stock.NewUUID(), payload)
-	m.SetContext(watermill.Apart(ctx))
+	m.SetContext(watermill.PublishSeparately(ctx))
 	return m, nil
 }

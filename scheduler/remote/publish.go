@@ -36,7 +36,7 @@ type PublishOptions struct {
 // The publisher stays the caller's: it is not closed.
 func Publish(kind string, publisher message.Publisher, o PublishOptions) bus.Part {
 	if publisher == nil {
-		return bus.Fault(fmt.Errorf("publish %.80q: the publisher is nil", kind))
+		return bus.InvalidPart(fmt.Errorf("publish %.80q: the publisher is nil", kind))
 	}
 	s := publication{publisher: publisher, topic: cmp.Or(o.Topic, kind), permanent: o.Permanent}
 	return bus.Handle(s.submit, bus.OfKind(kind))
@@ -51,8 +51,8 @@ type publication struct {
 func (s publication) submit(ctx *bus.Context, raw saga.Raw) error {
 	info := ctx.Info()
 	token := ""
-	if info.Fire != nil {
-		token = wire.Token(ctx, info.Fire)
+	if info.Firing != nil {
+		token = wire.Token(ctx, info.Firing)
 	}
 	m := newMessage(&info, raw.Body, token)
 	m.SetContext(ctx)

@@ -17,7 +17,7 @@ var testNames = names{kind: "header", id: "run", attempt: "attempt", manifest: "
 
 func TestNamesReadWhatTheyWrite(t *testing.T) {
 	t.Parallel()
-	fire := saga.Fire{Run: saga.ID{7}, Attempt: 1<<31 - 1, Manifest: "reports", Due: time.Unix(1e9, 1).UTC()}
+	fire := saga.Firing{Run: saga.ID{7}, Attempt: 1<<31 - 1, Manifest: "reports", Due: time.Unix(1e9, 1).UTC()}
 	kept := map[string]string{}
 	testNames.write(func(name, value string) { kept[name] = value }, &fire, "secret")
 	got, err := testNames.read(func(name string) string { return kept[name] })

@@ -57,7 +57,7 @@ func (n names) read(get func(name string) string) (Run, error) {
 }
 
 // write writes what read reads.
-func (n names) write(set func(name, value string), f *saga.Fire, token string) {
+func (n names) write(set func(name, value string), f *saga.Firing, token string) {
 	set(n.id, f.Run.String())
 	set(n.attempt, strconv.Itoa(f.Attempt))
 	set(n.manifest, f.Manifest)

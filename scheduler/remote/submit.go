@@ -68,7 +68,7 @@ func Submit(kind, address string, o SubmitOptions) bus.Part {
 		err = fmt.Errorf("want a URL with http or https, and a host")
 	}
 	if err != nil {
-		return bus.Fault(fmt.Errorf("submit %s to %.200q: %w", kind, address, err))
+		return bus.InvalidPart(fmt.Errorf("submit %s to %.200q: %w", kind, address, err))
 	}
 	o.Client = clientOf(o.Client)
 	s := submitter{address: address, options: o}
@@ -90,9 +90,9 @@ func (s submitter) submit(ctx *bus.Context, m saga.Raw) error {
 	for name, values := range s.options.Header {
 		request.Header[http.CanonicalHeaderKey(name)] = values
 	}
-	if info.Fire != nil {
-		request.Header.Set(headerKey, info.Fire.Run.String())
-		headers.write(request.Header.Set, info.Fire, wire.Token(ctx, info.Fire))
+	if info.Firing != nil {
+		request.Header.Set(headerKey, info.Firing.Run.String())
+		headers.write(request.Header.Set, info.Firing, wire.Token(ctx, info.Firing))
 	} else {
 		request.Header.Set(headerKey, info.ID.String())
 	}

@@ -20,7 +20,7 @@ type Schedule struct {
 
 // Firing is one message that a manifest sent: an attempt of a run.
 type Firing struct {
-	saga.Fire
+	saga.Firing
 	At      time.Time // when it was sent
 	Message saga.Message
 }
@@ -106,7 +106,7 @@ func (s *Schedule) Trigger(manifest string, input saga.Message) {
 // if one is open it changes nothing.
 func (s *Schedule) Activate(by Firing, manifest string, input saga.Message) (fresh bool) {
 	s.t.Helper()
-	_, fresh, err := s.table.Activate(by.Fire, manifest, input)
+	_, fresh, err := s.table.Activate(by.Firing, manifest, input)
 	return must(s, fresh, err)
 }
 
@@ -128,7 +128,7 @@ func (s *Schedule) Discard(f Firing) (current bool) { return s.close(f, runs.Dis
 func (s *Schedule) close(f Firing, outcome string) (current bool) {
 	s.t.Helper()
 	s.State(f) // fails the test if the run is unknown
-	return s.table.End(&f.Fire, outcome, "")
+	return s.table.End(&f.Firing, outcome, "")
 }
 
 // Cancel ends a run that is open or dead, like an operator, and reports whether it was.

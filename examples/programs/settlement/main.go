@@ -65,7 +65,7 @@ func (s *Settlement) summed(ctx *saga.Context, m DaySummed) error {
 }
 
 // day is that of the firing, in the manifest's zone.
-func day(_ Settle, in saga.Info) string { return in.Fire.Due.Format(time.DateOnly) }
+func day(_ Settle, in saga.Info) string { return in.Firing.Due.Format(time.DateOnly) }
 
 var settlements = saga.Define("settlement", saga.Options{},
 	saga.StartedBy(day, (*Settlement).start),

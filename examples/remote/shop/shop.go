@@ -67,7 +67,7 @@ func manifests() (all []scheduler.Manifest) {
 		all = append(all, scheduler.Manifest{
 			Name: customer, When: scheduler.Every(time.Second), Message: contract.MakeInvoice{Customer: customer},
 			Misfire: scheduler.MisfireAll, Overlap: true,
-			Retries: 20, RetryDelay: 200 * time.Millisecond, RetryMost: time.Second,
+			Retries: 20, RetryDelay: 200 * time.Millisecond, MaxRetryDelay: time.Second,
 		})
 	}
 	return all

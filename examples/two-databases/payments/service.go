@@ -22,7 +22,7 @@ var tables string
 // relaying has a short lease, so that a second process soon takes over when the relaying process is killed. Messages of
 // one order keep their order; different orders are published in parallel.
 var relaying = watermill.RelayOptions{RelayOptions: bus.RelayOptions{Lease: 3 * time.Second,
-	RetryMost: 2 * time.Second}, Parallel: 8}
+	MaxRetryDelay: 2 * time.Second}, Parallel: 8}
 
 // Options of the service.
 type Options struct {

@@ -57,15 +57,15 @@ func AppendHeader(buf []byte, i *saga.Info) []byte {
 	if i.Expire > 0 {
 		pair(nameExpire, i.Expire.String())
 	}
-	if i.Fire != nil {
+	if i.Firing != nil {
 		pair(nameManifest, "")
-		buf = appendJSONString(buf[:len(buf)-2], i.Fire.Manifest)
-		id(nameRun, i.Fire.Run)
-		if i.Fire.Attempt > 1 {
-			pair(nameRunAttempt, strconv.Itoa(i.Fire.Attempt))
+		buf = appendJSONString(buf[:len(buf)-2], i.Firing.Manifest)
+		id(nameRun, i.Firing.Run)
+		if i.Firing.Attempt > 1 {
+			pair(nameRunAttempt, strconv.Itoa(i.Firing.Attempt))
 		}
-		pair(nameFireDue, i.Fire.Due.Format(time.RFC3339Nano))
-		pair(nameFireZone, i.Fire.Due.Location().String())
+		pair(nameFireDue, i.Firing.Due.Format(time.RFC3339Nano))
+		pair(nameFireZone, i.Firing.Due.Location().String())
 	}
 	if i.HeaderCount() > 0 {
 		buf = appendUserHeaders(buf, i, len(buf) > begin)

@@ -49,7 +49,7 @@ func infos() *rapid.Generator[saga.Info] {
 				t.Fatal(err)
 			}
 			at := rapid.Int64Range(0, 4e18).Draw(t, "due")
-			i.Fire = &saga.Fire{Manifest: name.Draw(t, "manifest"), Run: maybe(t, "run"),
+			i.Firing = &saga.Firing{Manifest: name.Draw(t, "manifest"), Run: maybe(t, "run"),
 				Attempt: rapid.IntRange(1, 5).Draw(t, "run attempt"), Due: time.Unix(0, at).In(zone)}
 		}
 		text := rapid.String().Filter(func(s string) bool { return !strings.Contains(s, "\x00") })
@@ -65,9 +65,9 @@ func infos() *rapid.Generator[saga.Info] {
 func told(i saga.Info) map[string]any {
 	out := map[string]any{"ids": []saga.ID{i.ID, i.CorrelationID, i.ConversationID, i.RelatedTo, i.Instance, i.Origin},
 		"kind": i.Kind, "intent": i.Intent, "from": i.From, "expire": i.Expire}
-	if i.Fire != nil {
-		out["fire"] = []string{i.Fire.Manifest, i.Fire.Run.String(), strconv.Itoa(i.Fire.Attempt),
-			i.Fire.Due.Format(time.RFC3339Nano), i.Fire.Due.Location().String()}
+	if i.Firing != nil {
+		out["fire"] = []string{i.Firing.Manifest, i.Firing.Run.String(), strconv.Itoa(i.Firing.Attempt),
+			i.Firing.Due.Format(time.RFC3339Nano), i.Firing.Due.Location().String()}
 	}
 	headers := []string{}
 	for name, value := range i.Headers() {
@@ -189,6 +189,6 @@ func writable(i saga.Info) bool {
 	if i.ConversationID == i.ID && (!i.RelatedTo.IsZero() && i.RelatedTo == i.ID) {
 		return false // no message is related to itself
 	}
-	f := i.Fire
+	f := i.Firing
 	return f == nil || saga.CheckName(f.Manifest) == nil && slices.Contains(zones, f.Due.Location().String())
 }

@@ -22,10 +22,10 @@ func ReadHeader(header []byte, i *saga.Info) error {
 // cut off, it ignores the run: its attempt may be missing.
 func ReadDelivery(header []byte, i *saga.Info) (fired bool, err error) {
 	err = ReadHeader(header, i)
-	if i.Fire == nil || errors.Is(err, ErrNewer) {
+	if i.Firing == nil || errors.Is(err, ErrNewer) {
 		return false, err
 	}
-	wrong := checkFire(i.Fire)
+	wrong := checkFire(i.Firing)
 	fired = wrong == nil && !errors.Is(err, ErrNoObject)
 	if err == nil {
 		err = wrong
@@ -34,7 +34,7 @@ func ReadDelivery(header []byte, i *saga.Info) (fired bool, err error) {
 }
 
 // checkFire returns an error for values that no scheduler writes into a header.
-func checkFire(f *saga.Fire) error {
+func checkFire(f *saga.Firing) error {
 	if f.Run.IsZero() || f.Attempt < 1 || f.Attempt > math.MaxInt32 {
 		return fmt.Errorf("it names run %s, attempt %d: want a run id, and an attempt of 1 or more", f.Run, f.Attempt)
 	}
@@ -91,7 +91,7 @@ func (r *reader) end(err error) error {
 		return ErrNewer
 	}
 	deriveIDs(r.info, r.related)
-	inZone(r.info.Fire, r.zone)
+	inZone(r.info.Firing, r.zone)
 	if err != nil {
 		return err
 	}
@@ -143,18 +143,18 @@ func deriveIDs(i *saga.Info, related bool) {
 }
 
 func readFire(i *saga.Info, name, value string) (err error) {
-	if i.Fire == nil {
-		i.Fire = &saga.Fire{Attempt: 1}
+	if i.Firing == nil {
+		i.Firing = &saga.Firing{Attempt: 1}
 	}
 	switch name {
 	case nameManifest:
-		i.Fire.Manifest = value
+		i.Firing.Manifest = value
 	case nameRun:
-		i.Fire.Run, err = saga.ParseID(value)
+		i.Firing.Run, err = saga.ParseID(value)
 	case nameRunAttempt:
-		i.Fire.Attempt, err = strconv.Atoi(value)
+		i.Firing.Attempt, err = strconv.Atoi(value)
 	case nameFireDue:
-		if i.Fire.Due, err = time.Parse(time.RFC3339Nano, value); err != nil {
+		if i.Firing.Due, err = time.Parse(time.RFC3339Nano, value); err != nil {
 			err = fmt.Errorf("%d bytes, want a time of the form %s", len(value), time.RFC3339Nano)
 		}
 	}
@@ -163,7 +163,7 @@ func readFire(i *saga.Info, name, value string) (err error) {
 
 // inZone converts the due time of a firing to its zone. If this machine does not have the zone, or it means a
 // different place here ("Local"), the time keeps its offset.
-func inZone(fire *saga.Fire, zone string) {
+func inZone(fire *saga.Firing, zone string) {
 	if fire == nil || fire.Due.IsZero() || zone == "" || zone == "Local" {
 		return
 	}

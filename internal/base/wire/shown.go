@@ -32,7 +32,7 @@ func ShownInfo(info saga.Info) saga.Info {
 func LogArgs(endpoint string, info *saga.Info) []any {
 	args := []any{"endpoint", endpoint, "message_id", info.ID.String(), "kind", Shown(info.Kind), "attempt",
 		info.Attempt}
-	if f := info.Fire; f != nil {
+	if f := info.Firing; f != nil {
 		args = append(args, "manifest", f.Manifest, "run", f.Run.String(), "run_attempt", f.Attempt)
 	}
 	return AppendTrace(args, info)

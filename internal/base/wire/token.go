@@ -27,7 +27,7 @@ func WithKey(ctx context.Context, schemaID string) context.Context {
 
 // Token returns the token of a submission; scheduler.Reports accept a report on its attempt only with this token. It
 // is "" in a context without a key.
-func Token(ctx context.Context, f *saga.Fire) string {
+func Token(ctx context.Context, f *saga.Firing) string {
 	key, _ := ctx.Value(keyOf{}).(string)
 	if key == "" {
 		return ""

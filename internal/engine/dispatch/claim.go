@@ -167,7 +167,7 @@ func (d *dispatch) sendAll(ctx context.Context, ended <-chan struct{}, tx pgx.Tx
 			d.postpone(claims[i:])
 			return nil
 		}
-		sent, err := d.sender.SendTx(ctx, tx, saga.Raw{Name: c.kind, Body: c.body}, saga.WithFire(c.fire()))
+		sent, err := d.sender.SendTx(ctx, tx, saga.Raw{Name: c.kind, Body: c.body}, saga.WithFiring(c.fire()))
 		if err != nil {
 			if !tx.Conn().IsClosed() && ctx.Err() == nil {
 				d.refused = &claims[i]
@@ -184,7 +184,7 @@ func (d *dispatch) sendTogether(ctx context.Context, sender AllSender, tx pgx.Tx
 	all := make([]saga.Posting, len(claims))
 	for i, c := range claims {
 		all[i] = saga.Posting{Message: saga.Raw{Name: c.kind, Body: c.body},
-			Options: []saga.SendOption{saga.WithFire(c.fire())}}
+			Options: []saga.SendOption{saga.WithFiring(c.fire())}}
 	}
 	sent, err := sender.SendAllTx(ctx, tx, all)
 	if err == nil && len(sent) != len(all) {
@@ -222,8 +222,9 @@ func (d *dispatch) postpone(claims []claim) {
 }
 
 // fire returns the firing that the message carries. The due time is in the time zone of the manifest.
-func (c claim) fire() saga.Fire {
-	return saga.Fire{Manifest: c.manifest, Run: c.id, Attempt: c.attempt + 1, Due: c.due.In(plan.ZoneOf(c.definition))}
+func (c claim) fire() saga.Firing {
+	return saga.Firing{Manifest: c.manifest, Run: c.id, Attempt: c.attempt + 1,
+		Due: c.due.In(plan.ZoneOf(c.definition))}
 }
 
 // mark makes the runs active, and writes their attempts.

@@ -107,7 +107,7 @@ func TestCycleOnlyWritesIntent(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(3)
 	w.expired()
-	w.sender.before = func(_ context.Context, _ saga.Message, f saga.Fire) error {
+	w.sender.before = func(_ context.Context, _ saga.Message, f saga.Firing) error {
 		t.Errorf("the cycle sends a message for %s", f.Manifest)
 		return nil
 	}

@@ -21,9 +21,9 @@ import (
 )
 
 // countingSends is a tableSender.before that counts the sends.
-func countingSends(n *int, then func(n int) error) func(context.Context, saga.Message, saga.Fire) error {
+func countingSends(n *int, then func(n int) error) func(context.Context, saga.Message, saga.Firing) error {
 	var mu sync.Mutex
-	return func(context.Context, saga.Message, saga.Fire) error {
+	return func(context.Context, saga.Message, saga.Firing) error {
 		mu.Lock()
 		defer mu.Unlock()
 		*n++
@@ -68,7 +68,7 @@ func TestEntryInOtherHandsIsSkipped(t *testing.T) {
 	skipped := `level=DEBUG msg="edda: a run is skipped: another server has claimed it, or it was deleted" run=` +
 		picked[0].id.String()
 	var begun atomic.Bool
-	w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Fire) error {
+	w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Firing) error {
 		if begun.CompareAndSwap(false, true) {
 			if n, err := b.dispatcher.dispatchAll(ctx, picked); n != 0 || err != nil {
 				t.Errorf("%d were dispatched that another server holds, %v", n, err)
@@ -94,7 +94,7 @@ func TestWhatCannotBeSentGoesAloneAndDies(t *testing.T) {
 	w := loopsOpen(t)
 	w.hourlies(5)
 	w.exec("UPDATE :schema.manifest SET kind = 'unknown' WHERE name = 'm3'")
-	w.sender.before = func(_ context.Context, m saga.Message, _ saga.Fire) error {
+	w.sender.before = func(_ context.Context, m saga.Message, _ saga.Firing) error {
 		if m.Kind() == "unknown" {
 			return errRefused
 		}
@@ -130,7 +130,7 @@ func TestRefusalsAreCountedInARow(t *testing.T) {
 	w.hourlies(1)
 	w.exec("UPDATE :schema.manifest SET retries = 1, retry_delay = '0'")
 	refuses := true
-	w.sender.before = func(context.Context, saga.Message, saga.Fire) error {
+	w.sender.before = func(context.Context, saga.Message, saga.Firing) error {
 		if refuses {
 			return errRefused
 		}
@@ -362,7 +362,7 @@ func TestSlowSenderIsUsedTenAtATime(t *testing.T) {
 		var now, peak atomic.Int64
 		var once sync.Once
 		together := make(chan struct{})
-		w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Fire) error {
+		w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Firing) error {
 			n := now.Add(1)
 			defer now.Add(-1)
 			for p := peak.Load(); n > p && !peak.CompareAndSwap(p, n); p = peak.Load() {
@@ -596,7 +596,7 @@ func TestStrictGroupIsCountedByOneServerAtATime(t *testing.T) {
 	// server a picks other runs
 	w.exec("UPDATE :schema.run SET priority = 9 WHERE id <> ALL ($1)", []saga.ID{picked[0].id, picked[1].id})
 	var begun atomic.Bool
-	w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Fire) error {
+	w.sender.before = func(ctx context.Context, _ saga.Message, _ saga.Firing) error {
 		if begun.CompareAndSwap(false, true) {
 			if n, err := b.dispatcher.dispatchAll(ctx, picked); n != 0 || err != nil {
 				t.Errorf("%d were dispatched beside those of another server, %v", n, err)

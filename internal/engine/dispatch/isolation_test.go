@@ -56,7 +56,7 @@ func strictCapUnder(t *testing.T, level string) {
 	// transaction begun.
 	holding, goOn := make(chan struct{}), make(chan struct{})
 	var begun atomic.Bool
-	w.sender.before = func(context.Context, saga.Message, saga.Fire) error {
+	w.sender.before = func(context.Context, saga.Message, saga.Firing) error {
 		if !begun.Swap(true) {
 			close(holding)
 			<-goOn

@@ -62,7 +62,7 @@ func sendsAtATime(t *testing.T, most, entries int) {
 		full        = make(chan struct{})
 	)
 	open := sync.OnceFunc(func() { close(full) })
-	w.sender.before = func(context.Context, saga.Message, saga.Fire) error {
+	w.sender.before = func(context.Context, saga.Message, saga.Firing) error {
 		mu.Lock()
 		inside++
 		if top = max(top, inside); inside >= most {
@@ -196,8 +196,8 @@ func TestForeignSenderIsToldOfTheSameAttemptAgain(t *testing.T) {
 		LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION USING ERRCODE = ''57014''; END'`)
 	w.exec(`CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON :schema.run DEFERRABLE INITIALLY DEFERRED
 		FOR EACH ROW EXECUTE FUNCTION :schema.refuse()`)
-	var told []saga.Fire
-	w.sender.before = func(_ context.Context, _ saga.Message, f saga.Fire) error {
+	var told []saga.Firing
+	w.sender.before = func(_ context.Context, _ saga.Message, f saga.Firing) error {
 		told = append(told, f)
 		return nil
 	}

@@ -133,7 +133,7 @@ func TestServersDispatchAtTheSameTime(t *testing.T) {
 	var sending atomic.Int32
 	both, over := make(chan struct{}), make(chan struct{})
 	end := sync.OnceFunc(func() { close(over) })
-	w.sender.before = func(context.Context, saga.Message, saga.Fire) error {
+	w.sender.before = func(context.Context, saga.Message, saga.Firing) error {
 		if sending.Add(1) == 2 {
 			close(both)
 		}

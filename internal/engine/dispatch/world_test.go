@@ -51,7 +51,7 @@ func loopsOpen(t *testing.T) *loopsWorld {
 // tableSender writes messages into a table, in the caller's transaction.
 type tableSender struct {
 	schema pg.Schema
-	before func(ctx context.Context, m saga.Message, f saga.Fire) error // may refuse, or take long
+	before func(ctx context.Context, m saga.Message, f saga.Firing) error // may refuse, or take long
 }
 
 func (s *tableSender) SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
@@ -60,7 +60,7 @@ func (s *tableSender) SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o .
 	if err != nil {
 		return saga.Sent{}, err
 	}
-	f := out.Info.Fire
+	f := out.Info.Firing
 	if s.before != nil {
 		if err := s.before(ctx, m, *f); err != nil {
 			return saga.Sent{}, err

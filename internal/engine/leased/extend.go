@@ -230,7 +230,7 @@ func (x *extender) queueHeartbeats(pipeline *pgx.Batch, claims []*claimed) {
 	}
 	var a runs.Attempts
 	for _, m := range beating {
-		a.Add(m.msg.Delivery.Info.Fire)
+		a.Add(m.msg.Delivery.Info.Firing)
 	}
 	x.To.Runs.QueueBeat(pipeline, a).QueryRow(func(row pgx.Row) error {
 		var current []int32

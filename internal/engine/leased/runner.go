@@ -178,7 +178,7 @@ func (r *runner) judge(m *claimed, out saga.Outcome) {
 // may have their runs locked: the connections that claim, finish and extend are not for them.
 func (r *runner) beginRun(ctx context.Context, m *claimed) bool {
 	var a runs.Attempts
-	a.Add(m.msg.Delivery.Info.Fire)
+	a.Add(m.msg.Delivery.Info.Firing)
 	process := fmt.Sprintf("%s/%d", r.Session.Host, os.Getpid())
 	pipeline := &pgx.Batch{}
 	queue.OpenLeased(pipeline, r.bound, nil)

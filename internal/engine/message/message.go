@@ -74,11 +74,11 @@ type crash struct {
 
 // firing connects a message with the run of a manifest, see runs.go.
 type firing struct {
-	Emitted   bool       // a manifest emitted it
-	Run       *saga.Fire // its run, which this transaction holds
-	cancelled bool       // with FateDropped: by Operator.Cancel
-	open      bool       // with FateDone: the run stays open
-	hopeless  bool       // with FateDead: a further attempt would fail in the same way
+	Emitted   bool         // a manifest emitted it
+	Run       *saga.Firing // its run, which this transaction holds
+	cancelled bool         // with FateDropped: by Operator.Cancel
+	open      bool         // with FateDone: the run stays open
+	hopeless  bool         // with FateDead: a further attempt would fail in the same way
 }
 
 // undo removes the results of the step of m.

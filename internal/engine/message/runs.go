@@ -11,7 +11,7 @@ func (m *Message) FinishRun(answer int32) {
 	m.Firing.Run = nil
 	switch answer {
 	case runs.Current:
-		m.Firing.Run = m.Delivery.Info.Fire
+		m.Firing.Run = m.Delivery.Info.Firing
 	case runs.Missing:
 		m.Die(runs.ErrMissing.Error(), runs.ErrMissing)
 	default:
@@ -20,8 +20,8 @@ func (m *Message) FinishRun(answer int32) {
 	}
 }
 
-// Fire returns the firing that started the instance, or nil if no manifest did.
-func (i *Instance) Fire() *saga.Fire {
+// Firing returns the firing that started the instance, or nil if no manifest did.
+func (i *Instance) Firing() *saga.Firing {
 	if i == nil || i.Session == nil {
 		return nil
 	}
@@ -29,19 +29,19 @@ func (i *Instance) Fire() *saga.Fire {
 	if err != nil || in.Originator.Run.IsZero() {
 		return nil
 	}
-	return &saga.Fire{Run: in.Originator.Run, Attempt: in.Originator.RunAttempt}
+	return &saga.Firing{Run: in.Originator.Run, Attempt: in.Originator.RunAttempt}
 }
 
 // RunEnds calls end for each run that ends with the fate of m: the message's own, and the run of its instance, if m
 // has completed it.
-func (m *Message) RunEnds(end func(f *saga.Fire, outcome, text string)) {
+func (m *Message) RunEnds(end func(f *saga.Firing, outcome, text string)) {
 	if m.Firing.Run != nil {
 		if outcome, text := m.RunEnd(); outcome != "" {
 			end(m.Firing.Run, outcome, text)
 		}
 	}
 	if m.Fate == FateDone && m.Instance != nil && m.Instance.Ended {
-		if f := m.Instance.Fire(); f != nil {
+		if f := m.Instance.Firing(); f != nil {
 			end(f, runs.Succeeded, "")
 		}
 	}
@@ -53,7 +53,7 @@ func (m *Message) RunEnds(end func(f *saga.Fire, outcome, text string)) {
 func (m *Message) RunEnd() (outcome, text string) {
 	switch m.Fate {
 	case FateDone:
-		f := m.Instance.Fire()
+		f := m.Instance.Firing()
 		if m.Firing.open || f != nil && f.Run == m.Firing.Run.Run && f.Attempt == m.Firing.Run.Attempt {
 			return "", ""
 		}

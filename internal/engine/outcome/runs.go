@@ -40,7 +40,7 @@ func QueueRunCheck(
 	for _, m := range messages {
 		if m.Firing.Emitted && m.Fate != message.FateMoved {
 			fired = append(fired, m)
-			a.Add(m.Delivery.Info.Fire)
+			a.Add(m.Delivery.Info.Firing)
 		}
 	}
 	if len(fired) == 0 {
@@ -53,7 +53,7 @@ func QueueRunCheck(
 			if lost != nil && lost(m) {
 				continue
 			}
-			run, answer := m.Delivery.Info.Fire.Run, (*answers)[n]
+			run, answer := m.Delivery.Info.Firing.Run, (*answers)[n]
 			switch {
 			case answer != runs.Current:
 			case seen[run]:
@@ -71,7 +71,7 @@ func QueueRunCheck(
 func (e *Effects) QueueRunLocks(pipeline *pgx.Batch) {
 	var a runs.Attempts
 	for _, i := range e.Ending {
-		if f := i.Fire(); i.Version > 0 && f != nil {
+		if f := i.Firing(); i.Version > 0 && f != nil {
 			a.Add(f)
 		}
 	}
@@ -104,7 +104,7 @@ func (e *Effects) queueRunEnds(pipeline *pgx.Batch) {
 		e.In.To.Runs.QueueBeat(pipeline, open)
 	}
 	for _, i := range e.Ending {
-		f := i.Fire()
+		f := i.Firing()
 		switch {
 		case f == nil || !i.Won && e.Save == nil: // a save that goes with the second trip cannot lose
 		case i.Version == 0: // started by a message of this batch

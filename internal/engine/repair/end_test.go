@@ -94,7 +94,8 @@ func TestEndCancelsItsRun(t *testing.T) {
 	} {
 		pgtest.Exec(t, owner, strings.ReplaceAll(sql, "edda.", `"`+w.schema+`".`))
 	}
-	_, err := w.bus.Send(t.Context(), place{Order: "7"}, saga.WithFire(saga.Fire{Manifest: "m", Run: run, Attempt: 1}))
+	_, err := w.bus.Send(t.Context(), place{Order: "7"}, saga.WithFiring(saga.Firing{Manifest: "m", Run: run,
+		Attempt: 1}))
 	w.must(err)
 	w.until("order 7 lives", func() bool { return w.living().Version == 1 })
 	_, err = w.op.End(w.Context(), order7)

@@ -59,7 +59,7 @@ type Attempts struct {
 }
 
 // Add names one more attempt.
-func (a *Attempts) Add(f *saga.Fire) {
+func (a *Attempts) Add(f *saga.Firing) {
 	a.runs, a.attempts = append(a.runs, f.Run), append(a.attempts, int32(f.Attempt))
 }
 
@@ -82,13 +82,13 @@ type Ends struct {
 }
 
 // Add reports how an attempt ended. text is the error, if it did not succeed.
-func (e *Ends) Add(f *saga.Fire, outcome, text string) {
+func (e *Ends) Add(f *saga.Firing, outcome, text string) {
 	e.Attempts.Add(f)
 	e.outcomes, e.errors = append(e.outcomes, outcome), append(e.errors, deadletter.Storable(text))
 }
 
 // AddHeld is Add for a run that this transaction has checked.
-func (e *Ends) AddHeld(f *saga.Fire, outcome, text string) {
+func (e *Ends) AddHeld(f *saga.Firing, outcome, text string) {
 	e.Add(f, outcome, text)
 	e.Held = append(e.Held, int32(e.Len()))
 }

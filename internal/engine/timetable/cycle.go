@@ -111,7 +111,7 @@ func (t *Table) send(r *run) {
 	if r.manifest.Overlap && r.manifest.run == r {
 		r.manifest.run = nil
 	}
-	f := Firing{Fire: fireOf(r), At: t.Now, Message: r.message}
+	f := Firing{Firing: fireOf(r), At: t.Now, Message: r.message}
 	sent, err := t.Send(f)
 	if err == nil {
 		r.refused, r.sent = 0, sent

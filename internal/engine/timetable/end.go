@@ -12,13 +12,13 @@ import (
 	"github.com/edda-go/edda/scheduler"
 )
 
-func fireOf(r *run) saga.Fire {
-	return saga.Fire{Manifest: r.manifest.Name, Run: r.id, Attempt: r.attempt, Due: r.due.In(r.manifest.plan.Zone())}
+func fireOf(r *run) saga.Firing {
+	return saga.Firing{Manifest: r.manifest.Name, Run: r.id, Attempt: r.attempt, Due: r.due.In(r.manifest.plan.Zone())}
 }
 
 // Check returns the result of the SQL function run_check: whether an attempt is current, has ended, or belongs to no
 // run.
-func (t *Table) Check(f *saga.Fire) int32 {
+func (t *Table) Check(f *saga.Firing) int32 {
 	switch r := t.known[f.Run]; {
 	case r == nil:
 		return runs.Missing
@@ -30,7 +30,7 @@ func (t *Table) Check(f *saga.Fire) int32 {
 
 // End ends an attempt as the SQL function run_end does, with an outcome of package runs. It reports whether the attempt
 // was current; if not, nothing changes.
-func (t *Table) End(f *saga.Fire, outcome, text string) (current bool) {
+func (t *Table) End(f *saga.Firing, outcome, text string) (current bool) {
 	r := t.known[f.Run]
 	if t.Check(f) != runs.Current {
 		return false
@@ -66,7 +66,7 @@ func (r *run) decide(outcome string) {
 }
 
 // EndedSo reports whether an attempt has ended with this outcome.
-func (t *Table) EndedSo(f *saga.Fire, outcome string) bool {
+func (t *Table) EndedSo(f *saga.Firing, outcome string) bool {
 	r := t.known[f.Run]
 	if outcome == runs.Dead {
 		outcome = runs.Failed

@@ -25,11 +25,11 @@ func read(declared []scheduler.Manifest) ([]*manifest, error) {
 	}
 	var file struct {
 		Manifests []struct {
-			Definition plan.Definition `json:"definition"`
-			Retries    int             `json:"retries"`
-			RetryDelay string          `json:"retry_delay"`
-			RetryMost  string          `json:"retry_most"`
-			Timeout    string          `json:"timeout"`
+			Definition    plan.Definition `json:"definition"`
+			Retries       int             `json:"retries"`
+			RetryDelay    string          `json:"retry_delay"`
+			MaxRetryDelay string          `json:"retry_most"`
+			Timeout       string          `json:"timeout"`
 		} `json:"manifests"`
 	}
 	if err := json.Unmarshal(text, &file); err != nil {
@@ -42,7 +42,7 @@ func read(declared []scheduler.Manifest) ([]*manifest, error) {
 			return nil, err
 		}
 		read[i] = &manifest{Manifest: declared[i], plan: p, numbers: numbers{
-			f.Retries, duration(f.RetryDelay), duration(f.RetryMost), duration(f.Timeout),
+			f.Retries, duration(f.RetryDelay), duration(f.MaxRetryDelay), duration(f.Timeout),
 		}}
 	}
 	return read, nil

@@ -29,7 +29,7 @@ type Table struct {
 
 // Firing is one message that a manifest emitted: an attempt of a run.
 type Firing struct {
-	saga.Fire
+	saga.Firing
 	At      time.Time // when it was sent
 	Message saga.Message
 }
@@ -138,7 +138,7 @@ func (t *Table) Trigger(manifest string, input saga.Message, delay time.Duration
 
 // Activate queues a run of a Dormant manifest on behalf of an attempt of its parent. It reports whether the run is
 // new: while a run is open, Activate changes nothing.
-func (t *Table) Activate(by saga.Fire, manifest string, input saga.Message) (id saga.ID, fresh bool, err error) {
+func (t *Table) Activate(by saga.Firing, manifest string, input saga.Message) (id saga.ID, fresh bool, err error) {
 	m, err := t.find(manifest)
 	if err != nil {
 		return saga.ID{}, false, err

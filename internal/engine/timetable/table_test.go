@@ -51,7 +51,7 @@ func TestRefusalsAreCountedInARow(t *testing.T) {
 			return saga.ID{}, errors.New("refused")
 		}
 		refusals, attempts = 0, append(attempts, f.Attempt)
-		table.End(&f.Fire, runs.Failed, "no")
+		table.End(&f.Firing, runs.Failed, "no")
 		return saga.ID{1}, nil
 	}
 	if _, err := table.Trigger("m", nil, 0, 0); err != nil {

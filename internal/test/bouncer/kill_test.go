@@ -119,7 +119,7 @@ func everything(b *bus.Bus, logger *slog.Logger) (all []edda.Runner, err error) 
 	endpoint("moves", limited,
 		bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, m moved) error { return write(ctx, tx, m.Key, m.N) }),
 		bus.HandleTx(func(ctx *bus.Context, tx pgx.Tx, _ tick) error {
-			return write(ctx, tx, ctx.Info().Fire.Run.String(), 0)
+			return write(ctx, tx, ctx.Info().Firing.Run.String(), 0)
 		}))
 	endpoint("strict", ordered, bus.Handle(func(ctx *bus.Context, m strict) error { ctx.Send(moved(m)); return nil },
 		bus.KeyedBy(func(m strict) string { return m.Key })))

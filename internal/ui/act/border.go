@@ -83,7 +83,7 @@ func (d *Desk) lookAtReplay(ctx context.Context, f outbox.KeptFilter) (*Preview,
 			"since": f.Since.UTC().Format(time.RFC3339Nano), "until": f.Until.UTC().Format(time.RFC3339Nano),
 		}}
 	for after := (outbox.KeptPlace{}); ; {
-		page, err := d.Op.Outbox().ListKept(ctx, d.Pool, f, after, outbox.MostKept)
+		page, err := d.Op.Outbox().ListKept(ctx, d.Pool, f, after, outbox.MaxKept)
 		if err != nil {
 			return nil, err
 		}

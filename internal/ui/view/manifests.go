@@ -28,7 +28,8 @@ func manifestOf(m scheduler.ManifestInfo) Object {
 	return Object{"manifest", m.Name, "owner", m.Owner, "state", m.State, "schedule", m.Schedule, "due",
 		timeOrNull(m.Due), "group", m.Group.Name, "priority", m.Priority, "kind", m.Kind, "parent", m.Parent.Name,
 		"version", m.Version, "definition", m.Definition, "overlap", m.Overlap, "retries", m.Attempts.Retries,
-		"retry_delay_seconds", m.Attempts.RetryDelay.Seconds(), "retry_most_seconds", m.Attempts.RetryMost.Seconds(),
+		"retry_delay_seconds", m.Attempts.RetryDelay.Seconds(), "retry_most_seconds",
+		m.Attempts.MaxRetryDelay.Seconds(),
 		"run_timeout_seconds", timeout, "stopped", m.Paused.Declared, "paused", timeOrNull(m.Paused.Since), "reason",
 		m.Paused.Reason, "paused_by", m.Paused.By, "group_paused", timeOrNull(m.Group.Paused),
 		"orphaned", timeOrNull(m.Orphaned), "run", idOrNull(m.Run.ID), "held", idOrNull(m.Held.ID), "successes",
@@ -41,7 +42,7 @@ func Manifest(m scheduler.ManifestInfo, body bool) View {
 	v := View{JSON: append(manifestOf(m), "size", len(m.Body)), Parts: []Part{
 		fields("manifest", m.Name, "owner", m.Owner, "state", string(m.State), "schedule", m.Schedule, "due",
 			Moment(m.Due), "group", m.Group.Name, "priority", strconv.Itoa(m.Priority), "kind", m.Kind, "retries",
-			fmt.Sprintf("%d, after %v up to %v", m.Attempts.Retries, m.Attempts.RetryDelay, m.Attempts.RetryMost),
+			fmt.Sprintf("%d, after %v up to %v", m.Attempts.Retries, m.Attempts.RetryDelay, m.Attempts.MaxRetryDelay),
 			"timeout", span(m.Attempts.Timeout), "version", wide(m.Version), "changed", Moment(m.History.Changed),
 			"successes", wide(m.History.Successes), "last fired", Moment(m.History.Fired), "last success",
 			Moment(m.History.Succeeded), "open run", idText(m.Run.ID), "held by", idText(m.Held.ID))}}

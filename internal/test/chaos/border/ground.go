@@ -127,7 +127,7 @@ func (s *side) relay(ctx context.Context, r brokers.Route, name string, parallel
 		return nil, nil, err
 	}
 	all := r.Relay(parallel)
-	all.Lease, all.Poll, all.Holder, all.RetryMost = o.Lease, o.Poll, o.Holder, o.RetryMost
+	all.Lease, all.Poll, all.Holder, all.MaxRetryDelay = o.Lease, o.Poll, o.Holder, o.MaxRetryDelay
 	relay, err = watermill.NewRelay(s.bus, name, publisher, all, said{}.Kind())
 	return relay, end, err
 }

@@ -52,7 +52,7 @@ func work(ctx context.Context, lw *lab.Worker) error {
 }
 
 func (w worker) here(ctx context.Context, lw *lab.Worker, s *side) error {
-	o := bus.RelayOptions{Lease: lease, Poll: 200 * time.Millisecond, Holder: lw.Name, RetryMost: time.Second}
+	o := bus.RelayOptions{Lease: lease, Poll: 200 * time.Millisecond, Holder: lw.Name, MaxRetryDelay: time.Second}
 	relay, end, err := s.relay(ctx, w.Route, relayName, 16, o)
 	if err != nil {
 		return err

@@ -160,7 +160,7 @@ func route(ctx context.Context, b *bus.Bus) error {
 	if err != nil {
 		return err
 	}
-	router.AddMiddleware(middleware.Recoverer, watermill.Together)
+	router.AddMiddleware(middleware.Recoverer, watermill.PublishWithAck)
 	router.AddHandler("answer", Counted{}.Kind(), subscriber, receipts, publisher,
 		func(m *message.Message) ([]*message.Message, error) {
 			return []*message.Message{message.NewMessage(uuid.NewString(), m.Payload)}, nil

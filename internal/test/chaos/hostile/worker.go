@@ -163,7 +163,7 @@ func (w worker) engine(ctx context.Context, b *bus.Bus, pool *pgxpool.Pool) erro
 		return err
 	}
 	relay, err := bus.NewRelay(b, border, bus.RelayOptions{Poll: 200 * time.Millisecond,
-		RetryMost: 200 * time.Millisecond, UnknownKindTimeout: 2 * time.Second}, h.forward, outgoing{}.Kind())
+		MaxRetryDelay: 200 * time.Millisecond, UnknownKindTimeout: 2 * time.Second}, h.forward, outgoing{}.Kind())
 	if err != nil {
 		return err
 	}

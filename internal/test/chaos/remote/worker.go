@@ -79,7 +79,7 @@ func newScheduler(pool *pgxpool.Pool, b *bus.Bus, name string) (*scheduler.Sched
 	all := make([]scheduler.Manifest, manifests)
 	for n := range all {
 		all[n] = scheduler.Manifest{Name: manifest(n), When: scheduler.OnDemand(), Message: work{N: -1}, Retries: 100,
-			RetryDelay: 200 * time.Millisecond, RetryMost: time.Second}
+			RetryDelay: 200 * time.Millisecond, MaxRetryDelay: time.Second}
 	}
 	return scheduler.New(b, scheduler.Options{Owner: "chaos", Logger: lab.Log(slog.LevelError), Holder: name,
 		Evaluate: 200 * time.Millisecond, Dispatch: 200 * time.Millisecond, Reconcile: 500 * time.Millisecond,

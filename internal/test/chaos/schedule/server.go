@@ -94,7 +94,7 @@ func (s server) manifests() []scheduler.Manifest {
 
 // count is the effect of a firing.
 func count(ctx *bus.Context, tx pgx.Tx, _ tick) error {
-	fire := ctx.Info().Fire
+	fire := ctx.Info().Firing
 	if fire == nil {
 		return saga.Permanent(fmt.Errorf("message %s carries no firing", ctx.Info().ID))
 	}

@@ -25,8 +25,8 @@ func TestEndpointsPayAnOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	var order Order
-	for seen, err := range b.Watch(ctx, Orders, "7", bus.Mark{}) { // until it is complete
-		if err == nil && seen.Life != bus.Absent {
+	for seen, err := range b.Watch(ctx, Orders, "7", bus.WatchCursor{}) { // until it is complete
+		if err == nil && seen.Status != bus.InstanceAbsent {
 			err = seen.Into(&order)
 		}
 		if err != nil {

@@ -193,7 +193,7 @@ func (x *crossing) relay() (stop func()) {
 	x.must(err)
 	x.Cleanup(end)
 	o := x.route.Relay(8)
-	o.Lease, o.RetryMost, o.Stuck, o.BatchMax = 2*time.Second, 200*time.Millisecond, math.MaxInt32, 50
+	o.Lease, o.MaxRetryDelay, o.Stuck, o.BatchMax = 2*time.Second, 200*time.Millisecond, math.MaxInt32, 50
 	relay, err := watermill.NewRelay(x.here, relayName, &forgetful{Publisher: publisher, x: x}, o, said{}.Kind())
 	x.must(err)
 	x.must(relay.Install(x.Context()))
