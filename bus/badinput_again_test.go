@@ -180,7 +180,7 @@ func (c *inputs) abortedTx() (results []result) {
 		c.t.Fatal(err)
 	}
 	_, _ = tx.ExecContext(c.t.Context(), `SELECT 1/0`)
-	_, err = c.bus.SendSQL(c.t.Context(), tx, note{}, saga.To(c.name))
+	_, err = c.bus.SQL(nil).SendTx(c.t.Context(), tx, note{}, saga.To(c.name))
 	_ = tx.Rollback()
 	c.want(0, `SELECT count(*) FROM `+c.queue(c.name))
 	return append(results, failure("SendSQL", err))
@@ -204,7 +204,7 @@ func (c *inputs) closedSQL() []result {
 		c.t.Fatal(err)
 	}
 	_ = tx.Rollback()
-	_, err = c.bus.SendSQL(c.t.Context(), tx, note{})
+	_, err = c.bus.SQL(nil).SendTx(c.t.Context(), tx, note{})
 	return []result{failure("SendSQL", err)}
 }
 

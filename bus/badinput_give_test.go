@@ -158,7 +158,7 @@ func (c *inputs) ways() []inputWay {
 			if err != nil {
 				c.t.Fatal(err)
 			}
-			sent, err := c.bus.SendSQL(ctx, tx, m, o...)
+			sent, err := c.bus.SQL(nil).SendTx(ctx, tx, m, o...)
 			if end := tx.Commit(); end != nil && err == nil {
 				c.t.Error(end)
 			}

@@ -247,7 +247,7 @@ func (c *inputs) sendThrough(way string, pool *pgxpool.Pool, db *sql.DB) (err er
 	if begin != nil {
 		c.t.Fatal(begin)
 	}
-	_, err = c.bus.SendSQL(ctx, tx, note{}, saga.To(c.name))
+	_, err = c.bus.SQL(nil).SendTx(ctx, tx, note{}, saga.To(c.name))
 	_ = tx.Commit()
 	return err
 }

@@ -136,7 +136,7 @@ func (c *inputs) publishedHeaders() []result {
 	if begin != nil {
 		c.t.Fatal(begin)
 	}
-	_, errSQL := c.bus.PublishSQL(c.t.Context(), tx, loop{}, o...)
+	_, errSQL := c.bus.SQL(nil).PublishTx(c.t.Context(), tx, loop{}, o...)
 	_ = tx.Rollback()
 	return []result{refusal("Publish", err), refusal("PublishSQL", errSQL)}
 }

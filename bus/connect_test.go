@@ -82,7 +82,10 @@ func TestFirstSendNeedsOneConnection(t *testing.T) {
 		"InSQL": func(ctx context.Context, b *bus.Bus, pool *pgxpool.Pool) error {
 			db := stdlib.OpenDBFromPool(pool)
 			defer db.Close()
-			return b.InSQL(ctx, db, func(tx *sql.Tx) error { _, err := b.SendSQL(ctx, tx, told{}); return err })
+			return b.SQL(db).InTx(ctx, func(tx *sql.Tx) error {
+				_, err := b.SQL(nil).SendTx(ctx, tx, told{})
+				return err
+			})
 		},
 		"Ingest": func(ctx context.Context, b *bus.Bus, _ *pgxpool.Pool) error {
 			_, err := b.Ingest(ctx, bus.IngestOptions{From: "elsewhere"},

@@ -34,7 +34,7 @@ func SessionSQL(b *Bus) pg.Statements { return b.session.SQL }
 // Watched returns the number of instances that watches follow.
 func Watched(b *Bus) int { return b.watches.Len() }
 
-// TransactionsWatched returns the number of open transactions of InTx and InSQL that collect wake-ups.
+// TransactionsWatched returns the number of open transactions of InTx of Bus and SQL that collect wake-ups.
 func TransactionsWatched(b *Bus) int {
 	return b.notifier.Collecting()
 }

@@ -55,11 +55,11 @@ var inPgx = map[string]func(ctx context.Context, b *bus.Bus, tx pgx.Tx) error{
 // inDatabaseSQL has every way to do so in a transaction of database/sql.
 var inDatabaseSQL = map[string]func(ctx context.Context, b *bus.Bus, tx *sql.Tx) error{
 	"SendSQL": func(ctx context.Context, b *bus.Bus, tx *sql.Tx) error {
-		_, err := b.SendSQL(ctx, tx, told{})
+		_, err := b.SQL(nil).SendTx(ctx, tx, told{})
 		return err
 	},
 	"PublishSQL": func(ctx context.Context, b *bus.Bus, tx *sql.Tx) error {
-		_, err := b.PublishSQL(ctx, tx, told{})
+		_, err := b.SQL(nil).PublishTx(ctx, tx, told{})
 		return err
 	},
 }
@@ -310,7 +310,7 @@ func TestFirstSendsNeedNoOtherConnection(t *testing.T) {
 		open = append(open, tx)
 	}
 	for _, tx := range open {
-		if _, err := b.SendSQL(ctx, tx, told{}); err != nil {
+		if _, err := b.SQL(nil).SendTx(ctx, tx, told{}); err != nil {
 			t.Errorf("in a transaction of database/sql: %v", err)
 		}
 		if err := tx.Commit(); err != nil {

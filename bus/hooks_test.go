@@ -56,7 +56,7 @@ func TestOutgoingOfEverySender(t *testing.T) {
 	db := stdlib.OpenDBFromPool(w.pool)
 	defer db.Close()
 	inTx := func(ctx context.Context, f func(tx pgx.Tx) error) error { return w.bus.InTx(ctx, f) }
-	inSQL := func(ctx context.Context, f func(tx *sql.Tx) error) error { return w.bus.InSQL(ctx, db, f) }
+	inSQL := func(ctx context.Context, f func(tx *sql.Tx) error) error { return w.bus.SQL(db).InTx(ctx, f) }
 	to, raw := saga.To("sink"), saga.Raw{Name: "landed", Body: []byte(`{}`)}
 	senders := map[string]func(ctx context.Context) error{
 		"Send":    func(ctx context.Context) error { _, err := w.bus.Send(ctx, hop{}, to); return err },
@@ -68,10 +68,10 @@ func TestOutgoingOfEverySender(t *testing.T) {
 			return inTx(ctx, func(tx pgx.Tx) error { _, err := w.bus.PublishTx(ctx, tx, landed{}); return err })
 		},
 		"SendSQL": func(ctx context.Context) error {
-			return inSQL(ctx, func(tx *sql.Tx) error { _, err := w.bus.SendSQL(ctx, tx, hop{}, to); return err })
+			return inSQL(ctx, func(tx *sql.Tx) error { return second(w.bus.SQL(nil).SendTx(ctx, tx, hop{}, to)) })
 		},
 		"PublishSQL": func(ctx context.Context) error {
-			return inSQL(ctx, func(tx *sql.Tx) error { _, err := w.bus.PublishSQL(ctx, tx, landed{}); return err })
+			return inSQL(ctx, func(tx *sql.Tx) error { return second(w.bus.SQL(nil).PublishTx(ctx, tx, landed{})) })
 		},
 		"SendAllTx": func(ctx context.Context) error {
 			all := []saga.Posting{{Message: hop{}, Options: []saga.SendOption{to}}}

@@ -26,7 +26,7 @@ type work struct {
 }
 
 // transact runs a transaction in which rows are written and messages sent. dsn is the database that it connects to.
-type transact func(ctx context.Context, s shop, fn func(work) error, o ...bus.TxOption) error
+type transact func(ctx context.Context, s shop, fn func(work) error, level ...sql.IsolationLevel) error
 
 // shop is a program that has tables of its own.
 type shop struct {
@@ -36,7 +36,7 @@ type shop struct {
 }
 
 var transacts = map[string]transact{
-	"InTx": func(ctx context.Context, s shop, fn func(work) error, o ...bus.TxOption) error {
+	"InTx": func(ctx context.Context, s shop, fn func(work) error, level ...sql.IsolationLevel) error {
 		return s.bus.InTx(ctx, func(tx pgx.Tx) error {
 			return fn(work{
 				exec: func(sql string, args ...any) error { _, err := tx.Exec(ctx, s.sql(sql), args...); return err },
@@ -50,20 +50,20 @@ var transacts = map[string]transact{
 					return s.bus.SendTx(ctx, tx, m, o...)
 				},
 			})
-		}, o...)
+		}, level...)
 	},
 	"InSQL over pgx":    inSQLOver("pgx"),
 	"InSQL over lib/pq": inSQLOver("postgres"),
 }
 
 func inSQLOver(driver string) transact {
-	return func(ctx context.Context, s shop, fn func(work) error, o ...bus.TxOption) error {
+	return func(ctx context.Context, s shop, fn func(work) error, level ...sql.IsolationLevel) error {
 		db, err := sql.Open(driver, s.dsn)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = db.Close() }()
-		return s.bus.InSQL(ctx, db, func(tx *sql.Tx) error {
+		return s.bus.SQL(db).InTx(ctx, func(tx *sql.Tx) error {
 			return fn(work{
 				exec: func(sql string, args ...any) error {
 					_,
@@ -77,10 +77,10 @@ func inSQLOver(driver string) transact {
 				},
 				send: func(m saga.Message, o ...saga.SendOption) (saga.Sent,
 					error) {
-					return s.bus.SendSQL(ctx, tx, m, o...)
+					return s.bus.SQL(nil).SendTx(ctx, tx, m, o...)
 				},
 			})
-		}, o...)
+		}, level...)
 	}
 }
 
@@ -195,18 +195,20 @@ func (s shop) skew(w work, id string) error {
 func TestSerializableTransactionIsRepeated(t *testing.T) {
 	eachTransact(t, func(t *testing.T, in transact, s shop) {
 		calls := 0
-		err := in(t.Context(), s, func(w work) error {
-			if calls++; calls <= 2 {
-				return s.skew(w, "a")
-			}
-			return putOrder(w, "a")
-		}, bus.Isolation(sql.LevelSerializable), bus.Attempts(3))
+		err := bus.RetryRaces(t.Context(), 3, func() error {
+			return in(t.Context(), s, func(w work) error {
+				if calls++; calls <= 2 {
+					return s.skew(w, "a")
+				}
+				return putOrder(w, "a")
+			}, sql.LevelSerializable)
+		})
 		if err != nil || calls != 3 {
 			t.Errorf("%v after %d calls, want 3", err, calls)
 		}
 		s.has(3, 1)
 		err = in(t.Context(), s, func(w work) error { calls++; return s.skew(w, "b") },
-			bus.Isolation(sql.LevelSerializable))
+			sql.LevelSerializable)
 		if pgerr.ClassOf(err) != pgerr.Race || calls != 4 {
 			t.Errorf("%v after %d calls, want a serialization failure and no second call", err, calls-3)
 		}
@@ -217,15 +219,24 @@ func TestSerializableTransactionIsRepeated(t *testing.T) {
 func TestErrorOfTheCallerIsNotRepeated(t *testing.T) {
 	eachTransact(t, func(t *testing.T, in transact, s shop) {
 		calls := 0
-		err := in(t.Context(), s, func(w work) error { calls++; return w.exec(`SELECT 1/0`) }, bus.Attempts(5))
+		fails := func() error {
+			return in(t.Context(), s, func(w work) error { calls++; return w.exec(`SELECT 1/0`) })
+		}
+		err := bus.RetryRaces(t.Context(), 5, fails)
 		if pgerr.Code(err) != "22012" || calls != 1 {
 			t.Errorf("%v after %d calls", err, calls)
 		}
-		for text, o := range map[string]bus.TxOption{"isolation level": bus.Isolation(sql.LevelLinearizable),
-			"0 attempts": bus.Attempts(0)} {
-			if err := in(t.Context(), s, func(work) error { calls++; return nil }, o); err == nil ||
-				!strings.Contains(err.Error(), text) || calls != 1 {
-				t.Errorf("%v, want one that says %q", err, text)
+		at := func(levels ...sql.IsolationLevel) error {
+			return in(t.Context(), s, func(work) error { calls++; return nil }, levels...)
+		}
+		for text, err := range map[string]error{
+			"no isolation level": at(sql.LevelLinearizable),
+			"2 isolation levels": at(sql.LevelSerializable, sql.LevelReadCommitted),
+			"0 attempts":         bus.RetryRaces(t.Context(), 0, fails),
+			"the *sql.DB is nil": s.bus.SQL(nil).InTx(t.Context(), func(*sql.Tx) error { calls++; return nil }),
+		} {
+			if err == nil || !strings.Contains(err.Error(), text) || calls != 1 {
+				t.Errorf("%v after %d calls, want one that says %q", err, calls, text)
 			}
 		}
 	})
@@ -259,7 +270,7 @@ func TestSameRequestTwiceIsOneMessage(t *testing.T) {
 					return err
 				}
 				return w.exec(`INSERT INTO edda.shop_order VALUES ('a', 5)`)
-			}, bus.Isolation(sql.LevelReadCommitted)) // at a higher level a race for an id is a serialization failure
+			}, sql.LevelReadCommitted) // at a higher level a race for an id is a serialization failure
 			return sent, err
 		}
 		fresh := make(chan bool, 4)
@@ -303,7 +314,7 @@ func TestTransactionOfUnknownOutcomeIsDoneAgain(t *testing.T) {
 					return w.exec(`INSERT INTO edda.shop_order VALUES ('a', 5)`)
 				}
 				proxy.Set(faultproxy.Fault{Statement: "commit", Do: fault})
-				err := in(t.Context(), through, request, bus.Attempts(3))
+				err := bus.RetryRaces(t.Context(), 3, func() error { return in(t.Context(), through, request) })
 				var unknown *bus.OutcomeUnknownError
 				if !errors.As(err, &unknown) ||
 					!strings.Contains(err.Error(), "the outcome of the transaction is unknown") {

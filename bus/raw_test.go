@@ -295,8 +295,8 @@ func TestMustRoute(t *testing.T) {
 		"PublishSQL": func(o ...saga.SendOption) error {
 			db := stdlib.OpenDBFromPool(w.pool)
 			defer db.Close()
-			return w.bus.InSQL(t.Context(), db, func(tx *sql.Tx) error {
-				return second(w.bus.PublishSQL(t.Context(), tx, unheard{}, o...))
+			return w.bus.SQL(db).InTx(t.Context(), func(tx *sql.Tx) error {
+				return second(w.bus.SQL(nil).PublishTx(t.Context(), tx, unheard{}, o...))
 			})
 		},
 		"SendRaw": func(o ...saga.SendOption) error {

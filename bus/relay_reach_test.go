@@ -23,8 +23,8 @@ func TestSendSQLReachesTheRelay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sent, sendErr := w.bus.SendSQL(t.Context(), tx, crossed{N: 1})
-		published, publishErr := w.bus.PublishSQL(t.Context(), tx, crossed{N: 2})
+		sent, sendErr := w.bus.SQL(nil).SendTx(t.Context(), tx, crossed{N: 1})
+		published, publishErr := w.bus.SQL(nil).PublishTx(t.Context(), tx, crossed{N: 2})
 		if end == "commit" {
 			err, want = tx.Commit(), []saga.ID{sent.ID, published.ID}
 		} else {

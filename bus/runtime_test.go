@@ -106,8 +106,8 @@ func TestSenderRoleSends(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, sendErr := w.bus.SendSQL(t.Context(), tx, add{N: 4}, saga.WithID(newID(t)))
-		_, publishErr := w.bus.PublishSQL(t.Context(), tx, shipped{})
+		_, sendErr := w.bus.SQL(nil).SendTx(t.Context(), tx, add{N: 4}, saga.WithID(newID(t)))
+		_, publishErr := w.bus.SQL(nil).PublishTx(t.Context(), tx, shipped{})
 		if err := errors.Join(sendErr, publishErr, tx.Commit()); err != nil {
 			t.Errorf("SendSQL, %v: %v", level, err)
 		}

@@ -69,7 +69,7 @@ var sends = map[string]way{
 	}),
 	"SendSQL": inSQL(func(b *bus.Bus) func(context.Context, *sql.Tx, saga.Message, ...saga.SendOption) (saga.Sent,
 		error) {
-		return b.SendSQL
+		return b.SQL(nil).SendTx
 	}),
 }
 
@@ -83,7 +83,7 @@ var publishes = map[string]way{
 	}),
 	"PublishSQL": inSQL(func(b *bus.Bus) func(context.Context, *sql.Tx, saga.Message, ...saga.SendOption) (saga.Sent,
 		error) {
-		return b.PublishSQL
+		return b.SQL(nil).PublishTx
 	}),
 }
 

@@ -19,7 +19,7 @@
 //   - Nothing survives the process, and there is one process. Nothing waits for a lease, and a limit
 //     (ClusterConcurrency) applies to the handlers of this process; they have no slots. See [Bus.SingleReplica].
 //   - Two steps never run on one instance at the same time, so no save is lost: there are no conflicts.
-//   - [NewEndpoint] refuses bus.HandleTx, which needs a transaction of the database. There is no SendTx and no SendSQL.
+//   - [NewEndpoint] refuses bus.HandleTx, which needs a transaction of the database. There is no SendTx.
 //     There are neither partitions nor relays.
 //   - Options about batches, leases, crashes and the breaker have no effect. Poll is how long a queue pauses after
 //     bus.ErrLeave. Each message is an event.BatchDone of its own.

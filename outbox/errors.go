@@ -21,9 +21,9 @@ var (
 	ErrRunning = errors.New("the endpoint is already running")
 )
 
-// OutcomeUnknownError means that the connection broke during a commit: of a send, of an Ingest, or of a transaction
-// of InTx or InSQL. The messages may or may not be in the queue. ID is the id of the send, zero for a transaction. A
-// send with an id of saga.WithID may be repeated for seven days; repeating any other send may make a second message.
+// OutcomeUnknownError means that the connection broke during a commit: of a send, of an Ingest, or of a transaction of
+// InTx. The messages may or may not be in the queue. ID is the id of the send, zero for a transaction. A send with an
+// id of saga.WithID may be repeated for seven days; repeating any other send may make a second message.
 type OutcomeUnknownError struct {
 	ID  saga.ID
 	Err error

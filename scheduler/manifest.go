@@ -21,7 +21,7 @@ type Sender interface {
 // Transactor is a Sender that can run transactions of its own, and that wakes the consumers of its messages after a
 // commit. *bus.Bus implements it. A Scheduler dispatches in such transactions, at READ COMMITTED.
 type Transactor interface {
-	Transact(ctx context.Context, level sql.IsolationLevel, fn func(tx pgx.Tx) error) error
+	InTx(ctx context.Context, fn func(tx pgx.Tx) error, level ...sql.IsolationLevel) error
 }
 
 // Manifest is a stored schedule with the message that it sends.

@@ -33,8 +33,8 @@ func (s *site) place(ctx context.Context, f form) error {
 
 // placeSQL does the same in a transaction of database/sql.
 func (s *site) placeSQL(ctx context.Context, f form) error {
-	return s.bus.InSQL(ctx, s.db, func(tx *sql.Tx) error {
-		sent, err := s.bus.SendSQL(ctx, tx, f.message(), saga.WithID(f.id))
+	return s.bus.SQL(s.db).InTx(ctx, func(tx *sql.Tx) error {
+		sent, err := s.bus.SQL(s.db).SendTx(ctx, tx, f.message(), saga.WithID(f.id))
 		if err != nil || sent.Duplicate {
 			return err
 		}

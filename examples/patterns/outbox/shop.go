@@ -22,11 +22,11 @@ const ship = `UPDATE shop_order SET shipped = now() WHERE id = $1 AND shipped IS
 // Ship handles POST /orders/{id}/shipped.
 func (s Shop) Ship(w http.ResponseWriter, r *http.Request) {
 	ctx, call := r.Context(), CallWebhook{Order: r.PathValue("id")}
-	err := s.Bus.InSQL(ctx, s.DB, func(tx *sql.Tx) error {
+	err := s.Bus.SQL(s.DB).InTx(ctx, func(tx *sql.Tx) error {
 		if err := tx.QueryRowContext(ctx, ship, call.Order).Scan(&call.URL); err != nil {
 			return err
 		}
-		_, err := s.Bus.SendSQL(ctx, tx, call) // commits with the row, or not at all
+		_, err := s.Bus.SQL(s.DB).SendTx(ctx, tx, call) // commits with the row, or not at all
 		return err
 	})
 	switch {

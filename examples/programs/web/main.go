@@ -94,7 +94,7 @@ func (s *site) signUpSQL(db *sql.DB) http.HandlerFunc {
 			return
 		}
 		if _, err = tx.ExecContext(ctx, `INSERT INTO signup (email) VALUES ($1)`, email); err == nil {
-			_, err = s.bus.SendSQL(ctx, tx, SignUp{Email: email})
+			_, err = s.bus.SQL(db).SendTx(ctx, tx, SignUp{Email: email})
 		}
 		if err != nil {
 			answer(w, errors.Join(err, tx.Rollback()))

@@ -34,7 +34,7 @@ type claim struct {
 // Transactor is a Sender with its own transactions: see scheduler.Transactor. An Engine dispatches in them, at READ
 // COMMITTED, because strict caps count the runs that others have committed.
 type Transactor interface {
-	Transact(ctx context.Context, level sql.IsolationLevel, fn func(tx pgx.Tx) error) error
+	InTx(ctx context.Context, fn func(tx pgx.Tx) error, level ...sql.IsolationLevel) error
 }
 
 // AllSender is a Sender that sends many messages faster than one by one: all of them, or the transaction cannot be
@@ -54,7 +54,7 @@ func (d *dispatch) deliver(ctx context.Context) error {
 	}
 	err := error(nil)
 	if t, ok := d.sender.(Transactor); ok {
-		err = t.Transact(whole, sql.LevelReadCommitted, work)
+		err = t.InTx(whole, work, sql.LevelReadCommitted)
 	} else {
 		err = pgx.BeginFunc(whole, d.pool, work)
 	}

@@ -419,8 +419,8 @@ type watchedBus struct {
 	levels []string
 }
 
-func (b *watchedBus) Transact(ctx context.Context, level sql.IsolationLevel, fn func(tx pgx.Tx) error) error {
-	return b.Bus.Transact(ctx, level, func(tx pgx.Tx) error {
+func (b *watchedBus) InTx(ctx context.Context, fn func(tx pgx.Tx) error, level ...sql.IsolationLevel) error {
+	return b.Bus.InTx(ctx, func(tx pgx.Tx) error {
 		inForce := ""
 		if err := tx.QueryRow(ctx, "SHOW transaction_isolation").Scan(&inForce); err != nil {
 			return err

@@ -15,17 +15,49 @@ import (
 	"github.com/edda-go/edda/saga"
 )
 
-// SendSQL is SendTx for database/sql. It makes one call of the SQL function send with scalar arguments, so it works
-// under pgx/stdlib and lib/pq. Outside of InSQL the first call of a process reads the subscriptions over a second
-// connection, because tx may belong to a different database. If no connection is free for two seconds it fails: call
-// it again, or use InSQL.
-func (b *Bus) SendSQL(ctx context.Context, tx *sql.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
-	return b.sender.callSend(ctx, tx, saga.Command, m, o)
+// SQL sends in transactions of database/sql, by any driver, such as pgx/stdlib or lib/pq. It is safe for concurrent
+// use.
+type SQL struct {
+	bus *Bus
+	db  *sql.DB
 }
 
-// PublishSQL is PublishTx for database/sql.
-func (b *Bus) PublishSQL(ctx context.Context, tx *sql.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
-	return b.sender.callSend(ctx, tx, saga.Event, m, o)
+// SQL returns the sends in transactions of db, a handle of the bus's database. A db of nil is enough for SendTx and
+// PublishTx.
+func (b *Bus) SQL(db *sql.DB) SQL { return SQL{b, db} }
+
+// InTx is Bus.InTx for database/sql: it runs fn in a transaction of db and commits it.
+func (s SQL) InTx(ctx context.Context, fn func(tx *sql.Tx) error, level ...sql.IsolationLevel) error {
+	at, err := isolation(level)
+	if err != nil {
+		return err
+	}
+	if s.db == nil {
+		return errors.New("begin: the *sql.DB is nil")
+	}
+	_, _ = s.bus.routes.Get(ctx, s.bus.pool) // while no transaction is open; a send reports the error
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: at})
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	sent, err := s.bus.notifier.Collect(tx, func() error { return fn(tx) })
+	if err != nil {
+		return err
+	}
+	return s.bus.commitAndWake(ctx, sent, tx.Commit)
+}
+
+// SendTx is Bus.SendTx for database/sql. It makes one call of the SQL function send with scalar arguments. Outside of
+// InTx the first call of a process reads the subscriptions over a second connection, because tx may belong to a
+// different database. If no connection is free for two seconds it fails: call it again, or use InTx.
+func (s SQL) SendTx(ctx context.Context, tx *sql.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
+	return s.bus.sender.callSend(ctx, tx, saga.Command, m, o)
+}
+
+// PublishTx is Bus.PublishTx for database/sql.
+func (s SQL) PublishTx(ctx context.Context, tx *sql.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error) {
+	return s.bus.sender.callSend(ctx, tx, saga.Event, m, o)
 }
 
 func (s *sender) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m saga.Message,
