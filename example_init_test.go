@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/jackc/pgx/v5"
@@ -60,8 +60,8 @@ func openShop() (context.Context, *pgxpool.Pool) {
 }
 
 // tell records the events of the bus. It is called after the commit that an event reports.
-func tell(e bus.Event) {
-	if e, ok := e.(bus.Handled); ok {
+func tell(e event.Event) {
+	if e, ok := e.(event.Handled); ok {
 		handled <- fmt.Sprintf("%s/%s handled %s", e.Saga, e.Key, e.Info.Kind)
 	}
 }

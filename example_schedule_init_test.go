@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/migrations"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -36,8 +37,8 @@ func openMigratedShop() (context.Context, *pgxpool.Pool) {
 }
 
 // tellFired records handled firings. A due time of the night may be among them.
-func tellFired(e bus.Event) {
-	if e, ok := e.(bus.Handled); ok && e.Info.Firing != nil && e.Info.Kind == (ReadRates{}).Kind() {
+func tellFired(e event.Event) {
+	if e, ok := e.(event.Handled); ok && e.Info.Firing != nil && e.Info.Kind == (ReadRates{}).Kind() {
 		handled <- fmt.Sprintf("manifest %s fired, attempt %d", e.Info.Firing.Manifest, e.Info.Firing.Attempt)
 	}
 }

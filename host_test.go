@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
@@ -32,11 +33,11 @@ var (
 		Check(ctx context.Context) error
 		Connections() (pool *pgxpool.Pool, more int)
 		Name() string
-	}{(*bus.Endpoint)(nil), (*bus.Partitioned)(nil), (*bus.Relay)(nil), (*scheduler.Scheduler)(nil),
+	}{(*bus.Endpoint)(nil), (*bus.Partitioned)(nil), (*outbox.Relay)(nil), (*scheduler.Scheduler)(nil),
 		(*scheduler.Singleton)(nil)}
 	_ = []interface {
 		Install(ctx context.Context) error
-	}{(*bus.Endpoint)(nil), (*bus.Partitioned)(nil), (*bus.Relay)(nil)}
+	}{(*bus.Endpoint)(nil), (*bus.Partitioned)(nil), (*outbox.Relay)(nil)}
 )
 
 // newBus returns a bus in its own schema, migrated or not.

@@ -15,6 +15,7 @@ import (
 	"github.com/edda-go/edda/bench/gallery"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddaotel"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/migrations"
@@ -193,8 +194,8 @@ func (w *Worker) untilEmpty(ctx context.Context, pool *pgxpool.Pool, before int6
 // event identifies the message by a header.
 func (edda) latency(ctx context.Context, w *Worker, pool *pgxpool.Pool) error {
 	failed := make(chan error, 1)
-	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), History: noHistory, Events: func(e bus.Event) {
-		handled, ok := e.(bus.Handled)
+	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), History: noHistory, Events: func(e event.Event) {
+		handled, ok := e.(event.Handled)
 		if !ok {
 			return
 		}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -31,7 +32,7 @@ type intake struct {
 	edda
 	full   bool // the ring's other slots have ids in them
 	random bool // ids have no order
-	bring  func(ctx context.Context, b *bus.Bus, messages []bus.IngestMessage) error
+	bring  func(ctx context.Context, b *bus.Bus, messages []outbox.IngestMessage) error
 }
 
 func init() {
@@ -47,13 +48,13 @@ func init() {
 }
 
 // arrive claims the ids.
-func arrive(ctx context.Context, b *bus.Bus, messages []bus.IngestMessage) error {
-	_, err := b.Ingest(ctx, bus.IngestOptions{From: inboxSource, Endpoint: "work"}, messages...)
+func arrive(ctx context.Context, b *bus.Bus, messages []outbox.IngestMessage) error {
+	_, err := b.Ingest(ctx, outbox.IngestOptions{From: inboxSource, Endpoint: "work"}, messages...)
 	return err
 }
 
 // arriveUnnamed takes the same path without a claim: the difference is the cost of the claim.
-func arriveUnnamed(ctx context.Context, b *bus.Bus, messages []bus.IngestMessage) error {
+func arriveUnnamed(ctx context.Context, b *bus.Bus, messages []outbox.IngestMessage) error {
 	for n := range messages {
 		messages[n].ID = ""
 	}
@@ -61,7 +62,7 @@ func arriveUnnamed(ctx context.Context, b *bus.Bus, messages []bus.IngestMessage
 }
 
 // sendRaw sends the messages as a program without an inbox would.
-func sendRaw(ctx context.Context, b *bus.Bus, messages []bus.IngestMessage) error {
+func sendRaw(ctx context.Context, b *bus.Bus, messages []outbox.IngestMessage) error {
 	raws := make([]bus.RawMessage, len(messages))
 	for n, m := range messages {
 		id, err := saga.ParseID(m.ID)
@@ -125,7 +126,7 @@ func (i intake) Work(ctx context.Context, w *Worker) error {
 
 // feed delivers the batches by several goroutines, as several topics do: a single one waits for its commits, so the
 // endpoint would take small batches, and the benchmark would measure their cost instead of the cost of the claim.
-func (i intake) feed(ctx context.Context, b *bus.Bus, batches [][]bus.IngestMessage) error {
+func (i intake) feed(ctx context.Context, b *bus.Bus, batches [][]outbox.IngestMessage) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(inboxHands)
 	for _, batch := range batches {
@@ -135,8 +136,8 @@ func (i intake) feed(ctx context.Context, b *bus.Bus, batches [][]bus.IngestMess
 }
 
 // batches makes all messages beforehand: their sender is a different program.
-func (i intake) batches(c Case) (all [][]bus.IngestMessage, err error) {
-	batch := make([]bus.IngestMessage, 0, inboxBatch)
+func (i intake) batches(c Case) (all [][]outbox.IngestMessage, err error) {
+	batch := make([]outbox.IngestMessage, 0, inboxBatch)
 	for m := range c.Charges() {
 		body, err := json.Marshal(m)
 		if err != nil {
@@ -146,10 +147,10 @@ func (i intake) batches(c Case) (all [][]bus.IngestMessage, err error) {
 		if i.random {
 			id = uuid.New()
 		}
-		batch = append(batch, bus.IngestMessage{ID: id.String(), Kind: m.Kind(),
+		batch = append(batch, outbox.IngestMessage{ID: id.String(), Kind: m.Kind(),
 			Header: map[string]string{"seq": strconv.FormatInt(m.Seq, 10)}, Body: body})
 		if len(batch) == inboxBatch {
-			all, batch = append(all, batch), make([]bus.IngestMessage, 0, inboxBatch)
+			all, batch = append(all, batch), make([]outbox.IngestMessage, 0, inboxBatch)
 		}
 	}
 	if len(batch) > 0 {

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -56,8 +58,8 @@ func (outbound) Work(ctx context.Context, w *Worker) error {
 	deleted := make(chan struct{})
 	gone := 0
 	b, err := bus.New(pool, bus.Options{Schema: w.Schema(), History: noHistory, Logger: slog.New(slog.DiscardHandler),
-		Events: func(e bus.Event) {
-			if relayed, ok := e.(bus.Relayed); ok {
+		Events: func(e event.Event) {
+			if relayed, ok := e.(event.Relayed); ok {
 				if gone += relayed.Messages; gone == w.N {
 					close(deleted)
 				}
@@ -66,7 +68,8 @@ func (outbound) Work(ctx context.Context, w *Worker) error {
 	if err != nil {
 		return err
 	}
-	r, err := bus.NewRelay(b, "abroad", bus.RelayOptions{}, func(_ context.Context, messages []*saga.Delivery) []error {
+	r, err := bus.NewRelay(b, "abroad", outbox.RelayOptions{}, func(_ context.Context,
+		messages []*saga.Delivery) []error {
 		given.pass(len(messages), w.N)
 		return nil
 	})

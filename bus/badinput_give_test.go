@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -225,21 +226,21 @@ func (c *inputs) takeOut(m saga.Message) string {
 func (c *inputs) became(endpoint string, id saga.ID) (r result) {
 	c.t.Helper()
 	c.until("a message is decided", func() bool {
-		for _, e := range eventsOf[bus.Event](c.world) {
+		for _, e := range eventsOf[event.Event](c.world) {
 			switch e := e.(type) {
-			case bus.Handled:
+			case event.Handled:
 				if e.Info.ID == id {
 					r = result{fate: "handled"}
 				}
-			case bus.Discarded:
+			case event.Discarded:
 				if e.Info.ID == id {
 					r = result{fate: "discarded", text: e.Reason}
 				}
-			case bus.Retried:
+			case event.Retried:
 				if e.Info.ID == id && e.Delay > time.Second/2 {
 					r = result{fate: "parked", err: e.Err, text: e.Err.Error()}
 				}
-			case bus.DeadLettered:
+			case event.DeadLettered:
 				if e.Info.ID == id {
 					r = result{err: e.Err}
 				}

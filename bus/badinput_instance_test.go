@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -165,7 +166,7 @@ func (c *inputs) largeBatch() []result {
 	c.want(28, `SELECT count(*) FROM `+c.queue(c.name)+` WHERE octet_length(body) = 1048576`)
 	c.exec(`TRUNCATE ` + c.queue(c.name))
 	r := result{fate: "split"}
-	for _, e := range eventsOf[bus.BatchDone](c.world) {
+	for _, e := range eventsOf[event.BatchDone](c.world) {
 		if e.Endpoint == from && e.Handled > 3 {
 			r.fate = "in one batch"
 		}
@@ -188,7 +189,7 @@ func (c *inputs) failing(policy recoverability.Policy, l letter, change string) 
 	}
 	c.start(c.name, bus.EndpointOptions{Concurrency: 1, Poll: 10 * time.Millisecond, Policy: policy}, part)
 	c.until("it was tried", func() bool {
-		for _, e := range eventsOf[bus.Handled](c.world) {
+		for _, e := range eventsOf[event.Handled](c.world) {
 			if e.Info.ID == id {
 				return true
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/recoverability"
@@ -169,7 +170,7 @@ func (c *inputs) weirdSchemas() (results []result) {
 	for _, schema := range names {
 		w := &world{t: c.t, owner: pool, pool: pool, schema: schema}
 		w.bus = w.newBus(bus.Options{Schema: schema, AutoInstall: true, Logger: slog.New(slog.DiscardHandler),
-			Events: func(e bus.Event) {
+			Events: func(e event.Event) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				w.events = append(w.events, e)

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,29 +13,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Types of package outbox, where messages leave this database and enter it.
-type (
-	Relay         = outbox.Relay
-	RelayOptions  = outbox.RelayOptions
-	Forward       = outbox.Forward
-	IngestMessage = outbox.IngestMessage
-	IngestOptions = outbox.IngestOptions
-	IngestState   = outbox.IngestState
-	IngestResult  = outbox.IngestResult
-)
-
-// The results of Ingest for one message, see outbox.IngestState.
-const (
-	Accepted   = outbox.Accepted
-	Repeated   = outbox.Repeated
-	Unwanted   = outbox.Unwanted
-	IngestDead = outbox.IngestDead
-)
-
 // NewRelay makes a relay of the queue called name, which is subscribed to kinds: commands and events of these kinds
 // go there. Without kinds it receives only messages that name it (saga.To). NewRelay checks everything that needs no
 // database, and returns an error that lists every fault.
-func NewRelay(b *Bus, name string, o RelayOptions, forward Forward, kinds ...string) (*Relay, error) {
+func NewRelay(b *Bus, name string, o outbox.RelayOptions, forward outbox.Forward, kinds ...string) (*outbox.Relay,
+	error) {
 	if b == nil {
 		return nil, fmt.Errorf("relay %.80q: the bus is nil", name)
 	}
@@ -49,10 +32,16 @@ func NewRelay(b *Bus, name string, o RelayOptions, forward Forward, kinds ...str
 // kind, size or header, an envelope of a newer version, or an id that came before with a different kind or body.
 // Errors: ErrNotInstalled for an endpoint that has no queue; saga.ErrTooLarge, before any message is written, if a
 // message has a body of more than 16 MiB, or headers of more than 2 MiB together, which no queue holds; an
-// *OutcomeUnknownError when the connection broke during the commit; other errors of the database. After an error of
-// the database ingest all of the messages again: that is always safe for messages with an ID.
-func (b *Bus) Ingest(ctx context.Context, o IngestOptions, messages ...IngestMessage) ([]IngestResult, error) {
-	return b.border.Ingest(ctx, o, messages...)
+// *OutcomeUnknownError when the connection broke during the commit; other errors of the database. After an error
+// of the database ingest all of the messages again: that is always safe for messages with an ID.
+func (b *Bus) Ingest(ctx context.Context, o outbox.IngestOptions,
+	messages ...outbox.IngestMessage) ([]outbox.IngestResult,
+	error) {
+	results, err := b.border.Ingest(ctx, o, messages...)
+	if unknown := (*pgerr.UnknownOutcome)(nil); errors.As(err, &unknown) {
+		err = &OutcomeUnknownError{ID: unknown.ID, Err: unknown.Err}
+	}
+	return results, err
 }
 
 // InboxTx is for your own consumers of a broker: it records, in the transaction of their effects, that the message id

@@ -94,10 +94,10 @@ type Options struct {
 	// Events is called after the commit that makes the event true; it must not block. A panic is logged, and so is a
 	// call that ends its goroutine or does not return within 5 s. Until such a call has returned, there are no more
 	// calls, and events are dropped.
-	Events func(Event)
+	Events func(event.Event)
 	// Rare receives the same events as Events, except Handled. It spares a program that counts failures and batches
 	// the cost of an event for each message.
-	Rare   func(Event)
+	Rare   func(event.Event)
 	Wakeup Wakeup
 
 	// Middleware returns the middleware that is outside of all other middleware of an endpoint, or nil; see Use. It

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
@@ -58,7 +59,7 @@ func TestCancelDoesNotUndoASuccess(t *testing.T) {
 			w.until("its effects are there", func() bool { return w.count("SELECT count(*) FROM edda.kept") == c.kept })
 			w.want(1-c.kept, "SELECT count(*) FROM edda.discarded WHERE reason = 'cancelled: late'")
 			w.want(0, "SELECT count(*) FROM edda.dead_letter")
-			if lost := eventsOf[bus.ClaimLost](w); len(lost) > 0 || calls != 1 {
+			if lost := eventsOf[event.ClaimLost](w); len(lost) > 0 || calls != 1 {
 				t.Errorf("%d claims were lost, and the handler was called %d times", len(lost), calls)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -56,7 +57,7 @@ func TestOneWorkerLosesNoSave(t *testing.T) {
 				w.send(add{Key: fmt.Sprint(n % keys), N: 1})
 			}
 			w.untilEmpty("tallies")
-			if lost := eventsOf[bus.Conflicted](w); len(lost) > 0 {
+			if lost := eventsOf[event.Conflicted](w); len(lost) > 0 {
 				t.Errorf("%d saves were lost, the first: %+v", len(lost), lost[0])
 			}
 			w.want(messages, `SELECT sum((state ->> 'Sum')::int) FROM edda.saga`)
@@ -82,7 +83,7 @@ func TestOneWorkerInEachOfTwoProcessesIsTwo(t *testing.T) {
 	g.open()
 	w.untilEmpty("tallies")
 	w.want(7, `SELECT (state ->> 'Sum')::int FROM edda.saga`)
-	if n := len(eventsOf[bus.Conflicted](w)); n != 1 {
+	if n := len(eventsOf[event.Conflicted](w)); n != 1 {
 		t.Errorf("%d saves were lost, want that of the first process%s", n, w.story())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/saga"
 )
@@ -38,7 +39,7 @@ func TestConflictedMessageIsNotConsumed(t *testing.T) {
 	if got := w.toldSums(); got != "1 102" {
 		t.Errorf("told %q, want %q: what a lost step sends must not be sent", got, "1 102")
 	}
-	if n := len(eventsOf[bus.Conflicted](w)); n != 1 {
+	if n := len(eventsOf[event.Conflicted](w)); n != 1 {
 		t.Errorf("%d conflicts, want 1%s", n, w.story())
 	}
 }
@@ -57,7 +58,7 @@ func TestSavingNeverWaitsForARow(t *testing.T) {
 	holder := w.begin()
 	w.execTx(holder, `SELECT FROM edda.saga FOR NO KEY UPDATE`)
 	g.open()
-	w.until("the save has lost", func() bool { return len(eventsOf[bus.Conflicted](w)) > 0 })
+	w.until("the save has lost", func() bool { return len(eventsOf[event.Conflicted](w)) > 0 })
 	w.commit(holder)
 	w.untilEmpty("tallies")
 	w.want(3, `SELECT (state ->> 'Sum')::int FROM edda.saga`)
@@ -208,7 +209,8 @@ func TestLoadAloneNeverDeadLetters(t *testing.T) {
 	w.start("tallies", o, bus.Saga(tallies(saga.Optimistic, nil)))
 	w.startOn(w.process(pgdev.DSN(t), bus.Options{}), "tallies", o, bus.Saga(tallies(saga.Optimistic, nil)))
 	w.untilEmpty("tallies")
-	for rounds := 0; len(eventsOf[bus.Conflicted](w)) == 0; rounds++ { // on a busy machine the two may miss each other
+	// on a busy machine the two may miss each other
+	for rounds := 0; len(eventsOf[event.Conflicted](w)) == 0; rounds++ {
 		if rounds == 20 {
 			t.Fatal("there was no conflict: this run has tested nothing")
 		}
@@ -218,7 +220,7 @@ func TestLoadAloneNeverDeadLetters(t *testing.T) {
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 	w.want(messages, `SELECT sum((state ->> 'Sum')::int) FROM edda.saga`)
 	w.want(messages, `SELECT count(*) FROM `+w.queue("listener"))
-	for _, e := range eventsOf[bus.Retried](w) {
+	for _, e := range eventsOf[event.Retried](w) {
 		if e.Info.Attempt > 1 {
 			t.Fatalf("a conflict cost an attempt: %+v", e)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -88,8 +89,8 @@ func TestFirstSendNeedsOneConnection(t *testing.T) {
 			})
 		},
 		"Ingest": func(ctx context.Context, b *bus.Bus, _ *pgxpool.Pool) error {
-			_, err := b.Ingest(ctx, bus.IngestOptions{From: "elsewhere"},
-				bus.IngestMessage{ID: "1", Kind: told{}.Kind(), Body: []byte("{}")})
+			_, err := b.Ingest(ctx, outbox.IngestOptions{From: "elsewhere"},
+				outbox.IngestMessage{ID: "1", Kind: told{}.Kind(), Body: []byte("{}")})
 			return err
 		},
 	} {

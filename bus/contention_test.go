@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/saga"
 )
@@ -52,7 +53,7 @@ func TestStepsOfOneInstanceNeverOverlap(t *testing.T) {
 	if first, second := steps[0].Load(), steps[1].Load(); first+second != int64(messages) || first == 0 || second == 0 {
 		t.Errorf("the processes made %d and %d steps, want %d together and some of both", first, second, messages)
 	}
-	if lost := eventsOf[bus.Conflicted](w); len(lost) > 0 {
+	if lost := eventsOf[event.Conflicted](w); len(lost) > 0 {
 		t.Errorf("%d saves were lost, the first: %+v", len(lost), lost[0])
 	}
 	w.want(messages, `SELECT count(DISTINCT convert_from(body, 'UTF8')::json ->> 'Sum') FROM `+w.queue("listener"))

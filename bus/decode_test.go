@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
@@ -72,7 +73,7 @@ func TestDecodingHasTheTimeOfABatch(t *testing.T) {
 			w.slowly(bus.EndpointOptions{Concurrency: 1}, c.parts, slices.Repeat([]int{150}, 16)...)
 			w.untilEmpty("slow")
 			w.want(0, `SELECT count(*) FROM edda.dead_letter`)
-			if failed := eventsOf[bus.BatchFailed](w); len(failed) > 0 {
+			if failed := eventsOf[event.BatchFailed](w); len(failed) > 0 {
 				t.Errorf("%d batches were lost: %v", len(failed), failed[0].Err)
 			}
 		})

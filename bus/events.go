@@ -11,30 +11,6 @@ import (
 	"github.com/edda-go/edda/internal/engine/outcome"
 )
 
-// Event is something that has happened, see package event.
-type Event = event.Event
-
-// The types of events.
-type (
-	Handled        = event.Handled
-	Retried        = event.Retried
-	DeadLettered   = event.DeadLettered
-	RunFailed      = event.RunFailed
-	Discarded      = event.Discarded
-	Conflicted     = event.Conflicted
-	ClaimLost      = event.ClaimLost
-	BatchDone      = event.BatchDone
-	BatchFailed    = event.BatchFailed
-	Slowed         = event.Slowed
-	Recovered      = event.Recovered
-	Paused         = event.Paused
-	Resumed        = event.Resumed
-	ConcurrencySet = event.ConcurrencySet
-	Ingested       = event.Ingested
-	Relayed        = event.Relayed
-	RelayHeld      = event.RelayHeld
-)
-
 // hooks are the functions of Options that the bus calls.
 type hooks struct {
 	hook.Hooks
@@ -88,16 +64,16 @@ func (e *Endpoint) pace(r outcome.Report) {
 	case contention.Slowed:
 		e.bus.log.Warn("edda: endpoint slowed down", "endpoint", e.name, "failures", failures, "pause",
 			e.options.BreakerPause, "error", r.Failure)
-		e.bus.hooks.Emit(Slowed{Endpoint: e.name, Failures: int(failures), Err: r.Failure})
+		e.bus.hooks.Emit(event.Slowed{Endpoint: e.name, Failures: int(failures), Err: r.Failure})
 	case contention.Recovered:
 		e.bus.log.Info("edda: endpoint recovered", "endpoint", e.name, "slow_for", slowFor)
-		e.bus.hooks.Emit(Recovered{Endpoint: e.name, SlowFor: slowFor})
+		e.bus.hooks.Emit(event.Recovered{Endpoint: e.name, SlowFor: slowFor})
 	}
 }
 
 // emitEnds emits the fates of the messages of a transaction.
 func emitEnds(b *Bus, e *outcome.Effects) {
 	r := outcome.ReportOf(e, nil)
-	e.Emit(&b.hooks.Receivers, BatchDone{Endpoint: e.In.To.Name, Taken: r.Taken, Handled: r.Consumed,
+	e.Emit(&b.hooks.Receivers, event.BatchDone{Endpoint: e.In.To.Name, Taken: r.Taken, Handled: r.Consumed,
 		Left: r.Taken - r.Handled, Took: time.Since(e.In.Begun)})
 }

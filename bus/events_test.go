@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -44,7 +46,7 @@ func TestPanicOfEventsEndsNothing(t *testing.T) {
 	w.queueOf("notes")
 	log := &kept{}
 	b := w.newBus(bus.Options{Schema: w.schema, Logger: log.logger(),
-		Events: func(bus.Event) { panic("no such label\xff" + strings.Repeat("x", 1<<20)) }})
+		Events: func(event.Event) { panic("no such label\xff" + strings.Repeat("x", 1<<20)) }})
 	e, err := bus.NewEndpoint(b, "notes", bus.EndpointOptions{},
 		bus.HandleTx(func(*bus.Context, pgx.Tx, note) error { return nil }))
 	if err != nil {
@@ -56,8 +58,8 @@ func TestPanicOfEventsEndsNothing(t *testing.T) {
 	for range 20 {
 		w.send(note{}, saga.To("notes"))
 		w.sendCrossed(1)
-		if _, err := b.Ingest(t.Context(), bus.IngestOptions{From: "payments", Endpoint: "notes"},
-			bus.IngestMessage{Kind: note{}.Kind(), Body: []byte(`{}`)}); err != nil {
+		if _, err := b.Ingest(t.Context(), outbox.IngestOptions{From: "payments", Endpoint: "notes"},
+			outbox.IngestMessage{Kind: note{}.Kind(), Body: []byte(`{}`)}); err != nil {
 			t.Fatal(err)
 		}
 		w.untilEmpty("notes")
@@ -79,17 +81,17 @@ func TestEventsAndLogHaveLegibleKinds(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
 	log := &kept{}
-	var events []bus.DeadLettered
-	b := w.newBus(bus.Options{Schema: w.schema, Logger: log.logger(), Events: func(e bus.Event) {
-		if e, ok := e.(bus.DeadLettered); ok {
+	var events []event.DeadLettered
+	b := w.newBus(bus.Options{Schema: w.schema, Logger: log.logger(), Events: func(e event.Event) {
+		if e, ok := e.(event.DeadLettered); ok {
 			events = append(events, e)
 		}
 	}})
 	kinds := []string{"order.pl\xe4ce", "order.place\n\x1b[2J", strings.Repeat("x", 1<<20),
 		"\u00e4" + strings.Repeat("\u00e4", 50<<10), ""}
 	for _, kind := range kinds {
-		if _, err := b.Ingest(t.Context(), bus.IngestOptions{From: "payments", Endpoint: "notes"},
-			bus.IngestMessage{Kind: kind}); err != nil {
+		if _, err := b.Ingest(t.Context(), outbox.IngestOptions{From: "payments", Endpoint: "notes"},
+			outbox.IngestMessage{Kind: kind}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,9 +115,9 @@ func TestEventsAndLogHaveLegibleKinds(t *testing.T) {
 func TestRareEvents(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
-	events := make(chan bus.Event, 100)
+	events := make(chan event.Event, 100)
 	b := w.newBus(bus.Options{Schema: w.schema, Logger: slog.New(slog.DiscardHandler),
-		Rare: func(e bus.Event) { events <- e }})
+		Rare: func(e event.Event) { events <- e }})
 	e, err := bus.NewEndpoint(b, "notes", bus.EndpointOptions{},
 		bus.HandleTx(func(_ *bus.Context, _ pgx.Tx, n note) error {
 			if n.Text == "bad" {
@@ -135,11 +137,11 @@ func TestRareEvents(t *testing.T) {
 	handled, dead := 0, 0
 	for e := range events {
 		switch e := e.(type) {
-		case bus.Handled:
+		case event.Handled:
 			t.Errorf("Rare got %v", e)
-		case bus.BatchDone:
+		case event.BatchDone:
 			handled += e.Handled
-		case bus.DeadLettered:
+		case event.DeadLettered:
 			dead++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -27,8 +28,8 @@ func ExampleNewEndpoint() {
 	ctx, pool, end := openPool()
 	defer end()
 	handled := make(chan string)
-	b, err := bus.New(pool, bus.Options{Events: func(e bus.Event) {
-		if e, ok := e.(bus.Handled); ok {
+	b, err := bus.New(pool, bus.Options{Events: func(e event.Event) {
+		if e, ok := e.(event.Handled); ok {
 			handled <- e.Saga + "/" + e.Key + " handled " + e.Info.Kind
 		}
 	}})

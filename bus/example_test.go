@@ -7,6 +7,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -112,7 +113,7 @@ func ExampleNewRelay() {
 		}
 		return nil // all of them are accepted
 	}
-	relay, err := bus.NewRelay(b, "broker", bus.RelayOptions{}, forward, "card.charged")
+	relay, err := bus.NewRelay(b, "broker", outbox.RelayOptions{}, forward, "card.charged")
 	check(err)
 	defer start(ctx, relay)()
 	_, err = b.Publish(ctx, CardCharged{Order: "7"})

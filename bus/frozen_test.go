@@ -9,6 +9,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/test/faultproxy"
 	"github.com/edda-go/edda/internal/test/pgdev"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -41,14 +42,14 @@ func TestIngestWaitsForNobodyWhoStandsStill(t *testing.T) {
 	ctx, giveUp := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
 	go func() {
-		_, err := frozen.Ingest(ctx, bus.IngestOptions{From: "payments", Endpoint: "notes"}, arrival(id, "1"))
+		_, err := frozen.Ingest(ctx, outbox.IngestOptions{From: "payments", Endpoint: "notes"}, arrival(id, "1"))
 		failed <- err
 	}()
 	<-begun
 	within, cancel := context.WithTimeout(t.Context(), pgdev.Patience(20*time.Second))
 	defer cancel()
-	arrived, err := w.bus.Ingest(within, bus.IngestOptions{From: "payments", Endpoint: "notes"}, arrival(id, "1"))
-	if err != nil || arrived[0].State != bus.Accepted {
+	arrived, err := w.bus.Ingest(within, outbox.IngestOptions{From: "payments", Endpoint: "notes"}, arrival(id, "1"))
+	if err != nil || arrived[0].State != outbox.Accepted {
 		t.Errorf("%v, %v, want it to be accepted while somebody stands still with it", arrived, err)
 	}
 	giveUp()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -81,7 +82,7 @@ func TestEffectsAreNothingWithoutTheDelete(t *testing.T) {
 					` FOR EACH ROW EXECUTE FUNCTION edda.refuse()`)
 				w.start("works", bus.EndpointOptions{}, part)
 				w.until("a batch fails, or writes", func() bool {
-					return len(eventsOf[bus.BatchFailed](w)) > 0 ||
+					return len(eventsOf[event.BatchFailed](w)) > 0 ||
 						w.count(effect) > 0
 				})
 				if n := w.count(effect); n != 0 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -298,7 +299,10 @@ func TestSagaAndHandlerCommitTogether(t *testing.T) {
 	w.exec(`CREATE TRIGGER refuse BEFORE DELETE ON ` + w.queue("mixed") +
 		` FOR EACH ROW EXECUTE FUNCTION edda.refuse()`)
 	w.start("mixed", bus.EndpointOptions{}, parts...)
-	w.until("a batch fails, or writes", func() bool { return len(eventsOf[bus.BatchFailed](w)) > 0 || w.noted() != "" })
+	w.until("a batch fails, or writes", func() bool {
+		return len(eventsOf[event.BatchFailed](w)) > 0 ||
+			w.noted() != ""
+	})
 	if got := w.noted(); got != "" || w.sum("a") != -1 {
 		t.Fatalf("noted %q, and the sum is %d, while the messages are still in the queue", got, w.sum("a"))
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
@@ -329,9 +330,9 @@ func TestHistoryOfALeasedHandler(t *testing.T) {
 func TestHistoryOfTheBorder(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("orders")
-	arrived := w.arrive("orders", bus.IngestMessage{ID: "1", Kind: "card.paid", Body: []byte("{}")},
-		bus.IngestMessage{ID: "2", Kind: "no kind", Body: []byte("{}")})
-	w.arrive("orders", bus.IngestMessage{ID: "1", Kind: "card.paid", Body: []byte("{}")}) // again
+	arrived := w.arrive("orders", outbox.IngestMessage{ID: "1", Kind: "card.paid", Body: []byte("{}")},
+		outbox.IngestMessage{ID: "2", Kind: "no kind", Body: []byte("{}")})
+	w.arrive("orders", outbox.IngestMessage{ID: "1", Kind: "card.paid", Body: []byte("{}")}) // again
 	wantLines(t, w.attempts(arrived[0].ID), "orders: card.paid ingested 0")
 	if got := w.attempts(arrived[1].ID); len(got) != 1 || !strings.HasPrefix(got[0], "orders: no kind dead 0 ") {
 		t.Errorf("got %v", got)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -85,8 +86,8 @@ func TestOutgoingOfEverySender(t *testing.T) {
 			})
 		},
 		"Ingest": func(ctx context.Context) error {
-			_, err := w.bus.Ingest(ctx, bus.IngestOptions{From: "payments", Endpoint: "sink"},
-				bus.IngestMessage{ID: "1", Kind: "landed", Body: []byte(`{}`)})
+			_, err := w.bus.Ingest(ctx, outbox.IngestOptions{From: "payments", Endpoint: "sink"},
+				outbox.IngestMessage{ID: "1", Kind: "landed", Body: []byte(`{}`)})
 			return err
 		},
 	}
@@ -188,7 +189,7 @@ func TestPanicOfOutgoing(t *testing.T) {
 		t.Errorf("Send: %v, want the panic as its error", err)
 	}
 	// otherwise the sender would deliver it again and again
-	if got := w.arrive("sink", bus.IngestMessage{ID: "1", Kind: "landed"}); got[0].State != bus.Accepted {
+	if got := w.arrive("sink", outbox.IngestMessage{ID: "1", Kind: "landed"}); got[0].State != outbox.Accepted {
 		t.Errorf("Ingest: %+v, want the message without the headers", got[0])
 	}
 	w.exec(`TRUNCATE ` + w.queue("sink"))

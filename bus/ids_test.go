@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/faultproxy"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
@@ -126,7 +127,7 @@ func TestIDOfALostStepCanBeSentAgain(t *testing.T) {
 	w.exec(`UPDATE edda.saga SET version = version + 1`)
 	g.open()
 	w.untilEmpty("tallies")
-	if len(eventsOf[bus.Conflicted](w)) == 0 {
+	if len(eventsOf[event.Conflicted](w)) == 0 {
 		t.Error("the step has not lost: this run has tested nothing")
 	}
 	if got := w.toldSums(); got != "1" {

@@ -132,7 +132,7 @@ func TestEnvelopeSurvivesTheBorder(t *testing.T) {
 		}
 		crossing := info
 		crossing.Firing = &saga.Firing{Manifest: "m", Run: info.ID, Attempt: 1}
-		if got := states(w.arrive("notes", bus.IngestMessage{ID: info.ID.String(), Kind: info.Kind,
+		if got := states(w.arrive("notes", outbox.IngestMessage{ID: info.ID.String(), Kind: info.Kind,
 			Header: outbox.Envelope(&crossing), Body: []byte("{}")})); got != "accepted" {
 			r.Fatalf("%s", got)
 		}

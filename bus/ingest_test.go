@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )
 
 // arrive ingests messages for an endpoint and returns the results.
-func (w *world) arrive(endpoint string, messages ...bus.IngestMessage) []bus.IngestResult {
+func (w *world) arrive(endpoint string, messages ...outbox.IngestMessage) []outbox.IngestResult {
 	w.t.Helper()
-	arrived, err := w.bus.Ingest(w.t.Context(), bus.IngestOptions{From: "payments", Endpoint: endpoint}, messages...)
+	arrived, err := w.bus.Ingest(w.t.Context(), outbox.IngestOptions{From: "payments", Endpoint: endpoint}, messages...)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func (w *world) queueOf(name string) {
 }
 
 // states returns the states of messages, as one text.
-func states(arrived []bus.IngestResult) string {
+func states(arrived []outbox.IngestResult) string {
 	var all []string
 	for _, a := range arrived {
 		all = append(all, a.State.String())
@@ -41,8 +42,8 @@ func states(arrived []bus.IngestResult) string {
 	return strings.Join(all, " ")
 }
 
-func arrival(id string, body string) bus.IngestMessage {
-	return bus.IngestMessage{ID: id, Kind: "order.shipped", Body: []byte(body)}
+func arrival(id string, body string) outbox.IngestMessage {
+	return outbox.IngestMessage{ID: id, Kind: "order.shipped", Body: []byte(body)}
 }
 
 func TestIngestTakesEachIDOnce(t *testing.T) {
@@ -78,7 +79,7 @@ func TestIngestTellsSourcesAndEndpointsApart(t *testing.T) {
 	w.queueOf("notes")
 	w.queueOf("others")
 	id := newID(t).String()
-	for _, o := range []bus.IngestOptions{
+	for _, o := range []outbox.IngestOptions{
 		{From: "a", Endpoint: "notes"}, {From: "b", Endpoint: "notes"}, {From: "a", Endpoint: "others"}, {From: "a"},
 		{From: "b"},
 	} {
@@ -110,7 +111,7 @@ func TestIngestedEventGoesToItsSubscribers(t *testing.T) {
 	}
 	w.exec(`UPDATE edda.subscription_generation SET generation = generation + 1`)
 	if got := states(w.arrive("", arrival(newID(t).String(), "1"),
-		bus.IngestMessage{ID: "7", Kind: "order.lost"})); got != "accepted unwanted" {
+		outbox.IngestMessage{ID: "7", Kind: "order.lost"})); got != "accepted unwanted" {
 		t.Error(got)
 	}
 	for name, want := range map[string]int{"one": 1, "two": 1, "three": 0} {
@@ -127,7 +128,7 @@ func TestIngestLeavesNamesBehindThatDoNotCross(t *testing.T) {
 	for n := range 1000 {
 		header[fmt.Sprint("edda-x", n)] = "x"
 	}
-	got := w.arrive("notes", bus.IngestMessage{ID: newID(t).String(), Kind: "order.shipped", Header: header,
+	got := w.arrive("notes", outbox.IngestMessage{ID: newID(t).String(), Kind: "order.shipped", Header: header,
 		Body: []byte("{}")})
 	if states(got) != "accepted" {
 		t.Error(got)
@@ -145,7 +146,7 @@ func TestIngestThatIsNoMessageIsADeadLetter(t *testing.T) {
 	w.queueOf("notes")
 	used := newID(t).String()
 	w.arrive("notes", arrival(used, "the first"))
-	bad := map[string]bus.IngestMessage{
+	bad := map[string]outbox.IngestMessage{
 		"no kind":    {ID: newID(t).String(), Body: []byte("no kind")},
 		"bad kind":   {ID: newID(t).String(), Kind: "Order Shipped\x00\xff", Body: []byte("bad kind")},
 		"large body": {ID: newID(t).String(), Kind: "order.shipped", Body: []byte(strings.Repeat("x", 1<<20+1))},
@@ -168,7 +169,7 @@ func TestIngestThatIsNoMessageIsADeadLetter(t *testing.T) {
 		"id of another one": {ID: used, Kind: "order.shipped", Body: []byte("id of another one")},
 	}
 	for range 3 {
-		var all []bus.IngestMessage
+		var all []outbox.IngestMessage
 		var names []string
 		for name, m := range bad {
 			all, names = append(all, m), append(names, name)
@@ -177,14 +178,15 @@ func TestIngestThatIsNoMessageIsADeadLetter(t *testing.T) {
 		for n, a := range w.arrive("notes", append(all, arrival(good, "good"))...) {
 			switch {
 			case n == len(all):
-				if a.State != bus.Accepted {
+				if a.State != outbox.Accepted {
 					t.Errorf("a good one among bad ones: %v", a)
 				}
-			case a.State == bus.IngestDead && a.Err == nil:
+			case a.State == outbox.IngestDead && a.Err == nil:
 				t.Errorf("%s: dead without a reason", names[n])
-			case a.State != bus.IngestDead && a.State != bus.Repeated:
+			case a.State != outbox.IngestDead && a.State != outbox.Repeated:
 				t.Errorf("%s: %v", names[n], a)
-			case names[n] == "id of another one" && a.State == bus.IngestDead && !errors.Is(a.Err, bus.ErrIDConflict):
+			case names[n] == "id of another one" && a.State == outbox.IngestDead && !errors.Is(a.Err,
+				bus.ErrIDConflict):
 				t.Errorf("%s: %v", names[n], a.Err)
 			}
 		}
@@ -207,20 +209,20 @@ func TestIngestThatIsNoMessageIsADeadLetter(t *testing.T) {
 func TestIngestRefusesWhatNoQueueHolds(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
-	for says, m := range map[string]bus.IngestMessage{
+	for says, m := range map[string]outbox.IngestMessage{
 		"body has 16777217 bytes, limit 16777216": {ID: "1", Kind: "note", Body: make([]byte, 16<<20+1)},
 		"headers have 2097160 bytes, limit 2097152": {ID: "2", Kind: "note", Header: map[string]string{
 			"all": strings.Repeat("x", 2<<20)}},
 	} {
-		_, err := w.bus.Ingest(t.Context(), bus.IngestOptions{From: "a", Endpoint: "notes"}, arrival("3", "fits"), m)
+		_, err := w.bus.Ingest(t.Context(), outbox.IngestOptions{From: "a", Endpoint: "notes"}, arrival("3", "fits"), m)
 		if !errors.Is(err, saga.ErrTooLarge) || !strings.Contains(err.Error(), "message 2 of 2: its ") ||
 			!strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)
 		}
 	}
 	w.want(0, `SELECT count(*) FROM `+w.queue("notes"))
-	largest := bus.IngestMessage{ID: "4", Kind: "note", Body: make([]byte, 16<<20)}
-	if got := w.arrive("notes", largest); got[0].State != bus.IngestDead || !strings.Contains(got[0].Err.Error(),
+	largest := outbox.IngestMessage{ID: "4", Kind: "note", Body: make([]byte, 16<<20)}
+	if got := w.arrive("notes", largest); got[0].State != outbox.IngestDead || !strings.Contains(got[0].Err.Error(),
 		"limit 1048576") {
 		t.Errorf("a body of 16 MiB: %+v", got)
 	}
@@ -255,7 +257,7 @@ func TestEachContentUnderOneIDIsALetter(t *testing.T) {
 	w.queueOf("notes")
 	for n, want := range []string{"accepted dead dead repeated dead", "repeated repeated repeated repeated repeated"} {
 		if got := states(w.arrive("notes", arrival("7", "1"), arrival("7", "2"), arrival("7", "3"), arrival("7", "2"),
-			bus.IngestMessage{ID: "7", Kind: "order.lost", Body: []byte("1")})); got != want {
+			outbox.IngestMessage{ID: "7", Kind: "order.lost", Body: []byte("1")})); got != want {
 			t.Errorf("time %d: %s, want %s", n+1, got, want)
 		}
 	}
@@ -267,7 +269,7 @@ func TestEachContentUnderOneIDIsALetter(t *testing.T) {
 
 func TestIngestRefusesWhatTheCallerCanMend(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	for name, o := range map[string]bus.IngestOptions{
+	for name, o := range map[string]outbox.IngestOptions{
 		"From: a source of 0 bytes, want 1 to 255": {Endpoint: "notes"},
 		"From: a source of 256 bytes":              {From: strings.Repeat("x", 256)},
 		"has a control character":                  {From: "a\nb"},
@@ -280,7 +282,7 @@ func TestIngestRefusesWhatTheCallerCanMend(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", o, err, name)
 		}
 	}
-	_, err := w.bus.Ingest(t.Context(), bus.IngestOptions{From: "a", Endpoint: "notes"}, arrival("1", ""))
+	_, err := w.bus.Ingest(t.Context(), outbox.IngestOptions{From: "a", Endpoint: "notes"}, arrival("1", ""))
 	if !errors.Is(err, bus.ErrNotInstalled) {
 		t.Error(err)
 	}
@@ -293,7 +295,7 @@ func TestIngestRefusesWhatTheCallerCanMend(t *testing.T) {
 func TestIngestsKeepTheirOrder(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.queueOf("notes")
-	var all []bus.IngestMessage
+	var all []outbox.IngestMessage
 	for n := range 300 {
 		all = append(all, arrival(newID(t).String(), fmt.Sprintf("%04d", n)))
 	}

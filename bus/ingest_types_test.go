@@ -8,6 +8,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
+	"github.com/edda-go/edda/outbox"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -68,9 +69,9 @@ func TestIngestLeavesTheTypesOfAConnectionAlone(t *testing.T) {
 			len(got) != 1 || got[0].String() != id {
 			t.Errorf("a type of the user's is read as %v: %v", got, err)
 		}
-		if _, err := b.Ingest(t.Context(), bus.IngestOptions{From: "payments", Endpoint: "notes"},
-			bus.IngestMessage{ID: id, Kind: "order.paid", Header: map[string]string{"a": `{"\,NULL}`},
-				Body: []byte(`{"\x00": "\\",NULL}`)}, bus.IngestMessage{Kind: "No Kind"}); err != nil {
+		if _, err := b.Ingest(t.Context(), outbox.IngestOptions{From: "payments", Endpoint: "notes"},
+			outbox.IngestMessage{ID: id, Kind: "order.paid", Header: map[string]string{"a": `{"\,NULL}`},
+				Body: []byte(`{"\x00": "\\",NULL}`)}, outbox.IngestMessage{Kind: "No Kind"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -43,8 +43,8 @@ var isolations = map[sql.IsolationLevel]pgx.TxIsoLevel{
 // level. At the two higher levels a send may fail with a serialization failure (40001) if an endpoint subscribes, or a
 // concurrent send uses the same id: see RetryRaces.
 //
-// If the connection breaks during the COMMIT the error is an *OutcomeUnknownError. Messages that were sent with your
-// own ids, by saga.WithID, may then be sent again: if the first COMMIT succeeded, they are duplicates and are not
+// If the connection breaks during the COMMIT the error is an *OutcomeUnknownError. Messages that were sent with
+// your own ids, by saga.WithID, may then be sent again: if the first COMMIT succeeded, they are duplicates and are not
 // written. InTx is safe for concurrent use.
 func (b *Bus) InTx(ctx context.Context, fn func(tx pgx.Tx) error, level ...sql.IsolationLevel) error {
 	at, err := isolation(level)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/test/faultproxy"
 	"github.com/edda-go/edda/internal/test/pgdev"
@@ -146,7 +147,7 @@ func TestTransactionWakesAWorkerAfterItsCommit(t *testing.T) {
 		s.start("listener", seldom, bus.HandleTx(func(*bus.Context, pgx.Tx, told) error { got <- true; return nil }))
 		s.send(told{})
 		await(s.world, "the first message", got)
-		s.until("the worker is idle", func() bool { return len(eventsOf[bus.BatchDone](s.world)) > 0 })
+		s.until("the worker is idle", func() bool { return len(eventsOf[event.BatchDone](s.world)) > 0 })
 		err := in(t.Context(), s, func(w work) error {
 			if err := putOrder(w, "a"); err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -79,7 +80,7 @@ func TestNoTransactionOfTheEngineIsAtTheDefaultLevel(t *testing.T) {
 	w.bus = w.newBus(bus.Options{
 		Schema: w.schema, AutoInstall: true, Logger: slog.New(
 			slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Events: func(e bus.Event) {
+		Events: func(e event.Event) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.events = append(w.events, e)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/faultproxy"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
@@ -167,7 +168,7 @@ func TestARetryIsNotOvertakenWhenItsLaneIsLost(t *testing.T) {
 	row := w.lockRow("turns", first.ID)
 	release()
 	w.untilWaiting("finish")
-	w.until("the others are given up", func() bool { return len(eventsOf[bus.ClaimLost](w)) > 0 })
+	w.until("the others are given up", func() bool { return len(eventsOf[event.ClaimLost](w)) > 0 })
 	w.commit(row)
 	w.wantTurns(s, 1, 3, true)
 }
@@ -276,7 +277,7 @@ func TestNothingIsClaimedInALaneThatIsLost(t *testing.T) {
 	w.exec(`UPDATE edda.lane SET owner = gen_random_uuid()`)
 	w.send(turn{Key: "k", N: 1})
 	w.until("the second is parked", func() bool { return w.count(`SELECT count(*) FROM edda.parked`) == 1 })
-	w.until("the first has been told", func() bool { return len(eventsOf[bus.ClaimLost](w)) == 1 })
+	w.until("the first has been told", func() bool { return len(eventsOf[event.ClaimLost](w)) == 1 })
 }
 
 // A finish took over parked messages, and its outcome is unknown. It was committed: the messages that came back must

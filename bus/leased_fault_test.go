@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/faultproxy"
 )
 
@@ -120,7 +121,7 @@ func TestExtensionOfUnknownOutcome(t *testing.T) {
 			w.send(call{})
 			w.until("it runs", func() bool { return runs.Load() > 0 })
 			w.untilEmpty("callers")
-			if lost := eventsOf[bus.ClaimLost](w); runs.Load() != 1 || len(lost) != 0 || len(proxy.Fired()) != 1 {
+			if lost := eventsOf[event.ClaimLost](w); runs.Load() != 1 || len(lost) != 0 || len(proxy.Fired()) != 1 {
 				t.Errorf("ran %d times, %d claims were lost, after %v", runs.Load(), len(lost), proxy.Fired())
 			}
 		})
@@ -145,7 +146,7 @@ func TestFinishOfUnknownOutcomeLosesNoClaim(t *testing.T) {
 	g.open()
 	w.wantKeptOnce(1)
 	stop()
-	if lost := eventsOf[bus.ClaimLost](w); len(lost) != 0 || len(proxy.Fired()) != 1 {
+	if lost := eventsOf[event.ClaimLost](w); len(lost) != 0 || len(proxy.Fired()) != 1 {
 		t.Errorf("%d claims were lost, after %v", len(lost), proxy.Fired())
 	}
 }

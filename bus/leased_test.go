@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
@@ -54,7 +55,7 @@ func TestLeasedHandlerSendsWithItsEnd(t *testing.T) {
 	w.until("300 are kept", func() bool { return w.count("SELECT count(*) FROM edda.kept") == 300 })
 	w.untilEmpty("callers")
 	w.want(300, "SELECT count(DISTINCT n) FROM edda.kept")
-	untilTold[bus.Handled](w, 300)
+	untilTold[event.Handled](w, 300)
 }
 
 // P: while a leased handler runs, no session of its endpoint has a transaction open or waits for a lock.
@@ -211,7 +212,7 @@ func TestZombieCanNotFinish(t *testing.T) {
 			<-began
 			w.exec(fmt.Sprintf(theft.sql, w.queue("callers")))
 			if theft.name == "claimed by another" { // the loss is detected while the handler runs, and ends its context
-				w.until("the claim was lost", func() bool { return len(eventsOf[bus.ClaimLost](w)) == 1 })
+				w.until("the claim was lost", func() bool { return len(eventsOf[event.ClaimLost](w)) == 1 })
 				close(end)
 				w.until("the handler knows", func() bool { return cause.Load() != nil })
 				if err, _ := cause.Load().(error); !errors.Is(err, bus.ErrClaimLost) {
@@ -221,9 +222,9 @@ func TestZombieCanNotFinish(t *testing.T) {
 				return
 			}
 			close(end)
-			w.until("the claim was lost", func() bool { return len(eventsOf[bus.ClaimLost](w)) == 1 })
+			w.until("the claim was lost", func() bool { return len(eventsOf[event.ClaimLost](w)) == 1 })
 			w.want(0, "SELECT count(*) FROM edda.kept")
-			if handled := eventsOf[bus.Handled](w); len(handled) != 0 {
+			if handled := eventsOf[event.Handled](w); len(handled) != 0 {
 				t.Errorf("reported as handled: %+v", handled)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/faultproxy"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/jackc/pgx/v5"
@@ -169,7 +170,7 @@ func TestFinishThatWaitsKeepsNobodyElse(t *testing.T) {
 		w.send(call{N: 100 + n})
 	}
 	w.until("all others are finished", func() bool { return w.rows("callers") == 1 })
-	if lost := eventsOf[bus.ClaimLost](w); len(lost) > 0 {
+	if lost := eventsOf[event.ClaimLost](w); len(lost) > 0 {
 		t.Errorf("they were finished after %d claims were lost", len(lost))
 	}
 	w.commit(tx)
@@ -207,7 +208,7 @@ func TestFinishThatIsSlowBlamesNobody(t *testing.T) {
 		func() bool { return calls.Load() > 0 && w.rows("callers") == 0 })
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
 	w.until("its effects are there", func() bool { return w.count(`SELECT count(*) FROM edda.kept`) == 1 })
-	if n, lost := calls.Load(), len(eventsOf[bus.ClaimLost](w)); n != 1 {
+	if n, lost := calls.Load(), len(eventsOf[event.ClaimLost](w)); n != 1 {
 		t.Errorf("the handler was called %d times, and %d claims were lost", n, lost)
 	}
 }
@@ -376,7 +377,7 @@ func TestOlderClaimOfAMessageIsGivenUp(t *testing.T) {
 	w.hurry("callers")
 	w.untilEmpty("callers")
 	h.want(t)
-	w.until("the loss was told", func() bool { return len(eventsOf[bus.ClaimLost](w)) == 1 })
+	w.until("the loss was told", func() bool { return len(eventsOf[event.ClaimLost](w)) == 1 })
 }
 
 // The same in a lane: with the older claim the process gives up the lane, and the messages of the lane that it has
@@ -407,7 +408,7 @@ func TestLaneOfAnOlderClaimIsGivenUp(t *testing.T) {
 		`gen_random_uuid(), 'turn.take', '{}', '{"Key":"k","N":3}')`)
 	w.execTx(tx, `UPDATE `+table+` SET due = now() WHERE id = $1`, [16]byte(second.ID))
 	w.commit(tx)
-	w.until("the lane was given up", func() bool { return len(eventsOf[bus.ClaimLost](w)) > 0 })
+	w.until("the lane was given up", func() bool { return len(eventsOf[event.ClaimLost](w)) > 0 })
 	release()
 	w.untilEmpty("turns")
 	h.want(t)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -167,12 +168,12 @@ func TestAHandlerThatWasLeftKeepsNothing(t *testing.T) {
 				}))
 			w.until("the endpoint is slow", func() bool {
 				w.send(add{Key: "a", N: fails})
-				return len(eventsOf[bus.Slowed](w)) > 0
+				return len(eventsOf[event.Slowed](w)) > 0
 			})
 			w.send(add{Key: "a", N: stands})
 			w.send(add{Key: "a", N: first})
 			w.untilEmpty("slow")
-			lost := len(eventsOf[bus.BatchFailed](w))
+			lost := len(eventsOf[event.BatchFailed](w))
 			w.want(1, `SELECT count(*) FROM edda.dead_letter WHERE error LIKE 'the handler %'`)
 			if stand.open(); !c.exits {
 				if err := await(w, "the handler returns", over); err == nil {
@@ -187,7 +188,7 @@ func TestAHandlerThatWasLeftKeepsNothing(t *testing.T) {
 			if n := handled.Load(); n != last-first+1 {
 				t.Errorf("%d messages were handled, want %d", n, last-first+1)
 			}
-			if now := len(eventsOf[bus.BatchFailed](w)); lost != 1 || now != lost {
+			if now := len(eventsOf[event.BatchFailed](w)); lost != 1 || now != lost {
 				t.Errorf("%d batches were lost while the handler ran, and %d in the end, want 1", lost, now)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/jackc/pgx/v5"
@@ -166,7 +167,7 @@ func TestHandlerMaySetARoleForItself(t *testing.T) {
 	w.untilEmpty("lent")
 	w.want(1, `SELECT count(*) FROM `+w.queue("listener"))
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
-	if failed := eventsOf[bus.BatchFailed](w); len(failed) > 0 {
+	if failed := eventsOf[event.BatchFailed](w); len(failed) > 0 {
 		t.Errorf("a batch was lost: %v", failed[0].Err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -28,7 +29,7 @@ func TestWorkersOfOneProcessLoseNoSave(t *testing.T) {
 	if most := inside.most.Load(); most != 1 {
 		t.Errorf("%d steps of one instance ran at a time", most)
 	}
-	if lost := eventsOf[bus.Conflicted](w); len(lost) > 0 {
+	if lost := eventsOf[event.Conflicted](w); len(lost) > 0 {
 		t.Errorf("%d saves were lost, the first: %+v", len(lost), lost[0])
 	}
 	w.want(messages, `SELECT (state ->> 'Sum')::int FROM edda.saga`)

@@ -60,17 +60,18 @@ func movingSaga() *saga.Definition {
 }
 
 // across ingests the messages of a relay into the queue of the same name in a second database, without a broker.
-func across(from string, to *bus.Bus, endpoint string) bus.Forward {
+func across(from string, to *bus.Bus, endpoint string) outbox.Forward {
 	return func(ctx context.Context, messages []*saga.Delivery) []error {
 		errs := make([]error, len(messages))
-		arrivals := make([]bus.IngestMessage, len(messages))
+		arrivals := make([]outbox.IngestMessage, len(messages))
 		for n, d := range messages {
-			arrivals[n] = bus.IngestMessage{ID: d.Info.ID.String(), Kind: d.Info.Kind, Header: outbox.Envelope(&d.Info),
-				Body: d.Body}
+			arrivals[n] = outbox.IngestMessage{ID: d.Info.ID.String(), Kind: d.Info.Kind,
+				Header: outbox.Envelope(&d.Info),
+				Body:   d.Body}
 		}
-		if _, err := to.Ingest(ctx, bus.IngestOptions{From: from, Endpoint: endpoint}, arrivals...); err != nil {
+		if _, err := to.Ingest(ctx, outbox.IngestOptions{From: from, Endpoint: endpoint}, arrivals...); err != nil {
 			for n := range errs {
-				errs[n] = bus.ErrBehind
+				errs[n] = outbox.ErrBehind
 			}
 			errs[0] = err
 		}
@@ -147,7 +148,7 @@ func TestEndpointMovesToAnotherDatabase(t *testing.T) {
 	}
 }
 
-func newRelayOf(w *world, name string, f bus.Forward, kinds ...string) *bus.Relay {
+func newRelayOf(w *world, name string, f outbox.Forward, kinds ...string) *outbox.Relay {
 	w.t.Helper()
 	owner, err := bus.New(w.owner, bus.Options{Schema: w.schema})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/faultproxy"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/recoverability"
@@ -91,7 +92,7 @@ func (w *world) wantTurns(s *turns, keys, n int, inOrder bool) {
 	w.untilEmpty("turns")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lost := len(eventsOf[bus.ClaimLost](w)) // a machine that freezes for a lease runs that many messages again
+	lost := len(eventsOf[event.ClaimLost](w)) // a machine that freezes for a lease runs that many messages again
 	if len(s.twice) > lost {
 		w.t.Errorf("two messages of a key were in hand at once: %v", s.twice)
 	}

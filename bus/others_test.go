@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/faultproxy"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
@@ -21,7 +22,7 @@ func (w *world) process(dsn string, o bus.Options) *bus.Bus {
 	pool := w.openPool(pgdev.PooledDSN(w.t, dsn))
 	o.Wakeup = pgtest.IfPooled(bus.PollOnly, o.Wakeup)
 	o.Schema, o.AutoInstall, o.Logger = w.schema, true, slog.New(slog.DiscardHandler)
-	o.Events = func(e bus.Event) {
+	o.Events = func(e event.Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.events = append(w.events, e)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/recoverability"
 )
@@ -31,7 +32,7 @@ func TestLeasedEndpointIsPausedAndResized(t *testing.T) {
 	if err := w.operator().Endpoints().Pause(t.Context(), "callers", "by a test"); err != nil {
 		t.Fatal(err)
 	}
-	w.until("the pause is told", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
+	w.until("the pause is told", func() bool { return len(eventsOf[event.Paused](w)) == 1 })
 	for left := 11; left >= 7; left-- { // one after the other, so that a worker would take the next message
 		gate <- struct{}{}
 		w.until("a message in hand is handled", func() bool { return w.rows("callers") == left })
@@ -56,7 +57,7 @@ func TestLeasedPolicyPausesItsEndpoint(t *testing.T) {
 		}},
 		bus.Handle(func(*bus.Context, call) error { runs.Add(1); return errors.New("no answer") }))
 	w.sendMany(3)
-	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
+	w.until("it is paused", func() bool { return len(eventsOf[event.Paused](w)) == 1 })
 	w.want(1, "SELECT count(*) FROM edda.endpoint_setting WHERE endpoint = 'callers' AND reason = 'the "+
 		"provider is down'")
 	if n := runs.Load(); n > 3 || w.rows("callers") != 3 {
@@ -85,20 +86,20 @@ func TestLeasedEndpointSlowsDown(t *testing.T) {
 			return errors.New("no answer")
 		}))
 	w.sendMany(4)
-	w.until("it is slow", func() bool { return len(eventsOf[bus.Slowed](w)) == 1 })
+	w.until("it is slow", func() bool { return len(eventsOf[event.Slowed](w)) == 1 })
 	w.until("nothing runs", func() bool { return g.now.Load() == 0 })
 	g.most.Store(0)
-	before, since := len(eventsOf[bus.Retried](w)), time.Now()
+	before, since := len(eventsOf[event.Retried](w)), time.Now()
 	<-time.After(500 * time.Millisecond)
-	tried := len(eventsOf[bus.Retried](w)) - before
+	tried := len(eventsOf[event.Retried](w)) - before
 	// Four were in hand when it slowed down, and are reported a moment later. At full speed there would be hundreds.
 	if most := int(time.Since(since)/(100*time.Millisecond)) + 6; tried > most || g.most.Load() > 1 {
 		t.Errorf("%d attempts in %v, %d at a time", tried, time.Since(since), g.most.Load())
 	}
 	healthy.Store(true)
 	w.untilEmpty("callers")
-	untilTold[bus.Recovered](w, 1)
-	if got := len(eventsOf[bus.Recovered](w)); got != 1 {
+	untilTold[event.Recovered](w, 1)
+	if got := len(eventsOf[event.Recovered](w)); got != 1 {
 		t.Errorf("%d recoveries", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/saga"
@@ -87,8 +88,8 @@ func serve(text string) error {
 	b, err := bus.New(pool, bus.Options{
 		Schema: spec.Schema, Wakeup: pgtest.IfPooled(bus.PollOnly, bus.Notify), Logger: slog.New(
 			slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Events: func(e bus.Event) {
-			if e, ok := e.(bus.Conflicted); ok {
+		Events: func(e event.Event) {
+			if e, ok := e.(event.Conflicted); ok {
 				_, _ = fmt.Fprintf(os.Stdout, "conflict: %s %+v\n", e.Endpoint, e)
 			}
 		},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/test/pgdev"
@@ -74,17 +75,17 @@ func (w *world) runPartitioned(p *bus.Partitioned) (stop func()) {
 	return pgtest.Run(w.t, "partitioned endpoint "+p.Name(), p.Run)
 }
 
-func (w *world) untilHandled(kind string, n int) (found []bus.Handled) {
+func (w *world) untilHandled(kind string, n int) (found []event.Handled) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("%d of %s are handled", n, kind), func() bool {
-		found = slices.DeleteFunc(eventsOf[bus.Handled](w), func(e bus.Handled) bool { return e.Info.Kind != kind })
+		found = slices.DeleteFunc(eventsOf[event.Handled](w), func(e event.Handled) bool { return e.Info.Kind != kind })
 		return len(found) >= n
 	})
 	return found
 }
 
 // wantAtHome checks that each message was handled in the partition of its key.
-func (w *world) wantAtHome(handled []bus.Handled, endpoint string, partitions int) {
+func (w *world) wantAtHome(handled []event.Handled, endpoint string, partitions int) {
 	w.t.Helper()
 	for _, e := range handled {
 		if want := fmt.Sprintf("%s.p%d", endpoint, bus.PartitionOf(e.Key, partitions)); e.Endpoint != want {
@@ -122,7 +123,7 @@ func TestMessagesOfAnInstanceMeetInItsPartition(t *testing.T) {
 	w.want(talks, `SELECT count(*) FROM edda.saga WHERE state::text = '{"Greeted":1,"Answered":1,"Late":1}'`)
 	stop()
 	w.until("who stays has everything", func() bool { return len(one.Holding()) == 6 })
-	if c := eventsOf[bus.Conflicted](w); len(c) > 0 {
+	if c := eventsOf[event.Conflicted](w); len(c) > 0 {
 		t.Errorf("conflicts: %v", c)
 	}
 	if _, err := w.bus.Send(t.Context(), greet{Key: "x"}, saga.To("chat.p9")); !errors.Is(err, bus.ErrNoRoute) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/jackc/pgx/v5"
@@ -96,7 +97,8 @@ func TestSuspectsAreAloneInTheirProcess(t *testing.T) {
 	w.died("1 second", "false")
 	handled, crowd := w.takes(bus.EndpointOptions{Concurrency: 4})
 	w.untilEmpty("poisoned")
-	again := len(eventsOf[bus.BatchFailed](w)) // a batch that a busy machine rolled back handled its messages once more
+	// a batch that a busy machine rolled back handled its messages once more
+	again := len(eventsOf[event.BatchFailed](w))
 	if n := handled.Load(); n != 2020 && again == 0 {
 		t.Errorf("%d messages were handled", n)
 	}
@@ -109,7 +111,7 @@ func TestSuspectsAreAloneInTheirProcess(t *testing.T) {
 		}
 	}
 	w.checkJournal()
-	if n := len(eventsOf[bus.BatchDone](w)); n > 500 {
+	if n := len(eventsOf[event.BatchDone](w)); n > 500 {
 		t.Errorf("there were %d batches: the others went alone, too", n)
 	}
 }
@@ -147,12 +149,12 @@ func TestWhoIsGuilty(t *testing.T) {
 			if !c.guilty {
 				return
 			}
-			w.until("the event", func() bool { return len(eventsOf[bus.DeadLettered](w)) == 1 })
-			if e := eventsOf[bus.DeadLettered](w)[0]; e.Reason != "process died" ||
+			w.until("the event", func() bool { return len(eventsOf[event.DeadLettered](w)) == 1 })
+			if e := eventsOf[event.DeadLettered](w)[0]; e.Reason != "process died" ||
 				!strings.Contains(e.Err.Error(), bus.ErrProcessDied.Error()) || e.Info.Kind != (innocent{}).Kind() {
 				t.Errorf("event %+v", e)
 			}
-			if e, n := eventsOf[bus.DeadLettered](w)[0],
+			if e, n := eventsOf[event.DeadLettered](w)[0],
 				w.count(`SELECT attempts FROM edda.dead_letter`); e.Info.Attempt != n {
 				t.Errorf("the event says attempt %d, the letter %d", e.Info.Attempt, n)
 			}

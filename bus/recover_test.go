@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/recoverability"
@@ -574,7 +575,7 @@ func TestLargeBodiesAreReadInTurn(t *testing.T) {
 	if sum != size*messages {
 		t.Errorf("read %d bytes, want %d", sum, size*messages)
 	}
-	batches := eventsOf[bus.BatchDone](w)
+	batches := eventsOf[event.BatchDone](w)
 	for _, e := range batches {
 		if e.Taken > 2 {
 			t.Errorf("a batch had %d bodies of %d bytes, with room for 2", e.Taken, size)
@@ -597,7 +598,7 @@ func TestConflictsHaveABudget(t *testing.T) {
 	w.exec(`UPDATE ` + w.queue("tallies") + ` SET conflict = 10`)
 	changing := bus.Use(func(next bus.Handler) bus.Handler {
 		return func(ctx context.Context, d *saga.Delivery) error {
-			if len(eventsOf[bus.DeadLettered](w)) == 0 {
+			if len(eventsOf[event.DeadLettered](w)) == 0 {
 				_, err := w.pool.Exec(ctx, w.sql(`UPDATE edda.saga SET version = version + 1`))
 				if err != nil {
 					return fmt.Errorf("change it first: %w", err)

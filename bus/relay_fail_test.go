@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/outbox"
@@ -47,7 +48,7 @@ func TestAwayBrokerKillsNothing(t *testing.T) {
 	if got := a.ids(); !slices.Equal(got, want) {
 		t.Errorf("arrived\n%v, want\n%v", got, want)
 	}
-	if n := len(eventsOf[bus.Retried](w)); n < 100 {
+	if n := len(eventsOf[event.Retried](w)); n < 100 {
 		t.Errorf("only %d failures were told of", n)
 	}
 }
@@ -210,9 +211,9 @@ func TestProbesBeginBehindEachStuckMessage(t *testing.T) {
 }
 
 // oneByOne is a Forward that passes only the first message of a call to the other side.
-func oneByOne(forward bus.Forward) bus.Forward {
+func oneByOne(forward outbox.Forward) outbox.Forward {
 	return func(ctx context.Context, m []*saga.Delivery) []error {
-		errs := slices.Repeat([]error{bus.ErrBehind}, len(m))
+		errs := slices.Repeat([]error{outbox.ErrBehind}, len(m))
 		errs[0] = nil
 		if first := forward(ctx, m[:1]); len(first) > 0 {
 			errs[0] = first[0]
@@ -274,7 +275,7 @@ func TestForwardThatMisbehaves(t *testing.T) {
 	if got := a.ids(); !slices.Equal(got, want) {
 		t.Errorf("arrived\n%v, want\n%v", got, want)
 	}
-	failed := eventsOf[bus.Retried](w)
+	failed := eventsOf[event.Retried](w)
 	if len(failed) != 2 || !strings.Contains(failed[0].Err.Error(), "panic: oh no") ||
 		!strings.Contains(failed[1].Err.Error(), "2 errors for 1 messages") {
 		t.Errorf("failures: %v", failed)
@@ -291,15 +292,15 @@ func TestRelayPausesAndResumes(t *testing.T) {
 	if err := w.operator().Endpoints().Pause(t.Context(), "border", "the broker moves"); err != nil {
 		t.Fatal(err)
 	}
-	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
+	w.until("it is paused", func() bool { return len(eventsOf[event.Paused](w)) == 1 })
 	w.sendCrossed(3)
 	w.want(3, `SELECT count(*) FROM `+w.queue("border"))
 	if err := w.operator().Endpoints().Resume(t.Context(), "border"); err != nil {
 		t.Fatal(err)
 	}
 	w.untilEmpty("border")
-	untilTold[bus.Resumed](w, 1)
-	if n, resumed := len(a.ids()), len(eventsOf[bus.Resumed](w)); n != 4 || resumed != 1 {
+	untilTold[event.Resumed](w, 1)
+	if n, resumed := len(a.ids()), len(eventsOf[event.Resumed](w)); n != 4 || resumed != 1 {
 		t.Errorf("%d arrived and %d times it was resumed, want 4 and once", n, resumed)
 	}
 }

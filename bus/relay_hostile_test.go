@@ -10,6 +10,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/test/pgdev"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -109,16 +110,16 @@ func TestIngestSurvivesHostileMessages(t *testing.T) {
 	for _, endpoint := range []string{"notes", ""} {
 		for _, kind := range kinds {
 			for _, id := range ids {
-				var all []bus.IngestMessage
+				var all []outbox.IngestMessage
 				for n, header := range headers {
-					m := bus.IngestMessage{ID: id, Kind: kind, Header: header, Body: []byte("b")}
+					m := outbox.IngestMessage{ID: id, Kind: kind, Header: header, Body: []byte("b")}
 					if id != "" && len(id) != 36 {
 						m.ID += strconv.Itoa(n)
 					}
 					all = append(all, m)
 				}
 				for range 2 {
-					if _, err := w.bus.Ingest(t.Context(), bus.IngestOptions{From: "hostile", Endpoint: endpoint},
+					if _, err := w.bus.Ingest(t.Context(), outbox.IngestOptions{From: "hostile", Endpoint: endpoint},
 						all...); err != nil {
 						t.Fatalf("kind %.20q, id %.20q, endpoint %q: %v", kind, id, endpoint, err)
 					}
@@ -127,8 +128,8 @@ func TestIngestSurvivesHostileMessages(t *testing.T) {
 		}
 	}
 	for _, body := range [][]byte{nil, make([]byte, 1<<20+1)} {
-		if _, err := w.bus.Ingest(t.Context(), bus.IngestOptions{From: "hostile", Endpoint: "notes"},
-			bus.IngestMessage{ID: newID(t).String(), Kind: "order.shipped", Body: body}); err != nil {
+		if _, err := w.bus.Ingest(t.Context(), outbox.IngestOptions{From: "hostile", Endpoint: "notes"},
+			outbox.IngestMessage{ID: newID(t).String(), Kind: "order.shipped", Body: body}); err != nil {
 			t.Fatalf("%d bytes: %v", len(body), err)
 		}
 	}

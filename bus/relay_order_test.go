@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -233,10 +234,10 @@ func TestStaleRelayDeletesNothing(t *testing.T) {
 	w.until("the term is over", func() bool {
 		return w.count(`SELECT count(*) FROM pg_locks WHERE relation = '`+w.sql(w.queue("border"))+
 			`'::regclass AND mode = 'RowExclusiveLock'`) == 0 &&
-			len(eventsOf[bus.RelayHeld](w)) == 2
+			len(eventsOf[event.RelayHeld](w)) == 2
 	})
 	w.want(5, `SELECT count(*) FROM `+w.queue("border"))
-	if n := len(eventsOf[bus.Relayed](w)); n > 0 {
+	if n := len(eventsOf[event.Relayed](w)); n > 0 {
 		t.Errorf("%d events tell of messages that were relayed", n)
 	}
 	w.exec(`UPDATE edda.lease SET expires = clock_timestamp() WHERE name = 'relay/border'`)
@@ -297,7 +298,7 @@ func TestRelayDeletesWhatItRelayed(t *testing.T) {
 	if got := a.ids(); !slices.Equal(got, want) {
 		t.Errorf("relayed\n%v, want\n%v", got, want)
 	}
-	if failed := eventsOf[bus.Retried](w); len(failed) != 1 || !errors.Is(failed[0].Err, broken) {
+	if failed := eventsOf[event.Retried](w); len(failed) != 1 || !errors.Is(failed[0].Err, broken) {
 		t.Errorf("failures that were told of: %v", failed)
 	}
 }
@@ -314,11 +315,11 @@ func TestRelayWaitsForWhatIsDueLater(t *testing.T) {
 	now := w.send(crossed{})
 	w.until("one is relayed", func() bool { return w.count(`SELECT count(*) FROM `+w.queue("border")) == 1 })
 	late := w.send(crossed{}, saga.Delay(100*time.Millisecond))
-	w.until("both are told of", func() bool { return len(eventsOf[bus.Relayed](w)) == 2 })
+	w.until("both are told of", func() bool { return len(eventsOf[event.Relayed](w)) == 2 })
 	if got := a.ids(); !slices.Equal(got, []saga.ID{now.ID, late.ID}) {
 		t.Errorf("relayed %v, want %v and then %v", got, now.ID, late.ID)
 	}
-	if told := eventsOf[bus.Relayed](w); told[1].Messages != 1 || told[1].Lag < 0 || told[1].Lag > 20*time.Second {
+	if told := eventsOf[event.Relayed](w); told[1].Messages != 1 || told[1].Lag < 0 || told[1].Lag > 20*time.Second {
 		t.Errorf("the events are %+v", told)
 	}
 }

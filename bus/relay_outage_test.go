@@ -103,8 +103,8 @@ func TestEnvelopeArrivesAsItLeft(t *testing.T) {
 	w.untilEmpty("border")
 	for _, info := range a.infos {
 		left[info.ID] = info
-		_, err := other.bus.Ingest(t.Context(), bus.IngestOptions{From: "w", Endpoint: "border"},
-			bus.IngestMessage{ID: info.ID.String(), Kind: info.Kind, Header: outbox.Envelope(&info),
+		_, err := other.bus.Ingest(t.Context(), outbox.IngestOptions{From: "w", Endpoint: "border"},
+			outbox.IngestMessage{ID: info.ID.String(), Kind: info.Kind, Header: outbox.Envelope(&info),
 				Body: []byte("{}")})
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -60,7 +61,7 @@ func TestRepliesReachTheRelay(t *testing.T) {
 	from, asked := map[string]saga.ID{}, newID(t)
 	for _, endpoint := range []string{"hosts", "porters", "guides"} {
 		id := newID(t)
-		w.arrive(endpoint, bus.IngestMessage{ID: id.String(), Kind: greet{}.Kind(), Body: []byte(`{"Key":"a"}`),
+		w.arrive(endpoint, outbox.IngestMessage{ID: id.String(), Kind: greet{}.Kind(), Body: []byte(`{"Key":"a"}`),
 			Header: map[string]string{
 				"edda-from": "border", "edda-conversation": asked.String(), "edda-correlation": id.String(),
 			}})

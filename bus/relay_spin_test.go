@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -14,7 +16,7 @@ func TestRelayDoesNotSpinOnBehind(t *testing.T) {
 	w := newWorld(t, bus.Options{})
 	w.installRelay()
 	a := &abroad{}
-	a.set(func(*saga.Delivery) error { return bus.ErrBehind })
+	a.set(func(*saga.Delivery) error { return outbox.ErrBehind })
 	w.sendCrossed(3)
 	o := soonRelayed()
 	o.Retry, o.MaxRetryDelay = 50*time.Millisecond, 100*time.Millisecond
@@ -27,7 +29,7 @@ func TestRelayDoesNotSpinOnBehind(t *testing.T) {
 	if most := int(time.Since(begun)/o.Retry) + 5; a.calls > most {
 		t.Errorf("forward was called %d times in a second, want %d at most", a.calls, most)
 	}
-	if n := len(eventsOf[bus.Retried](w)); n == 0 {
+	if n := len(eventsOf[event.Retried](w)); n == 0 {
 		t.Error("nobody was told that nothing goes through")
 	}
 }

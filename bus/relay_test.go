@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgtest"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -40,7 +42,7 @@ func (a *abroad) forward(_ context.Context, messages []*saga.Delivery) []error {
 	failed := false
 	for n, d := range messages {
 		if failed {
-			errs[n] = bus.ErrBehind
+			errs[n] = outbox.ErrBehind
 			continue
 		}
 		if a.refuse != nil {
@@ -80,12 +82,12 @@ func (a *abroad) firsts() (ids []saga.ID) {
 	return ids
 }
 
-func soonRelayed() bus.RelayOptions {
-	return bus.RelayOptions{Poll: 100 * time.Millisecond, Lease: 2 * time.Second, Retry: 2 * time.Millisecond,
+func soonRelayed() outbox.RelayOptions {
+	return outbox.RelayOptions{Poll: 100 * time.Millisecond, Lease: 2 * time.Second, Retry: 2 * time.Millisecond,
 		MaxRetryDelay: 20 * time.Millisecond}
 }
 
-func (w *world) relay(b *bus.Bus, o bus.RelayOptions, f bus.Forward) *bus.Relay {
+func (w *world) relay(b *bus.Bus, o outbox.RelayOptions, f outbox.Forward) *outbox.Relay {
 	w.t.Helper()
 	r, err := bus.NewRelay(b, "border", o, f, crossed{}.Kind())
 	if err != nil {
@@ -97,12 +99,12 @@ func (w *world) relay(b *bus.Bus, o bus.RelayOptions, f bus.Forward) *bus.Relay 
 // installRelay installs the relay as the owner of the schema, because the engine's role may not.
 func (w *world) installRelay() {
 	w.t.Helper()
-	if err := w.relay(w.ownersBus(), bus.RelayOptions{}, (&abroad{}).forward).Install(w.t.Context()); err != nil {
+	if err := w.relay(w.ownersBus(), outbox.RelayOptions{}, (&abroad{}).forward).Install(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *world) runRelay(r *bus.Relay) (stop func()) {
+func (w *world) runRelay(r *outbox.Relay) (stop func()) {
 	w.t.Helper()
 	return pgtest.Run(w.t, "relay "+r.Name(), r.Run)
 }
@@ -129,7 +131,7 @@ func TestRelayInOrder(t *testing.T) {
 	}
 	w.until("the events are there", func() bool {
 		sum := 0
-		for _, e := range eventsOf[bus.Relayed](w) {
+		for _, e := range eventsOf[event.Relayed](w) {
 			sum += e.Messages
 		}
 		return sum == 100
@@ -141,38 +143,39 @@ func TestRelaysAreRefused(t *testing.T) {
 	forward := (&abroad{}).forward
 	for _, c := range []struct {
 		name    string
-		o       bus.RelayOptions
-		forward bus.Forward
+		o       outbox.RelayOptions
+		forward outbox.Forward
 		kinds   []string
 		want    string
 	}{
-		{"r", bus.RelayOptions{BatchMax: -1}, forward, nil, "BatchMax is -1, want 0 to 5000 (0 is the default, 500)"},
-		{"r", bus.RelayOptions{BatchMax: 5001}, forward, nil, "BatchMax is 5001"},
-		{"r", bus.RelayOptions{BatchBytes: -1}, forward, nil, "BatchBytes is -1, want 0 to 268435456"},
-		{"r", bus.RelayOptions{Poll: -1}, forward, nil, "Poll is -1ns"},
-		{"r", bus.RelayOptions{Lease: time.Second}, forward, nil, "Lease is 1s, want 2s to 1h0m0s"},
-		{"r", bus.RelayOptions{Drain: -1}, forward, nil, "Drain is -1ns"},
-		{"r", bus.RelayOptions{Keep: time.Second}, forward, nil, "Keep is 1s, want 1m0s to"},
-		{"r", bus.RelayOptions{Retry: -1}, forward, nil, "Retry is -1ns"},
-		{"r", bus.RelayOptions{MaxRetryDelay: 2 * time.Hour}, forward, nil,
+		{"r", outbox.RelayOptions{BatchMax: -1}, forward, nil,
+			"BatchMax is -1, want 0 to 5000 (0 is the default, 500)"},
+		{"r", outbox.RelayOptions{BatchMax: 5001}, forward, nil, "BatchMax is 5001"},
+		{"r", outbox.RelayOptions{BatchBytes: -1}, forward, nil, "BatchBytes is -1, want 0 to 268435456"},
+		{"r", outbox.RelayOptions{Poll: -1}, forward, nil, "Poll is -1ns"},
+		{"r", outbox.RelayOptions{Lease: time.Second}, forward, nil, "Lease is 1s, want 2s to 1h0m0s"},
+		{"r", outbox.RelayOptions{Drain: -1}, forward, nil, "Drain is -1ns"},
+		{"r", outbox.RelayOptions{Keep: time.Second}, forward, nil, "Keep is 1s, want 1m0s to"},
+		{"r", outbox.RelayOptions{Retry: -1}, forward, nil, "Retry is -1ns"},
+		{"r", outbox.RelayOptions{MaxRetryDelay: 2 * time.Hour}, forward, nil,
 			"MaxRetryDelay is 2h0m0s, want 1ms to 1h0m0s"},
-		{"r", bus.RelayOptions{Retry: time.Minute}, forward, nil, "Retry is 1m0s and MaxRetryDelay is 30s"},
-		{"r", bus.RelayOptions{Stuck: -1}, forward, nil, "Stuck is -1"},
-		{"r", bus.RelayOptions{Holder: "a\nb"}, forward, nil, "control characters"},
-		{"R", bus.RelayOptions{}, forward, nil, "beginning with a letter"},
-		{"r", bus.RelayOptions{}, forward, []string{"No Kind"}, "kind: "},
-		{"r", bus.RelayOptions{}, forward, []string{"a.b", "a.b"}, "kind a.b is given twice"},
-		{"r", bus.RelayOptions{}, nil, nil, "forward is nil"},
+		{"r", outbox.RelayOptions{Retry: time.Minute}, forward, nil, "Retry is 1m0s and MaxRetryDelay is 30s"},
+		{"r", outbox.RelayOptions{Stuck: -1}, forward, nil, "Stuck is -1"},
+		{"r", outbox.RelayOptions{Holder: "a\nb"}, forward, nil, "control characters"},
+		{"R", outbox.RelayOptions{}, forward, nil, "beginning with a letter"},
+		{"r", outbox.RelayOptions{}, forward, []string{"No Kind"}, "kind: "},
+		{"r", outbox.RelayOptions{}, forward, []string{"a.b", "a.b"}, "kind a.b is given twice"},
+		{"r", outbox.RelayOptions{}, nil, nil, "forward is nil"},
 	} {
 		if _, err := bus.NewRelay(w.bus, c.name, c.o, c.forward, c.kinds...); err == nil ||
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %+v: %v, want %q", c.name, c.o, err, c.want)
 		}
 	}
-	if _, err := bus.NewRelay(nil, "r", bus.RelayOptions{}, forward); err == nil {
+	if _, err := bus.NewRelay(nil, "r", outbox.RelayOptions{}, forward); err == nil {
 		t.Error("no bus")
 	}
-	if err := w.relay(w.processWithoutInstall(), bus.RelayOptions{}, forward).Run(t.Context()); !errors.Is(err,
+	if err := w.relay(w.processWithoutInstall(), outbox.RelayOptions{}, forward).Run(t.Context()); !errors.Is(err,
 		bus.ErrNotInstalled) {
 		t.Errorf("Run of what is not installed: %v", err)
 	}
@@ -188,11 +191,11 @@ func TestRelaysAndEndpointsDoNotShareNames(t *testing.T) {
 			`SELECT count(*) FROM edda.endpoint_setting WHERE endpoint = 'orders'`) == 1
 	})
 	e := w.endpoint("border", bus.EndpointOptions{}, bus.HandleTx(hears))
-	r, err := bus.NewRelay(w.bus, "orders", bus.RelayOptions{}, (&abroad{}).forward)
+	r, err := bus.NewRelay(w.bus, "orders", outbox.RelayOptions{}, (&abroad{}).forward)
 	if err != nil {
 		t.Fatal(err)
 	}
-	owner, err := bus.NewRelay(w.ownersBus(), "orders", bus.RelayOptions{}, (&abroad{}).forward)
+	owner, err := bus.NewRelay(w.ownersBus(), "orders", outbox.RelayOptions{}, (&abroad{}).forward)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -91,7 +92,7 @@ func TestRelayFindsTheMessageAtWhichForwardFails(t *testing.T) {
 			if n := b.repeats(); n > 10*len(places) { // a binary search of 300 for each
 				t.Errorf("a message that does no harm was given %d times", n)
 			}
-			for _, e := range eventsOf[bus.Retried](w) {
+			for _, e := range eventsOf[event.Retried](w) {
 				if !bad[e.Info.ID] {
 					t.Fatalf("message %s was blamed: %v", e.Info.ID, e.Err)
 				}
@@ -111,7 +112,7 @@ func TestForwardThatAlwaysFailsKillsNothing(t *testing.T) {
 	log, o := &kept{}, soonRelayed()
 	o.Stuck, o.Logger = 3, log.logger()
 	w.runRelay(w.relay(w.bus, o, b.forward))
-	w.until("it was tried often", func() bool { return len(eventsOf[bus.Retried](w)) > 50 })
+	w.until("it was tried often", func() bool { return len(eventsOf[event.Retried](w)) > 50 })
 	calls := b.calls()
 	if whole := slices.DeleteFunc(slices.Clone(calls), func(n int) bool { return n == 1 }); len(whole) > 7 {
 		t.Errorf("forward was given %v messages: only the first calls may be of many", calls)
@@ -161,7 +162,7 @@ func TestForwardIsGivenLessWhileItFailsAtMany(t *testing.T) {
 		t.Errorf("at most %d messages were given at a time when more were welcome again", largest)
 	}
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
-	if failed := eventsOf[bus.Retried](w); len(failed) > 0 {
+	if failed := eventsOf[event.Retried](w); len(failed) > 0 {
 		t.Errorf("message %s was blamed: %v", failed[0].Info.ID, failed[0].Err)
 	}
 }

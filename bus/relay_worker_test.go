@@ -10,6 +10,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/test/pgdev"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -23,7 +24,7 @@ const (
 // relay is a worker process that relays into a table, which is the other side and records the order of the messages.
 // The process that forwards the 700th message, and each further multiple for a few times, dies right after it, with the
 // rest of its batch in hand.
-func (s workerSpec) relay(pool *pgxpool.Pool, b *bus.Bus) (*bus.Relay, error) {
+func (s workerSpec) relay(pool *pgxpool.Pool, b *bus.Bus) (*outbox.Relay, error) {
 	o := soonRelayed()
 	o.BatchMax, o.Holder = 300, fmt.Sprintf("relay-%d", os.Getpid())
 	give := "INSERT INTO " + pgx.Identifier{s.Schema, "abroad"}.Sanitize() + " (id, body) VALUES ($1, $2) RETURNING n"
@@ -31,7 +32,7 @@ func (s workerSpec) relay(pool *pgxpool.Pool, b *bus.Bus) (*bus.Relay, error) {
 		errs, failed := make([]error, len(messages)), false
 		for n, d := range messages {
 			if failed {
-				errs[n] = bus.ErrBehind
+				errs[n] = outbox.ErrBehind
 				continue
 			}
 			came := 0

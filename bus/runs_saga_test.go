@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
@@ -103,8 +104,8 @@ func TestRunOfASagaOfOneBatch(t *testing.T) {
 		w.start("long", bus.EndpointOptions{Concurrency: 1}, bus.Saga(d))
 		w.untilRun(f, "succeeded/succeeded")
 		w.untilInstances(0)
-		w.until("the batch is told", func() bool { return len(eventsOf[bus.Handled](w)) == 2 })
-		if batches := eventsOf[bus.BatchDone](w); len(batches) > 1 {
+		w.until("the batch is told", func() bool { return len(eventsOf[event.Handled](w)) == 2 })
+		if batches := eventsOf[event.BatchDone](w); len(batches) > 1 {
 			t.Errorf("%d batches, want one", len(batches))
 		}
 	})
@@ -235,7 +236,7 @@ func TestCompletionLocksItsRunBeforeStarts(t *testing.T) {
 	}
 	w.untilRun(f, "succeeded/succeeded")
 	w.untilEmptyOfJobs("long")
-	if failed := eventsOf[bus.BatchFailed](w); len(failed) > 0 {
+	if failed := eventsOf[event.BatchFailed](w); len(failed) > 0 {
 		t.Errorf("a batch failed: %v", failed[0].Err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
@@ -151,19 +152,19 @@ func TestRunEndsAsItsMessage(t *testing.T) {
 				w.start("workers", bus.EndpointOptions{Policy: giveUp}, part(func(job) error { return ending.err }))
 				f := w.fire(job{})
 				w.untilEmpty("workers")
-				w.until("it is told", func() bool { return len(eventsOf[bus.BatchDone](w)) > 0 })
+				w.until("it is told", func() bool { return len(eventsOf[event.BatchDone](w)) > 0 })
 				w.wantRun(f, ending.want)
 				text := w.text(`SELECT error FROM edda.run_attempt`)
 				if !strings.HasPrefix(text, ending.text) || len(text) > 8192 || ending.text == "" && text != "" {
 					t.Errorf("its error begins with %.20q and has %d bytes", text, len(text))
 				}
 				w.want(0, `SELECT count(*) FROM edda.dead_letter`)
-				failed := eventsOf[bus.RunFailed](w)
+				failed := eventsOf[event.RunFailed](w)
 				if told := strings.HasSuffix(ending.want, "failed"); told != (len(failed) == 1) || told &&
 					failed[0].Final != (name == "permanent") {
 					t.Errorf("told: %+v", failed)
 				}
-				if n := len(eventsOf[bus.DeadLettered](w)); n > 0 {
+				if n := len(eventsOf[event.DeadLettered](w)); n > 0 {
 					t.Errorf("%d messages were dead-lettered", n)
 				}
 			})
@@ -368,7 +369,7 @@ func TestHandlerDoesNotEndItsOwnRun(t *testing.T) {
 	f := w.fire(job{})
 	w.untilEmpty("workers")
 	w.wantRun(f, "succeeded/succeeded")
-	if n := len(eventsOf[bus.BatchFailed](w)); n != 1 {
+	if n := len(eventsOf[event.BatchFailed](w)); n != 1 {
 		t.Errorf("%d batches failed, want 1", n)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/wake"
 	"github.com/edda-go/edda/internal/store/settings"
 )
@@ -36,9 +37,9 @@ func (b *Bus) newFollower(
 func emitPause(b *Bus, before, now settings.Settings) {
 	switch {
 	case now.Paused && !before.Paused:
-		b.hooks.Emit(Paused{Endpoint: now.Endpoint, Reason: now.Reason})
+		b.hooks.Emit(event.Paused{Endpoint: now.Endpoint, Reason: now.Reason})
 	case !now.Paused && before.Paused:
-		b.hooks.Emit(Resumed{Endpoint: now.Endpoint})
+		b.hooks.Emit(event.Resumed{Endpoint: now.Endpoint})
 	}
 }
 
@@ -52,7 +53,7 @@ func (s *workerSettings) reportConcurrency(b *Bus, before, now settings.Settings
 		b.log.Warn("edda: concurrency is cut to the pool's MaxConns", "endpoint", now.Endpoint, "wanted",
 			now.Concurrency, "concurrency", s.most)
 	}
-	b.hooks.Emit(ConcurrencySet{Endpoint: now.Endpoint, Concurrency: s.count(now)})
+	b.hooks.Emit(event.ConcurrencySet{Endpoint: now.Endpoint, Concurrency: s.count(now)})
 }
 
 // count returns the number of workers that the endpoint has in this process while it is not paused: at least 1.

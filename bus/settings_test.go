@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
@@ -110,14 +111,14 @@ func TestPauseHoldsForAllProcesses(t *testing.T) {
 				w.untilListening(2)
 			}
 			w.must(w.operator().Endpoints().Pause(t.Context(), "stops", "the shop is closed"))
-			w.until("two processes are paused", func() bool { return len(eventsOf[bus.Paused](w)) == 2 })
+			w.until("two processes are paused", func() bool { return len(eventsOf[event.Paused](w)) == 2 })
 			for n := range 20 {
 				w.send(add{N: n})
 			}
 			w.startOn(w.process(pgdev.DSN(t), other), "stops", o, part)
-			w.until("the third is too", func() bool { return len(eventsOf[bus.Paused](w)) == 3 })
+			w.until("the third is too", func() bool { return len(eventsOf[event.Paused](w)) == 3 })
 			w.want(20, `SELECT count(*) FROM `+w.queue("stops"))
-			if len(done) > 0 || len(eventsOf[bus.BatchDone](w)) > 0 {
+			if len(done) > 0 || len(eventsOf[event.BatchDone](w)) > 0 {
 				t.Errorf("a paused endpoint took messages%s", w.story())
 			}
 			w.must(w.operator().Endpoints().Resume(t.Context(), "stops"))
@@ -143,10 +144,10 @@ func TestPauseLetsABatchFinish(t *testing.T) {
 	w.send(add{N: 1})
 	await(w, "the handler", g.came)
 	w.must(w.operator().Endpoints().Pause(t.Context(), "stops", ""))
-	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
+	w.until("it is paused", func() bool { return len(eventsOf[event.Paused](w)) == 1 })
 	w.send(add{N: 2})
 	g.open()
-	w.until("the batch is done", func() bool { return len(eventsOf[bus.Handled](w)) == 1 })
+	w.until("the batch is done", func() bool { return len(eventsOf[event.Handled](w)) == 1 })
 	w.want(1, `SELECT count(*) FROM `+w.queue("stops"))
 	w.must(w.operator().Endpoints().Resume(t.Context(), "stops"))
 	w.untilEmpty("stops")
@@ -187,7 +188,7 @@ func TestConcurrencyChangesLive(t *testing.T) {
 		t.Helper()
 		w.must(err)
 		seen++
-		w.until("the process knows", func() bool { return len(eventsOf[bus.ConcurrencySet](w)) == seen })
+		w.until("the process knows", func() bool { return len(eventsOf[event.ConcurrencySet](w)) == seen })
 	}
 	set := func(n int) { t.Helper(); heard(w.operator().Endpoints().SetConcurrency(t.Context(), "crew", n)) }
 	// The first handlers return first, so this releases as many as there are: then all that run were taken under the
@@ -210,11 +211,11 @@ func TestConcurrencyChangesLive(t *testing.T) {
 	is(2)
 	leave(10)
 	w.until("sixteen are done, and two at work", func() bool {
-		return len(eventsOf[bus.Handled](w)) == 16 &&
+		return len(eventsOf[event.Handled](w)) == 16 &&
 			a.now.Load() == 2
 	})
 	w.must(w.operator().Endpoints().Pause(t.Context(), "crew", "and a pause"))
-	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
+	w.until("it is paused", func() bool { return len(eventsOf[event.Paused](w)) == 1 })
 	set(4)
 	leave(2)
 	is(0)
@@ -261,9 +262,9 @@ func TestLogOfSettings(t *testing.T) {
 	w.must(w.operator().Endpoints().Pause(t.Context(), "logs", "no stock"))
 	w.must(w.operator().Endpoints().SetConcurrency(t.Context(), "logs", 500))
 	stop := w.run(e)
-	w.until("it is paused", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
+	w.until("it is paused", func() bool { return len(eventsOf[event.Paused](w)) == 1 })
 	w.must(w.operator().Endpoints().Resume(t.Context(), "logs"))
-	w.until("it runs", func() bool { return len(eventsOf[bus.Resumed](w)) == 1 })
+	w.until("it runs", func() bool { return len(eventsOf[event.Resumed](w)) == 1 })
 	stop()
 	want := `
 level=INFO msg="edda: endpoint started" endpoint=logs concurrency=10
@@ -299,7 +300,7 @@ func TestPolicyPausesTheEndpoint(t *testing.T) {
 	w.fill("calls", part, 1, 2, 3, 4, 5)
 	w.start("calls", o, part)
 	w.startOn(w.process(pgdev.DSN(t), bus.Options{}), "calls", o, part)
-	w.until("both processes are paused", func() bool { return len(eventsOf[bus.Paused](w)) == 2 })
+	w.until("both processes are paused", func() bool { return len(eventsOf[event.Paused](w)) == 2 })
 	if k := w.settings()[0]; !k.Paused || k.Reason != "renew the password" {
 		t.Errorf("%+v", k)
 	}
@@ -333,7 +334,7 @@ func TestPauseByPolicyNeverWaits(t *testing.T) {
 	w.send(add{N: 1})
 	w.until("the message is put back twice", func() bool {
 		w.hurry("calls")
-		return len(eventsOf[bus.Retried](w)) >= 2
+		return len(eventsOf[event.Retried](w)) >= 2
 	})
 	if w.settings()[0].Paused {
 		t.Error("paused, and somebody holds the row")
@@ -396,7 +397,7 @@ func TestConflictsDoNotSlowTheEndpointDown(t *testing.T) {
 	w.untilEmpty("tallies")
 	stop()
 	w.want(3, `SELECT count(*) FROM edda.dead_letter WHERE reason = 'conflicts'`)
-	if slowed := eventsOf[bus.Slowed](w); len(slowed) > 0 {
+	if slowed := eventsOf[event.Slowed](w); len(slowed) > 0 {
 		t.Errorf("it slowed down: %+v", slowed)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/jackc/pgx/v5"
 )
@@ -103,7 +104,7 @@ func TestLimitOfLeasedHandlersIsSetWhileTheyRun(t *testing.T) {
 	if err := w.operator().Endpoints().Pause(t.Context(), "callers", "by a test"); err != nil {
 		t.Fatal(err)
 	}
-	w.until("the pause is told", func() bool { return len(eventsOf[bus.Paused](w)) == 1 })
+	w.until("the pause is told", func() bool { return len(eventsOf[event.Paused](w)) == 1 })
 	for range 4 {
 		gate <- struct{}{}
 	}
@@ -140,7 +141,7 @@ func TestSlotOfAnotherEndsNothing(t *testing.T) {
 	w.exec("UPDATE edda.slot SET epoch = epoch + 1, holder = 'somebody else', expires = clock_timestamp() + " +
 		"interval '1 hour'")
 	close(end)
-	w.until("the claim was lost", func() bool { return len(eventsOf[bus.ClaimLost](w)) == 1 })
+	w.until("the claim was lost", func() bool { return len(eventsOf[event.ClaimLost](w)) == 1 })
 	w.want(0, "SELECT count(*) FROM edda.kept")
 	w.want(1, "SELECT count(*) FROM "+w.queue("callers"))
 	w.want(1, "SELECT count(*) FROM edda.slot WHERE holder = 'somebody else'")
@@ -159,7 +160,7 @@ func TestRunGivesBackTheSlotsOfLostClaims(t *testing.T) {
 	await(w, "the handler", g.came)
 	w.exec("UPDATE " + w.queue("callers") + " SET claim = claim + 1")
 	g.open()
-	untilTold[bus.ClaimLost](w, 1)
+	untilTold[event.ClaimLost](w, 1)
 	stop()
 	w.want(0, "SELECT count(*) FROM edda.slot WHERE holder IS NOT NULL")
 }
@@ -177,7 +178,7 @@ func TestSlotIsKeptWhileTheHandlerRuns(t *testing.T) {
 		}))
 	w.sendMany(2)
 	w.untilEmpty("callers")
-	if lost := eventsOf[bus.ClaimLost](w); g.most.Load() != 1 || len(lost) > 0 {
+	if lost := eventsOf[event.ClaimLost](w); g.most.Load() != 1 || len(lost) > 0 {
 		t.Errorf("%d handlers ran at a time, %d claims were lost", g.most.Load(), len(lost))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/jackc/pgx/v5"
 )
@@ -36,8 +37,8 @@ func TestAnEndpointSlowsDownWhileNothingSucceeds(t *testing.T) {
 	const pause = 50 * time.Millisecond
 	w.start("slows", bus.EndpointOptions{BreakerFailures: 20, BreakerPause: pause, Concurrency: 4, BatchMax: 8,
 		Policy: recoverability.Always(recoverability.RetryNow())}, part)
-	w.until("it slows down", func() bool { return len(eventsOf[bus.Slowed](w)) == 1 })
-	if e := eventsOf[bus.Slowed](w)[0]; e.Endpoint != "slows" || e.Failures < 20 || e.Err == nil {
+	w.until("it slows down", func() bool { return len(eventsOf[event.Slowed](w)) == 1 })
+	if e := eventsOf[event.Slowed](w)[0]; e.Endpoint != "slows" || e.Failures < 20 || e.Err == nil {
 		t.Errorf("%+v", e)
 	}
 	// Each of the three other workers may have been admitted before that. When it ends its one batch depends on the
@@ -47,11 +48,11 @@ func TestAnEndpointSlowsDownWhileNothingSucceeds(t *testing.T) {
 		if looks > 6 {
 			t.Fatalf("want one attempt in %v, one at a time, and saw %s", pause, story)
 		}
-		before, begun, from := attempts.Load(), len(eventsOf[bus.BatchDone](w)), time.Now()
+		before, begun, from := attempts.Load(), len(eventsOf[event.BatchDone](w)), time.Now()
 		most.Store(0)
-		w.until("five more were tried", func() bool { return len(eventsOf[bus.BatchDone](w)) >= begun+5 })
+		w.until("five more were tried", func() bool { return len(eventsOf[event.BatchDone](w)) >= begun+5 })
 		n, took, taken := attempts.Load()-before, time.Since(from), 0
-		for _, e := range eventsOf[bus.BatchDone](w)[begun:] {
+		for _, e := range eventsOf[event.BatchDone](w)[begun:] {
 			taken = max(taken, e.Taken)
 		}
 		story = ""
@@ -62,11 +63,11 @@ func TestAnEndpointSlowsDownWhileNothingSucceeds(t *testing.T) {
 	}
 	broken.Store(0)
 	w.untilEmpty("slows")
-	untilTold[bus.Recovered](w, 1)
-	if e := eventsOf[bus.Recovered](w); len(e) != 1 || e[0].SlowFor < 5*pause {
+	untilTold[event.Recovered](w, 1)
+	if e := eventsOf[event.Recovered](w); len(e) != 1 || e[0].SlowFor < 5*pause {
 		t.Errorf("recovered: %+v", e)
 	}
-	if n := len(eventsOf[bus.Slowed](w)); n != 1 {
+	if n := len(eventsOf[event.Slowed](w)); n != 1 {
 		t.Errorf("slowed down %d times", n)
 	}
 }
@@ -91,7 +92,7 @@ func TestPoisonAmongHealthyMessagesSlowsNobody(t *testing.T) {
 		Policy:      once}, part)
 	w.untilEmpty("poisoned")
 	w.want(270, `SELECT count(*) FROM edda.dead_letter`)
-	if n := len(eventsOf[bus.Slowed](w)); n > 0 {
+	if n := len(eventsOf[event.Slowed](w)); n > 0 {
 		t.Errorf("slowed down %d times%s", n, w.story())
 	}
 }

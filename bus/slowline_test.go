@@ -10,6 +10,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -47,7 +48,7 @@ func TestLargeMessageArrivesOverASlowLine(t *testing.T) {
 	w.queueOf("notes")
 	w.onASlowLine()
 	// it is larger than a message may be
-	if got := states(w.arrive("notes", bus.IngestMessage{ID: newID(t).String(), Kind: "order.shipped",
+	if got := states(w.arrive("notes", outbox.IngestMessage{ID: newID(t).String(), Kind: "order.shipped",
 		Body: large})); got != "dead" {
 		t.Error(got)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/recoverability"
@@ -35,7 +36,7 @@ func TestCompleteAndRestartInOneBatch(t *testing.T) {
 		if got := w.toldSums(); got != "1 1 5 11" {
 			t.Errorf("told %q, want %q", got, "1 1 5 11")
 		}
-		if failed := eventsOf[bus.Retried](w); len(failed) > 0 {
+		if failed := eventsOf[event.Retried](w); len(failed) > 0 {
 			t.Errorf("waiting for the next batch counted as a failure: %v", failed[0].Err)
 		}
 		w.want(0, `SELECT (SELECT count(*) FROM edda.dead_letter) + (SELECT count(*) FROM edda.discarded)`)
@@ -110,7 +111,7 @@ func TestRacingStartsDoNotDeadlock(t *testing.T) {
 		w.untilEmpty("tallies")
 		w.want(keys, `SELECT count(*) FROM edda.saga WHERE (state ->> 'Sum')::int = $1`, each)
 		w.want(keys*each, `SELECT count(*) FROM `+w.queue("listener"))
-		for _, e := range eventsOf[bus.BatchFailed](w) {
+		for _, e := range eventsOf[event.BatchFailed](w) {
 			if pgerr.ClassOf(e.Err) == pgerr.Race {
 				t.Errorf("a batch was lost: %v", e.Err)
 			}
@@ -197,7 +198,7 @@ func TestMessageWithoutAnInstance(t *testing.T) {
 			w.untilEmptyHurrying("tallies")
 			w.want(1, test.ends)
 			looks := 0
-			for _, e := range eventsOf[bus.Retried](w) {
+			for _, e := range eventsOf[event.Retried](w) {
 				if errors.Is(e.Err, bus.ErrMissing) && e.Delay == time.Second {
 					looks++
 				}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -243,5 +244,5 @@ func TestUnsubscribedEndpointGetsNoCopy(t *testing.T) {
 	if sent, err := w.bus.Publish(t.Context(), shipped{}); err != nil || sent.Copies != 1 {
 		t.Errorf("%+v %v", sent, err)
 	}
-	w.until("both events are handled", func() bool { return len(eventsOf[bus.Handled](w)) == 2 })
+	w.until("both events are handled", func() bool { return len(eventsOf[event.Handled](w)) == 2 })
 }

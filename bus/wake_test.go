@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/test/faultproxy"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -113,7 +115,7 @@ func TestMessageThatBecomesDueBetweenTwoLooksIsHandled(t *testing.T) {
 				})
 			})})
 			if c.part == nil {
-				w.runRelay(w.relay(b, bus.RelayOptions{Poll: time.Hour}, (&abroad{}).forward))
+				w.runRelay(w.relay(b, outbox.RelayOptions{Poll: time.Hour}, (&abroad{}).forward))
 			} else {
 				w.startOn(b, "border", c.options, c.part)
 			}
@@ -213,7 +215,7 @@ func TestEveryWayToSendWakesAWorker(t *testing.T) {
 					t.Fatal(err)
 				}
 				await(w, "the first message", got)
-				w.until("the worker is idle", func() bool { return len(eventsOf[bus.BatchDone](w)) > 0 })
+				w.until("the worker is idle", func() bool { return len(eventsOf[event.BatchDone](w)) > 0 })
 				if err := send(w, sender); err != nil {
 					t.Fatal(err)
 				}

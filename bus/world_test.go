@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
@@ -48,7 +49,7 @@ type world struct {
 	bus    *bus.Bus
 
 	mu     sync.Mutex
-	events []bus.Event
+	events []event.Event
 }
 
 func newWorld(t *testing.T, o bus.Options) *world {
@@ -82,7 +83,7 @@ func newWorldIn(t *testing.T, dsn string, o bus.Options,
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.Events = func(e bus.Event) {
+	o.Events = func(e event.Event) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.events = append(w.events, e)
@@ -260,12 +261,12 @@ func (w *world) story() string {
 }
 
 // untilTold waits until n events of a type were emitted, which happens after the commit that they report.
-func untilTold[E bus.Event](w *world, n int) {
+func untilTold[E event.Event](w *world, n int) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("%d of %T are told of", n, *new(E)), func() bool { return len(eventsOf[E](w)) >= n })
 }
 
-func eventsOf[E bus.Event](w *world) (found []E) {
+func eventsOf[E event.Event](w *world) (found []E) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range w.events {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -56,14 +57,14 @@ func TestWritingABatchWaitsForATableThatGrows(t *testing.T) {
 	w.execTx(holder, `LOCK TABLE `+w.queue("listener")+` IN SHARE MODE`)
 	close(goOn)
 	w.until("the write has waited for longer than a handler may", func() bool {
-		return len(eventsOf[bus.BatchFailed](w)) > 0 || w.count(`SELECT count(*) FROM pg_stat_activity
+		return len(eventsOf[event.BatchFailed](w)) > 0 || w.count(`SELECT count(*) FROM pg_stat_activity
 			JOIN pg_locks USING (pid) WHERE query LIKE '-- name: insert%' AND position($1 IN query) > 0
 			AND clock_timestamp() - waitstart > interval '30 ms'`, w.schema) > 0
 	})
 	w.commit(holder)
 	w.untilEmpty("tallies")
 	w.want(sent, `SELECT count(*) FROM `+w.queue("listener"))
-	if failed := eventsOf[bus.BatchFailed](w); len(failed) > 0 {
+	if failed := eventsOf[event.BatchFailed](w); len(failed) > 0 {
 		t.Errorf("a batch was rolled back: %v", failed[0].Err)
 	}
 }

@@ -9,7 +9,7 @@
 //			return eddafx.Spec{Name: "stock", Parts: []bus.Part{bus.HandleTx(s.Reserve)}}
 //		}),
 //		eddafx.Scheduler(scheduler.Options{Owner: "shop"}, nightly),
-//		eddafx.Runner(newMailRelay), // func(*bus.Bus, *Mail) (*bus.Relay, error)
+//		eddafx.Runner(newMailRelay), // func(*bus.Bus, *Mail) (*outbox.Relay, error)
 //	).Run()
 //
 // # Promise

@@ -87,7 +87,7 @@ func Migrate() fx.Option { return fx.Supply(&migrating{}) }
 
 type migrating struct{}
 
-// Runner adds any other edda.Runner: a *scheduler.Singleton, a *bus.Relay, an intake of Watermill, a loop of the
+// Runner adds any other edda.Runner: a *scheduler.Singleton, a *outbox.Relay, an intake of Watermill, a loop of the
 // program's own. constructor is a func(deps…) T or a func(deps…) (T, error), whose arguments come from the graph.
 func Runner(constructor any) fx.Option {
 	return fx.Provide(fx.Annotate(constructor, fx.As(new(edda.Runner)), fx.ResultTags(runners)))

@@ -26,6 +26,7 @@ import (
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate/vitals"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
@@ -221,8 +222,9 @@ func TestAppMigratesAndRunsWhateverRuns(t *testing.T) {
 		eddafx.Endpoint("orders", bus.EndpointOptions{Concurrency: 1}, bus.Saga(orders)),
 		eddafx.Scheduler(scheduler.Options{Owner: "shop"},
 			scheduler.Manifest{Name: "first", When: scheduler.Every(time.Hour), Message: placeOrder{ID: "manifest"}}),
-		eddafx.Runner(func(b *bus.Bus, s *stock) (*bus.Relay, error) {
-			return bus.NewRelay(b, "stock", bus.RelayOptions{}, func(_ context.Context, all []*saga.Delivery) []error {
+		eddafx.Runner(func(b *bus.Bus, s *stock) (*outbox.Relay, error) {
+			return bus.NewRelay(b, "stock", outbox.RelayOptions{}, func(_ context.Context,
+				all []*saga.Delivery) []error {
 				for _, m := range all {
 					s.reserved <- string(m.Body)
 				}

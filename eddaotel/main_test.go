@@ -209,7 +209,7 @@ func (s *telescope) chained() (b *memory.Bus, told *[]string) {
 				return func(ctx context.Context, d *saga.Delivery) error { note("middleware"); return next(ctx, d) }
 			}
 		},
-		Events: func(bus.Event) { note("events") },
+		Events: func(event.Event) { note("events") },
 	}
 	s.Bus(&hooks)
 	b, err := memory.New(memory.Options{Start: noon, Logger: slog.New(slog.DiscardHandler), Events: hooks.Events,

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/saga"
 	"go.opentelemetry.io/otel"
@@ -134,22 +133,22 @@ func (m *metrics) operated(ctx context.Context, name string, tx *event.Transacti
 
 // Observe is for Rare of bus.Options, or for Events: it counts dead letters and conflicts, and measures batches. It
 // does not block, and is safe for concurrent use.
-func (t *Tracing) Observe(e bus.Event) {
+func (t *Tracing) Observe(e event.Event) {
 	//nolint:forbidigo // an event has no context
 	ctx := context.Background()
 	of := func(endpoint string) metric.MeasurementOption {
 		return metric.WithAttributes(semconv.MessagingDestinationName(endpoint))
 	}
 	switch e := e.(type) {
-	case bus.DeadLettered:
+	case event.DeadLettered:
 		shown := "other"
 		if saga.CheckName(e.Info.Kind) == nil {
 			shown = e.Info.Kind
 		}
 		t.metrics.deadLetters.Add(ctx, 1, of(e.Endpoint), metric.WithAttributes(kind.String(shown)))
-	case bus.Conflicted:
+	case event.Conflicted:
 		t.metrics.conflicts.Add(ctx, 1, of(e.Endpoint), metric.WithAttributes(sagaName.String(e.Saga)))
-	case bus.BatchDone:
+	case event.BatchDone:
 		t.metrics.batchSize.Record(ctx, int64(e.Taken), of(e.Endpoint))
 	}
 }

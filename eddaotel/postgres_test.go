@@ -204,12 +204,12 @@ func TestStoryOfARelay(t *testing.T) {
 	here, there := newSite(telescope), newSite(telescope)
 	there.run(bus.NewEndpoint(there.bus, "payments", bus.EndpointOptions{},
 		bus.HandleTx(func(*bus.Context, pgx.Tx, charge) error { return nil })))
-	here.run(bus.NewRelay(here.bus, "payments", bus.RelayOptions{Poll: 50 * time.Millisecond},
+	here.run(bus.NewRelay(here.bus, "payments", outbox.RelayOptions{Poll: 50 * time.Millisecond},
 		func(ctx context.Context, messages []*saga.Delivery) []error {
 			errs := make([]error, len(messages))
 			for n, d := range messages {
-				_, errs[n] = there.bus.Ingest(ctx, bus.IngestOptions{From: "here", Endpoint: "payments"},
-					bus.IngestMessage{ID: d.Info.ID.String(), Kind: d.Info.Kind, Body: d.Body,
+				_, errs[n] = there.bus.Ingest(ctx, outbox.IngestOptions{From: "here", Endpoint: "payments"},
+					outbox.IngestMessage{ID: d.Info.ID.String(), Kind: d.Info.Kind, Body: d.Body,
 						Header: outbox.Envelope(&d.Info)})
 			}
 			return errs

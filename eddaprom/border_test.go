@@ -4,9 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddaprom"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
+	"github.com/edda-go/edda/outbox"
 )
 
 // Messages from other systems are counted by their state, for each source and endpoint.
@@ -14,10 +15,10 @@ func TestMetricsTellOfIngests(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, pgdev.Pool(t), eddaprom.Options{})
 	l.endpoint(t)
-	good := bus.IngestMessage{ID: "1", Kind: "parcel", Body: []byte("{}")}
+	good := outbox.IngestMessage{ID: "1", Kind: "parcel", Body: []byte("{}")}
 	for _, endpoint := range []string{"van", "van", ""} {
-		if _, err := l.bus.Ingest(t.Context(), bus.IngestOptions{From: "post", Endpoint: endpoint}, good,
-			bus.IngestMessage{Kind: "parcel"}, bus.IngestMessage{ID: "2", Kind: "No Kind"}); err != nil {
+		if _, err := l.bus.Ingest(t.Context(), outbox.IngestOptions{From: "post", Endpoint: endpoint}, good,
+			outbox.IngestMessage{Kind: "parcel"}, outbox.IngestMessage{ID: "2", Kind: "No Kind"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,9 +44,9 @@ edda_messages_ingested_total{endpoint="van",source="post",state="unwanted"} 0
 func TestMetricsTellOfRelays(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, pgdev.Pool(t), eddaprom.Options{})
-	l.metrics.Observe(bus.RelayHeld{Endpoint: "border", Holding: true})
+	l.metrics.Observe(event.RelayHeld{Endpoint: "border", Holding: true})
 	for n := range 2 {
-		l.metrics.Observe(bus.Relayed{Endpoint: "border", Messages: 3 + n, Bytes: 100, Lag: time.Second,
+		l.metrics.Observe(event.Relayed{Endpoint: "border", Messages: 3 + n, Bytes: 100, Lag: time.Second,
 			Forward: time.Millisecond})
 	}
 	l.expect(t, `

@@ -30,7 +30,7 @@
 //	edda_batch_seconds                histogram  endpoint                from the take to the commit
 //	edda_processing_seconds           histogram  endpoint                the handler's own time for one message
 //	edda_critical_seconds             histogram  endpoint                from sent, or due, to committed
-//	edda_endpoint_slow                gauge      endpoint                1 while the breaker is open, see bus.Slowed
+//	edda_endpoint_slow                gauge      endpoint                1 while the breaker is open, see event.Slowed
 //	edda_endpoint_paused              gauge      endpoint                1 while it is paused
 //	edda_messages_relayed_total       counter    endpoint                messages that a relay has published
 //	edda_relayed_bytes_total          counter    endpoint                of their bodies

@@ -4,8 +4,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -159,57 +160,58 @@ func (n namespace) borderMetrics() borderMetrics {
 }
 
 // Observe counts one event. Use it as bus.Options.Events. It does not block, and is safe for concurrent use.
-func (m *Metrics) Observe(e bus.Event) {
+func (m *Metrics) Observe(e event.Event) {
 	switch e := e.(type) {
-	case bus.Handled:
+	case event.Handled:
 		m.messages.handled.WithLabelValues(e.Endpoint, e.Saga, m.handledKind(e.Info.Kind)).Inc()
 		m.messages.processing.WithLabelValues(e.Endpoint).Observe(e.Step.Seconds())
 		m.messages.critical.WithLabelValues(e.Endpoint).Observe(e.Critical.Seconds())
-	case bus.Retried:
+	case event.Retried:
 		m.messages.failed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
 		m.messages.retried.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
-	case bus.DeadLettered:
+	case event.DeadLettered:
 		m.messages.failed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
 		m.messages.dead.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
-	case bus.RunFailed:
+	case event.RunFailed:
 		m.messages.failed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
 		m.messages.runsFailed.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind), outcome(e)).Inc()
-	case bus.Discarded:
+	case event.Discarded:
 		m.messages.discarded.WithLabelValues(e.Endpoint, m.kind(e.Info.Kind)).Inc()
-	case bus.Conflicted:
+	case event.Conflicted:
 		m.messages.conflicts.WithLabelValues(e.Endpoint, e.Saga).Inc()
-	case bus.ClaimLost:
+	case event.ClaimLost:
 		m.messages.lost.WithLabelValues(e.Endpoint).Inc()
-	case bus.BatchDone:
+	case event.BatchDone:
 		m.batch.ended.WithLabelValues(e.Endpoint, "committed").Inc()
 		m.batch.size.WithLabelValues(e.Endpoint).Observe(float64(e.Taken))
 		m.batch.took.WithLabelValues(e.Endpoint).Observe(e.Took.Seconds())
-	case bus.Slowed:
+	case event.Slowed:
 		m.endpoint.slow.WithLabelValues(e.Endpoint).Set(1)
-	case bus.Recovered:
+	case event.Recovered:
 		m.endpoint.slow.WithLabelValues(e.Endpoint).Set(0)
-	case bus.Paused:
+	case event.Paused:
 		m.endpoint.paused.WithLabelValues(e.Endpoint).Set(1)
-	case bus.Resumed:
+	case event.Resumed:
 		m.endpoint.paused.WithLabelValues(e.Endpoint).Set(0)
-	case bus.Relayed:
+	case event.Relayed:
 		m.relay.messages.WithLabelValues(e.Endpoint).Add(float64(e.Messages))
 		m.relay.bytes.WithLabelValues(e.Endpoint).Add(float64(e.Bytes))
 		m.relay.lag.WithLabelValues(e.Endpoint).Observe(e.Lag.Seconds())
 		m.relay.forward.WithLabelValues(e.Endpoint).Observe(e.Forward.Seconds())
-	case bus.RelayHeld:
+	case event.RelayHeld:
 		m.relay.holding.WithLabelValues(e.Endpoint).Set(one(e.Holding))
-	case bus.Ingested:
+	case event.Ingested:
 		m.arrivals(e)
-	case bus.BatchFailed:
+	case event.BatchFailed:
 		m.batch.ended.WithLabelValues(e.Endpoint, "rolled_back").Inc()
 	}
 }
 
 // arrivals counts arrived messages. It creates every state at the first call, so that its rate is 0 and not absent.
-func (m *Metrics) arrivals(e bus.Ingested) {
-	for state, n := range map[bus.IngestState]int{
-		bus.Accepted: e.Accepted, bus.Repeated: e.Repeated, bus.Unwanted: e.Unwanted, bus.IngestDead: e.Dead,
+func (m *Metrics) arrivals(e event.Ingested) {
+	for state, n := range map[outbox.IngestState]int{
+		outbox.Accepted: e.Accepted, outbox.Repeated: e.Repeated, outbox.Unwanted: e.Unwanted,
+		outbox.IngestDead: e.Dead,
 	} {
 		m.border.arrived.WithLabelValues(e.Source, e.Endpoint, state.String()).Add(float64(n))
 	}
@@ -224,7 +226,7 @@ func one(is bool) float64 {
 }
 
 // outcome is the label of the run's new state.
-func outcome(e bus.RunFailed) string {
+func outcome(e event.RunFailed) string {
 	if e.Final {
 		return "dead"
 	}

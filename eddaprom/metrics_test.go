@@ -13,6 +13,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddaprom"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
@@ -59,9 +60,9 @@ func newLab(t *testing.T, pool *pgxpool.Pool, o eddaprom.Options) lab {
 		done: make(chan struct{}, 100)}
 	pgtest.Migrate(t, pool, schema)
 	b, err := bus.New(pool, bus.Options{Schema: schema, Logger: slog.New(slog.DiscardHandler),
-		Events: func(e bus.Event) {
+		Events: func(e event.Event) {
 			l.metrics.Observe(e)
-			if _, ok := e.(bus.BatchDone); ok {
+			if _, ok := e.(event.BatchDone); ok {
 				l.done <- struct{}{}
 			}
 		}})
@@ -169,7 +170,7 @@ edda_messages_handled_total{endpoint="van",kind="parcel",saga=""} 3
 func TestHandlersTimeStandsBesideTheCriticalOne(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, pgdev.Pool(t), eddaprom.Options{})
-	l.metrics.Observe(bus.Handled{Endpoint: "van", Step: 2 * time.Second, Critical: time.Hour})
+	l.metrics.Observe(event.Handled{Endpoint: "van", Step: 2 * time.Second, Critical: time.Hour})
 	families, err := l.all.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +203,7 @@ func TestKindsAreBounded(t *testing.T) {
 	all := prometheus.NewPedanticRegistry()
 	all.MustRegister(m)
 	for _, kind := range []string{"a", "b", "c", "d", "a"} {
-		m.Observe(bus.Handled{Endpoint: "van", Info: saga.Info{Kind: kind}})
+		m.Observe(event.Handled{Endpoint: "van", Info: saga.Info{Kind: kind}})
 	}
 	if err := testutil.GatherAndCompare(all, strings.NewReader(`
 # HELP edda_messages_handled_total Messages whose effects are committed.
@@ -225,12 +226,12 @@ func TestKindsOfStrangersTakeNoLabels(t *testing.T) {
 	for n := range 1000 {
 		for _, kind := range []string{fmt.Sprintf("invented.%d", n), fmt.Sprintf("no name %d", n),
 			strings.Repeat("x", 64+n), "order.pl\xe4ce"} {
-			m.Observe(bus.DeadLettered{Endpoint: "van", Info: saga.Info{Kind: kind}})
+			m.Observe(event.DeadLettered{Endpoint: "van", Info: saga.Info{Kind: kind}})
 		}
 	}
 	for n := range 50 {
-		m.Observe(bus.Handled{Endpoint: "van", Info: saga.Info{Kind: fmt.Sprintf("order.%d", n)}})
-		m.Observe(bus.Retried{Endpoint: "van", Info: saga.Info{Kind: fmt.Sprintf("order.%d", n)}})
+		m.Observe(event.Handled{Endpoint: "van", Info: saga.Info{Kind: fmt.Sprintf("order.%d", n)}})
+		m.Observe(event.Retried{Endpoint: "van", Info: saga.Info{Kind: fmt.Sprintf("order.%d", n)}})
 	}
 	families, err := all.Gather()
 	if err != nil {
@@ -287,10 +288,11 @@ func TestDocListsEveryMetric(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := eddaprom.New(eddaprom.Options{})
-	for _, e := range []bus.Event{
-		bus.Handled{}, bus.Retried{}, bus.DeadLettered{}, bus.Discarded{}, bus.Conflicted{}, bus.BatchDone{},
-		bus.BatchFailed{},
-		bus.Relayed{}, bus.RelayHeld{}, bus.Ingested{},
+	for _, e := range []event.Event{
+		event.Handled{}, event.Retried{}, event.DeadLettered{}, event.Discarded{}, event.Conflicted{},
+		event.BatchDone{},
+		event.BatchFailed{},
+		event.Relayed{}, event.RelayHeld{}, event.Ingested{},
 	} {
 		m.Observe(e)
 	}
@@ -314,8 +316,8 @@ func TestDocListsEveryMetric(t *testing.T) {
 
 func TestMetricsTellThePaceOfAnEndpoint(t *testing.T) {
 	l := newLab(t, pgdev.Pool(t), eddaprom.Options{})
-	for _, e := range []bus.Event{bus.Slowed{Endpoint: "van"}, bus.Paused{Endpoint: "van"},
-		bus.Slowed{Endpoint: "bike"}, bus.Recovered{Endpoint: "bike"}, bus.Resumed{Endpoint: "bike"}} {
+	for _, e := range []event.Event{event.Slowed{Endpoint: "van"}, event.Paused{Endpoint: "van"},
+		event.Slowed{Endpoint: "bike"}, event.Recovered{Endpoint: "bike"}, event.Resumed{Endpoint: "bike"}} {
 		l.metrics.Observe(e)
 	}
 	l.expect(t, `
@@ -335,7 +337,7 @@ func TestFailedRunsAreCounted(t *testing.T) {
 	t.Parallel()
 	m := eddaprom.New(eddaprom.Options{})
 	for _, final := range []bool{false, false, true} {
-		m.Observe(bus.RunFailed{Endpoint: "van", Info: saga.Info{Kind: "parcel"}, Err: errLost, Final: final})
+		m.Observe(event.RunFailed{Endpoint: "van", Info: saga.Info{Kind: "parcel"}, Err: errLost, Final: final})
 	}
 	err := testutil.CollectAndCompare(m, strings.NewReader(`
 # HELP edda_runs_failed_total Failed attempts of runs; the scheduler sends the run again while there are retries.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/memory"
@@ -491,8 +492,8 @@ func TestEventsThatExitInBoth(t *testing.T) {
 			t.Parallel()
 			s := &scene{T: t, teller: &teller{}}
 			exited := false // the only worker sets it
-			s.place = open(t, bus.Options{Logger: slog.New(slog.DiscardHandler), Events: func(e bus.Event) {
-				if _, ok := e.(bus.Handled); ok && !exited {
+			s.place = open(t, bus.Options{Logger: slog.New(slog.DiscardHandler), Events: func(e event.Event) {
+				if _, ok := e.(event.Handled); ok && !exited {
 					exited = true
 					runtime.Goexit()
 				}

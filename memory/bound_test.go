@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/memory"
@@ -291,11 +292,11 @@ func TestDiscardedMessagesHaveABound(t *testing.T) {
 func TestPauseIsToldOnce(t *testing.T) {
 	t.Parallel()
 	var told []string
-	b := newBus(t, func(e bus.Event) {
+	b := newBus(t, func(e event.Event) {
 		switch e := e.(type) {
-		case bus.Paused:
+		case event.Paused:
 			told = append(told, "paused: "+e.Reason)
-		case bus.Resumed:
+		case event.Resumed:
 			told = append(told, "resumed")
 		}
 	})

@@ -22,8 +22,8 @@ type Options struct {
 	Codec  saga.Codec    // of message bodies; nil is JSON
 	Logger *slog.Logger  // nil is slog.Default()
 	// called after the effects that an event reports are visible; must not block. See bus.Options.Events
-	Events     func(bus.Event)
-	Rare       func(bus.Event)                      // every event except Handled
+	Events     func(event.Event)
+	Rare       func(event.Event)                    // every event except Handled
 	Middleware func(endpoint string) bus.Middleware // see bus.Options
 	// see bus.Options; messages of a Scheduler are sent while the bus is locked, so Outgoing must not call the bus
 	Outgoing func(ctx context.Context, i *saga.Info)
@@ -186,17 +186,17 @@ func (b *Bus) setPaused(endpoint, reason string, paused bool) error {
 		b.tellPaused(endpoint, reason)
 	case !paused && was:
 		b.log.Info("edda: endpoint resumed", "endpoint", endpoint)
-		b.emit(bus.Resumed{Endpoint: endpoint})
+		b.emit(event.Resumed{Endpoint: endpoint})
 	}
 	return nil
 }
 
 func (b *Bus) tellPaused(endpoint, reason string) {
 	b.log.Warn("edda: endpoint is paused", "endpoint", endpoint, "reason", reason)
-	b.emit(bus.Paused{Endpoint: endpoint, Reason: reason})
+	b.emit(event.Paused{Endpoint: endpoint, Reason: reason})
 }
 
-func (b *Bus) emit(e bus.Event) { b.hooks.Emit(e) }
+func (b *Bus) emit(e event.Event) { b.hooks.Emit(e) }
 
 // newID returns a new UUIDv7.
 func newID() saga.ID {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/memory"
 	"github.com/edda-go/edda/recoverability/deadletter"
@@ -26,7 +27,7 @@ import (
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // newBus makes a bus with a clock of its own.
-func newBus(t *testing.T, hear func(bus.Event)) *memory.Bus {
+func newBus(t *testing.T, hear func(event.Event)) *memory.Bus {
 	t.Helper()
 	b, err := memory.New(memory.Options{Start: noon, Logger: slog.New(slog.DiscardHandler), Events: hear})
 	if err != nil {
@@ -461,7 +462,7 @@ func TestRunIsThereBeforeItsHandler(t *testing.T) {
 func TestUsersFunctionsMayCallTheBus(t *testing.T) {
 	t.Parallel()
 	var b *memory.Bus
-	b = newBus(t, func(bus.Event) { b.Queues() })
+	b = newBus(t, func(event.Event) { b.Queues() })
 	on(t, b, "notes", bus.EndpointOptions{Policy: nil}, bus.Handle(func(ctx *bus.Context, m note) error {
 		if _, err := b.Send(ctx, question{m.Text}); err != nil {
 			return err
@@ -547,8 +548,8 @@ func TestCancelledTimeoutLeavesItsQueueInMemory(t *testing.T) {
 func TestLeftMessageWaitsForThePollInMemory(t *testing.T) {
 	t.Parallel()
 	var calls, batches atomic.Int32
-	b := newBus(t, func(e bus.Event) {
-		if _, ok := e.(bus.BatchDone); ok {
+	b := newBus(t, func(e event.Event) {
+		if _, ok := e.(event.BatchDone); ok {
 			batches.Add(1)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
@@ -198,13 +199,13 @@ func (l *teller) sorted() string {
 }
 
 // hear adds a line about the fate of a message.
-func (l *teller) hear(e bus.Event) {
+func (l *teller) hear(e event.Event) {
 	switch e := e.(type) {
-	case bus.BatchDone:
+	case event.BatchDone:
 		l.mu.Lock()
 		l.handled -= e.Handled
 		l.mu.Unlock()
-	case bus.Handled:
+	case event.Handled:
 		l.mu.Lock()
 		l.handled++
 		l.mu.Unlock()
@@ -213,17 +214,17 @@ func (l *teller) hear(e bus.Event) {
 			of = " by " + e.Saga + "/" + e.Key
 		}
 		l.say("%s: handled %s%s", e.Endpoint, e.Info.Kind, of)
-	case bus.Retried:
+	case event.Retried:
 		l.say("%s: retried %s after %d in %v: %v", e.Endpoint, e.Info.Kind, e.Info.Attempt, e.Delay, firstLine(e.Err))
-	case bus.DeadLettered:
+	case event.DeadLettered:
 		l.say("%s: dead %s after %d, %s: %v", e.Endpoint, e.Info.Kind, e.Info.Attempt, e.Reason, firstLine(e.Err))
-	case bus.RunFailed:
+	case event.RunFailed:
 		l.say("%s: run failed %s, final %v, %s: %v", e.Endpoint, e.Info.Kind, e.Final, e.Reason, firstLine(e.Err))
-	case bus.Discarded:
+	case event.Discarded:
 		l.say("%s: discarded %s: %s", e.Endpoint, e.Info.Kind, e.Reason)
-	case bus.Paused:
+	case event.Paused:
 		l.say("%s: paused: %s", e.Endpoint, e.Reason)
-	case bus.Conflicted: // memory has no conflicts, and they change no line of a story
+	case event.Conflicted: // memory has no conflicts, and they change no line of a story
 	}
 }
 

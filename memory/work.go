@@ -316,7 +316,7 @@ func (w *work) tell(ctx context.Context) {
 		handled = 1
 	}
 	done.Emit(&b.hooks.Receivers,
-		bus.BatchDone{Endpoint: w.of.name, Taken: 1, Handled: handled, Took: m.Step.Took})
+		event.BatchDone{Endpoint: w.of.name, Taken: 1, Handled: handled, Took: m.Step.Took})
 	if w.d.Pauses() {
 		b.tellPaused(w.of.name, m.Reason)
 	}

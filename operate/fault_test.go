@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/pgtest"
@@ -18,8 +19,8 @@ func TestFaults(t *testing.T) {
 	owner := pgtest.Pool(t) // installs endpoints
 	dead := make(chan struct{}, 2)
 	b, err := bus.New(owner, bus.Options{Schema: schema.Name(), AutoInstall: true,
-		History: history.Options{Level: history.Steps}, Events: func(e bus.Event) {
-			if _, ok := e.(bus.DeadLettered); ok {
+		History: history.Options{Level: history.Steps}, Events: func(e event.Event) {
+			if _, ok := e.(event.DeadLettered); ok {
 				dead <- struct{}{}
 			}
 		}})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
@@ -34,8 +35,8 @@ var Orders = saga.Define("order", saga.Options{},
 func openOrders() (ctx context.Context, pool *pgxpool.Pool, b *bus.Bus, end func()) {
 	ctx, pool, drop := pgtest.Example()
 	handled := make(chan struct{}, 4)
-	b, err := bus.New(pool, bus.Options{Events: func(e bus.Event) {
-		if _, ok := e.(bus.Handled); ok {
+	b, err := bus.New(pool, bus.Options{Events: func(e event.Event) {
+		if _, ok := e.(event.Handled); ok {
 			handled <- struct{}{}
 		}
 	}})

@@ -1,8 +1,8 @@
 // Package outbox carries messages across the border of the database: out of it with relays, into it with Ingest.
 //
-//	relay, err := bus.NewRelay(b, "broker", bus.RelayOptions{}, forward, "order.paid") // forward is an outbox.Forward
-//	_, err = b.Ingest(ctx, bus.IngestOptions{From: "partner"}, messages...)            // each id of a source once
-//	fresh, err := b.InboxTx(ctx, tx, "partner", id)                                    // for consumers of your own
+//	relay, err := bus.NewRelay(b, "broker", outbox.RelayOptions{}, forward, "order.paid") // forward is a Forward
+//	_, err = b.Ingest(ctx, outbox.IngestOptions{From: "partner"}, messages...)            // each id of a source once
+//	fresh, err := b.InboxTx(ctx, tx, "partner", id)                                       // for your own consumers
 //
 // Programs use it through a bus: bus.NewRelay, Bus.Ingest and Bus.InboxTx. Operators use its copies of relayed
 // messages through package operate.

@@ -177,7 +177,7 @@ func (t *ingestTx) write(ctx context.Context) error {
 	pipeline.Queue("commit")
 	if err := t.conn.SendBatch(ctx, pipeline).Close(); err != nil {
 		if !pgerr.Refused(err) {
-			return &OutcomeUnknownError{ID: t.all[0].entry.ID, Err: err}
+			return &pgerr.UnknownOutcome{ID: t.all[0].entry.ID, Err: err}
 		}
 		return t.failed(err)
 	}

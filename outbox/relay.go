@@ -134,7 +134,7 @@ func (r *Relay) Check(ctx context.Context) error {
 
 // Run relays, or stands by while another process relays, until ctx ends. Then it takes no more messages, lets forward
 // finish for Drain, deletes the relayed messages, and releases the lease, so that the next process can continue at
-// once. It returns ErrRunning if it runs already, ErrDrain if calls had to be canceled, and the other errors of
+// once. It returns ErrRunning if it runs already, bus.ErrDrain if calls had to be canceled, and the other errors of
 // Endpoint.Run.
 func (r *Relay) Run(ctx context.Context) error {
 	if !r.running.TryLock() {

@@ -25,7 +25,7 @@ func (r *Relay) work(life context.Context, t lease.Term) error {
 	r.border.Events(event.RelayHeld{Endpoint: r.name, Holding: true})
 	err := r.serve(life, working, t)
 	r.border.Events(event.RelayHeld{Endpoint: r.name})
-	if errors.Is(context.Cause(working), ErrDrain) {
+	if errors.Is(context.Cause(working), run.ErrDrain) {
 		r.ending.Drained()
 	}
 	cancel(nil)
@@ -55,7 +55,7 @@ func (r *Relay) drain(life, working context.Context, cancel context.CancelCauseF
 		}
 		switch now := time.Now(); {
 		case !now.Before(last):
-			cancel(ErrDrain)
+			cancel(run.ErrDrain)
 			return
 		case !now.Before(r.keeper.Health().Trusted):
 			cancel(lease.ErrLost)

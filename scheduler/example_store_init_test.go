@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/scheduler"
 )
@@ -18,13 +19,13 @@ type Settle struct {
 func (Settle) Kind() string { return "settlement.start" }
 
 // runFailed receives an event for each failed attempt of a run.
-var runFailed = make(chan bus.RunFailed, 10)
+var runFailed = make(chan event.RunFailed, 10)
 
 // openBooks runs an endpoint that handles settlements with settle.
 func openBooks(settle func(*bus.Context, Settle) error) (ctx context.Context, b *bus.Bus, end func()) {
 	ctx, pool, drop := openPool()
-	b, err := bus.New(pool, bus.Options{Events: func(e bus.Event) {
-		if e, ok := e.(bus.RunFailed); ok {
+	b, err := bus.New(pool, bus.Options{Events: func(e event.Event) {
+		if e, ok := e.(event.RunFailed); ok {
 			runFailed <- e
 		}
 	}})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/saga"
 )
@@ -44,8 +45,8 @@ func (l *lap) add(other lap) {
 }
 
 // observe is the bus.Options.Events of the servers.
-func (s *stopwatch) observe(e bus.Event) {
-	if h, ok := e.(bus.Handled); ok && h.Info.Kind == (Errand{}).Kind() {
+func (s *stopwatch) observe(e event.Event) {
+	if h, ok := e.(event.Handled); ok && h.Info.Kind == (Errand{}).Kind() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if h.Endpoint == "desk" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/examples/patterns/scatter"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/run"
@@ -69,7 +70,7 @@ func (r *round) play(ctx context.Context) (err error) {
 	return r.settle(ctx)
 }
 
-func (r *round) newBus(events func(bus.Event)) (*bus.Bus, error) {
+func (r *round) newBus(events func(event.Event)) (*bus.Bus, error) {
 	return bus.New(r.pool, bus.Options{Schema: r.schema, AutoInstall: true, Events: events,
 		History: history.Options{Level: history.Off},
 		Logger:  slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
@@ -118,8 +119,8 @@ func (r *round) build(ctx context.Context) (err error) {
 		return err
 	}
 	r.ended = make(chan struct{}, 1)
-	ended := func(e bus.Event) {
-		if _, ok := e.(bus.Handled); ok {
+	ended := func(e event.Event) {
+		if _, ok := e.(event.Handled); ok {
 			r.ended <- struct{}{}
 		}
 	}
@@ -143,7 +144,7 @@ func (r *round) enter(_ *bus.Context, _ pgx.Tx, m scatter.Gathered) error {
 	return nil
 }
 
-func (r *round) host(to *[]*bus.Endpoint, name string, o bus.EndpointOptions, events func(bus.Event),
+func (r *round) host(to *[]*bus.Endpoint, name string, o bus.EndpointOptions, events func(event.Event),
 	parts ...bus.Part) error {
 	b, err := r.newBus(events)
 	if err != nil {

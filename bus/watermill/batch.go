@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -37,7 +37,7 @@ func (w *border) publishBatch(ctx context.Context, messages []*saga.Delivery, pl
 	}
 	errs[places[0]] = errExited
 	if w.publish(ctx, batch...) != nil {
-		errs[places[0]] = bus.ErrBehind
+		errs[places[0]] = outbox.ErrBehind
 		return false
 	}
 	for _, place := range places {

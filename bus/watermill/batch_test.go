@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -113,7 +113,7 @@ func TestAStuckMessageOfABatchIsTheOnlyDeadLetter(t *testing.T) {
 		}
 		return nil
 	}
-	got := w.relayBatches(b, 250, 249, watermill.RelayOptions{RelayOptions: bus.RelayOptions{Stuck: 3}})
+	got := w.relayBatches(b, 250, 249, watermill.RelayOptions{RelayOptions: outbox.RelayOptions{Stuck: 3}})
 	if !slices.Equal(got, bodies(250, 42)) {
 		t.Errorf("%v", got)
 	}
@@ -125,7 +125,7 @@ func TestBatchesWaitForAnotherSideThatIsAway(t *testing.T) {
 	w := newWorld(t)
 	b := &wholesale{}
 	b.away.Store(60)
-	got := w.relayBatches(b, 250, 250, watermill.RelayOptions{RelayOptions: bus.RelayOptions{Stuck: 3}})
+	got := w.relayBatches(b, 250, 250, watermill.RelayOptions{RelayOptions: outbox.RelayOptions{Stuck: 3}})
 	slices.Sort(got) // the first message that is accepted when it comes back may be one behind the first
 	if want := slices.Sorted(slices.Values(bodies(250))); !slices.Equal(got, want) || w.letters() != "" {
 		t.Errorf("%v, dead letters %s", got, w.letters())

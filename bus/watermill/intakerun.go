@@ -10,6 +10,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -135,7 +136,7 @@ func (r *intakeRun) flushAll(ctx context.Context) error {
 func (r *intakeRun) flush(ctx context.Context, batch []*message.Message) {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
-	_, err := r.bus.Ingest(within, bus.IngestOptions{From: r.options.Source, Endpoint: r.options.Endpoint},
+	_, err := r.bus.Ingest(within, outbox.IngestOptions{From: r.options.Source, Endpoint: r.options.Endpoint},
 		r.arrivals(batch)...)
 	pause := r.retry.After(err)
 	if err == nil {
@@ -162,8 +163,8 @@ func nack(messages []*message.Message) {
 	}
 }
 
-func (r *intakeRun) arrivals(batch []*message.Message) []bus.IngestMessage {
-	arrivals, asked := make([]bus.IngestMessage, len(batch)), ""
+func (r *intakeRun) arrivals(batch []*message.Message) []outbox.IngestMessage {
+	arrivals, asked := make([]outbox.IngestMessage, len(batch)), ""
 	r.calls.Each(0, len(batch), func(h *run.Hand, n int) { arrivals[n] = r.arrival(h, batch[n], &asked) },
 		func(n int, err error) {
 			arrivals[n] = standard(r.topic, batch[n])
@@ -173,14 +174,14 @@ func (r *intakeRun) arrivals(batch []*message.Message) []bus.IngestMessage {
 }
 
 // standard returns the message that the default functions make of m.
-func standard(topic string, m *message.Message) bus.IngestMessage {
-	return bus.IngestMessage{ID: m.UUID, Kind: KindOf(topic, m), Header: ownMetadata(m), Body: m.Payload}
+func standard(topic string, m *message.Message) outbox.IngestMessage {
+	return outbox.IngestMessage{ID: m.UUID, Kind: KindOf(topic, m), Header: ownMetadata(m), Body: m.Payload}
 }
 
 // arrival returns the message for Ingest, with the id and the kind of the user's functions. If a function panics, the
 // message becomes a dead letter, with the default id and kind: otherwise a message that makes it panic each time would
 // block all messages behind it, and after a retry the letter would have no kind.
-func (r *intakeRun) arrival(h *run.Hand, m *message.Message, asked *string) bus.IngestMessage {
+func (r *intakeRun) arrival(h *run.Hand, m *message.Message, asked *string) outbox.IngestMessage {
 	a := standard(r.topic, m)
 	id, kind, err := r.ask(h, m, asked)
 	h.Return()

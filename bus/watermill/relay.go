@@ -17,7 +17,7 @@ import (
 
 // RelayOptions are the options of a relay. A zero field is a default; a negative number is an error.
 type RelayOptions struct {
-	bus.RelayOptions
+	outbox.RelayOptions
 
 	Topic string // of the publisher; "" is the relay's name
 
@@ -39,7 +39,7 @@ const mostParallel = 1000
 //
 // The publisher stays the caller's: it is not closed. A Publish that panics or ends its goroutine has failed. A Publish
 // that never returns is left after the drain, and Run returns without it.
-func NewRelay(b *bus.Bus, name string, publisher message.Publisher, o RelayOptions, kinds ...string) (*bus.Relay,
+func NewRelay(b *bus.Bus, name string, publisher message.Publisher, o RelayOptions, kinds ...string) (*outbox.Relay,
 	error) {
 	var f option.Faults
 	if publisher == nil {
@@ -73,7 +73,7 @@ type border struct {
 
 func (w *border) forward(ctx context.Context, messages []*saga.Delivery) []error {
 	// the errors of messages that are not reached, for instance because a goroutine ended
-	errs := slices.Repeat([]error{bus.ErrBehind}, len(messages))
+	errs := slices.Repeat([]error{outbox.ErrBehind}, len(messages))
 	if w.parallel == 1 {
 		all := make([]int, len(messages))
 		for n := range all {

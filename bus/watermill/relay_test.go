@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -303,7 +303,7 @@ func TestWatermillRelaysAreRefused(t *testing.T) {
 		{&elsewhere{}, watermill.RelayOptions{Parallel: -1}, "Parallel is -1, want 1 to 1000 (0 is the default, 1)"},
 		{&elsewhere{}, watermill.RelayOptions{Parallel: 1001}, "Parallel is 1001"},
 		{&elsewhere{}, watermill.RelayOptions{Key: byID}, "Key is set and Parallel is not"},
-		{&elsewhere{}, watermill.RelayOptions{RelayOptions: bus.RelayOptions{BatchMax: -1}}, "BatchMax is -1"},
+		{&elsewhere{}, watermill.RelayOptions{RelayOptions: outbox.RelayOptions{BatchMax: -1}}, "BatchMax is -1"},
 	} {
 		if _, err := watermill.NewRelay(w.bus, "shop.events", c.to, c.o); err == nil ||
 			!strings.Contains(err.Error(), c.want) {

@@ -20,7 +20,7 @@ type border struct{ *tool }
 func (t border) outboxCommands() *cobra.Command {
 	c := &cobra.Command{
 		Use: "outbox", Short: "Show the messages that relays sent to other systems, and send them again",
-		Long: `A relay that keeps copies (bus.RelayOptions.Keep) stores a copy of each message that the other side
+		Long: `A relay that keeps copies (outbox.RelayOptions.Keep) stores a copy of each message that the other side
 accepted. Copies stay for the time that "edda outbox keep" shows, and at most a third longer.`,
 		Example: `  edda outbox list shop.events --since 2h
   edda outbox show 0198c0de-0000-7000-8000-000000000001 --body

@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddatest"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/sagatest"
@@ -299,9 +300,9 @@ func leftOver(t *testing.T, pool *pgxpool.Pool) (left int64) {
 // An endpoint is renamed: the old endpoint handles the messages in its queue, the new one all later messages.
 func TestEndpointGetsAnotherName(t *testing.T) {
 	t.Parallel()
-	handled := make(chan bus.Handled, 100)
-	pool, b := newBus(t, bus.Options{Events: func(e bus.Event) {
-		if e, ok := e.(bus.Handled); ok {
+	handled := make(chan event.Handled, 100)
+	pool, b := newBus(t, bus.Options{Events: func(e event.Event) {
+		if e, ok := e.(event.Handled); ok {
 			handled <- e
 		}
 	}})
@@ -408,7 +409,7 @@ func fire(t *testing.T, pool *pgxpool.Pool, email string) {
 }
 
 // by waits until a message was handled, and by the endpoint of that name.
-func by(t *testing.T, handled <-chan bus.Handled, endpoint string) {
+func by(t *testing.T, handled <-chan event.Handled, endpoint string) {
 	t.Helper()
 	select {
 	case e := <-handled:

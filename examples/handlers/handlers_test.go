@@ -10,6 +10,7 @@ import (
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddatest"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -46,11 +47,11 @@ func open(t *testing.T) *world {
 	w := &world{t: t, pool: eddatest.Pool(t), handled: make(chan string, 100), failed: make(chan string, 100)}
 	w.exec(tables)
 	var err error
-	w.bus, err = bus.New(w.pool, bus.Options{Events: func(e bus.Event) {
+	w.bus, err = bus.New(w.pool, bus.Options{Events: func(e event.Event) {
 		switch e := e.(type) {
-		case bus.Handled:
+		case event.Handled:
 			w.handled <- e.Endpoint
-		case bus.Retried:
+		case event.Retried:
 			w.failed <- e.Endpoint
 		}
 	}})

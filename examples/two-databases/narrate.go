@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/examples/two-databases/orders"
 	"github.com/edda-go/edda/examples/two-databases/payments"
 	"github.com/edda-go/edda/saga"
@@ -57,9 +57,9 @@ func (n *narrator) placed(o orders.PlaceOrder, sent saga.Sent) {
 }
 
 // Listen is the bus.Options.Events of a service.
-func (n *narrator) Listen(service string) func(bus.Event) {
-	return func(e bus.Event) {
-		if h, ok := e.(bus.Handled); ok {
+func (n *narrator) Listen(service string) func(event.Event) {
+	return func(e event.Event) {
+		if h, ok := e.(event.Handled); ok {
 			n.hear(h.Info.ConversationID, fmt.Sprintf("%-8s  %s is handled by endpoint %s", service, h.Info.Kind,
 				h.Endpoint))
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
@@ -36,8 +37,8 @@ func ExampleReader_Timeline() {
 	defer end()
 	handled := make(chan struct{})
 	b, err := bus.New(pool, bus.Options{History: history.Options{Level: history.States},
-		Events: func(e bus.Event) {
-			if _, ok := e.(bus.Handled); ok {
+		Events: func(e event.Event) {
+			if _, ok := e.(event.Handled); ok {
 				handled <- struct{}{}
 			}
 		}})

@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/history/whereabouts"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -255,7 +256,7 @@ func TestFailedMessagesWithoutHistory(t *testing.T) {
 
 func TestMessagesOfOtherSystems(t *testing.T) {
 	w := newWorld(t, bus.Options{})
-	relay, err := bus.NewRelay(w.bus, "shop", bus.RelayOptions{Keep: time.Hour, Poll: 50 * time.Millisecond},
+	relay, err := bus.NewRelay(w.bus, "shop", outbox.RelayOptions{Keep: time.Hour, Poll: 50 * time.Millisecond},
 		func(_ context.Context, m []*saga.Delivery) []error { return make([]error, len(m)) }, work{}.Kind())
 	if err == nil {
 		err = relay.Install(t.Context())

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
@@ -26,8 +27,8 @@ func (ChargeCard) Kind() string { return "card.charge" }
 func openBank() (ctx context.Context, pool *pgxpool.Pool, o *operate.Operator, charged chan string, end func()) {
 	ctx, pool, drop := pgtest.Example()
 	dead, charged := make(chan struct{}, 2), make(chan string, 2)
-	b, err := bus.New(pool, bus.Options{Logger: slog.New(slog.DiscardHandler), Events: func(e bus.Event) {
-		if _, ok := e.(bus.DeadLettered); ok {
+	b, err := bus.New(pool, bus.Options{Logger: slog.New(slog.DiscardHandler), Events: func(e event.Event) {
+		if _, ok := e.(event.DeadLettered); ok {
 			dead <- struct{}{}
 		}
 	}})

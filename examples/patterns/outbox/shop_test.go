@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddatest"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -41,13 +42,13 @@ type world struct {
 	site      *http.ServeMux
 	calls     chan call
 	answers   chan int // statuses of the other system
-	discarded chan bus.Discarded
+	discarded chan event.Discarded
 }
 
 func open(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, pool: eddatest.Pool(t), site: http.NewServeMux(), calls: make(chan call),
-		answers: make(chan int, 10), discarded: make(chan bus.Discarded, 10)}
+		answers: make(chan int, 10), discarded: make(chan event.Discarded, 10)}
 	other := httptest.NewServer(http.HandlerFunc(w.answer))
 	t.Cleanup(other.Close)
 	b, err := bus.New(w.pool, bus.Options{Rare: w.note})
@@ -76,8 +77,8 @@ func (w *world) answer(out http.ResponseWriter, r *http.Request) {
 	out.WriteHeader(<-w.answers)
 }
 
-func (w *world) note(e bus.Event) {
-	if d, ok := e.(bus.Discarded); ok {
+func (w *world) note(e event.Event) {
+	if d, ok := e.(event.Discarded); ok {
 		w.discarded <- d
 	}
 }

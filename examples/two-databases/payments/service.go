@@ -11,8 +11,10 @@ import (
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/examples/two-databases/contract"
 	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/outbox"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -21,13 +23,13 @@ var tables string
 
 // relaying has a short lease, so that a second process soon takes over when the relaying process is killed. Messages of
 // one order keep their order; different orders are published in parallel.
-var relaying = watermill.RelayOptions{RelayOptions: bus.RelayOptions{Lease: 3 * time.Second,
+var relaying = watermill.RelayOptions{RelayOptions: outbox.RelayOptions{Lease: 3 * time.Second,
 	MaxRetryDelay: 2 * time.Second}, Parallel: 8}
 
 // Options of the service.
 type Options struct {
 	Logger    *slog.Logger
-	Events    func(bus.Event)
+	Events    func(event.Event)
 	Configure func(*bus.Options) // changes the options of the bus before it is made, as eddaotel does; nil is nothing
 }
 

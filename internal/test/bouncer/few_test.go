@@ -11,6 +11,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -65,7 +66,7 @@ func TestFirstSendsShareOneSession(t *testing.T) {
 			return b.InTx(ctx, func(tx pgx.Tx) error { _, err := b.SendTx(ctx, tx, m); return err })
 		},
 		"Ingest": func(ctx context.Context, b *bus.Bus, m task) error {
-			_, err := b.Ingest(ctx, bus.IngestOptions{From: "elsewhere"}, bus.IngestMessage{ID: fmt.Sprint(m.N),
+			_, err := b.Ingest(ctx, outbox.IngestOptions{From: "elsewhere"}, outbox.IngestMessage{ID: fmt.Sprint(m.N),
 				Kind: m.Kind(), Body: fmt.Appendf(nil, `{"Key":%q,"N":%d}`, m.Key, m.N)})
 			return err
 		},

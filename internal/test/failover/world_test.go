@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/migrations"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5"
@@ -150,7 +151,7 @@ func (w *world) work() (stop func()) {
 	w.must(err)
 	caller, err := bus.NewEndpoint(b, "calls", bus.EndpointOptions{}, bus.Handle(w.call), bus.Handle(w.ticked))
 	w.must(err)
-	border, err := bus.NewRelay(b, "border", bus.RelayOptions{}, w.forward, "deposit")
+	border, err := bus.NewRelay(b, "border", outbox.RelayOptions{}, w.forward, "deposit")
 	w.must(err)
 	clock, err := scheduler.New(b, scheduler.Options{Owner: "failover"},
 		scheduler.Manifest{Name: "tick", When: scheduler.Every(time.Second), Message: tick{}})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/test/pgdev"
@@ -137,11 +138,11 @@ func putEverywhere(t *testing.T, pool *pgxpool.Pool, schema string) (waiting sag
 		}
 	}
 	b, err := bus.New(pool, bus.Options{Schema: schema, History: history.Options{Level: history.Bodies},
-		Events: func(e bus.Event) {
+		Events: func(e event.Event) {
 			switch e.(type) {
-			case bus.Handled:
+			case event.Handled:
 				handled <- true
-			case bus.DeadLettered:
+			case event.DeadLettered:
 				dead <- true
 			}
 		}})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/edda-go/edda"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
@@ -106,8 +107,8 @@ func (j *journey) host(ctx context.Context, pool *pgxpool.Pool) (*edda.Host, err
 		j.store.Put(ctx, scheduler.Manifest{Name: "journey", When: scheduler.OnDemand(), Message: command{}}))
 }
 
-func (j *journey) saw(e bus.Event) {
-	if done, ok := e.(bus.BatchDone); ok && done.Endpoint == "travels" {
+func (j *journey) saw(e event.Event) {
+	if done, ok := e.(event.BatchDone); ok && done.Endpoint == "travels" {
 		j.handled <- struct{}{}
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/internal/test/pgdev"
+	"github.com/edda-go/edda/outbox"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -51,7 +51,7 @@ func border(ctx context.Context, s lab.Settings, over string) (err error) {
 
 // install makes the queues in the databases, and the witness there.
 func (g *ground) install(ctx context.Context) error {
-	relay, end, err := g.here().relay(ctx, g.route, relayName, 1, bus.RelayOptions{})
+	relay, end, err := g.here().relay(ctx, g.route, relayName, 1, outbox.RelayOptions{})
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/edda-go/edda/internal/test/chaos/border/brokers"
 	"github.com/edda-go/edda/internal/test/chaos/border/nodes"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
+	"github.com/edda-go/edda/outbox"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -120,8 +121,8 @@ func newSide(ctx context.Context, dsn string, o bus.Options) (*side, error) {
 }
 
 // relay makes a relay out of a queue here. The caller calls end after it.
-func (s *side) relay(ctx context.Context, r brokers.Route, name string, parallel int, o bus.RelayOptions) (
-	relay *bus.Relay, end func(), err error) {
+func (s *side) relay(ctx context.Context, r brokers.Route, name string, parallel int, o outbox.RelayOptions) (
+	relay *outbox.Relay, end func(), err error) {
 	publisher, end, err := r.Way().Publisher(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/test/chaos/border/brokers"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/internal/test/pgdev"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -44,7 +45,7 @@ func lag(ctx context.Context, s lab.Settings, over string) (err error) {
 		return err
 	}
 	defer here.pool.Close()
-	relay, endRelay, err := here.relay(ctx, g.route, relayName, 16, bus.RelayOptions{})
+	relay, endRelay, err := here.relay(ctx, g.route, relayName, 16, outbox.RelayOptions{})
 	if err != nil {
 		return err
 	}

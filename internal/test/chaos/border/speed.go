@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/chaos/border/brokers"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/internal/test/pgdev"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -57,8 +59,8 @@ func speed(ctx context.Context, s lab.Settings) (err error) {
 // that of this process: neither Postgres nor the node are in it.
 func (g *ground) relayAll(ctx context.Context, r brokers.Route, parallel, n int) error {
 	relayed, done := atomic.Int64{}, make(chan struct{})
-	here, err := newSide(ctx, g.Server.DSN(), bus.Options{Events: func(e bus.Event) {
-		if r, ok := e.(bus.Relayed); ok && relayed.Add(int64(r.Messages)) == int64(n) {
+	here, err := newSide(ctx, g.Server.DSN(), bus.Options{Events: func(e event.Event) {
+		if r, ok := e.(event.Relayed); ok && relayed.Add(int64(r.Messages)) == int64(n) {
 			close(done)
 		}
 	}})
@@ -66,7 +68,7 @@ func (g *ground) relayAll(ctx context.Context, r brokers.Route, parallel, n int)
 		return err
 	}
 	defer here.pool.Close()
-	relay, end, err := here.relay(ctx, r, "to."+strings.ReplaceAll(r.Topic, "_", "."), parallel, bus.RelayOptions{})
+	relay, end, err := here.relay(ctx, r, "to."+strings.ReplaceAll(r.Topic, "_", "."), parallel, outbox.RelayOptions{})
 	if err != nil {
 		return err
 	}
@@ -98,8 +100,8 @@ func (g *ground) relayAll(ctx context.Context, r brokers.Route, parallel, n int)
 // takeIn measures an intake that reads the backlog of the batches over one consumer, in strict order.
 func (g *ground) takeIn(ctx context.Context, n int) error {
 	arrived, done := atomic.Int64{}, make(chan struct{})
-	there, err := newSide(ctx, g.thereDSN, bus.Options{Events: func(e bus.Event) {
-		if a, ok := e.(bus.Ingested); ok && arrived.Add(int64(a.Accepted)) == int64(n) {
+	there, err := newSide(ctx, g.thereDSN, bus.Options{Events: func(e event.Event) {
+		if a, ok := e.(event.Ingested); ok && arrived.Add(int64(a.Accepted)) == int64(n) {
 			close(done)
 		}
 	}})

@@ -11,6 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/chaos/border/brokers"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -52,7 +53,7 @@ func work(ctx context.Context, lw *lab.Worker) error {
 }
 
 func (w worker) here(ctx context.Context, lw *lab.Worker, s *side) error {
-	o := bus.RelayOptions{Lease: lease, Poll: 200 * time.Millisecond, Holder: lw.Name, MaxRetryDelay: time.Second}
+	o := outbox.RelayOptions{Lease: lease, Poll: 200 * time.Millisecond, Holder: lw.Name, MaxRetryDelay: time.Second}
 	relay, end, err := s.relay(ctx, w.Route, relayName, 16, o)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/operate"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -162,7 +163,7 @@ func (w worker) engine(ctx context.Context, b *bus.Bus, pool *pgxpool.Pool) erro
 	if err != nil {
 		return err
 	}
-	relay, err := bus.NewRelay(b, border, bus.RelayOptions{Poll: 200 * time.Millisecond,
+	relay, err := bus.NewRelay(b, border, outbox.RelayOptions{Poll: 200 * time.Millisecond,
 		MaxRetryDelay: 200 * time.Millisecond, UnknownKindTimeout: 2 * time.Second}, h.forward, outgoing{}.Kind())
 	if err != nil {
 		return err
@@ -201,13 +202,14 @@ func (w worker) gate(ctx context.Context, b *bus.Bus, pool *pgxpool.Pool, calm <
 }
 
 func bring(ctx context.Context, b *bus.Bus, pool *pgxpool.Pool, d draw) error {
-	from := bus.IngestOptions{From: "outside", Endpoint: []string{"", shop, accounts, calls, border}[d.IntN(5)]}
-	came, err := b.Ingest(ctx, from, bus.IngestMessage{ID: d.id(), Kind: d.kind(), Header: d.header(), Body: d.body()})
+	from := outbox.IngestOptions{From: "outside", Endpoint: []string{"", shop, accounts, calls, border}[d.IntN(5)]}
+	came, err := b.Ingest(ctx, from, outbox.IngestMessage{ID: d.id(), Kind: d.kind(), Header: d.header(),
+		Body: d.body()})
 	if err != nil {
 		return fmt.Errorf("a message that arrived was an error: %w", err)
 	}
 	for _, a := range came {
-		if a.State == bus.Accepted || a.State == bus.IngestDead {
+		if a.State == outbox.Accepted || a.State == outbox.IngestDead {
 			if _, err := pool.Exec(ctx, sql.Get("attacked"), pgID(a.ID), "arrive"); err != nil {
 				return err
 			}
@@ -271,7 +273,7 @@ func (h handlers) forward(ctx context.Context, messages []*saga.Delivery) []erro
 		}
 		if faults[n] != nil {
 			for k := n + 1; k < len(faults); k++ {
-				faults[k] = bus.ErrBehind
+				faults[k] = outbox.ErrBehind
 			}
 			break
 		}

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 )
 
 // tally adds up the events of the bus. Safe for concurrent use: workers emit at the same time.
@@ -29,24 +29,24 @@ type figures struct {
 func newTally() *tally { return &tally{endpoints: map[string]*figures{}} }
 
 // observe is the bus.Options.Events of the shop.
-func (t *tally) observe(e bus.Event) {
+func (t *tally) observe(e event.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch e := e.(type) {
-	case bus.Handled:
+	case event.Handled:
 		f := t.of(e.Endpoint)
 		f.handled++
 		f.critical = append(f.critical, e.Critical)
 		if f.last = time.Now(); f.first.IsZero() {
 			f.first = f.last.Add(-e.Critical)
 		}
-	case bus.Retried:
+	case event.Retried:
 		t.of(e.Endpoint).retries++
-	case bus.Conflicted:
+	case event.Conflicted:
 		t.of(e.Endpoint).conflicts++
-	case bus.DeadLettered:
+	case event.DeadLettered:
 		t.of(e.Endpoint).dead++
-	case bus.Discarded:
+	case event.Discarded:
 		t.of(e.Endpoint).discarded++
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -30,7 +31,7 @@ func Relayed(ctx context.Context, pool *pgxpool.Pool, schema string) (*Stage, er
 }
 
 func (s *Stage) sail(ctx context.Context) error {
-	relay, err := bus.NewRelay(s.Bus, "shop.events", bus.RelayOptions{Keep: 24 * time.Hour},
+	relay, err := bus.NewRelay(s.Bus, "shop.events", outbox.RelayOptions{Keep: 24 * time.Hour},
 		func(_ context.Context, all []*saga.Delivery) []error { return make([]error, len(all)) }, sailed{}.Kind())
 	if err != nil {
 		return err

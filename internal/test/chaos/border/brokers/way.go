@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/bus/watermill"
 	"github.com/edda-go/edda/bus/watermill/jetstream"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/chaos/border/cluster"
 	"github.com/edda-go/edda/internal/test/chaos/border/nodes"
 	"github.com/edda-go/edda/internal/test/chaos/border/rabbit"
+	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -77,7 +77,7 @@ func (r Route) Way() Way {
 
 // Relay returns the options of a relay on the route. Except in batches, it publishes several keys at a time.
 func (r Route) Relay(parallel int) watermill.RelayOptions {
-	o := watermill.RelayOptions{RelayOptions: bus.RelayOptions{Permanent: Unfit}, Topic: r.Topic}
+	o := watermill.RelayOptions{RelayOptions: outbox.RelayOptions{Permanent: Unfit}, Topic: r.Topic}
 	if r.Over != Batches && parallel > 1 {
 		o.Parallel, o.Key = parallel, func(d *saga.Delivery) string { return d.Info.Header(KeyHeader) }
 	}
