@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/recoverability"
 )
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"

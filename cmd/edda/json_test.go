@@ -172,36 +172,36 @@ type limitJSON struct {
 }
 
 type manifestJSON struct {
-	Manifest    string          `json:"manifest"`
-	Owner       string          `json:"owner"`
-	State       string          `json:"state"`
-	Schedule    string          `json:"schedule"`
-	Due         *time.Time      `json:"due"`
-	Group       string          `json:"group"`
-	Priority    int             `json:"priority"`
-	Kind        string          `json:"kind"`
-	Parent      string          `json:"parent"`
-	Version     int64           `json:"version"`
-	Definition  json.RawMessage `json:"definition"`
-	Overlap     bool            `json:"overlap"`
-	Retries     int             `json:"retries"`
-	RetryDelay  float64         `json:"retry_delay_seconds"`
-	MaxRetryDelay   float64         `json:"retry_most_seconds"`
-	RunTimeout  *float64        `json:"run_timeout_seconds"` // null is none
-	Stopped     bool            `json:"stopped"`
-	Paused      *time.Time      `json:"paused"`
-	Reason      string          `json:"reason"`
-	GroupPaused *time.Time      `json:"group_paused"`
-	Orphaned    *time.Time      `json:"orphaned"`
-	Run         *saga.ID        `json:"run"`
-	Held        *saga.ID        `json:"held"`
-	Successes   int64           `json:"successes"`
-	Fired       *time.Time      `json:"fired"`
-	Succeeded   *time.Time      `json:"succeeded"`
-	Created     time.Time       `json:"created"`
-	Changed     time.Time       `json:"changed"`
-	Waits       []string        `json:"waits"`
-	Size        *int            `json:"size,omitempty"` // show only
+	Manifest      string          `json:"manifest"`
+	Owner         string          `json:"owner"`
+	State         string          `json:"state"`
+	Schedule      string          `json:"schedule"`
+	Due           *time.Time      `json:"due"`
+	Group         string          `json:"group"`
+	Priority      int             `json:"priority"`
+	Kind          string          `json:"kind"`
+	Parent        string          `json:"parent"`
+	Version       int64           `json:"version"`
+	Definition    json.RawMessage `json:"definition"`
+	Overlap       bool            `json:"overlap"`
+	Retries       int             `json:"retries"`
+	RetryDelay    float64         `json:"retry_delay_seconds"`
+	MaxRetryDelay float64         `json:"retry_most_seconds"`
+	RunTimeout    *float64        `json:"run_timeout_seconds"` // null is none
+	Stopped       bool            `json:"stopped"`
+	Paused        *time.Time      `json:"paused"`
+	Reason        string          `json:"reason"`
+	GroupPaused   *time.Time      `json:"group_paused"`
+	Orphaned      *time.Time      `json:"orphaned"`
+	Run           *saga.ID        `json:"run"`
+	Held          *saga.ID        `json:"held"`
+	Successes     int64           `json:"successes"`
+	Fired         *time.Time      `json:"fired"`
+	Succeeded     *time.Time      `json:"succeeded"`
+	Created       time.Time       `json:"created"`
+	Changed       time.Time       `json:"changed"`
+	Waits         []string        `json:"waits"`
+	Size          *int            `json:"size,omitempty"` // show only
 	body
 }
 

@@ -138,6 +138,8 @@ type UnknownOutcome struct {
 	Err error
 }
 
-func (e *UnknownOutcome) Error() string { return "the outcome of the commit is unknown: " + e.Err.Error() }
+func (e *UnknownOutcome) Error() string {
+	return "the outcome of the commit is unknown: " + e.Err.Error()
+}
 
 func (e *UnknownOutcome) Unwrap() error { return e.Err }
