@@ -2,7 +2,7 @@
 
 GO ?= go
 # The packages whose tests use tables of Edda.
-SQL := ./audit ./bus ./persistence ./outbox ./recoverability/deadletter ./internal/store/lease ./internal/store/limit ./internal/engine/dispatch ./internal/store/ring ./history/... ./operate/... ./internal/engine/repair ./limit ./scheduler ./scheduler/remote/... ./memory
+SQL := ./internal/store/audit ./bus ./persistence ./outbox ./internal/store/deadletter ./internal/store/lease ./internal/store/limit ./internal/engine/dispatch ./internal/store/ring ./history/... ./operate/... ./internal/engine/repair ./limit ./scheduler ./scheduler/remote/... ./memory
 # Far more than a run takes on a slow machine: they end a test that hangs.
 TIMEOUT := 20m
 RACE_TIMEOUT := 40m

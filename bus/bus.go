@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/pg"
@@ -16,7 +15,9 @@ import (
 	"github.com/edda-go/edda/internal/engine/membership"
 	"github.com/edda-go/edda/internal/engine/runs"
 	"github.com/edda-go/edda/internal/engine/watch"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/internal/store/counters"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/store/limit"
@@ -25,7 +26,6 @@ import (
 	"github.com/edda-go/edda/internal/store/settings"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
-	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -79,7 +79,7 @@ func openTables(schema pg.Schema) tables {
 	return tables{
 		counters: counters.New(schema), settings: settings.New(schema), runs: runs.New(schema),
 		sagas: persistence.New(schema), letters: deadletter.New(schema), sent: dedup.New(schema),
-		audit:  audit.Of(schema),
+		audit:  audit.New(schema),
 		limits: limit.New(schema), leases: lease.New(schema),
 		rings: ring.New(schema), history: history.Keeper{Store: history.New(schema), Host: lease.Identity("")},
 	}

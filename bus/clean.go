@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/base/snapshot"
 	"github.com/edda-go/edda/internal/engine/membership"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/store/ring"
 	"github.com/jackc/pgx/v5"

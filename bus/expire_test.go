@@ -96,8 +96,7 @@ func TestMessageExpiresWhileItIsRetried(t *testing.T) {
 	w.untilEmpty("fails")
 	w.want(1, `SELECT count(*) FROM edda.dead_letter`)
 	w.age("fails")
-	err := w.operator().DeadLetters().Retry(t.Context(), w.owner, w.operator(),
-		int64(w.count(`SELECT id FROM edda.dead_letter`)))
+	err := w.operator().DeadLetters().Retry(t.Context(), int64(w.count(`SELECT id FROM edda.dead_letter`)))
 	if err != nil {
 		t.Fatal(err)
 	}

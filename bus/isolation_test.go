@@ -13,7 +13,6 @@ import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/recoverability"
-	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -156,15 +155,15 @@ func (w *world) operate() {
 func (w *world) operateLetters() {
 	w.t.Helper()
 	ctx, letters := w.t.Context(), w.operator().DeadLetters()
-	list, err := letters.List(ctx, w.pool, deadletter.Filter{})
+	list, err := letters.List(ctx, recoverability.LetterFilter{})
 	if err != nil || len(list) != 1 {
 		w.t.Fatalf("%d dead letters, want 1: %v", len(list), err)
 	}
-	w.must(letters.Retry(ctx, w.pool, w.operator(), list[0].Number))
+	w.must(letters.Retry(ctx, list[0].Number))
 	w.untilEmpty("failing")
-	number, err := letters.NewJob(ctx, w.pool, deadletter.Job{Action: deadletter.ActionDiscard, Reason: "because"})
+	number, err := letters.NewJob(ctx, recoverability.Job{Action: recoverability.JobDiscard, Reason: "because"})
 	if err == nil {
-		_, err = letters.RunJob(ctx, w.pool, w.operator(), number, nil)
+		_, err = letters.RunJob(ctx, number, nil)
 	}
 	w.must(err)
 }

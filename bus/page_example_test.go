@@ -8,8 +8,6 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
-	"github.com/edda-go/edda/recoverability/deadletter"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // What docs/operate/recoverability.md shows of the options and of the Go API. A test compares the two.
@@ -40,23 +38,22 @@ func Example_recoverability() {
 
 func Example_deadLetters() {
 	var (
-		ctx  context.Context
-		o    *operate.Operator
-		pool *pgxpool.Pool
+		ctx context.Context
+		o   *operate.Operator
 	)
 	use := func() error {
 		// page letters
 		letters := o.DeadLetters()
-		groups, _, err := letters.Groups(ctx, pool, deadletter.GroupFilter{Endpoint: "orders"})
+		groups, _, err := letters.Groups(ctx, recoverability.GroupFilter{Endpoint: "orders"})
 		if err != nil || len(groups) == 0 {
 			return err
 		}
-		number, err := letters.NewJob(ctx, pool,
-			deadletter.Job{Action: deadletter.ActionRetry, Rate: 10, Filter: deadletter.Filter{Group: groups[0].Name}})
+		number, err := letters.NewJob(ctx, recoverability.Job{Action: recoverability.JobRetry, Rate: 10,
+			Filter: recoverability.LetterFilter{Group: groups[0].Name}})
 		if err != nil {
 			return err
 		}
-		job, err := letters.RunJob(ctx, pool, o, number, nil) // after a crash: once more, with the same number
+		job, err := letters.RunJob(ctx, number, nil) // after a crash: once more, with the same number
 		// end
 		fmt.Println(job.Ended)
 		return err

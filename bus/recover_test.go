@@ -12,10 +12,9 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/event"
-	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/test/pgdev"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/recoverability"
-	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -532,17 +531,17 @@ func TestDeadLetterIsSentAgainOnce(t *testing.T) {
 	sent := w.send(add{N: 1}, saga.WithHeader("who", "me"))
 	w.untilEmpty("fails")
 	fixed.Store(true)
-	schema, err := pg.ParseSchema(w.schema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := deadletter.New(schema)
+	letters := w.operator().DeadLetters()
 	number := int64(w.count(`SELECT id FROM edda.dead_letter`))
-	if err := store.Retry(t.Context(), w.pool, w.operator(), number); err != nil {
+	if err := letters.RetryTo(t.Context(), number, "nowhere"); !errors.Is(err, bus.ErrNoRoute) ||
+		!errors.Is(err, operate.ErrUndeliverable) {
+		t.Errorf("%v, want ErrNoRoute and ErrUndeliverable", err)
+	}
+	if err := letters.Retry(t.Context(), number); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Retry(t.Context(), w.pool, w.operator(), number); !errors.Is(err, deadletter.ErrNotFound) {
-		t.Errorf("%v, want ErrNotFound", err)
+	if err := letters.Retry(t.Context(), number); !errors.Is(err, operate.ErrNoLetter) {
+		t.Errorf("%v, want ErrNoLetter", err)
 	}
 	info := await(w, "the message", got)
 	if info.ID != sent.ID || info.Attempt != 1 || info.Header("who") != "me" {
@@ -550,13 +549,6 @@ func TestDeadLetterIsSentAgainOnce(t *testing.T) {
 	}
 	w.untilEmpty("fails")
 	w.want(0, `SELECT count(*) FROM edda.dead_letter`)
-	err = w.bus.InTx(t.Context(), func(tx pgx.Tx) error {
-		return w.operator().Resend(t.Context(), tx,
-			deadletter.Letter{Endpoint: "nowhere"})
-	})
-	if !errors.Is(err, bus.ErrNoRoute) {
-		t.Errorf("%v, want ErrNoRoute", err)
-	}
 }
 
 // All bodies of a full batch were in memory at once.

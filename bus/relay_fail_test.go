@@ -76,8 +76,8 @@ func TestPoisonIsDeadLettered(t *testing.T) {
 		AND reason = 'stuck' AND error = 'a field is missing'
 		AND first_failed IS NOT NULL AND convert_from(body, 'UTF8') = '{"Key":"","N":7}'`, ids[7])
 	a.set(nil)
-	if err := w.operator().DeadLetters().Retry(t.Context(), w.owner, w.operator(),
-		int64(w.count(`SELECT id FROM edda.dead_letter`))); err != nil {
+	number := int64(w.count(`SELECT id FROM edda.dead_letter`))
+	if err := w.operator().DeadLetters().Retry(t.Context(), number); err != nil {
 		t.Fatal(err)
 	}
 	w.until("it arrives", func() bool { return slices.Contains(a.ids(), ids[7]) })

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/bus"
+	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
@@ -65,7 +67,12 @@ func TestCleanUpDeletesUnderAnyRole(t *testing.T) {
 	bus.CleanNow(t.Context(), w.bus)
 	w.want(6, `SELECT count(*) FROM edda.sent_id`)
 	w.want(7, `SELECT count(*) FROM edda.discarded`)
-	if n, err := w.operator().DeadLetters().Prune(t.Context(), w.pool, 4*24*time.Hour-time.Hour, 100); err != nil ||
+	schema, err := pg.ParseSchema(w.schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	letters := deadletter.New(schema)
+	if n, err := letters.Prune(t.Context(), w.pool, 4*24*time.Hour-time.Hour, 100); err != nil ||
 		n != 7 {
 		t.Errorf("%d pruned, %v", n, err)
 	}

@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/ui/act"
 	"github.com/edda-go/edda/internal/ui/page"
+	"github.com/edda-go/edda/operate"
 )
 
 const mostForm = 4 << 20 // bytes: a body of 1 MiB grows by its encoding
@@ -68,8 +68,8 @@ func (u *UI) act(a *act.Action) http.HandlerFunc {
 		actor := actorOf(r.Context())
 		ctx, cancel := context.WithTimeout(r.Context(), u.desk.LimitOf(a))
 		defer cancel()
-		ctx = audit.As(ctx, audit.Actor{Name: cmp.Or(actor.Name, actor.From), From: actor.From})
-		ctx = audit.Because(ctx, in.Reason())
+		ctx = operate.WithActor(ctx, operate.Actor{Name: cmp.Or(actor.Name, actor.From), From: actor.From})
+		ctx = operate.WithReason(ctx, in.Reason())
 		preview, err := a.Look(ctx, u.desk, in)
 		if err == nil && preview != nil {
 			form := preview.Form()

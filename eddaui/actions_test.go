@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/eddaui"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/test/demo/world"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/internal/ui/act"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -70,7 +70,7 @@ const everything = ^eddaui.May(0)
 type stage struct {
 	*site
 	may  eddaui.May
-	log  *audit.Log
+	log  *operate.Operator
 	shop *world.Shop
 	sql  pg.Schema
 
@@ -96,7 +96,7 @@ func newStage(t *testing.T) *stage {
 			return eddaui.Actor{Name: "ann@example.com", From: "10.0.0.7", May: st.may}, nil
 		}})
 	st.pool = pool
-	if st.log, err = audit.New(pool, schema); err != nil {
+	if st.log, err = operate.New(pool, operate.Options{Schema: schema}); err != nil {
 		t.Fatal(err)
 	}
 	if st.sql, err = pg.ParseSchema(schema); err != nil {
@@ -338,11 +338,11 @@ func (st *stage) led(got answer, a *act.Action) {
 // told checks that the audit has one new entry, with the actor and the reason.
 func (st *stage) told(d deed, since int64) {
 	st.t.Helper()
-	all, err := st.log.List(st.t.Context(), audit.Filter{Limit: 10})
+	all, err := st.log.Audit(st.t.Context(), operate.AuditFilter{Limit: 10})
 	if err != nil {
 		st.t.Fatal(err)
 	}
-	all = slices.DeleteFunc(all, func(e audit.Entry) bool { return e.Number <= since })
+	all = slices.DeleteFunc(all, func(e operate.AuditEntry) bool { return e.Number <= since })
 	if len(all) != 1 {
 		st.t.Fatalf("the audit has %d entries of it, want 1: %+v", len(all), all)
 	}

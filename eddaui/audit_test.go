@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/eddaui"
 	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/operate"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -27,13 +27,13 @@ func changeMuch(t *testing.T, pool *pgxpool.Pool, schema string) {
 		t.Fatal(err)
 	}
 	by := func(name string) context.Context {
-		return audit.As(t.Context(), audit.Actor{Name: name, From: "10.0.0.7"})
+		return operate.WithActor(t.Context(), operate.Actor{Name: name, From: "10.0.0.7"})
 	}
 	parsed, err := pg.ParseSchema(schema)
 	if err != nil {
 		t.Fatal(err)
 	}
-	repair := audit.Of(parsed).Add(by("eve <b>"), pool, audit.Change{Verb: "saga.repair", Target: "order/a/b",
+	repair := audit.New(parsed).Add(by("eve <b>"), pool, audit.Change{Verb: "saga.repair", Target: "order/a/b",
 		Reason: "it\nhung", Before: map[string]any{"version": 3, "state": map[string]string{"Card": "4111"}},
 		After: map[string]any{"version": 4, "state": map[string]string{"Card": "4222"}}})
 	for _, err := range []error{

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/engine/hooks"
 	"github.com/edda-go/edda/internal/ui/act"
@@ -131,9 +130,6 @@ func (u *UI) open(pool *pgxpool.Pool) (err error) {
 		return err
 	}
 	if u.source.Vitals, err = vitals.New(reader, vitals.Options{Schema: u.o.Schema}); err != nil {
-		return err
-	}
-	if u.source.Audit, err = audit.New(reader, u.o.Schema); err != nil {
 		return err
 	}
 	for _, d := range u.o.Sagas {

@@ -10,8 +10,9 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/persistence"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
 )
@@ -137,25 +138,25 @@ func (b *Bus) Queues() []Queue {
 }
 
 // DeadLetters returns the newest 10,000 messages that are not retried any more, the oldest first.
-func (b *Bus) DeadLetters() []deadletter.Letter {
+func (b *Bus) DeadLetters() []recoverability.Letter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.letters.all()
 }
 
 // Discarded returns the newest 10,000 messages that were consumed without effect, the oldest first.
-func (b *Bus) Discarded() []deadletter.Discarded {
+func (b *Bus) Discarded() []recoverability.Discarded {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.discarded.all()
 }
 
-// Retry puts a dead letter back into its queue, with no attempts counted. It returns deadletter.ErrNotFound for an
+// Retry puts a dead letter back into its queue, with no attempts counted. It returns operate.ErrNoLetter for an
 // unknown number.
 func (b *Bus) Retry(number int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	letter, ok := b.letters.take(func(l deadletter.Letter) bool { return l.Number == number })
+	letter, ok := b.letters.take(func(l recoverability.Letter) bool { return l.Number == number })
 	if !ok {
 		return fmt.Errorf("retry dead letter %d: %w", number, deadletter.ErrNotFound)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/memory"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/google/go-cmp/cmp"
@@ -296,7 +296,7 @@ func TestHandlerThatExitsInMemory(t *testing.T) {
 	if err := b.Retry(letters[0].Number); err != nil {
 		t.Error(err)
 	}
-	if err := b.Retry(letters[0].Number); !errors.Is(err, deadletter.ErrNotFound) {
+	if err := b.Retry(letters[0].Number); !errors.Is(err, operate.ErrNoLetter) {
 		t.Errorf("a second retry returned %v", err)
 	}
 	advance(t, b, time.Minute)

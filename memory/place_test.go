@@ -19,7 +19,7 @@ import (
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/memory"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )
@@ -37,7 +37,7 @@ type place interface {
 type viewer interface {
 	Instance(ctx context.Context, d *saga.Definition, key string, into any) (saga.Instance, bool, error)
 	waiting(ctx context.Context) (messages int, err error) // in all queues
-	letters(ctx context.Context) ([]deadletter.Letter, error)
+	letters(ctx context.Context) ([]recoverability.Letter, error)
 }
 
 type sender interface {
@@ -88,7 +88,9 @@ func (m inMemory) waiting(context.Context) (messages int, err error) {
 	return messages, nil
 }
 
-func (m inMemory) letters(context.Context) ([]deadletter.Letter, error) { return m.DeadLetters(), nil }
+func (m inMemory) letters(context.Context) ([]recoverability.Letter, error) {
+	return m.DeadLetters(), nil
+}
 
 func (m inMemory) pause(_ context.Context, endpoint string) error { return m.Pause(endpoint, "a test") }
 
@@ -148,11 +150,10 @@ func (p *onPostgres) waiting(ctx context.Context) (messages int, err error) {
 	return messages, err
 }
 
-func (p *onPostgres) letters(ctx context.Context) ([]deadletter.Letter, error) {
-	pool := pgtest.Pool(p.t)
-	all, err := p.operator.DeadLetters().List(ctx, pool, deadletter.Filter{})
+func (p *onPostgres) letters(ctx context.Context) ([]recoverability.Letter, error) {
+	all, err := p.operator.DeadLetters().List(ctx, recoverability.LetterFilter{})
 	for n := 0; n < len(all) && err == nil; n++ {
-		all[n], err = p.operator.DeadLetters().Show(ctx, pool, all[n].Number)
+		all[n], err = p.operator.DeadLetters().Show(ctx, all[n].Number)
 	}
 	return all, err
 }
@@ -295,7 +296,7 @@ func (s *scene) play(do func()) string {
 	return s.sorted()
 }
 
-func (s *scene) lettersOf() []deadletter.Letter {
+func (s *scene) lettersOf() []recoverability.Letter {
 	s.Helper()
 	all, err := s.letters(s.Context())
 	if err != nil {

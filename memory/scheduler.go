@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/engine/runs"
 	"github.com/edda-go/edda/internal/engine/timetable"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )

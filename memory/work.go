@@ -15,9 +15,10 @@ import (
 	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/outcome"
 	"github.com/edda-go/edda/internal/engine/runs"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -266,8 +267,8 @@ func (w *work) end(ctx context.Context) {
 // facts are the records that follow from the fate of a message. Their texts come from the errors of users, so they are
 // made before the mutex is locked.
 type facts struct {
-	letters   []deadletter.Letter
-	discarded []deadletter.Discarded
+	letters   []recoverability.Letter
+	discarded []recoverability.Discarded
 	ends      []runEnd
 }
 
@@ -406,10 +407,10 @@ func (w *work) save() {
 func (w *world) record(f facts) {
 	for _, l := range f.letters {
 		l.Died, l.Group = w.now(), deadletter.GroupOf(&l)
-		w.letters.add(func(number int64) deadletter.Letter { l.Number = number; return l })
+		w.letters.add(func(number int64) recoverability.Letter { l.Number = number; return l })
 	}
 	for _, d := range f.discarded {
 		d.At = w.now()
-		w.discarded.add(func(number int64) deadletter.Discarded { d.Number = number; return d })
+		w.discarded.add(func(number int64) recoverability.Discarded { d.Number = number; return d })
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -34,8 +34,8 @@ type world struct {
 	given     map[saga.ID]given           // messages with ids that callers chose
 	prune     int                         // maximum length of given before old ids are deleted
 	handlers  map[saga.ID]*handling       // by the runs of their messages
-	letters   kept[deadletter.Letter]
-	discarded kept[deadletter.Discarded]
+	letters   kept[recoverability.Letter]
+	discarded kept[recoverability.Discarded]
 	runners   []runner
 	schedules []*Scheduler // running ones
 }
@@ -213,7 +213,7 @@ func (w *world) deliver(out *saga.Outgoing, to []*queue.Queue) {
 }
 
 // putBack puts a dead letter into its queue.
-func (w *world) putBack(l deadletter.Letter) {
+func (w *world) putBack(l recoverability.Letter) {
 	w.queues[l.Endpoint].push(&row{Row: queue.Row{
 		Due: w.now(), ID: l.MessageID, Sent: w.now(), Kind: l.Kind, Header: l.Header, Body: l.Body,
 	}})

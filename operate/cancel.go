@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/store/audit"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/store/queue"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -126,7 +127,7 @@ func (m Messages) cancelWithin(
 		if err := m.endRun(ctx, tx, header, reason); err != nil {
 			return 0, fmt.Errorf("end its run: %w", err)
 		}
-		return CancelledWaiting, m.o.letters.AddDiscarded(ctx, tx, deadletter.Discarded{
+		return CancelledWaiting, m.o.letters.AddDiscarded(ctx, tx, recoverability.Discarded{
 			Endpoint: q.Endpoint, MessageID: id, Kind: kind, Reason: queue.CancelReason(reason),
 		})
 	case !errors.Is(err, pgx.ErrNoRows):

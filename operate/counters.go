@@ -68,10 +68,9 @@ type TimeCounters struct {
 	Batch    time.Duration // from take to commit, the time of a batch divided among its messages
 }
 
-// CounterPeriod is the period that Endpoints.Counters reads if its argument is 0.
-const CounterPeriod = 24 * time.Hour
+const counterPeriod = 24 * time.Hour
 
-// Counters returns the counters of sagas in the last period, in the order of endpoints and sagas; 0 is CounterPeriod.
+// Counters returns the counters of sagas in the last period, in the order of endpoints and sagas; 0 is a day.
 // The counters are kept by the hour, for fourteen days, so the result may include up to an hour more than the period.
 // Counters reads at most one row for each saga and hour, locks nothing and needs only SELECT. It returns an error if
 // period is negative, or if the query fails.
@@ -79,7 +78,7 @@ func (e Endpoints) Counters(ctx context.Context, period time.Duration) ([]SagaCo
 	if period < 0 {
 		return nil, fmt.Errorf("read the counters of sagas: the period is %v, want 0 (a day) or more", period)
 	}
-	rows, err := e.o.counters.Read(ctx, e.o.pool, cmp.Or(period, CounterPeriod))
+	rows, err := e.o.counters.Read(ctx, e.o.pool, cmp.Or(period, counterPeriod))
 	if err != nil {
 		return nil, fmt.Errorf("read the counters of sagas: %w", pgerr.Explain(err))
 	}

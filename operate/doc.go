@@ -2,7 +2,7 @@
 // program can use it for a page, a test or a script. An Operator needs a pool and the schema's name, and no handlers.
 //
 //	operator, err := operate.New(pool, operate.Options{})
-//	ctx = audit.As(ctx, audit.Actor{Name: "ann@example.com"})
+//	ctx = operate.WithActor(ctx, operate.Actor{Name: "ann@example.com"})
 //	err = operator.Endpoints().Pause(ctx, "payments", "the bank is down")
 //
 // Its methods are grouped by their subject:
@@ -14,6 +14,7 @@
 //	o.Limits()       limit how many batches or handlers of an endpoint run at the same time in all processes,
 //	                 and show which process holds each slot
 //	o.Instances()    list instances, repair a state, end an instance, fire a timeout; end many, send to many, export
+//	o.Audit()        list the changes by operators
 //	o.DeadLetters()  list, show, retry and discard dead letters
 //	o.History()      find a message and explain its state, show timelines of instances, and follow conversations
 //	o.Outbox()       list the copies of relayed messages; o.Replay sends them again

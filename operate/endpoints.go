@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/store/audit"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/store/settings"
-	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
 )
 

@@ -3,7 +3,6 @@ package operate_test
 import (
 	"fmt"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/operate"
 )
 
@@ -26,7 +25,7 @@ func ExampleNew() {
 func ExampleEndpoints_Pause() {
 	ctx, operator, end := openShop() // with an endpoint "bank"
 	defer end()
-	ctx = audit.As(ctx, audit.Actor{Name: "ann@example.com"})
+	ctx = operate.WithActor(ctx, operate.Actor{Name: "ann@example.com"})
 	check(operator.Endpoints().Pause(ctx, "bank", "the bank is down"))
 	all, err := operator.Endpoints().List(ctx)
 	check(err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/engine/membership"
 	"github.com/edda-go/edda/internal/store/queue"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 )
 
 // Fault is a fault on a map that the tables show.
@@ -32,7 +32,7 @@ func (e Endpoints) faults(ctx context.Context, b *builder) ([]Fault, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, _, err := e.o.letters.Groups(ctx, e.o.pool, deadletter.GroupFilter{CountTo: mostDead})
+	groups, _, err := e.o.letters.Groups(ctx, e.o.pool, recoverability.GroupFilter{CountTo: mostDead})
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ type Target struct {
 	Saga, Key string
 	ID        saga.ID // expected id; if the key has a different instance, ErrNoInstance; zero is any
 	Version   int64   // expected version; if it has changed, ErrVersion; 0 is any
-	Reason    string  // "" is the reason of the context, see audit.Because
+	Reason    string  // "" is the reason of the context, see WithReason
 
 	Definition *saga.Definition // marks the secrets of the state; nil is unknown
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// MostLimit is the maximum of a limit.
-const MostLimit = limit.Most
-
 // LimitInfo is a snapshot of one limit in the whole cluster, by the database's clock.
 type LimitInfo struct {
 	Name     string        // of the endpoint, or "named/" and the name of a limit of package limit

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
@@ -27,7 +27,7 @@ type InstanceFilter struct {
 
 // ManyOptions are the options of EndAll, SendAll and Export. Every zero is a default.
 type ManyOptions struct {
-	Reason     string           // "" is the reason of the context, see audit.Because
+	Reason     string           // "" is the reason of the context, see WithReason
 	Definition *saga.Definition // marks the secrets of states; nil is unknown
 	Job        saga.ID          // of SendAll, a UUID of version 7: repeat it to continue a call; zero is a new job
 	Max        int64            // of Export: if there are more instances, it returns ErrTooMany at once; 0 is no limit

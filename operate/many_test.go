@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
@@ -41,7 +40,7 @@ type crowd struct {
 	pool   *pgxpool.Pool
 	schema pg.Schema
 	op     operate.Instances
-	log    *audit.Log
+	log    *operate.Operator
 }
 
 func newCrowd(t *testing.T, keys ...string) *crowd {
@@ -52,9 +51,8 @@ func newCrowd(t *testing.T, keys ...string) *crowd {
 	owner, err := operate.New(pgtest.Pool(t), operate.Options{Schema: schema.Name()})
 	c.must(err)
 	c.must(owner.Queues().Install(t.Context(), "orders", "order.nudge"))
-	c.op = c.operator(operate.Options{}).Instances()
-	c.log, err = audit.New(pool, schema.Name())
-	c.must(err)
+	c.log = c.operator(operate.Options{})
+	c.op = c.log.Instances()
 	c.begin(keys...)
 	return c
 }
@@ -100,9 +98,9 @@ func (c *crowd) living() (keys string) {
 	return keys
 }
 
-func (c *crowd) entries(verb string) []audit.Entry {
+func (c *crowd) entries(verb string) []operate.AuditEntry {
 	c.Helper()
-	all, err := c.log.List(c.Context(), audit.Filter{Verb: verb})
+	all, err := c.log.Audit(c.Context(), operate.AuditFilter{Verb: verb})
 	c.must(err)
 	return all
 }
@@ -156,7 +154,7 @@ func TestEndAll(t *testing.T) {
 	c.must(err)
 	c.begin("load-5")
 	f.Until = look.Until
-	ctx := audit.As(t.Context(), audit.Actor{Name: "ann"})
+	ctx := operate.WithActor(t.Context(), operate.Actor{Name: "ann"})
 	seen := 0
 	progress := func(d operate.Progress) {
 		if seen++; d.Last != fmt.Sprint("load-", seen) {
@@ -281,7 +279,7 @@ func TestSendReachesEachOnce(t *testing.T) {
 	c := newCrowd(t, numbered(5)...)
 	o := operate.ManyOptions{Job: saga.ID(uuid.Must(uuid.NewV7())), Reason: "they slept"}
 	m := operate.OutgoingMessage{Kind: "order.nudge", Body: []byte(`{"a":1}`), Delay: time.Hour}
-	ctx, interrupt := context.WithCancel(audit.As(t.Context(), audit.Actor{Name: "ann"}))
+	ctx, interrupt := context.WithCancel(operate.WithActor(t.Context(), operate.Actor{Name: "ann"}))
 	interrupted := o
 	interrupted.Progress = func(d operate.Progress) {
 		if d.Done == 3 {

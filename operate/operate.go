@@ -9,13 +9,14 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/snapshot"
 	"github.com/edda-go/edda/internal/engine/repair"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/internal/store/counters"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/store/queue"
@@ -23,7 +24,6 @@ import (
 	"github.com/edda-go/edda/internal/store/settings"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
-	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -48,7 +48,7 @@ type Operator struct {
 	sql    pg.Statements
 	routes *queue.Router
 
-	countTo int64
+	options Options
 
 	repair   *repair.Store
 	settings *settings.Store
@@ -75,7 +75,12 @@ type Options struct {
 	// Unmasked keeps and exports a state even if it is unknown which parts are secret, because there is no definition,
 	// and the history has no state of the last version. Without it such a state is left out, whatever Redact does.
 	Unmasked bool
+	// Patch applies a JSON merge patch (RFC 7396) to a body, for jobs of dead letters with a recoverability.Job.Patch.
+	// This package links no library for that; the command edda does.
+	Patch func(body, patch []byte) ([]byte, error)
 }
+
+var errNoPatch = errors.New("Options.Patch is missing: it changes the bodies")
 
 // New makes an Operator over pool. It does no I/O. It returns an error if the schema's name is invalid.
 func New(pool *pgxpool.Pool, options Options) (*Operator, error) {
@@ -91,9 +96,9 @@ func New(pool *pgxpool.Pool, options Options) (*Operator, error) {
 		limits: limit.New(schema), leases: lease.New(schema), sagas: persistence.New(schema),
 		counters: counters.New(schema),
 		entries:  history.New(schema), letters: deadletter.New(schema), outbox: outbox.New(schema),
-		rings: ring.New(schema), pins: snapshot.New(schema), audit: audit.Of(schema),
-		countTo: cmp.Or(options.CountTo, CountLimit),
+		rings: ring.New(schema), pins: snapshot.New(schema), audit: audit.New(schema), options: options,
 	}
+	o.options.CountTo = cmp.Or(options.CountTo, CountLimit)
 	o.routes = queue.NewRouter(o.pool, schema, nil)
 	o.repair = repair.New(o.pool, schema, o.routes, repair.Options{Redact: options.Redact, Unmasked: options.Unmasked})
 	o.history = whereabouts.New(o.pool, schema, o.routes)
@@ -155,3 +160,10 @@ func (o *Operator) Wake(ctx context.Context, endpoints ...string) {
 		o.notify(ctx, payloads...)
 	}
 }
+
+// Outbox returns the store of the copies of relayed messages, with the retention of these copies and of the ids of the
+// inbox. Replay sends copies again.
+func (o *Operator) Outbox() *outbox.Store { return o.outbox }
+
+// History returns the reader that finds messages, explains their state, and shows the timelines of instances.
+func (o *Operator) History() *whereabouts.Reader { return o.history }

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"strconv"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/engine/partition"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"

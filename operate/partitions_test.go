@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
@@ -76,11 +75,11 @@ func (d *desk) run(p *bus.Partitioned) (stop func()) {
 	}
 }
 
-func (d *desk) entries() []audit.Entry {
+func (d *desk) entries() []operate.AuditEntry {
 	d.Helper()
-	log, err := audit.New(d.owner, d.schema)
+	log, err := operate.New(d.owner, operate.Options{Schema: d.schema})
 	d.must(err)
-	all, err := log.List(d.Context(), audit.Filter{Verb: "endpoint.partitions"})
+	all, err := log.Audit(d.Context(), operate.AuditFilter{Verb: "endpoint.partitions"})
 	d.must(err)
 	return all
 }
@@ -103,7 +102,7 @@ func TestSetPartitions(t *testing.T) {
 			"notes.p"+strconv.Itoa(n%4), `{"Key":"`+strconv.Itoa(n)+`"}`)
 		d.must(err)
 	}
-	ctx := audit.Because(audit.As(t.Context(), audit.Actor{Name: "ann"}), "more servers")
+	ctx := operate.WithReason(operate.WithActor(t.Context(), operate.Actor{Name: "ann"}), "more servers")
 	if before, moved, err := d.op.SetPartitions(ctx, "notes", 2); err != nil || before != 4 || moved != 6 {
 		t.Errorf("before there were %d, %d messages were moved, %v, want 4 and 6", before, moved, err)
 	}

@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/internal/store/queue"
-
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/internal/store/ring"
 	"github.com/jackc/pgx/v5"
 )

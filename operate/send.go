@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
@@ -35,7 +35,7 @@ type OutgoingMessage struct {
 	Headers map[string]string // names may not begin with edda-
 	Delay   time.Duration     // until it is due
 	ID      saga.ID           // zero is a new id; a message with an ID is written once in seven days
-	Reason  string            // "" is the reason of the context, see audit.Because
+	Reason  string            // "" is the reason of the context, see WithReason
 
 	// Saga and Key name the living instance that the message is for; Saga is "" if it is not for an instance. A handler
 	// of an answer receives it for this instance; other handlers receive it for this instance and not for the message's

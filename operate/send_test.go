@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/test/pgdev"
 	"github.com/edda-go/edda/internal/test/pgtest"
@@ -63,11 +62,9 @@ func (p *post) send(m operate.OutgoingMessage) (id saga.ID, duplicate bool) {
 	return id, duplicate
 }
 
-func (p *post) entries() []audit.Entry {
+func (p *post) entries() []operate.AuditEntry {
 	p.Helper()
-	log, err := audit.New(p.pool, p.schema)
-	p.must(err)
-	all, err := log.List(p.Context(), audit.Filter{})
+	all, err := p.op.Audit(p.Context(), operate.AuditFilter{})
 	p.must(err)
 	return all
 }

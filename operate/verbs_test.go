@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
@@ -127,7 +126,7 @@ func TestEndpointsArePausedAndGivenWorkers(t *testing.T) {
 // A partitioned endpoint is paused and resumed as a whole, each of its partitions with an audit entry.
 func TestPartitionedEndpointIsPausedAsAWhole(t *testing.T) {
 	t.Parallel()
-	o, pool, schema := installed(t)
+	o, _, schema := installed(t)
 	owner, err := operate.New(pgtest.Pool(t), operate.Options{Schema: schema})
 	if err != nil {
 		t.Fatal(err)
@@ -141,10 +140,6 @@ func TestPartitionedEndpointIsPausedAsAWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	log, err := audit.New(pool, schema)
-	if err != nil {
-		t.Fatal(err)
-	}
 	check := func(paused string, entries int) {
 		t.Helper()
 		all, err := o.Endpoints().List(t.Context())
@@ -157,7 +152,7 @@ func TestPartitionedEndpointIsPausedAsAWhole(t *testing.T) {
 				got += e.Endpoint + " "
 			}
 		}
-		written, err := log.List(t.Context(), audit.Filter{Verb: "endpoint"})
+		written, err := o.Audit(t.Context(), operate.AuditFilter{Verb: "endpoint"})
 		if err != nil || got != paused || len(written) != entries {
 			t.Errorf("paused are %q with %d entries, %v; want %q with %d", got, len(written), err, paused, entries)
 		}

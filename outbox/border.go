@@ -13,10 +13,10 @@ import (
 	"github.com/edda-go/edda/internal/base/wake"
 	"github.com/edda-go/edda/internal/engine/hooks"
 	"github.com/edda-go/edda/internal/engine/runs"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/internal/store/settings"
-	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
 )

@@ -10,9 +10,10 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/engine/runs"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/store/queue"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -143,8 +144,8 @@ func (f *finisher) recordsNothing(messages []*message) bool {
 // queueRecords queues the copies, the records of dead and discarded messages, and the ends of runs.
 func (f *finisher) queueRecords(pipeline *pgx.Batch, ended []*message) {
 	var (
-		letters   []deadletter.Letter
-		discarded []deadletter.Discarded
+		letters   []recoverability.Letter
+		discarded []recoverability.Discarded
 		kept      []Kept
 		ends      = runs.Ends{Held: []int32{}} // they were checked in another transaction
 	)
@@ -159,11 +160,11 @@ func (f *finisher) queueRecords(pipeline *pgx.Batch, ended []*message) {
 				Endpoint: name, ID: m.ID, Kind: m.Kind, Header: m.Header, Body: m.Body, Sent: m.Sent,
 			})
 		case m.fate == fateDiscarded:
-			discarded = append(discarded, deadletter.Discarded{
+			discarded = append(discarded, recoverability.Discarded{
 				Endpoint: name, MessageID: m.ID, Kind: m.Kind, Reason: m.reason,
 			})
 		case m.fate == fateDead && m.run == nil:
-			letters = append(letters, deadletter.Letter{
+			letters = append(letters, recoverability.Letter{
 				Endpoint: name, MessageID: m.ID, Kind: m.Kind, Header: m.Header, Body: m.Body, Attempts: m.Attempt,
 				Reason: m.reason, Error: deadletter.ErrorText(m.err), Sent: m.Sent, FirstFailed: m.FirstFailed,
 			})

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/jackc/pgx/v5"
 )
 

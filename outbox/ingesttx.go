@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/base/wire"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -26,7 +26,7 @@ type ingestTx struct {
 	all     []*incoming
 	order   []*queue.Queue // queues that get messages
 	byQueue map[*queue.Queue][]*incoming
-	letters []deadletter.Letter
+	letters []recoverability.Letter
 }
 
 func newIngestTx(ctx context.Context, b *Border, conn *pgxpool.Conn, o IngestOptions,
@@ -203,7 +203,7 @@ func (t *ingestTx) deliver(m *incoming) {
 
 // lettersOf returns the dead letters of a message: one, or, for an event, one for each subscriber, so that each can
 // be retried.
-func (t *ingestTx) lettersOf(m *incoming) []deadletter.Letter {
+func (t *ingestTx) lettersOf(m *incoming) []recoverability.Letter {
 	endpoints := []string{t.options.Endpoint}
 	if t.options.Endpoint == "" {
 		endpoints[0] = "ingest"
@@ -215,9 +215,9 @@ func (t *ingestTx) lettersOf(m *incoming) []deadletter.Letter {
 	if errors.Is(m.fault, dedup.ErrConflict) {
 		reason = "a different message has its id"
 	}
-	letters := make([]deadletter.Letter, len(endpoints))
+	letters := make([]recoverability.Letter, len(endpoints))
 	for n, endpoint := range endpoints {
-		letters[n] = deadletter.Letter{
+		letters[n] = recoverability.Letter{
 			Endpoint: endpoint, MessageID: m.out.Info.ID, Kind: m.given.Kind, Header: m.letterHeader(),
 			Body: m.given.Body, Reason: reason, Error: fmt.Sprintf("ingested from %s: %v", t.options.From, m.fault),
 		}

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/plan"
 	"github.com/edda-go/edda/internal/engine/dispatch"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

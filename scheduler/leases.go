@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -43,7 +43,7 @@ func NewLeases(pool *pgxpool.Pool, schema string) (*Leases, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new leases: %w", err)
 	}
-	return &Leases{pool: pg.Committed(pool), store: lease.New(s), audit: audit.Of(s)}, nil
+	return &Leases{pool: pg.Committed(pool), store: lease.New(s), audit: audit.New(s)}, nil
 }
 
 // List returns every lease that was ever held, at most 10,000, in the order of their names.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -61,7 +61,7 @@ func NewStore(pool *pgxpool.Pool, o StoreOptions) (*Store, error) {
 		return nil, fmt.Errorf("scheduler: %w", err)
 	}
 	t := tables{pool: pg.Committed(pool), sql: pg.Load(storeStatements, schema)}
-	t.audit = auditor{audit.Of(schema), t.sql}
+	t.audit = auditor{audit.New(schema), t.sql}
 	return &Store{t, newEncoder(o.Codec)}, nil
 }
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

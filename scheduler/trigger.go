@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/plan"
 	"github.com/edda-go/edda/internal/engine/dispatch"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -23,7 +23,7 @@ type TriggerOptions struct {
 
 // Trigger queues a run of a manifest outside of its schedule, even if the manifest is paused. input is sent in place
 // of the manifest's own message and must be of the same kind; nil is the manifest's message. Each call creates a new
-// run, even if others are open. Trigger writes an audit entry only if ctx has an audit.Actor, because programs
+// run, even if others are open. Trigger writes an audit entry only if ctx has an operate.Actor, because programs
 // trigger too. It returns ErrNoManifest if the manifest does not exist or is an orphan.
 func (s *Store) Trigger(ctx context.Context, manifest string, input saga.Message, o TriggerOptions) (saga.ID, error) {
 	run := dispatch.NewRunID()

@@ -17,7 +17,7 @@ import (
 	"github.com/edda-go/edda/internal/test/demo"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -341,7 +341,7 @@ func (r *round) settle(ctx context.Context) error {
 				scatter.Want(r.requests))
 		}
 	}
-	letters, err := operator.DeadLetters().List(ctx, r.pool, deadletter.Filter{Limit: 10})
+	letters, err := operator.DeadLetters().List(ctx, recoverability.LetterFilter{Limit: 10})
 	for _, l := range letters {
 		err = errors.Join(err, fmt.Errorf("%w: %s died in %s: %s", errWrong, l.Kind, l.Endpoint, l.Error))
 	}

@@ -6,7 +6,7 @@ import (
 	"os"
 	"os/user"
 
-	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/spf13/cobra"
@@ -14,7 +14,7 @@ import (
 
 // acting returns a context with the user of this machine as actor, and the reason of the flag.
 func (t *tool) acting(ctx context.Context) context.Context {
-	return audit.Because(audit.As(ctx, audit.Actor{Name: actorName()}), t.reason)
+	return operate.WithReason(operate.WithActor(ctx, operate.Actor{Name: actorName()}), t.reason)
 }
 
 // actorName returns the user of this machine, and the machine.
@@ -30,7 +30,7 @@ func actorName() string {
 }
 
 func (t *tool) auditCommand() *cobra.Command {
-	var f audit.Filter
+	var f operate.AuditFilter
 	since, until := "", ""
 	c := &cobra.Command{
 		Use: "audit", Short: "Show the changes by operators, with author and reason",
@@ -45,13 +45,13 @@ database. CHANGE shows the fields that differ; --json prints the whole entry. En
 			if err := checkTimes(c, "since", since, "until", until); err != nil {
 				return err
 			}
-			if f.Limit < 1 || f.Limit > audit.MostPage {
-				return usage(c, fmt.Errorf("--limit is %d, want 1 to %d", f.Limit, audit.MostPage))
+			if f.Limit < 1 || f.Limit > audit.MaxPage {
+				return usage(c, fmt.Errorf("--limit is %d, want 1 to %d", f.Limit, audit.MaxPage))
 			}
 			if f.Before < 0 {
 				return usage(c, fmt.Errorf("--after is %d, want the number of an entry", f.Before))
 			}
-			return t.operate(c, func(ctx context.Context, _ *operate.Operator) (view.View, error) {
+			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				now, err := t.now(ctx)
 				if err != nil {
 					return view.View{}, err
@@ -62,11 +62,7 @@ database. CHANGE shows the fields that differ; --json prints the whole entry. En
 				if until != "" {
 					f.Until, _ = view.ReadTime(until, now)
 				}
-				log, err := audit.New(t.pool, t.schemaName())
-				if err != nil {
-					return view.View{}, err
-				}
-				all, err := log.List(ctx, f)
+				all, err := op.Audit(ctx, f)
 				return listed(view.Audit(all, f.Limit), "Nothing was changed."), err
 			})
 		},

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/spf13/cobra"
 )
 
@@ -52,7 +52,7 @@ func (t letters) list() *cobra.Command {
 				if err != nil {
 					return view.View{}, err
 				}
-				letters, err := op.DeadLetters().List(ctx, t.pool, f)
+				letters, err := op.DeadLetters().List(ctx, f)
 				return listed(view.Letters(letters, f.Limit), "No such dead letter."), err
 			})
 		},
@@ -78,7 +78,7 @@ this number, or it was retried or discarded.`,
 				return err
 			}
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
-				l, err := op.DeadLetters().Show(ctx, t.pool, numbers[0])
+				l, err := op.DeadLetters().Show(ctx, numbers[0])
 				return view.Letter(l, withBody), err
 			})
 		},
@@ -105,7 +105,7 @@ func numbersOf(c *cobra.Command, args []string) (numbers []int64, err error) {
 }
 
 func (t letters) retry() *cobra.Command {
-	m := &many{action: deadletter.ActionRetry}
+	m := &many{action: recoverability.JobRetry}
 	c := &cobra.Command{
 		Use: "retry [NUMBER...]", Short: "Put dead letters back into their queues, with no attempt counted",
 		Long: `Put dead letters back into the queues they came from, with their ids, headers and bytes, due now and with
@@ -134,7 +134,7 @@ the messages that no worker has tried yet.`,
 				return t.endMany(c, m, "")
 			}
 			return t.endLetters(c, args, "retried",
-				func(l ending) error { return l.store.RetryTo(l.ctx, t.pool, l.bus, l.number, m.to) })
+				func(l ending) error { return l.store.RetryTo(l.ctx, l.number, m.to) })
 		},
 	}
 	m.add(c)
@@ -144,7 +144,7 @@ the messages that no worker has tried yet.`,
 
 func (t letters) discard() *cobra.Command {
 	reason := ""
-	m := &many{action: deadletter.ActionDiscard}
+	m := &many{action: recoverability.JobDiscard}
 	c := &cobra.Command{
 		Use: "discard [NUMBER...] --reason TEXT", Short: "End dead letters without an effect, and keep the reason",
 		Long: `End dead letters without an effect. The reason is kept in the table discarded for 30 days; the body is
@@ -163,7 +163,7 @@ the command runs a job as "edda dead retry" does.`,
 				return t.endMany(c, m, reason)
 			}
 			return t.endLetters(c, args, "discarded",
-				func(l ending) error { return l.store.Discard(l.ctx, t.pool, l.number, reason) })
+				func(l ending) error { return l.store.Discard(l.ctx, l.number, reason) })
 		},
 	}
 	m.add(c)
@@ -172,7 +172,7 @@ the command runs a job as "edda dead retry" does.`,
 }
 
 func (t letters) group() *cobra.Command {
-	var f deadletter.GroupFilter
+	var f recoverability.GroupFilter
 	c := &cobra.Command{
 		Use: "group", Short: "Show the groups of dead letters with similar errors",
 		Long: `Show the groups of dead letters, the largest first. The letters of a group died in one endpoint, are of
@@ -186,7 +186,7 @@ note" writes. The command reads at most 1,000 groups; --after continues after th
 		RunE: func(c *cobra.Command, _ []string) error {
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				f.Notes = true
-				groups, next, err := op.DeadLetters().Groups(ctx, t.pool, f)
+				groups, next, err := op.DeadLetters().Groups(ctx, f)
 				return listed(view.LetterGroups(groups, next), "No such dead letter."), err
 			})
 		},
@@ -219,7 +219,7 @@ letter is in the group.`,
 				return usage(c, errors.New("the note is empty: give a text, or remove the note with --remove"))
 			}
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
-				err := op.DeadLetters().SetNote(ctx, pg.Committed(t.pool), args[0], text)
+				err := op.DeadLetters().SetNote(ctx, args[0], text)
 				said := "Group %s has the note."
 				if remove {
 					said = "Group %s has no note."
@@ -235,8 +235,7 @@ letter is in the group.`,
 // ending is the end of one dead letter.
 type ending struct {
 	ctx    context.Context
-	bus    *operate.Operator
-	store  *deadletter.Store
+	store  operate.DeadLetters
 	number int64
 }
 
@@ -258,11 +257,11 @@ func (t letters) endLetters(c *cobra.Command, args []string, done string, end fu
 	ended, gone, failed := []int64{}, []int64{}, []failedLetter{}
 	var worst error // a failure decides the exit code before a letter that does not exist
 	for _, number := range numbers {
-		err := end(ending{ctx, op, op.DeadLetters(), number})
+		err := end(ending{ctx, op.DeadLetters(), number})
 		switch {
 		case err == nil:
 			ended = append(ended, number)
-		case errors.Is(err, deadletter.ErrNotFound):
+		case errors.Is(err, operate.ErrNoLetter):
 			gone = append(gone, number)
 			if worst == nil {
 				worst = err
@@ -290,7 +289,7 @@ func summary(worst error, gone []int64, failed []failedLetter) error {
 	}
 	text := ""
 	for _, number := range gone {
-		text += fmt.Sprintf("\n  %d: %v", number, deadletter.ErrNotFound)
+		text += fmt.Sprintf("\n  %d: %v", number, operate.ErrNoLetter)
 	}
 	for _, f := range failed {
 		text += fmt.Sprintf("\n  %d: %s", f.Number, f.Error)

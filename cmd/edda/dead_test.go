@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/test/pgdev"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 )
 
 // morgue has n dead letters of orders in the group of stock and as many of billing in the group of cards.
@@ -18,7 +19,7 @@ func morgue(t *testing.T, n int) *world {
 	t.Helper()
 	w := migrated(t)
 	w.want(exitDone, "migrate", "install", "orders", "billing")
-	for _, l := range []deadletter.Letter{
+	for _, l := range []recoverability.Letter{
 		{Endpoint: "orders", Kind: "order.place", Reason: "given up by the policy", Error: "no stock of 7"},
 		{Endpoint: "billing", Kind: "card.charge", Reason: "permanent", Error: "card refused"},
 	} {

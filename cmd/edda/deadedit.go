@@ -12,18 +12,18 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 )
 
 // editing is the command line of edda dead edit.
 type editing struct {
-	edit   deadletter.Edit
+	edit   recoverability.Edit
 	body   string // a file; "-" is the standard input
 	editor string
 	set    []string
@@ -35,7 +35,7 @@ type editing struct {
 }
 
 func (t letters) edit() *cobra.Command {
-	e := &editing{many: many{action: deadletter.ActionRetry}}
+	e := &editing{many: many{action: recoverability.JobRetry}}
 	c := &cobra.Command{
 		Use: "edit [NUMBER]", Short: "Change a dead letter's body or headers, and retry it",
 		Long: `Change a dead letter's body or headers, and retry it, in one transaction. The original is kept in the
@@ -99,7 +99,7 @@ func (t letters) runEdit(c *cobra.Command, e *editing, args []string) error {
 	if err != nil {
 		return err
 	}
-	l, err := op.DeadLetters().Show(ctx, t.pool, numbers[0])
+	l, err := op.DeadLetters().Show(ctx, numbers[0])
 	if err != nil {
 		return causeOf(ctx, err)
 	}
@@ -112,7 +112,7 @@ func (t letters) runEdit(c *cobra.Command, e *editing, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := op.DeadLetters().Edit(ctx, t.pool, op, l.Number, e.edit); err != nil {
+	if err := op.DeadLetters().Edit(ctx, l.Number, e.edit); err != nil {
 		return causeOf(ctx, err)
 	}
 	id := l.MessageID
@@ -148,7 +148,7 @@ var errUnchanged = errors.New("nothing was changed: \"edda dead retry\" retries 
 	"it as it is")
 
 // byHand opens the body of l in an editor.
-func (t letters) byHand(ctx context.Context, e *editing, l deadletter.Letter) ([]byte, error) {
+func (t letters) byHand(ctx context.Context, e *editing, l recoverability.Letter) ([]byte, error) {
 	shown := l.Body
 	if !e.raw {
 		shown = []byte(view.Body(l.Body) + "\n")
@@ -182,12 +182,6 @@ func (t letters) byHand(ctx context.Context, e *editing, l deadletter.Letter) ([
 	return packed.Bytes(), nil
 }
 
-// patching resends letters, and changes their bodies.
-type patching struct{ *operate.Operator }
-
-// Patch applies a JSON merge patch. Numbers stay as they are written.
-func (patching) Patch(body, patch []byte) ([]byte, error) { return jsonpatch.MergePatch(body, patch) }
-
 // editMany shows the result of a patch on some letters of a filter, or makes a job of the patch and runs it.
 func (t letters) editMany(c *cobra.Command, e *editing, args []string) error {
 	m := &e.many
@@ -208,7 +202,7 @@ func (t letters) editMany(c *cobra.Command, e *editing, args []string) error {
 	if err != nil {
 		return err
 	}
-	j := deadletter.Job{Action: m.action, Rate: m.rate, Reason: e.edit.Reason, To: m.to, Patch: patch}
+	j := recoverability.Job{Action: m.action, Rate: m.rate, Reason: e.edit.Reason, To: m.to, Patch: patch}
 	if m.canary {
 		j.Plan = deadletter.Canary()
 	}
@@ -232,7 +226,7 @@ func (t letters) preview(ctx context.Context, op *operate.Operator, e *editing, 
 		return err
 	}
 	f.Limit = e.show
-	shown, err := op.DeadLetters().Preview(ctx, t.pool, patching{op}, f, patch)
+	shown, err := op.DeadLetters().Preview(ctx, f, patch)
 	if err != nil {
 		return causeOf(ctx, err)
 	}

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/edda-go/edda/internal/base/pg"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/spf13/cobra"
 )
@@ -18,7 +18,7 @@ import (
 // many ends dead letters by a filter: retry and discard share these flags.
 type many struct {
 	letterFlags
-	action deadletter.Action
+	action recoverability.JobAction
 	all    bool
 	yes    bool
 	rate   float64
@@ -74,7 +74,7 @@ func (t letters) endMany(c *cobra.Command, m *many, reason string) error {
 	}
 	number := m.resume
 	if number == 0 {
-		j := deadletter.Job{Action: m.action, Rate: m.rate, Reason: reason, To: m.to}
+		j := recoverability.Job{Action: m.action, Rate: m.rate, Reason: reason, To: m.to}
 		if m.canary {
 			j.Plan = deadletter.Canary()
 		}
@@ -94,13 +94,13 @@ func (t letters) goOn(c *cobra.Command, number int64) error {
 	return t.runJob(ctx, op, number, "")
 }
 
-func (t letters) newJob(ctx context.Context, c *cobra.Command, m *many, letters *deadletter.Store,
-	j deadletter.Job) (number int64, err error) {
+func (t letters) newJob(ctx context.Context, c *cobra.Command, m *many, letters operate.DeadLetters,
+	j recoverability.Job) (number int64, err error) {
 	if j.Filter, err = m.read(ctx, t); err != nil {
 		return 0, err
 	}
 	if !m.yes {
-		n, err := letters.Count(ctx, t.pool, j.Filter)
+		n, err := letters.Count(ctx, j.Filter)
 		if err != nil {
 			return 0, causeOf(ctx, err)
 		}
@@ -110,7 +110,7 @@ func (t letters) newJob(ctx context.Context, c *cobra.Command, m *many, letters 
 		}
 		return 0, usage(c, fmt.Errorf("%s selected, and nothing was changed: add --yes to %s", chosen, m.action))
 	}
-	number, err = letters.NewJob(ctx, t.pool, j)
+	number, err = letters.NewJob(ctx, j)
 	return number, causeOf(ctx, err)
 }
 
@@ -118,9 +118,11 @@ const tellEvery = 2 * time.Second
 
 // runJob runs a job to its end and prints its result. While the job runs, runJob prints the progress and how to
 // continue it. It resumes a paused job. An action of "" accepts any job.
-func (t letters) runJob(ctx context.Context, op *operate.Operator, number int64, action deadletter.Action) error {
+func (t letters) runJob(
+	ctx context.Context, op *operate.Operator, number int64, action recoverability.JobAction,
+) error {
 	letters, said := op.DeadLetters(), time.Now()
-	before, err := letters.Job(ctx, t.pool, number)
+	before, err := letters.Job(ctx, number)
 	if err != nil {
 		return causeOf(ctx, err)
 	}
@@ -128,12 +130,12 @@ func (t letters) runJob(ctx context.Context, op *operate.Operator, number int64,
 	if action != "" && before.Action != action {
 		return fmt.Errorf("job %d does not %s its letters: %s", number, action, goOn)
 	}
-	if before.State == deadletter.JobPaused {
-		if err := letters.ResumeJob(ctx, pg.Committed(t.pool), number); err != nil {
+	if before.State == recoverability.JobPaused {
+		if err := letters.ResumeJob(ctx, number); err != nil {
 			return causeOf(ctx, err)
 		}
 	}
-	j, err := letters.RunJob(ctx, t.pool, patching{op}, number, func(j deadletter.Job) {
+	j, err := letters.RunJob(ctx, number, func(j recoverability.Job) {
 		if time.Since(said) >= tellEvery {
 			said = time.Now()
 			t.say(fmt.Sprintf("Job %d has ended %s so far; if it is interrupted, %s.", number,
@@ -145,7 +147,7 @@ func (t letters) runJob(ctx context.Context, op *operate.Operator, number int64,
 		return causeOf(ctx, err)
 	}
 	printErr := t.print(view.Job(j))
-	if j.State == deadletter.JobPaused {
+	if j.State == recoverability.JobPaused {
 		return errors.Join(printErr, fmt.Errorf("job %d has paused: %s\n\"edda dead undo %d\" takes back the messages "+
 			"that still wait, and \"edda dead jobs --resume %d\" begins again with the first stage", number, j.Error,
 			number, number))
@@ -176,11 +178,11 @@ paused, or that is open and that no process runs. Jobs that have ended are kept 
 			}
 			return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
 				if cancel != 0 {
-					if err := op.DeadLetters().CancelJob(ctx, pg.Committed(t.pool), cancel); err != nil {
+					if err := op.DeadLetters().CancelJob(ctx, cancel); err != nil {
 						return view.View{}, err
 					}
 				}
-				jobs, err := op.DeadLetters().Jobs(ctx, t.pool, limit)
+				jobs, err := op.DeadLetters().Jobs(ctx, limit)
 				return listed(view.Jobs(jobs), "No job has retried or discarded dead letters."), err
 			})
 		},
@@ -211,7 +213,7 @@ for 30 days.`,
 			if err != nil {
 				return err
 			}
-			done, err := op.DeadLetters().UndoJob(ctx, t.pool, number)
+			done, err := op.DeadLetters().UndoJob(ctx, number)
 			if err != nil {
 				return causeOf(ctx, err)
 			}
@@ -222,7 +224,7 @@ for 30 days.`,
 
 // letterFlags select dead letters on a command line.
 type letterFlags struct {
-	filter       deadletter.Filter
+	filter       recoverability.LetterFilter
 	message      string
 	since, until string
 }
@@ -254,7 +256,7 @@ func (f *letterFlags) check(c *cobra.Command) (err error) {
 }
 
 // read returns the filter. It measures "two hours ago" by the database's clock.
-func (f *letterFlags) read(ctx context.Context, t letters) (deadletter.Filter, error) {
+func (f *letterFlags) read(ctx context.Context, t letters) (recoverability.LetterFilter, error) {
 	if f.since+f.until == "" {
 		return f.filter, nil
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
@@ -71,8 +70,8 @@ func redacted(err error, database string) string {
 func (t *tool) say(line string) { _, _ = fmt.Fprintln(t.err, line) }
 
 func isNotFound(err error) bool {
-	return errors.Is(err, errNotFound) || errors.Is(err, deadletter.ErrNotFound) ||
-		errors.Is(err, deadletter.ErrNoJob) || errors.Is(err, operate.ErrNoInstance) ||
+	return errors.Is(err, errNotFound) || errors.Is(err, operate.ErrNoLetter) ||
+		errors.Is(err, operate.ErrNoJob) || errors.Is(err, operate.ErrNoInstance) ||
 		errors.Is(err, operate.ErrNoTimeout) ||
 		errors.Is(err, operate.ErrNotFound) || errors.Is(err, operate.ErrNotInstalled) ||
 		errors.Is(err, operate.ErrNoLimit) ||

@@ -343,7 +343,7 @@ it.`,
 			id, err := saga.ParseID(args[0])
 			if number, noNumber := strconv.ParseInt(args[0], 10, 64); noNumber == nil {
 				return t.operate(c, func(ctx context.Context, op *operate.Operator) (view.View, error) {
-					l, err := op.DeadLetters().Show(ctx, t.pool, number)
+					l, err := op.DeadLetters().Show(ctx, number)
 					says := fmt.Sprintf("message %s of endpoint %s, dead since %s", l.MessageID, l.Endpoint,
 						view.Moment(l.Died))
 					return found(args[0], []identity{{"dead letter", says, "edda dead show " + args[0]}}), err

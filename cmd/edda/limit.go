@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
 	"github.com/spf13/cobra"
@@ -80,9 +81,9 @@ its first one within about two seconds. A deploy does not change NUMBER; "edda l
 		Args:    arguments(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
 			n, err := strconv.Atoi(args[1])
-			if err != nil || n < 1 || n > operate.MostLimit {
+			if err != nil || n < 1 || n > limit.Most {
 				return usage(c, fmt.Errorf(`%s is not a limit: want 1 to %d; "edda endpoint pause" stops an endpoint`,
-					view.Escape(args[1]), operate.MostLimit))
+					view.Escape(args[1]), limit.Most))
 			}
 			return t.change(c, args[0],
 				func(ctx context.Context, l operate.Limits) error { return l.Set(ctx, args[0], n) })

@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/migrations"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/scheduler"
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/spf13/cobra"
@@ -149,7 +150,8 @@ func (t *tool) openWithin(ctx context.Context, timeout time.Duration) (context.C
 	if err := t.fits(status); err != nil {
 		return ctx, nil, err
 	}
-	op, err := operate.New(t.pool, operate.Options{Schema: t.schemaName()})
+	// MergePatch keeps numbers as they are written.
+	op, err := operate.New(t.pool, operate.Options{Schema: t.schemaName(), Patch: jsonpatch.MergePatch})
 	return ctx, op, err
 }
 

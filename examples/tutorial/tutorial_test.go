@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/eddatest"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -48,12 +48,12 @@ func TestDeadLettersAreRetriedAfterTheRepair(t *testing.T) {
 		t.Fatal(err)
 	}
 	letters := operator.DeadLetters()
-	all, err := letters.List(t.Context(), pool, deadletter.Filter{})
+	all, err := letters.List(t.Context(), recoverability.LetterFilter{})
 	if err != nil || len(all) != 2 {
 		t.Fatalf("there are the dead letters %+v, %v; want two", all, err)
 	}
 	for _, l := range all {
-		if err := letters.Retry(t.Context(), pool, operator, l.Number); err != nil {
+		if err := letters.Retry(t.Context(), l.Number); err != nil {
 			t.Error(err)
 		}
 	}

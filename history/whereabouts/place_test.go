@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/history/whereabouts"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
@@ -33,7 +33,7 @@ func doing(do func(ctx context.Context, m work) error) bus.Part {
 
 func asAnn(t *testing.T) context.Context {
 	t.Helper()
-	return audit.As(t.Context(), audit.Actor{Name: "ann"})
+	return operate.WithActor(t.Context(), operate.Actor{Name: "ann"})
 }
 
 func TestMessagesThatWaitSayWhy(t *testing.T) {
@@ -216,7 +216,7 @@ func TestMessagesThatFailedSayWhy(t *testing.T) {
 	w.exec(`UPDATE edda.queue_1 SET due = now()`)
 	w.op.Wake(t.Context(), "tasks")
 	m = w.is(id, "dead: It is dead letter 1 of tasks since TIME, after 2 attempts: the bank is closed….")
-	if err := w.op.DeadLetters().Discard(t.Context(), w.pool, m.Places[0].Letter, "a test"); err != nil {
+	if err := w.op.DeadLetters().Discard(t.Context(), m.Places[0].Letter, "a test"); err != nil {
 		t.Fatal(err)
 	}
 	m = w.is(id, "discarded: tasks discarded it at TIME: a test.")

@@ -10,11 +10,11 @@ import (
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/internal/store/settings"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
-	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/pgerr"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/jackc/pgx/v5"
 )
 
 // deadLetters reads at most 10,000 groups of dead letters, without counting their letters.
-func (r *Reader) deadLetters(ctx context.Context) (groups []deadletter.Group, err error) {
+func (r *Reader) deadLetters(ctx context.Context) (groups []recoverability.LetterGroup, err error) {
 	err = r.look(ctx, func(tx pgx.Tx) error {
-		filter := deadletter.GroupFilter{CountTo: 1}
+		filter := recoverability.GroupFilter{CountTo: 1}
 		for {
 			page, next, err := r.letters.Groups(ctx, tx, filter)
 			if err != nil {
@@ -60,7 +60,7 @@ func (w *watching) lookForGroups(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-func vitalOf(g deadletter.Group) Vital {
+func vitalOf(g recoverability.LetterGroup) Vital {
 	return Vital{
 		Name: DeadLetters, Subject: "group " + g.Name, Level: Bad,
 		Sentence: says("messages of kind %s become dead letters in endpoint %s for a reason that is new (%s).",

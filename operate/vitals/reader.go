@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/snapshot"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )

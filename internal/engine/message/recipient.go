@@ -16,11 +16,11 @@ import (
 	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/hooks"
 	"github.com/edda-go/edda/internal/engine/runs"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/internal/store/settings"
 	"github.com/edda-go/edda/recoverability"
-	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

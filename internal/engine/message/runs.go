@@ -2,7 +2,7 @@ package message
 
 import (
 	"github.com/edda-go/edda/internal/engine/runs"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/saga"
 )
 

@@ -11,10 +11,11 @@ import (
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/wire"
 	"github.com/edda-go/edda/internal/engine/message"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/persistence"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )
@@ -226,18 +227,18 @@ func (e *Effects) queueRecords(pipeline *pgx.Batch) {
 
 // Records returns the dead letters, and the records of discarded messages. A message with a run gets no dead letter:
 // its run keeps the error.
-func (e *Effects) Records() (letters []deadletter.Letter, discarded []deadletter.Discarded) {
+func (e *Effects) Records() (letters []recoverability.Letter, discarded []recoverability.Discarded) {
 	for _, m := range e.In.Messages {
 		switch {
 		case m.Fate == message.FateDead && m.Firing.Run == nil:
-			letters = append(letters, deadletter.Letter{
+			letters = append(letters, recoverability.Letter{
 				Endpoint: e.In.To.Name, MessageID: m.ID, Kind: m.Kind, Header: m.Header, Body: m.Body,
 				Attempts: m.Attempt, Conflicts: m.Conflict, Reason: m.Reason, Error: deadletter.ErrorText(m.Err),
 				Sent: m.Sent, FirstFailed: m.FirstFailed,
 			})
 		case m.Fate == message.FateDropped:
 			name, key := m.Instance.Name()
-			discarded = append(discarded, deadletter.Discarded{
+			discarded = append(discarded, recoverability.Discarded{
 				Endpoint: e.In.To.Name, MessageID: m.ID, Kind: m.Kind, Saga: name, Key: key, Reason: m.Reason,
 			})
 		}

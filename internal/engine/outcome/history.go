@@ -6,7 +6,7 @@ import (
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/engine/hooks"
 	"github.com/edda-go/edda/internal/engine/message"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/run"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/jackc/pgx/v5"

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
+	"github.com/edda-go/edda/internal/store/audit"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
@@ -57,7 +57,7 @@ type Store struct {
 // New returns a store. It does no I/O.
 func New(pool *pg.Pool, schema pg.Schema, routes *queue.Router, o Options) *Store {
 	return &Store{Options: o, pool: pool, schema: schema, sql: pg.Load(statements, schema), routes: routes,
-		sagas: persistence.New(schema), history: history.New(schema), audit: audit.Of(schema)}
+		sagas: persistence.New(schema), history: history.New(schema), audit: audit.New(schema)}
 }
 
 // Target is an instance, with the expectations of the caller.

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
@@ -18,7 +17,7 @@ func TestEnd(t *testing.T) {
 		stop := w.run()
 		began := w.begin()
 		stop()
-		ctx := audit.Because(w.Context(), "a test order")
+		ctx := operate.WithReason(w.Context(), "a test order")
 		if _, err := w.op.End(ctx, operate.Target{Saga: "order", Key: "7", Version: 9}); !errors.Is(err,
 			operate.ErrVersion) {
 			t.Errorf("another version: %v", err)

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/secret"
 	"github.com/edda-go/edda/internal/test/pgtest"
@@ -29,7 +28,7 @@ func TestRepair(t *testing.T) {
 	both(t, func(w *world) {
 		w.run()
 		began := w.begin()
-		ctx := audit.As(w.Context(), audit.Actor{Name: "ann"})
+		ctx := operate.WithActor(w.Context(), operate.Actor{Name: "ann"})
 		before, after, err := w.op.Repair(ctx, of(1), []byte(` {"N": 40, "Overdue": 0, "Card": "4712"} `))
 		w.must(err)
 		now := w.living()

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/test/pgdev"
@@ -51,7 +50,6 @@ type world struct {
 	bus    *bus.Bus
 	op     operate.Instances
 	see    *operate.Operator
-	log    *audit.Log
 	def    *saga.Definition
 	hold   chan chan struct{} // a handler of change that receives a channel waits until the channel is closed
 }
@@ -79,8 +77,6 @@ func newWorld(t *testing.T, o saga.Options) *world {
 	w.must(err)
 	w.see = w.operator(operate.Options{})
 	w.op = w.see.Instances()
-	w.log, err = audit.New(pool, w.schema)
-	w.must(err)
 	w.def = saga.Define("order", o,
 		saga.StartedBy(func(m place) string { return m.Order }, func(s *order, ctx *saga.Context, _ place) error {
 			s.Card = "4711"
@@ -180,12 +176,12 @@ func (w *world) versions(id saga.ID) []history.Version {
 	return versions
 }
 
-func (w *world) entry() audit.Entry {
+func (w *world) entry() operate.AuditEntry {
 	w.Helper()
-	all, err := w.log.List(w.Context(), audit.Filter{Limit: 1})
+	all, err := w.see.Audit(w.Context(), operate.AuditFilter{Limit: 1})
 	w.must(err)
 	if len(all) == 0 {
-		return audit.Entry{}
+		return operate.AuditEntry{}
 	}
 	return all[0]
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/edda-go/edda/internal/base/pg"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 )

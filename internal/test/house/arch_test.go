@@ -32,7 +32,7 @@ var wings = [][]string{
 	{"bus", "scheduler", "operate", "outbox", "limit", "memory", "sagatest", // faces
 		"history/whereabouts", "migrations", "internal/engine/timetable"},
 	{"internal/engine"},
-	{"internal/store", "persistence", "recoverability/deadletter", "history", "audit"},
+	{"internal/store", "persistence", "history"},
 	{"internal/base"},
 	{"saga", "recoverability", "event", "internal/base/fields", "internal/base/secret"}, // pure
 }

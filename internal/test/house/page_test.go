@@ -21,7 +21,7 @@ func examplesOf() map[string][]string {
 		"docs/guide/handlers.md":         examplesOfHandlers,
 		"docs/guide/items.md":            {"persistence/items_example_test.go"},
 		"docs/guide/history.md":          {"history/whereabouts/page_example_test.go", "bus/history_secret_test.go"},
-		"docs/operate/audit.md":          {"audit/page_example_test.go"},
+		"docs/operate/audit.md":          {"internal/store/audit/page_example_test.go"},
 		"docs/operate/vitals.md":         {"operate/vitals/page_example_test.go"},
 		"docs/guide/ui.md":               {"eddaui/page_example_test.go"},
 		"docs/operate/repairs.md":        {"operate/page_example_test.go"},

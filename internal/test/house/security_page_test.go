@@ -18,7 +18,7 @@ import (
 	"github.com/edda-go/edda/internal/test/pgtest"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/persistence"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -65,10 +65,10 @@ func TestOnePersonIsForgotten(t *testing.T) {
 	}
 	_, err = op.Messages().Cancel(ctx, "people", waiting, "asked to")
 	must(err)
-	letters, err := op.DeadLetters().List(ctx, pool, deadletter.Filter{})
+	letters, err := op.DeadLetters().List(ctx, recoverability.LetterFilter{})
 	must(err)
 	for _, l := range letters {
-		must(op.DeadLetters().Discard(ctx, pool, l.Number, "asked to"))
+		must(op.DeadLetters().Discard(ctx, l.Number, "asked to"))
 	}
 	items, err := persistence.NewItems[string](schema, "mails")
 	must(err)
@@ -168,10 +168,10 @@ func putEverywhere(t *testing.T, pool *pgxpool.Pool, schema string) (waiting sag
 	}
 	op, err := operate.New(pool, operate.Options{Schema: schema})
 	must(err)
-	letters, err := op.DeadLetters().List(ctx, pool, deadletter.Filter{})
+	letters, err := op.DeadLetters().List(ctx, recoverability.LetterFilter{})
 	must(err)
-	edit := deadletter.Edit{Body: []byte(`{"Email": "` + person + `", "More": 1}`), Reason: "a test"}
-	must(op.DeadLetters().Edit(ctx, pool, op, letters[0].Number, edit))
+	edit := recoverability.Edit{Body: []byte(`{"Email": "` + person + `", "More": 1}`), Reason: "a test"}
+	must(op.DeadLetters().Edit(ctx, letters[0].Number, edit))
 	<-dead
 	stop()
 	must(<-ended)

@@ -144,7 +144,7 @@ func isSQL(argument ast.Expr) bool {
 
 // transactional are the packages whose transactions read rows that others committed while they waited, and so must be
 // READ COMMITTED.
-var transactional = []string{"bus", "scheduler", "persistence", "outbox", "recoverability/deadletter",
+var transactional = []string{"bus", "scheduler", "persistence", "outbox", "internal/store/deadletter",
 	"internal/store/lease", "internal/store/limit", "migrations", "cmd/edda"}
 
 // A database or a role may have another default_transaction_isolation. pg.Pool and pg.ReadCommitted set the level;

@@ -86,12 +86,12 @@ var assignments = map[string]int{
 	"internal/engine/handlers":  4,
 	"internal/engine/leased":    27,
 	"internal/engine/repair":    7,
+	"internal/store/deadletter": 37,
 	"internal/store/settings":   2,
 	"memory":                    40,
 	"outbox":                    30,
 	"persistence":               15,
 	"recoverability":            1,
-	"recoverability/deadletter": 4,
 }
 
 // Only the package of a struct changes its fields, so that one package shows every possible state of the struct. The
@@ -145,9 +145,9 @@ func (p *typed) foreign(e ast.Expr) int {
 // The doors: packages that users import, the names that these export, and the exported functions, methods and fields
 // whose types are internal. They may only become fewer.
 const (
-	mostDoors     = 28
-	mostDoorNames = 1251
-	mostShown     = 28
+	mostDoors     = 26
+	mostDoorNames = 1207
+	mostShown     = 27
 )
 
 func TestDoorsAreFew(t *testing.T) {

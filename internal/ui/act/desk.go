@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -54,7 +53,7 @@ func (d *Desk) LimitOf(a *Action) time.Duration {
 // NewDesk returns a Desk over a pool that may write. It does no I/O.
 func NewDesk(pool *pgxpool.Pool, o Options) (d *Desk, err error) {
 	d = &Desk{Pool: pool, Scheduler: o.Scheduler, Long: long, Limit: usual, o: o}
-	of := operate.Options{Schema: o.Schema}
+	of := operate.Options{Schema: o.Schema, Patch: jsonpatch.MergePatch} // numbers keep their text
 	if o.Redact != nil {
 		of.Redact = func(saga string, state []byte) []byte { return o.Redact(saga, state) }
 	}
@@ -70,8 +69,8 @@ func NewDesk(pool *pgxpool.Pool, o Options) (d *Desk, err error) {
 	return d, err
 }
 
-// letters returns the store of dead letters.
-func (d *Desk) letters() *deadletter.Store { return d.Op.DeadLetters() }
+// letters returns the methods for dead letters.
+func (d *Desk) letters() operate.DeadLetters { return d.Op.DeadLetters() }
 
 // now returns the time by the database's clock.
 func (d *Desk) now(ctx context.Context) (now time.Time, err error) {
@@ -80,9 +79,3 @@ func (d *Desk) now(ctx context.Context) (now time.Time, err error) {
 	}
 	return now.UTC(), nil
 }
-
-// patching resends letters, and changes their bodies.
-type patching struct{ *operate.Operator }
-
-// Patch applies a JSON merge patch. Numbers keep their text.
-func (patching) Patch(body, patch []byte) ([]byte, error) { return jsonpatch.MergePatch(body, patch) }

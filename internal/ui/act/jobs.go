@@ -4,20 +4,20 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 )
 
 // Job returns the forms of a job on dead letters.
-func Job(j deadletter.Job) (forms []Form) {
+func Job(j recoverability.Job) (forms []Form) {
 	number := values{"number", strconv.FormatInt(j.Number, 10)}
 	switch j.State {
-	case deadletter.JobOpen:
+	case recoverability.JobOpen:
 		forms = append(forms, stopJob.form(number), resumeJob.form(number))
-	case deadletter.JobPaused:
+	case recoverability.JobPaused:
 		forms = append(forms, resumeJob.form(number), stopJob.form(number))
-	case deadletter.JobDone, deadletter.JobCancelled:
+	case recoverability.JobDone, recoverability.JobCancelled:
 	}
-	if j.Action == deadletter.ActionRetry && j.Patch == nil && j.Ended > j.Undone {
+	if j.Action == recoverability.JobRetry && j.Patch == nil && j.Ended > j.Undone {
 		forms = append(forms, undoJob.form(number))
 	}
 	return forms
@@ -32,7 +32,7 @@ var stopJob = &Action{
 	page:   pageOfJob, done: "The job was stopped.",
 	command: func(in Input) string { return in.because(shell("edda dead jobs --cancel", in.text("number"))) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
-		return Done{}, d.letters().CancelJob(ctx, d.Pool, in.number("number"))
+		return Done{}, d.letters().CancelJob(ctx, in.number("number"))
 	},
 }
 
@@ -43,15 +43,15 @@ var resumeJob = &Action{
 	fields: []field{of("number"), why}, page: pageOfJob, done: "The job continues.",
 	command: func(in Input) string { return in.because(shell("edda dead jobs --resume", in.text("number"))) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
-		j, err := d.letters().Job(ctx, d.Pool, in.number("number"))
+		j, err := d.letters().Job(ctx, in.number("number"))
 		if err != nil {
 			return Done{}, err
 		}
 		if needs := rightOf(j); !in.May(needs) {
 			return Done{}, Forbidden(needs)
 		}
-		if j.State == deadletter.JobPaused {
-			if err := d.letters().ResumeJob(ctx, d.Pool, j.Number); err != nil {
+		if j.State == recoverability.JobPaused {
+			if err := d.letters().ResumeJob(ctx, j.Number); err != nil {
 				return Done{}, err
 			}
 		}
@@ -61,9 +61,9 @@ var resumeJob = &Action{
 }
 
 // rightOf returns the right that an actor needs to run a job.
-func rightOf(j deadletter.Job) Right {
+func rightOf(j recoverability.Job) Right {
 	switch {
-	case j.Action == deadletter.ActionDiscard:
+	case j.Action == recoverability.JobDiscard:
 		return Discard
 	case j.Patch != nil:
 		return Edit
@@ -80,7 +80,7 @@ var undoJob = &Action{
 		"them or is handling them, or because they were moved or retried again: %d.",
 	command: func(in Input) string { return in.because(shell("edda dead undo", in.text("number"))) },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
-		done, err := d.letters().UndoJob(ctx, d.Pool, in.number("number"))
+		done, err := d.letters().UndoJob(ctx, in.number("number"))
 		return Done{Numbers: []int64{done.Returned, done.Handled}}, err
 	},
 }

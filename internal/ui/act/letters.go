@@ -7,14 +7,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/internal/store/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/google/uuid"
 )
 
 // Letter returns the forms of a dead letter. body is the text to edit: nil if it may not be shown, or if a part of it
 // is masked or left out.
-func Letter(l deadletter.Letter, body []byte) []Form {
+func Letter(l recoverability.Letter, body []byte) []Form {
 	number := values{"number", strconv.FormatInt(l.Number, 10)}
 	return []Form{
 		retryLetter.form(number), editLetter.form(append(number, "body", editable(body))), discardLetter.form(number),
@@ -34,11 +35,11 @@ var retryLetter = &Action{
 		return in.because(in.flags(shell("edda dead retry", in.text("number")), "to", "to"))
 	},
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
-		l, err := d.letters().Show(ctx, d.Pool, in.number("number"))
+		l, err := d.letters().Show(ctx, in.number("number"))
 		if err != nil {
 			return Done{}, err
 		}
-		err = d.letters().RetryTo(ctx, d.Pool, d.Op, l.Number, in.text("to"))
+		err = d.letters().RetryTo(ctx, l.Number, in.text("to"))
 		return Done{Page: "messages/" + l.MessageID.String()}, err
 	},
 }
@@ -76,7 +77,7 @@ var editLetter = &Action{
 		return in.because(c)
 	},
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
-		l, err := d.letters().Show(ctx, d.Pool, in.number("number"))
+		l, err := d.letters().Show(ctx, in.number("number"))
 		if err != nil {
 			return Done{}, err
 		}
@@ -88,7 +89,7 @@ var editLetter = &Action{
 		if !e.ID.IsZero() {
 			id = e.ID
 		}
-		return Done{Page: "messages/" + id.String()}, d.letters().Edit(ctx, d.Pool, d.Op, l.Number, e)
+		return Done{Page: "messages/" + id.String()}, d.letters().Edit(ctx, l.Number, e)
 	},
 }
 
@@ -112,8 +113,8 @@ func headersOf(in Input) (set, remove []string, fault string) {
 }
 
 // editOf reads the change of a dead letter.
-func editOf(in Input, l deadletter.Letter) (e deadletter.Edit, err error) {
-	e = deadletter.Edit{JSON: !in.ticked("raw"), Set: map[string]string{}, Reason: in.Reason()}
+func editOf(in Input, l recoverability.Letter) (e recoverability.Edit, err error) {
+	e = recoverability.Edit{JSON: !in.ticked("raw"), Set: map[string]string{}, Reason: in.Reason()}
 	set, remove, fault := headersOf(in)
 	if fault != "" {
 		return e, in.refuse(http.StatusBadRequest, fault)
@@ -158,7 +159,7 @@ var discardLetter = &Action{
 	fields: []field{of("number"), whyMust}, page: pageOfDead, done: "The dead letter was discarded.",
 	command: func(in Input) string { return in.because(shell("edda dead discard", in.text("number"))) },
 	check: func(ctx context.Context, d *Desk, in Input) (*Preview, error) {
-		l, err := d.letters().Show(ctx, d.Pool, in.number("number"))
+		l, err := d.letters().Show(ctx, in.number("number"))
 		if err != nil {
 			return nil, err
 		}
@@ -168,12 +169,12 @@ var discardLetter = &Action{
 		return p, nil
 	},
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
-		return Done{}, d.letters().Discard(ctx, d.Pool, in.number("number"), in.Reason())
+		return Done{}, d.letters().Discard(ctx, in.number("number"), in.Reason())
 	},
 }
 
 // example returns a letter for a preview, with bodies only if the actor may see them.
-func (d *Desk) example(in Input, l deadletter.Letter, before, after []byte) Example {
+func (d *Desk) example(in Input, l recoverability.Letter, before, after []byte) Example {
 	e := Example{Text: fmt.Sprintf("Dead letter %d: %s", l.Number, l.Error)}
 	if in.Bodies && before != nil {
 		e.Before = shown(d.o.Body(l.Kind, before))

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 
+	slots "github.com/edda-go/edda/internal/store/limit"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/scheduler"
 )
@@ -41,7 +42,7 @@ func limiting(name, pattern, subject string, page func(Input) string) *Action {
 		Says: "Sets how much runs at the same time in all processes together. A lower limit ends no running work: " +
 			"new work starts when enough slots are free.",
 		fields: []field{of(subject), {name: "most", label: "Limit", kind: number, must: true, least: 1,
-			most: operate.MostLimit, example: "4"}, why},
+			most: slots.Most, example: "4"}, why},
 		page: page, done: "The limit was set.",
 		command: func(in Input) string {
 			return in.because(shell("edda limit set", in.text(subject), in.text("most")))

@@ -8,8 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/ui/words"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 )
 
 // Group returns the forms of a group of dead letters, which has a note.
@@ -33,8 +34,8 @@ var way = field{name: "way", label: "Way", kind: choice, choices: []string{"cana
 		"tenth of a stage fails again"}
 
 // filter returns the filter of the chosen letters. It leaves out letters that died after the preview.
-func (in Input) filter() deadletter.Filter {
-	f := deadletter.Filter{Group: in.text("group"), Endpoint: in.text("endpoint"), Kind: in.text("kind")}
+func (in Input) filter() recoverability.LetterFilter {
+	f := recoverability.LetterFilter{Group: in.text("group"), Endpoint: in.text("endpoint"), Kind: in.text("kind")}
 	f.DiedBefore, _ = time.Parse(time.RFC3339, in.text("until"))
 	return f
 }
@@ -62,8 +63,8 @@ func pageOfMany(in Input) string {
 }
 
 // job returns the job that runs the action on the letters.
-func (in Input) job(action deadletter.Action) deadletter.Job {
-	j := deadletter.Job{Action: action, Filter: in.filter(), Rate: float64(in.number("rate")), Reason: in.Reason(),
+func (in Input) job(action recoverability.JobAction) recoverability.Job {
+	j := recoverability.Job{Action: action, Filter: in.filter(), Rate: float64(in.number("rate")), Reason: in.Reason(),
 		To: in.text("to")}
 	if in.text("way") == "canary" {
 		j.Plan = deadletter.Canary()
@@ -72,8 +73,8 @@ func (in Input) job(action deadletter.Action) deadletter.Job {
 }
 
 // begin stores a job, and runs it.
-func (d *Desk) begin(ctx context.Context, j deadletter.Job) (Done, error) {
-	number, err := d.letters().NewJob(ctx, d.Pool, j)
+func (d *Desk) begin(ctx context.Context, j recoverability.Job) (Done, error) {
+	number, err := d.letters().NewJob(ctx, j)
 	if err != nil {
 		return Done{}, err
 	}
@@ -95,7 +96,7 @@ func lookAtMany(what, final string) func(context.Context, *Desk, Input) (*Previe
 		}
 		f := in.filter()
 		f.Limit = examplesShown
-		letters, err := d.letters().List(ctx, d.Pool, f)
+		letters, err := d.letters().List(ctx, f)
 		for _, l := range letters {
 			p.Examples = append(p.Examples, d.example(in, l, nil, nil))
 		}
@@ -114,7 +115,7 @@ func (d *Desk) count(ctx context.Context, in *Input, what string) (*Preview, err
 	}
 	p := &Preview{}
 	var err error
-	if p.Count, err = d.letters().Count(ctx, d.Pool, in.filter()); err != nil {
+	if p.Count, err = d.letters().Count(ctx, in.filter()); err != nil {
 		return nil, err
 	}
 	if p.Count == 0 {
@@ -152,7 +153,7 @@ var retryMany = &Action{
 	done: "The job was started.", check: lookAtMany("will be retried", ""),
 	command: func(in Input) string { return in.manyCommand("edda dead retry") },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
-		return d.begin(ctx, in.job(deadletter.ActionRetry))
+		return d.begin(ctx, in.job(recoverability.JobRetry))
 	},
 }
 
@@ -163,7 +164,7 @@ var discardMany = &Action{
 	check:   lookAtMany("will be discarded", "This cannot be undone: Edda deletes the bodies at once."),
 	command: func(in Input) string { return in.manyCommand("edda dead discard") },
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
-		return d.begin(ctx, in.job(deadletter.ActionDiscard))
+		return d.begin(ctx, in.job(recoverability.JobDiscard))
 	},
 }
 
@@ -177,7 +178,7 @@ var patchMany = &Action{
 	command: func(in Input) string { return in.manyCommand("edda dead edit --patch FILE") },
 	check:   lookAtPatch,
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
-		j := in.job(deadletter.ActionRetry)
+		j := in.job(recoverability.JobRetry)
 		j.Patch = []byte(in.text("patch"))
 		return d.begin(ctx, j)
 	},
@@ -198,7 +199,7 @@ func lookAtPatch(ctx context.Context, d *Desk, in Input) (*Preview, error) {
 	p.Final = "This cannot be undone. The table dead_letter_edit keeps the original bodies."
 	f := in.filter()
 	f.Limit = examplesShown
-	previews, err := d.letters().Preview(ctx, d.Pool, patching{d.Op}, f, []byte(in.text("patch")))
+	previews, err := d.letters().Preview(ctx, f, []byte(in.text("patch")))
 	for _, v := range previews {
 		e := d.example(in, v.Letter, v.Letter.Body, v.Body)
 		if v.Err != nil {
@@ -219,7 +220,7 @@ var noteGroup = &Action{
 		return in.because(shell("edda dead note", in.text("group"), cmp.Or(in.text("note"), "TEXT")))
 	},
 	do: func(ctx context.Context, d *Desk, in Input) (Done, error) {
-		return Done{}, d.letters().SetNote(ctx, d.Pool, in.text("group"), strings.TrimSpace(in.text("note")))
+		return Done{}, d.letters().SetNote(ctx, in.text("group"), strings.TrimSpace(in.text("note")))
 	},
 }
 

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -32,13 +32,13 @@ func (in Input) refuse(status int, text string) error {
 // gone and wrong are errors of Edda's own, whose texts are shown.
 var (
 	gone = []error{
-		operate.ErrNotInstalled, operate.ErrNotFound, operate.ErrNoLimit, deadletter.ErrNotFound, deadletter.ErrNoJob,
+		operate.ErrNotInstalled, operate.ErrNotFound, operate.ErrNoLimit, operate.ErrNoLetter, operate.ErrNoJob,
 		operate.ErrNoInstance, operate.ErrNoTimeout, scheduler.ErrNoManifest,
 		scheduler.ErrNoRun, scheduler.ErrNoGroup, scheduler.ErrNotHeld,
 	}
 	wrong = []error{
 		operate.ErrTooMany, operate.ErrVersion, operate.ErrRemembered, operate.ErrState, operate.ErrInHand,
-		operate.ErrNoRoute, operate.ErrAmbiguous, operate.ErrConflict, deadletter.ErrUndeliverable,
+		operate.ErrNoRoute, operate.ErrAmbiguous, operate.ErrConflict, operate.ErrUndeliverable,
 		deadletter.ErrNote, saga.ErrTooLarge, saga.ErrNewerState, scheduler.ErrEnded, scheduler.ErrTaken,
 	}
 )

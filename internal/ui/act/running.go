@@ -64,7 +64,7 @@ func (j *Jobs) Run(number int64) {
 // once runs a job. A panic interrupts the job and not the process.
 func (j *Jobs) once(ctx context.Context, number int64) (err error) {
 	defer handlers.Recovered(&err)
-	_, err = j.desk.letters().RunJob(ctx, j.desk.Pool, patching{j.desk.Op}, number, nil)
+	_, err = j.desk.letters().RunJob(ctx, number, nil)
 	return err
 }
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/ui/view"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -25,7 +25,7 @@ type auditPage struct {
 
 // auditRow is one change.
 type auditRow struct {
-	audit.Entry
+	operate.AuditEntry
 	Change string
 	Link   string // to the changed thing, "" if it has no page
 }
@@ -52,8 +52,8 @@ func (s *Source) Changes(ctx context.Context, a Ask) (Page, error) {
 	if err != nil {
 		return nil, wrong(fmt.Sprintf("Since %s: %v.", view.Escape(view.Shortened(p.Since, 40)), err))
 	}
-	all, err := s.Audit.List(ctx, audit.Filter{By: p.By, Verb: p.Verb, Target: p.Target, Since: since, Before: after,
-		Limit: entriesShown})
+	all, err := s.Op.Audit(ctx, operate.AuditFilter{By: p.By, Verb: p.Verb, Target: p.Target, Since: since,
+		Before: after, Limit: entriesShown})
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (s *Source) Changes(ctx context.Context, a Ask) (Page, error) {
 
 // changedOf returns a changed value as it may be shown: states, patches and bodies are masked, and only shown to
 // people who may see bodies.
-func changedOf(s *Source, a Ask, e *audit.Entry, value json.RawMessage) json.RawMessage {
+func changedOf(s *Source, a Ask, e *operate.AuditEntry, value json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(value, &members) != nil {
 		return value

@@ -11,21 +11,22 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/ui/act"
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/internal/ui/words"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 )
 
 // deadPage is the list of groups of dead letters.
 type deadPage struct {
 	Head
 	Endpoint, Kind string // the filter
-	Groups         []deadletter.Group
+	Groups         []recoverability.LetterGroup
 	Count          int64
 	Capped         bool
 	After          string // continue after this group
-	Jobs           []deadletter.Job
+	Jobs           []recoverability.Job
 	Forms          []act.Form
 
 	shown view.Object
@@ -38,17 +39,17 @@ const jobsShown = 10
 
 // Dead reads the groups, the largest first.
 func (s *Source) Dead(ctx context.Context, a Ask) (Page, error) {
-	f := deadletter.GroupFilter{
+	f := recoverability.GroupFilter{
 		Endpoint: a.Query.Get("endpoint"), Kind: a.Query.Get("kind"), After: a.Query.Get("after"), Notes: true,
 	}
-	groups, next, err := s.Op.DeadLetters().Groups(ctx, s.Pool, f)
+	groups, next, err := s.Op.DeadLetters().Groups(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	shell := command("edda dead group", "endpoint", f.Endpoint, "kind", f.Kind)
 	d := &deadPage{Head: head("dead", "Dead letters", shell).audited("dead", ""),
 		Endpoint: f.Endpoint, Kind: f.Kind, Groups: groups, After: next}
-	slices.SortStableFunc(d.Groups, func(a, b deadletter.Group) int {
+	slices.SortStableFunc(d.Groups, func(a, b recoverability.LetterGroup) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last))
 	})
 	for _, g := range groups {
@@ -58,7 +59,7 @@ func (s *Source) Dead(ctx context.Context, a Ask) (Page, error) {
 		d.Forms = act.Letters(f.Endpoint, f.Kind)
 	}
 	d.shown = view.LetterGroups(groups, next).View().JSON
-	d.Jobs, err = s.Op.DeadLetters().Jobs(ctx, s.Pool, jobsShown)
+	d.Jobs, err = s.Op.DeadLetters().Jobs(ctx, jobsShown)
 	return d, err
 }
 
@@ -75,9 +76,9 @@ func command(text string, flags ...string) string {
 // groupPage is one group of dead letters.
 type groupPage struct {
 	Head
-	Group   deadletter.Group
+	Group   recoverability.LetterGroup
 	Known   bool // it has letters now
-	Letters []deadletter.Letter
+	Letters []recoverability.Letter
 	After   int64 // continue after this number, 0 at the end
 	Forms   []act.Form
 	shown   view.Object
@@ -93,7 +94,7 @@ func (s *Source) Group(ctx context.Context, a Ask) (Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	letters, err := s.Op.DeadLetters().List(ctx, s.Pool, deadletter.Filter{Group: name, After: after})
+	letters, err := s.Op.DeadLetters().List(ctx, recoverability.LetterFilter{Group: name, After: after})
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func (s *Source) Group(ctx context.Context, a Ask) (Page, error) {
 	if len(letters) == deadletter.DefaultLimit {
 		g.After = letters[len(letters)-1].Number
 	}
-	groups, _, err := s.Op.DeadLetters().Groups(ctx, s.Pool, deadletter.GroupFilter{
+	groups, _, err := s.Op.DeadLetters().Groups(ctx, recoverability.GroupFilter{
 		After: name[:len(name)-1], Limit: namesakes, Notes: true})
 	for _, found := range groups {
 		if found.Name == name {
@@ -136,8 +137,8 @@ func numberOf(text string) (int64, error) {
 // letterPage is one dead letter.
 type letterPage struct {
 	Head
-	Letter  deadletter.Letter
-	Headers []deadletter.Header
+	Letter  recoverability.Letter
+	Headers []recoverability.Header
 	Faulty  string // why the header cannot be read
 	Body    []byte
 	Size    int
@@ -164,7 +165,7 @@ func (s *Source) Letter(ctx context.Context, a Ask) (Page, error) {
 	if err != nil {
 		return nil, missing("The address does not contain the number of a dead letter.")
 	}
-	found, err := s.Op.DeadLetters().Show(ctx, s.Pool, number)
+	found, err := s.Op.DeadLetters().Show(ctx, number)
 	if err != nil {
 		return nil, faultOf(err, fmt.Sprintf("There is no dead letter %d. It was retried, edited or discarded, or it "+
 			"never existed.", number))

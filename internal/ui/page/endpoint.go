@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/internal/ui/words"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -25,7 +25,7 @@ type endpointPage struct {
 	Processes []whereabouts.Process
 	Limit     *operate.LimitInfo // nil without a limit
 	Sagas     []operate.SagaCounters
-	Groups    []deadletter.Group
+	Groups    []recoverability.LetterGroup
 	Messages  []queuedRow
 	More      bool // there are more messages
 	Forms     []act.Form

@@ -78,7 +78,7 @@ func (f *Find) add(is, says, command, link string) {
 }
 
 func findLetter(ctx context.Context, s *Source, f *Find, number int64) error {
-	l, err := s.Op.DeadLetters().Show(ctx, s.Pool, number)
+	l, err := s.Op.DeadLetters().Show(ctx, number)
 	if fault := (Fault{}); errors.As(faultOf(err, ""), &fault) {
 		return nil
 	}

@@ -7,11 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/edda-go/edda/internal/ui/view"
-
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/internal/ui/act"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/internal/ui/words"
 	"github.com/edda-go/edda/saga"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/edda-go/edda/internal/ui/act"
 	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/internal/ui/words"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -25,7 +25,7 @@ type messagePage struct {
 	Attempts []attempted
 	Body     []byte // nil if it is not kept, or not to be shown
 	Cut      int    // bytes that are left out
-	Headers  []deadletter.Header
+	Headers  []recoverability.Header
 	Trace    string // id of its trace
 
 	shown view.Object
@@ -151,7 +151,7 @@ func addBody(ctx context.Context, s *Source, a Ask, p *messagePage, m *whereabou
 		if place.Letter == 0 {
 			continue
 		}
-		l, err := s.Op.DeadLetters().Show(ctx, s.Pool, place.Letter)
+		l, err := s.Op.DeadLetters().Show(ctx, place.Letter)
 		if err != nil {
 			continue // it was retried a moment ago
 		}
@@ -180,8 +180,8 @@ func cut(body []byte) (beginning []byte, left int) {
 }
 
 // traceOf returns the id of the trace in a header traceparent, or "" if no header is valid.
-func traceOf(headers []deadletter.Header) string {
-	at := slices.IndexFunc(headers, func(h deadletter.Header) bool { return h.Name == "traceparent" })
+func traceOf(headers []recoverability.Header) string {
+	at := slices.IndexFunc(headers, func(h recoverability.Header) bool { return h.Name == "traceparent" })
 	if at < 0 {
 		return ""
 	}

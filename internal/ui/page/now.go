@@ -8,12 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/internal/ui/view"
-
 	"github.com/edda-go/edda/history/whereabouts"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/internal/ui/words"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 )
 
 // nowPage is the first page: problems, and a row for each endpoint.
@@ -63,7 +62,7 @@ type endpointRow struct {
 type parts struct {
 	queue     operate.QueueInfo
 	settings  operate.EndpointSettings
-	groups    []deadletter.Group
+	groups    []recoverability.LetterGroup
 	processes []whereabouts.Process
 	unhandled []operate.Unhandled
 	left      int      // functions that do not return, in living processes
@@ -235,7 +234,7 @@ func endpointsOf(ctx context.Context, s *Source) ([]endpointRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	groups, _, err := s.Op.DeadLetters().Groups(ctx, s.Pool, deadletter.GroupFilter{CountTo: CountTo})
+	groups, _, err := s.Op.DeadLetters().Groups(ctx, recoverability.GroupFilter{CountTo: CountTo})
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +280,7 @@ func withDelayed(queues []operate.QueueInfo) (names []string) {
 	return names
 }
 
-func (r *endpointRow) addDead(groups []deadletter.Group) {
+func (r *endpointRow) addDead(groups []recoverability.LetterGroup) {
 	for _, g := range groups {
 		if g.Endpoint != r.Name {
 			continue

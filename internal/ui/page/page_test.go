@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/persistence"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -67,7 +67,7 @@ func TestIDOfATrace(t *testing.T) {
 		"00-" + strings.ToUpper(id) + "-00f067aa0ba902b7-01":   "",
 		"00-" + id[:30] + `"><-00f067aa0ba902b7-01-and-more-…`: "",
 	} {
-		headers := []deadletter.Header{{Name: "other", Value: "x"}, {Name: "traceparent", Value: parent}}
+		headers := []recoverability.Header{{Name: "other", Value: "x"}, {Name: "traceparent", Value: parent}}
 		if got := traceOf(headers); got != want {
 			t.Errorf("%q is %q", parent, got)
 		}

@@ -9,12 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/internal/ui/view"
-
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/ui/act"
+	"github.com/edda-go/edda/internal/ui/view"
 	"github.com/edda-go/edda/internal/ui/words"
-	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 )
@@ -67,7 +65,7 @@ func (p *sagasPage) JSON() any {
 // Sagas reads the sagas that are found by their definitions, by their counters of a day, or by their instances.
 func (s *Source) Sagas(ctx context.Context, _ Ask) (Page, error) {
 	p := &sagasPage{Head: head("sagas", "Sagas", "edda saga list"), Sagas: []sagaRow{},
-		known: map[string]int{}, Period: operate.CounterPeriod}
+		known: map[string]int{}, Period: 24 * time.Hour}
 	counted, err := s.Op.Endpoints().Counters(ctx, 0)
 	if err != nil {
 		return nil, err

@@ -10,12 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/secret"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/vitals"
-	"github.com/edda-go/edda/recoverability/deadletter"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -26,10 +24,9 @@ type Source struct {
 	Op        *operate.Operator
 	Pool      *pgxpool.Pool
 	Schema    pg.Schema
-	Scheduler *scheduler.Store  // nil without schedules
-	Leases    *scheduler.Leases // nil: leases are not shown
-	Vitals    *vitals.Reader    // one for all reads: it compares them
-	Audit     *audit.Log
+	Scheduler *scheduler.Store                                        // nil without schedules
+	Leases    *scheduler.Leases                                       // nil: leases are not shown
+	Vitals    *vitals.Reader                                          // one for all reads: it compares them
 	Redact    func(kind string, body json.RawMessage) json.RawMessage // nil: nothing is masked
 
 	definitions map[string]*saga.Definition
@@ -94,7 +91,7 @@ func wrong(text string) error   { return Fault{http.StatusBadRequest, text} }
 // faultOf turns an error about a thing that does not exist into a Fault.
 func faultOf(err error, text string) error {
 	for _, gone := range []error{
-		operate.ErrNotFound, operate.ErrNotInstalled, operate.ErrNoLimit, deadletter.ErrNotFound, deadletter.ErrNoJob,
+		operate.ErrNotFound, operate.ErrNotInstalled, operate.ErrNoLimit, operate.ErrNoLetter, operate.ErrNoJob,
 		scheduler.ErrNoManifest, scheduler.ErrNoRun, scheduler.ErrNoGroup,
 	} {
 		if errors.Is(err, gone) {

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/edda-go/edda/audit"
+	"github.com/edda-go/edda/operate"
 )
 
 // Audit returns a page of entries, the newest first. The page is full if it has limit entries.
-func Audit(all []audit.Entry, limit int) List {
+func Audit(all []operate.AuditEntry, limit int) List {
 	next := ""
 	if len(all) >= limit {
 		next = wide(all[len(all)-1].Number)
@@ -19,7 +19,7 @@ func Audit(all []audit.Entry, limit int) List {
 	return listOf("entries", "NUMBER|AT|BY|VERB|TARGET|CHANGE|REASON", all, auditRow).before(next)
 }
 
-func auditRow(e audit.Entry) Row {
+func auditRow(e operate.AuditEntry) Row {
 	return Row{
 		JSON: Object{"number", e.Number, "at", e.At, "by", e.By(), "actor", e.Actor, "role", e.Role, "from", e.From,
 			"verb", e.Verb, "target", e.Target, "reason", e.Reason, "before", e.Before, "after", e.After},

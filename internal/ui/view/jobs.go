@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/history"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 )
 
 // Jobs shows jobs that retry or discard many dead letters.
-func Jobs(all []deadletter.Job) List {
+func Jobs(all []recoverability.Job) List {
 	const columns = "JOB|ACTION|STATE|ENDED|KEPT|UNDONE|RATE|CREATED|CHANGED|FILTER"
-	return listOf("jobs", columns, all, func(j deadletter.Job) Row {
+	return listOf("jobs", columns, all, func(j recoverability.Job) Row {
 		rate := ""
 		if j.Rate > 0 {
 			rate = strconv.FormatFloat(j.Rate, 'g', -1, 64)
@@ -24,27 +24,28 @@ func Jobs(all []deadletter.Job) List {
 }
 
 // Job shows one job, and its progress.
-func Job(j deadletter.Job) View {
-	done := map[deadletter.Action]string{deadletter.ActionRetry: "retried", deadletter.ActionDiscard: "discarded"}
+func Job(j recoverability.Job) View {
+	done := map[recoverability.JobAction]string{recoverability.JobRetry: "retried",
+		recoverability.JobDiscard: "discarded"}
 	return View{JSON: jobOf(j), Parts: []Part{linef("Job %d is %s: %s %s.", j.Number, j.State,
 		Many(j.Ended, "dead letter was", "dead letters were"), done[j.Action])}}
 }
 
-func jobOf(j deadletter.Job) Object {
+func jobOf(j recoverability.Job) Object {
 	return Object{"job", j.Number, "action", j.Action, "state", j.State, "ended", j.Ended, "kept", j.Kept, "undone",
 		j.Undone, "error", j.Error, "filter", filterText(j.Filter), "rate", j.Rate, "to", j.To, "plan",
 		append([]int{}, j.Plan...), "stage", j.Stage, "patch", patchOf(j), "created", j.Created, "changed", j.Changed}
 }
 
 // Undone shows the result of undoing a job.
-func Undone(job int64, done deadletter.Undone) View {
+func Undone(job int64, done recoverability.Undone) View {
 	return View{JSON: Object{"job", job, "returned", done.Returned, "handled", done.Handled}, Parts: []Part{linef(
 		"Messages of job %d that are dead letters again: %d. Left as they are, because a handler has tried them or "+
 			"has them in hand, or they were moved or retried once more: %d.", job, done.Returned, done.Handled)}}
 }
 
 // filterText returns a filter in the syntax of the command line.
-func filterText(f deadletter.Filter) string {
+func filterText(f recoverability.LetterFilter) string {
 	var parts []string
 	for _, flag := range [][2]string{{"endpoint", f.Endpoint}, {"kind", f.Kind}, {"group", f.Group}} {
 		if flag[1] != "" {
@@ -69,7 +70,7 @@ func filterText(f deadletter.Filter) string {
 }
 
 // patchOf returns the patch of a job as JSON, or nil.
-func patchOf(j deadletter.Job) any {
+func patchOf(j recoverability.Job) any {
 	if j.Patch == nil {
 		return nil
 	}
@@ -77,8 +78,8 @@ func patchOf(j deadletter.Job) any {
 }
 
 // Previews shows dead letters as a patch would make them.
-func Previews(all []deadletter.Preview) View {
-	v := View{JSON: Object{"previews", objects(all, func(p deadletter.Preview) Object {
+func Previews(all []recoverability.PatchPreview) View {
+	v := View{JSON: Object{"previews", objects(all, func(p recoverability.PatchPreview) Object {
 		if p.Err != nil {
 			return Object{"number", p.Letter.Number, "diff", "", "error", p.Err.Error()}
 		}

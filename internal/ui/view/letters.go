@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/internal/store/deadletter"
+	"github.com/edda-go/edda/recoverability"
 )
 
-// Letters shows dead letters. limit is the deadletter.Filter.Limit of the read.
-func Letters(all []deadletter.Letter, limit int) List {
-	l := listOf("dead_letters", "NUMBER|DIED|ENDPOINT|KIND|ATTEMPTS|REASON|ERROR", all, func(l deadletter.Letter) Row {
+// Letters shows dead letters. limit is the recoverability.LetterFilter.Limit of the read.
+func Letters(all []recoverability.Letter, limit int) List {
+	const columns = "NUMBER|DIED|ENDPOINT|KIND|ATTEMPTS|REASON|ERROR"
+	l := listOf("dead_letters", columns, all, func(l recoverability.Letter) Row {
 		return Row{JSON: letterOf(l), Cells: []string{wide(l.Number), Moment(l.Died), l.Endpoint, l.Kind,
 			strconv.Itoa(l.Attempts), Shortened(l.Reason, 24), Shortened(l.Error, 60)}}
 	})
@@ -23,7 +25,7 @@ func Letters(all []deadletter.Letter, limit int) List {
 	return l
 }
 
-func letterOf(l deadletter.Letter) Object {
+func letterOf(l recoverability.Letter) Object {
 	o := Object{"number", l.Number, "died", l.Died, "endpoint", l.Endpoint, "message", l.MessageID, "kind", l.Kind,
 		"attempts", l.Attempts, "conflicts", l.Conflicts, "reason", l.Reason, "error", l.Error, "group", l.Group,
 		"sent", timeOrNull(l.Sent), "first_failed", timeOrNull(l.FirstFailed)}
@@ -39,7 +41,7 @@ func letterOf(l deadletter.Letter) Object {
 }
 
 // Letter shows one dead letter: its error, its headers, and with body its body.
-func Letter(l deadletter.Letter, body bool) View {
+func Letter(l recoverability.Letter, body bool) View {
 	v := View{JSON: append(letterOf(l), "size", len(l.Body)), Parts: []Part{
 		fields("number", wide(l.Number), "endpoint", l.Endpoint, "kind", l.Kind, "message", l.MessageID.String(),
 			"sent", Moment(l.Sent), "first failed", Moment(l.FirstFailed), "died", Moment(l.Died), "attempts",
@@ -64,15 +66,15 @@ func Letter(l deadletter.Letter, body bool) View {
 }
 
 // LetterGroups shows groups of dead letters, the largest first. next begins the next page.
-func LetterGroups(groups []deadletter.Group, next string) List {
-	sorted := slices.SortedStableFunc(slices.Values(groups), func(a, b deadletter.Group) int {
+func LetterGroups(groups []recoverability.LetterGroup, next string) List {
+	sorted := slices.SortedStableFunc(slices.Values(groups), func(a, b recoverability.LetterGroup) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last))
 	})
 	return listOf("groups", "GROUP|COUNT|ENDPOINT|KIND|FIRST|LAST|EXAMPLE|REASON|ERROR|NOTE", sorted, letterGroupRow).
 		before(next)
 }
 
-func letterGroupRow(g deadletter.Group) Row {
+func letterGroupRow(g recoverability.LetterGroup) Row {
 	count := wide(g.Count)
 	if g.Capped {
 		count += "+"
@@ -87,7 +89,7 @@ func letterGroupRow(g deadletter.Group) Row {
 }
 
 // noteOf returns a note on a group, or null.
-func noteOf(n deadletter.Note) any {
+func noteOf(n recoverability.GroupNote) any {
 	if n.Text == "" {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/operate/vitals"
 	"github.com/edda-go/edda/persistence"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )
@@ -39,11 +39,11 @@ func TestPageNamesEveryField(t *testing.T) {
 		"| `saga repair` | `saga`":        Repaired(saga.Instance{}, saga.Instance{Version: 1}).JSON,
 		"| `saga end` | `saga`":           Ended(saga.Instance{}).JSON,
 		"| `saga timeout` | `saga`":       Timeout(operate.Target{}, "due", "fired", saga.Pending{}).JSON,
-		"| `dead group` | `next`":         letterGroupRow(deadletter.Group{}).JSON,
-		"| `dead jobs` | `jobs`":          jobOf(deadletter.Job{}),
-		"| `dead undo` | `job`":           Undone(1, deadletter.Undone{}).JSON,
+		"| `dead group` | `next`":         letterGroupRow(recoverability.LetterGroup{}).JSON,
+		"| `dead jobs` | `jobs`":          jobOf(recoverability.Job{}),
+		"| `dead undo` | `job`":           Undone(1, recoverability.Undone{}).JSON,
 		"| `endpoint list` | `endpoints`": endpointRow(operate.EndpointSettings{}).JSON,
-		"| `dead show` | `number`":        letterOf(deadletter.Letter{}),
+		"| `dead show` | `number`":        letterOf(recoverability.Letter{}),
 		"| `manifest show` | `manifest`":  manifestOf(scheduler.ManifestInfo{}),
 		"| `run show` | `run`":            runOf(scheduler.RunInfo{}),
 		"| `group list` | `groups`":       manifestGroupOf(scheduler.GroupInfo{}),

@@ -9,7 +9,7 @@ import (
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/history/whereabouts"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )
@@ -35,8 +35,8 @@ func TestCellsSayWhatHolds(t *testing.T) {
 		{cells(Leases([]scheduler.LeaseInfo{free})), "n|h|0|no||"},
 		{cells(Limits([]operate.LimitInfo{{Name: "n", Limit: 2}}, nil)), "n|2|0|0|0||-|program"},
 		{cells(Limits([]operate.LimitInfo{{Name: "n", Declared: 4, Operated: true}}, nil)), "n|0|0|0|0||4|operator"},
-		{filterText(deadletter.Filter{}), "--all"},
-		{filterText(deadletter.Filter{Endpoint: "e", MessageID: someID, DiedFrom: now, DiedBefore: now}),
+		{filterText(recoverability.LetterFilter{}), "--all"},
+		{filterText(recoverability.LetterFilter{Endpoint: "e", MessageID: someID, DiedFrom: now, DiedBefore: now}),
 			"--endpoint e --message " + someID.String() + " --since 2026-11-21T10:00:00.000001Z --until " +
 				"2026-11-21T10:00:00.000001Z"},
 	} {
@@ -49,7 +49,7 @@ func TestCellsSayWhatHolds(t *testing.T) {
 // The largest group comes first, and of two groups of the same size the one with the newer letter.
 func TestLargeGroupsStandFirst(t *testing.T) {
 	t.Parallel()
-	groups := []deadletter.Group{{Name: "few", Count: 1}, {Name: "old", Count: 9, Last: someTime},
+	groups := []recoverability.LetterGroup{{Name: "few", Count: 1}, {Name: "old", Count: 9, Last: someTime},
 		{Name: "new", Count: 9, Capped: true, Last: someTime.Add(1)}}
 	l := LetterGroups(groups, "x")
 	for n, want := range []string{"new|9+|", "old|9|", "few|1|"} {
@@ -65,7 +65,7 @@ func TestLargeGroupsStandFirst(t *testing.T) {
 // A part that cannot be read is reported, and the rest is shown.
 func TestDamagedMessagesAreShown(t *testing.T) {
 	t.Parallel()
-	v := Letter(deadletter.Letter{Number: 7, Header: []byte("no header"), Error: "bad"}, false)
+	v := Letter(recoverability.Letter{Number: 7, Header: []byte("no header"), Error: "bad"}, false)
 	text, err := v.JSON.Line()
 	if err != nil || !strings.Contains(text, `"headers":{},"header_error":"`) ||
 		v.Parts[3] != Line("header, which is none:") || v.Parts[4] != Block("no header") {

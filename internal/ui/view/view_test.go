@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/outbox"
 	"github.com/edda-go/edda/persistence"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )
@@ -45,8 +45,8 @@ func TestObjectsKeepTheirOrder(t *testing.T) {
 // lists have one thing each.
 var lists = []List{
 	Endpoints(make([]operate.EndpointSettings, 1)), Queues(make([]operate.QueueInfo, 1)),
-	Peeked(make([]operate.QueuedMessage, 1), 0, false), Letters(make([]deadletter.Letter, 1), 0),
-	LetterGroups(make([]deadletter.Group, 1), ""), Jobs(make([]deadletter.Job, 1)),
+	Peeked(make([]operate.QueuedMessage, 1), 0, false), Letters(make([]recoverability.Letter, 1), 0),
+	LetterGroups(make([]recoverability.LetterGroup, 1), ""), Jobs(make([]recoverability.Job, 1)),
 	Kept(outbox.KeptPage{Found: make([]outbox.Kept, 1)}), Instances(make([]persistence.Listed, 1), 0),
 	Lives(make([]history.Life, 1), 0), Limits(make([]operate.LimitInfo, 1), nil),
 	Leases(make([]scheduler.LeaseInfo, 1)),
@@ -72,7 +72,7 @@ func TestFullPagesHaveANext(t *testing.T) {
 	listed[1].Instance.Saga, listed[1].Instance.Key = "order", "a/b"
 	queued := []operate.QueuedMessage{{}, {Info: saga.Info{ID: someID, Due: someTime}}}
 	lives := []history.Life{{}, {ID: someID, Ended: someTime}}
-	letters := []deadletter.Letter{{Number: 16}, {Number: 17}}
+	letters := []recoverability.Letter{{Number: 16}, {Number: 17}}
 	runs := []scheduler.RunInfo{{}, {ID: someID}}
 	copies := outbox.KeptPage{Next: outbox.KeptPlace{Relayed: someTime.In(time.FixedZone("x", 7200)), ID: someID}}
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -230,8 +230,8 @@ func (r *trial) resume(ctx context.Context) error { return r.op.Endpoints().Resu
 
 // retry makes a job that retries the letters of the payments.
 func (r *trial) retry(ctx context.Context, rate float64, plan ...int) (number int64, err error) {
-	return r.op.DeadLetters().NewJob(ctx, r.Pool, deadletter.Job{
-		Action: deadletter.ActionRetry, Filter: deadletter.Filter{Endpoint: paying}, Rate: rate, Plan: plan,
+	return r.op.DeadLetters().NewJob(ctx, recoverability.Job{
+		Action: recoverability.JobRetry, Filter: recoverability.LetterFilter{Endpoint: paying}, Rate: rate, Plan: plan,
 	})
 }
 
@@ -246,13 +246,13 @@ func (r *trial) canary(ctx context.Context) error {
 	}
 	stopped := 0
 	err = r.whileKilling(ctx, "the end of the canary", func() (bool, error) {
-		j, err := r.op.DeadLetters().Job(ctx, r.Pool, number)
-		if err != nil || j.State != deadletter.JobPaused {
-			return j.State == deadletter.JobDone, err
+		j, err := r.op.DeadLetters().Job(ctx, number)
+		if err != nil || j.State != recoverability.JobPaused {
+			return j.State == recoverability.JobDone, err
 		}
 		stopped++
 		r.Expect(j.Error != "" && j.Mark > 0, "mute", "job %d is paused without a reason", number)
-		return false, r.op.DeadLetters().ResumeJob(ctx, r.Pool, number)
+		return false, r.op.DeadLetters().ResumeJob(ctx, number)
 	})
 	r.Fact("stopped", stopped)
 	return err
@@ -291,8 +291,8 @@ func (r *trial) undo(ctx context.Context) error {
 	return inOrder(ctx,
 		func(ctx context.Context) error {
 			return r.whileKilling(ctx, "the end of the job", func() (bool, error) {
-				j, err := r.op.DeadLetters().Job(ctx, r.Pool, number)
-				return j.State == deadletter.JobDone, err
+				j, err := r.op.DeadLetters().Job(ctx, number)
+				return j.State == recoverability.JobDone, err
 			})
 		},
 		r.resume,
@@ -346,8 +346,8 @@ func (r *trial) rest(ctx context.Context) error {
 		return err
 	}
 	return lab.Await(ctx, restWithin, "the end of the last job", func() (bool, error) {
-		jobs, err := r.op.DeadLetters().Jobs(ctx, r.Pool, 1)
-		if err != nil || len(jobs) == 0 || jobs[0].State != deadletter.JobDone {
+		jobs, err := r.op.DeadLetters().Jobs(ctx, 1)
+		if err != nil || len(jobs) == 0 || jobs[0].State != recoverability.JobDone {
 			return false, err
 		}
 		left, err := r.Left(ctx)

@@ -15,7 +15,7 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/internal/test/chaos/lab"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -169,13 +169,13 @@ func runJobs(ctx context.Context, lw *lab.Worker) error {
 }
 
 func runJobsOnce(ctx context.Context, pool *pgxpool.Pool, op *operate.Operator) error {
-	jobs, err := op.DeadLetters().Jobs(ctx, pool, 10)
+	jobs, err := op.DeadLetters().Jobs(ctx, 10)
 	if err != nil {
 		return err
 	}
 	for _, j := range jobs {
-		if j.State == deadletter.JobOpen {
-			if _, err := op.DeadLetters().RunJob(ctx, pool, op, j.Number, nil); err != nil {
+		if j.State == recoverability.JobOpen {
+			if _, err := op.DeadLetters().RunJob(ctx, j.Number, nil); err != nil {
 				return err
 			}
 		}
@@ -187,7 +187,7 @@ func runJobsOnce(ctx context.Context, pool *pgxpool.Pool, op *operate.Operator) 
 	case err != nil:
 		return err
 	}
-	done, err := op.DeadLetters().UndoJob(ctx, pool, number)
+	done, err := op.DeadLetters().UndoJob(ctx, number)
 	if err == nil {
 		_, err = pool.Exec(ctx, sql.Get("undone"), number, done.Returned, done.Handled)
 	}

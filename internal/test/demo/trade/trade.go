@@ -16,7 +16,7 @@ import (
 	"github.com/edda-go/edda/internal/test/demo"
 	"github.com/edda-go/edda/internal/test/demo/pages"
 	"github.com/edda-go/edda/operate"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -74,7 +74,7 @@ func trade(ctx context.Context, s Settings, pool *pgxpool.Pool, schema string, o
 	if err := counts.print(out); err != nil {
 		return err
 	}
-	if err := showDead(ctx, pool, o, out); err != nil {
+	if err := showDead(ctx, o, out); err != nil {
 		return err
 	}
 	if err := check(ctx, pool, s.Orders, out); err != nil || s.Orders < 7 {
@@ -146,8 +146,8 @@ func depth(ctx context.Context, o *operate.Operator) (waiting int64, err error) 
 }
 
 // showDead prints the first dead letter, as an operator would look at it.
-func showDead(ctx context.Context, pool *pgxpool.Pool, o *operate.Operator, out io.Writer) error {
-	letters, err := o.DeadLetters().List(ctx, pool, deadletter.Filter{Limit: 1})
+func showDead(ctx context.Context, o *operate.Operator, out io.Writer) error {
+	letters, err := o.DeadLetters().List(ctx, recoverability.LetterFilter{Limit: 1})
 	if err != nil {
 		return err
 	}

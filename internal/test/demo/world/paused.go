@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/edda-go/edda/audit"
 	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,7 +18,7 @@ func Paused(ctx context.Context, pool *pgxpool.Pool, schema string) (*Stage, err
 	if err != nil {
 		return nil, err
 	}
-	ctx = audit.As(ctx, audit.Actor{Name: "ann@shop.example", From: "desk"})
+	ctx = operate.WithActor(ctx, operate.Actor{Name: "ann@shop.example", From: "desk"})
 	return s, errors.Join(s.pauseEndpoints(ctx), s.pauseManifests(ctx))
 }
 

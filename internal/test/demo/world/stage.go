@@ -16,7 +16,7 @@ import (
 	"github.com/edda-go/edda/internal/base/run"
 	"github.com/edda-go/edda/operate"
 	"github.com/edda-go/edda/persistence"
-	"github.com/edda-go/edda/recoverability/deadletter"
+	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -142,7 +142,7 @@ func (s *Stage) look(ctx context.Context) (l look, err error) {
 	for _, i := range infos {
 		l.ready[i.Endpoint], l.later[i.Endpoint] = i.Ready, i.Delayed
 	}
-	l.letters, err = s.Op.DeadLetters().Count(ctx, s.pool, deadletter.Filter{})
+	l.letters, err = s.Op.DeadLetters().Count(ctx, recoverability.LetterFilter{})
 	return l, err
 }
 
