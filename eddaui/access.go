@@ -9,22 +9,22 @@ import (
 	"github.com/edda-go/edda/internal/ui/act"
 )
 
-// May is a set of rights, as bits.
-type May uint16
+// Permission is a set of rights, as bits.
+type Permission uint16
 
-// Rights of an actor. Look allows everything to be read except bodies and states.
+// Rights of an actor. View allows everything to be read except bodies and states.
 const (
-	Look     May = 1 << iota
-	Bodies       // bodies of messages, states of instances and queries of sessions are shown
-	Retry        // dead letters and runs are retried, jobs undone, and relayed messages sent again
-	Edit         // dead letters are edited
-	Discard      // dead letters are discarded, and messages in queues cancelled
-	Pause        // endpoints, manifests and groups are paused and resumed
-	Limit        // limits and numbers of workers are set, leases are resigned
-	Schedule     // manifests are triggered and backfilled, runs are cancelled
-	Send         // messages are sent, timeouts of instances fired, moved and cancelled
-	Repair       // instances are repaired and ended
-	Admin        // all other changes: which history is kept, and for how long; manifests are removed
+	View     Permission = 1 << iota
+	Bodies              // bodies of messages, states of instances and queries of sessions are shown
+	Retry               // dead letters and runs are retried, jobs undone, and relayed messages sent again
+	Edit                // dead letters are edited
+	Discard             // dead letters are discarded, and messages in queues cancelled
+	Pause               // endpoints, manifests and groups are paused and resumed
+	Limit               // limits and numbers of workers are set, leases are resigned
+	Schedule            // manifests are triggered and backfilled, runs are cancelled
+	Send                // messages are sent, timeouts of instances fired, moved and cancelled
+	Repair              // instances are repaired and ended
+	Admin               // all other changes: which history is kept, and for how long; manifests are removed
 )
 
 // anything lists the rights to change something.
@@ -34,9 +34,9 @@ var anything = []act.Right{
 
 // Actor is the person or program that sends a request.
 type Actor struct {
-	Name string // of a person, for the audit; "" is From
-	From string // where the request came from, for the audit; "" is its RemoteAddr
-	May  May
+	Name        string // of a person, for the audit; "" is From
+	From        string // where the request came from, for the audit; "" is its RemoteAddr
+	Permissions Permission
 }
 
 type askerKey struct{}
@@ -61,28 +61,28 @@ func (u *UI) stillMay(r *http.Request) bool {
 	if err != nil {
 		u.log.WarnContext(r.Context(), "edda: ui: an open page was closed", "path", r.URL.Path, "error", err)
 	}
-	return err == nil && now.May == began.May
+	return err == nil && now.Permissions == began.Permissions
 }
 
 // ask returns the actor of a request, with the rights that these pages allow.
 func (u *UI) ask(r *http.Request) (a Actor, err error) {
-	a = Actor{May: Look}
+	a = Actor{Permissions: View}
 	if u.o.Authorize != nil {
 		if a, err = u.o.Authorize(r); err != nil {
 			return a, err
 		}
 	}
-	if a.May&Look == 0 {
+	if a.Permissions&View == 0 {
 		return a, errors.New("it has no right to look")
 	}
 	a.From = cmp.Or(a.From, r.RemoteAddr)
 	if u.o.ReadOnly {
-		a.May &= Look | Bodies
+		a.Permissions &= View | Bodies
 	}
 	return a, nil
 }
 
-// authorized admits an actor with the right Look. All others get 403, for every address.
+// authorized admits an actor with the right View. All others get 403, for every address.
 func (u *UI) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a, err := u.ask(r)
@@ -99,7 +99,7 @@ func (u *UI) authorized(next http.Handler) http.Handler {
 func (u *UI) needs(rights []act.Right, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case actorOf(r.Context()).May&anyOf(rights) != 0:
+		case actorOf(r.Context()).Permissions&anyOf(rights) != 0:
 			next.ServeHTTP(w, r)
 		case u.o.ReadOnly:
 			u.refuse(w, r, "These pages are read-only: no action is possible here.")

@@ -21,7 +21,7 @@ func TestNobodyMayActByDefault(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
 	for name, authorize := range map[string]func(*http.Request) (eddaui.Actor, error){
-		"without Authorize": nil, "with the right to look": allow(eddaui.Look | eddaui.Bodies),
+		"without Authorize": nil, "with the right to look": allow(eddaui.View | eddaui.Bodies),
 	} {
 		s := serve(t, pool, schema, eddaui.Options{Authorize: authorize})
 		for _, path := range paths {
@@ -40,7 +40,7 @@ func TestNobodyMayActByDefault(t *testing.T) {
 func TestOtherSitesMayNotAct(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
-	s := serve(t, pool, schema, eddaui.Options{Authorize: allow(eddaui.Look | eddaui.Retry | eddaui.Admin)})
+	s := serve(t, pool, schema, eddaui.Options{Authorize: allow(eddaui.View | eddaui.Retry | eddaui.Admin)})
 	if a := s.do(http.MethodPost, "/dead/7"); a.status != http.StatusNotFound {
 		t.Errorf("a POST of somebody who may act is %d, want 404: there is nothing to do yet", a.status)
 	}
@@ -64,7 +64,7 @@ func TestWhoMayNotLookSeesNothing(t *testing.T) {
 	pool, schema := newSchema(t)
 	for name, authorize := range map[string]func(*http.Request) (eddaui.Actor, error){
 		"an error": func(*http.Request) (eddaui.Actor, error) {
-			return eddaui.Actor{May: eddaui.Look}, errors.New("secret reason")
+			return eddaui.Actor{Permissions: eddaui.View}, errors.New("secret reason")
 		},
 		"no right": allow(0), "another right": allow(eddaui.Bodies | eddaui.Retry),
 	} {

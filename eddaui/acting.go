@@ -17,13 +17,13 @@ import (
 const mostForm = 4 << 20 // bytes: a body of 1 MiB grows by its encoding
 
 // rights maps the rights of actions to those of an actor.
-var rights = map[act.Right]May{
+var rights = map[act.Right]Permission{
 	act.Retry: Retry, act.Edit: Edit, act.Discard: Discard, act.Pause: Pause, act.Limit: Limit,
 	act.Schedule: Schedule, act.Send: Send, act.Repair: Repair, act.Admin: Admin,
 }
 
 // anyOf returns the bits of rights. An actor needs any of them.
-func anyOf(all []act.Right) (may May) {
+func anyOf(all []act.Right) (may Permission) {
 	for _, r := range all {
 		may |= rights[r]
 	}
@@ -142,7 +142,7 @@ func (u *UI) readForm(w http.ResponseWriter, r *http.Request, a *act.Action) (in
 		return in, false
 	}
 	in, err := a.Read(r.PathValue, r.PostForm)
-	may := actorOf(r.Context()).May
+	may := actorOf(r.Context()).Permissions
 	in.May, in.Bodies = func(right act.Right) bool { return may&rights[right] != 0 }, may&Bodies != 0
 	if err != nil {
 		u.failAction(w, r, a, in, err)

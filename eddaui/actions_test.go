@@ -28,7 +28,7 @@ import (
 
 // needed lists, for each right, the actions that need it. It is written out, and not read from the actions: if an
 // action works with a different right, the test fails until this list is changed on purpose.
-var needed = map[eddaui.May]string{
+var needed = map[eddaui.Permission]string{
 	eddaui.Retry:   "dead.retry dead.retry.many dead.undo outbox.replay run.retry",
 	eddaui.Edit:    "dead.edit dead.edit.many",
 	eddaui.Discard: "dead.discard dead.discard.many message.cancel",
@@ -44,13 +44,13 @@ var needed = map[eddaui.May]string{
 }
 
 // rightNames are the rights in the words of a refusal.
-var rightNames = map[eddaui.May]string{
+var rightNames = map[eddaui.Permission]string{
 	eddaui.Retry: "Retry", eddaui.Edit: "Edit", eddaui.Discard: "Discard", eddaui.Pause: "Pause", eddaui.Limit: "Limit",
 	eddaui.Schedule: "Schedule", eddaui.Send: "Send", eddaui.Repair: "Repair", eddaui.Admin: "Admin",
 }
 
 // rightsFor returns the rights of an action; each of them is enough.
-func rightsFor(t *testing.T, action string) eddaui.May {
+func rightsFor(t *testing.T, action string) eddaui.Permission {
 	t.Helper()
 	for may, names := range needed {
 		if slices.Contains(strings.Fields(names), action) {
@@ -62,14 +62,14 @@ func rightsFor(t *testing.T, action string) eddaui.May {
 }
 
 // oneOf returns the first of some rights.
-func oneOf(may eddaui.May) eddaui.May { return may & -may }
+func oneOf(may eddaui.Permission) eddaui.Permission { return may & -may }
 
-const everything = ^eddaui.May(0)
+const everything = ^eddaui.Permission(0)
 
 // stage is a shop without running programs, with pages for an actor that has the rights of may.
 type stage struct {
 	*site
-	may  eddaui.May
+	may  eddaui.Permission
 	log  *operate.Operator
 	shop *world.Shop
 	sql  pg.Schema
@@ -93,7 +93,7 @@ func newStage(t *testing.T) *stage {
 	t.Cleanup(runtime.Close)
 	st.site = serve(t, runtime, schema, eddaui.Options{Sagas: []*saga.Definition{world.Orders},
 		Authorize: func(*http.Request) (eddaui.Actor, error) {
-			return eddaui.Actor{Name: "ann@example.com", From: "10.0.0.7", May: st.may}, nil
+			return eddaui.Actor{Name: "ann@example.com", From: "10.0.0.7", Permissions: st.may}, nil
 		}})
 	st.pool = pool
 	if st.log, err = operate.New(pool, operate.Options{Schema: schema}); err != nil {
@@ -238,7 +238,7 @@ func (st *stage) refuses(a *act.Action, d deed) {
 	for field := range strings.FieldsSeq(musts[a.Name]) {
 		form := maps.Clone(d.form)
 		form.Set(field, "")
-		st.may = eddaui.Look | oneOf(rights)
+		st.may = eddaui.View | oneOf(rights)
 		unchanged("without "+field, st.post(d.path, form), http.StatusBadRequest)
 	}
 }
@@ -273,7 +273,7 @@ func (st *stage) does(a *act.Action, d deed) {
 		st.t.Fatalf("it is done before it is done: %s", d.is)
 	}
 	last := ask[int64](st, "SELECT coalesce(max(number), 0) FROM :schema.audit")
-	st.may = eddaui.Look | oneOf(rightsFor(st.t, a.Name))
+	st.may = eddaui.View | oneOf(rightsFor(st.t, a.Name))
 	if d.file != "" {
 		st.may |= eddaui.Bodies
 	}

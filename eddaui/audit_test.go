@@ -51,7 +51,7 @@ func TestAuditPage(t *testing.T) {
 	t.Parallel()
 	pool, schema := newSchema(t)
 	changeMuch(t, pool, schema)
-	s := serve(t, pool, schema, eddaui.Options{Authorize: allow(eddaui.Look | eddaui.Bodies)})
+	s := serve(t, pool, schema, eddaui.Options{Authorize: allow(eddaui.View | eddaui.Bodies)})
 	for query, want := range map[string][]string{
 		"":               {"limit.set", "endpoint.resume", "endpoint.pause", "saga.repair"},
 		"?by=ann":        {"limit.set", "endpoint.pause"},

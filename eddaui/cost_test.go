@@ -25,7 +25,7 @@ func TestNoPageReadsALongTableWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(readers.Close)
-	s := serve(t, pool, schema, eddaui.Options{Reader: readers, Authorize: allow(eddaui.Look | eddaui.Bodies)})
+	s := serve(t, pool, schema, eddaui.Options{Reader: readers, Authorize: allow(eddaui.View | eddaui.Bodies)})
 	if n := strings.Count(s.get(big.JSON(world.Instance())), `"change": "changed"`); n != 19 {
 		t.Errorf("an instance of twenty versions has %d that followed another", n)
 	}

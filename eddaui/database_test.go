@@ -115,7 +115,7 @@ func TestDatabasePageNamesWhoHolds(t *testing.T) {
 		}
 	}
 	session := fmt.Sprintf("session %d", forgot.PgConn().PID())
-	for may, sees := range map[eddaui.May]bool{eddaui.Look: false, eddaui.Look | eddaui.Bodies: true} {
+	for may, sees := range map[eddaui.Permission]bool{eddaui.View: false, eddaui.View | eddaui.Bodies: true} {
 		s := serve(t, pool, "edda", eddaui.Options{Authorize: allow(may)})
 		body, text := s.get("/database"), s.get("/database.json")
 		for _, want := range []string{session, "application forgot", "idle in transaction"} {

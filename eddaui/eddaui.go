@@ -27,7 +27,7 @@ type Options struct {
 	// Authorize returns the actor of a request, with its rights. It is called for each request, and for an open page
 	// also before each of its changes is sent, at most once a second: if it then returns an error or different
 	// rights, the page's stream ends, and the browser requests it again. An error is answered with 403, and its text
-	// is not shown. It is called from many goroutines. nil: everyone may Look, which includes no bodies and no
+	// is not shown. It is called from many goroutines. nil: everyone may View, which includes no bodies and no
 	// states, and no one may change anything.
 	Authorize func(r *http.Request) (Actor, error)
 
@@ -36,7 +36,7 @@ type Options struct {
 	// them.
 	Reader *pgxpool.Pool
 
-	// ReadOnly removes all rights except Look from everyone: there are no buttons, and every POST is refused.
+	// ReadOnly removes all rights except View from everyone: there are no buttons, and every POST is refused.
 	ReadOnly bool
 
 	Scheduler *scheduler.Store   // nil: a store that New makes, for stored manifests

@@ -18,7 +18,7 @@ func ExampleNew() {
 	defer end()
 	ui, err := eddaui.New(pool, eddaui.Options{Authorize: func(r *http.Request) (eddaui.Actor, error) {
 		name, _, _ := r.BasicAuth() // checked by a handler around this one
-		return eddaui.Actor{Name: name, May: eddaui.Look | eddaui.Retry | eddaui.Pause}, nil
+		return eddaui.Actor{Name: name, Permissions: eddaui.View | eddaui.Retry | eddaui.Pause}, nil
 	}})
 	check(err)
 	defer ui.Close()

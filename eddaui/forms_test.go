@@ -106,12 +106,12 @@ func shownByRight(st *stage) {
 			st.t.Errorf("no page has the form of %s", a.Name)
 		}
 	}
-	st.may = eddaui.Look | eddaui.Bodies
+	st.may = eddaui.View | eddaui.Bodies
 	if seen := st.crawled(); len(seen) > 0 {
 		st.t.Errorf("somebody who may do nothing sees the forms %v", seen)
 	}
 	for right, name := range rightNames {
-		st.may = eddaui.Look | eddaui.Bodies | right
+		st.may = eddaui.View | eddaui.Bodies | right
 		for _, a := range act.All() {
 			if pages[a.Name] == "" {
 				continue
@@ -265,7 +265,7 @@ func boundedForms(st *stage) {
 			st.t.Errorf("as %q it is %d", kind, a.status)
 		}
 	}
-	st.may = eddaui.Look
+	st.may = eddaui.View
 	if a := st.post("/endpoints/mails/pause", large); a.status != http.StatusForbidden {
 		st.t.Errorf("a large form of somebody who may not is %d", a.status)
 	}
@@ -416,7 +416,7 @@ func keptSecrets(st *stage) {
 		!strings.Contains(text, ">\n{\n  \"Order\"") {
 		st.t.Errorf("the body is not in its field: %s", mainOf(text))
 	}
-	ui = serve(st.t, st.pool, st.schema, eddaui.Options{Authorize: allow(eddaui.Look)})
+	ui = serve(st.t, st.pool, st.schema, eddaui.Options{Authorize: allow(eddaui.View)})
 	if text := ui.get(fmt.Sprintf("/dead/%d.json", number)); !strings.Contains(text, `"size": 28`) {
 		st.t.Errorf("without the right to see it a body has no size: %s", text)
 	}
@@ -462,7 +462,7 @@ func hiddenPatch(st *stage) {
 			st.t.Errorf("%s shows somebody without the right: %s", path, mainOf(text))
 		}
 	}
-	st.may = eddaui.Look | eddaui.Bodies
+	st.may = eddaui.View | eddaui.Bodies
 	if text := st.get(fmt.Sprintf("/jobs/%d.json", number)); !strings.Contains(text, `"Template": "of Mallory"`) {
 		st.t.Errorf("the right to see bodies shows no patch: %s", text)
 	}
@@ -489,7 +489,7 @@ func hostileBodies(st *stage) {
 
 // An actor who may retry cannot continue a job that discards, or edits letters.
 func jobNeedsItsRight(st *stage) {
-	for right, is := range map[eddaui.May]string{
+	for right, is := range map[eddaui.Permission]string{
 		eddaui.Discard: "action = 'discard', plan = NULL, state = 'open', reason = 'x'", eddaui.Edit: `patch = '{}'`,
 		eddaui.Retry: "action = 'retry'",
 	} {
@@ -499,12 +499,12 @@ func jobNeedsItsRight(st *stage) {
 			if other == right {
 				continue
 			}
-			st.may = eddaui.Look | other
+			st.may = eddaui.View | other
 			if a := st.post(fmt.Sprintf("/jobs/%d/resume", number), form()); a.status != http.StatusForbidden {
 				st.t.Errorf("a job that needs %s goes on by %s: %d", rightNames[right], name, a.status)
 			}
 		}
-		st.may = eddaui.Look | right
+		st.may = eddaui.View | right
 		if a := st.post(fmt.Sprintf("/jobs/%d/resume", number), form()); a.status != http.StatusSeeOther {
 			st.t.Errorf("a job that needs %s does not go on: %d %s", rightNames[right], a.status, mainOf(a.body))
 		}
@@ -556,8 +556,8 @@ func interrupted(st *stage) {
 func ownStreams(st *stage) {
 	all := st.open("/endpoints/stock?live=1")
 	all.until("the forms", fragment("acts", "endpoints/stock/pause"))
-	for may, want := range map[eddaui.May]bool{
-		eddaui.Look | eddaui.Bodies: false, eddaui.Look: false, eddaui.Look | eddaui.Bodies | eddaui.Pause: true,
+	for may, want := range map[eddaui.Permission]bool{
+		eddaui.View | eddaui.Bodies: false, eddaui.View: false, eddaui.View | eddaui.Bodies | eddaui.Pause: true,
 	} {
 		st.may = may
 		stream := st.open("/endpoints/stock?live=1")
@@ -589,7 +589,7 @@ func toldByNobody(st *stage) {
 // An actor without a name is in the audit by the address.
 func nameless(st *stage) {
 	ui := serve(st.t, st.pool, st.schema, eddaui.Options{Authorize: func(*http.Request) (eddaui.Actor, error) {
-		return eddaui.Actor{May: everything}, nil
+		return eddaui.Actor{Permissions: everything}, nil
 	}})
 	a := (&stage{site: ui, sql: st.sql}).post("/manifests/night%2Fsettle/trigger", form("reason", "no name"))
 	if a.status != http.StatusSeeOther {

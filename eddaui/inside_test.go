@@ -19,9 +19,9 @@ import (
 // An action runs only if the request is a POST from this site, and its actor has the right.
 func TestActionsNeedTheirRight(t *testing.T) {
 	t.Parallel()
-	may, did := Look, 0
+	may, did := View, 0
 	u, err := New(pgdev.Pool(t), Options{Schema: pgdev.Schema(t),
-		Authorize: func(*http.Request) (Actor, error) { return Actor{May: may}, nil }})
+		Authorize: func(*http.Request) (Actor, error) { return Actor{Permissions: may}, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,12 +36,12 @@ func TestActionsNeedTheirRight(t *testing.T) {
 		handler.ServeHTTP(w, r)
 		return w.Code
 	}
-	for _, may = range []May{0, Look, Look | Bodies, Look | anyOf(anything)&^Retry, Retry} {
+	for _, may = range []Permission{0, View, View | Bodies, View | anyOf(anything)&^Retry, Retry} {
 		if code := do(http.MethodPost, "same-origin"); code != http.StatusForbidden {
 			t.Errorf("with the rights %b it is %d", may, code)
 		}
 	}
-	may = Look | Retry
+	may = View | Retry
 	if code := do(http.MethodPost, "cross-site"); code != http.StatusForbidden {
 		t.Errorf("from another site it is %d", code)
 	}

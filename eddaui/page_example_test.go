@@ -27,11 +27,11 @@ func session(r *http.Request) (string, error) {
 }
 
 // rightsOf returns the rights of a user.
-func rightsOf(user string) eddaui.May {
+func rightsOf(user string) eddaui.Permission {
 	if user == "ann" {
-		return eddaui.Look | eddaui.Bodies | eddaui.Retry | eddaui.Pause
+		return eddaui.View | eddaui.Bodies | eddaui.Retry | eddaui.Pause
 	}
-	return eddaui.Look
+	return eddaui.View
 }
 
 // page basic
@@ -51,7 +51,7 @@ func withPassword(next http.Handler, known func(name, password string) bool) htt
 // byPassword is the Authorize behind withPassword.
 func byPassword(r *http.Request) (eddaui.Actor, error) {
 	name, _, _ := r.BasicAuth()
-	return eddaui.Actor{Name: name, From: r.RemoteAddr, May: rightsOf(name)}, nil
+	return eddaui.Actor{Name: name, From: r.RemoteAddr, Permissions: rightsOf(name)}, nil
 }
 
 // end
@@ -73,7 +73,7 @@ func fromProxy(host, header string, networks ...netip.Prefix) func(*http.Request
 		if len(users) != 1 || users[0] == "" {
 			return eddaui.Actor{}, errors.New("the proxy does not say who it is")
 		}
-		return eddaui.Actor{Name: users[0], From: r.RemoteAddr, May: rightsOf(users[0])}, nil
+		return eddaui.Actor{Name: users[0], From: r.RemoteAddr, Permissions: rightsOf(users[0])}, nil
 	}
 }
 
@@ -88,7 +88,7 @@ func embed(pool *pgxpool.Pool, mux *http.ServeMux, server *http.Server) error {
 			if err != nil {
 				return eddaui.Actor{}, err // 403, and the reason is in the log
 			}
-			return eddaui.Actor{Name: user, From: r.RemoteAddr, May: rightsOf(user)}, nil
+			return eddaui.Actor{Name: user, From: r.RemoteAddr, Permissions: rightsOf(user)}, nil
 		},
 	})
 	if err != nil {
@@ -138,7 +138,7 @@ func TestRecipesOfTheGuide(t *testing.T) {
 			t.Errorf("with the password %s it is %d", password, answer.Code)
 		}
 	}
-	if seen.Name != "ann" || seen.May&eddaui.Pause == 0 {
+	if seen.Name != "ann" || seen.Permissions&eddaui.Pause == 0 {
 		t.Errorf("the actor is %+v", seen)
 	}
 	proxy := fromProxy("edda.example.org", "X-Forwarded-User", netip.MustParsePrefix("10.0.0.0/24"))
@@ -155,7 +155,8 @@ func TestRecipesOfTheGuide(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "http://"+cmp.Or(c.host, "edda.example.org")+"/", nil)
 		r.RemoteAddr, r.Header["X-Forwarded-User"] = c.from, c.users
 		a, err := proxy(r)
-		if (err == nil) != c.ok || c.ok && (a.Name != "ann" || a.May&eddaui.Pause == 0) || !c.ok && a.May != 0 {
+		if (err == nil) != c.ok || c.ok && (a.Name != "ann" || a.Permissions&eddaui.Pause == 0) ||
+			!c.ok && a.Permissions != 0 {
 			t.Errorf("from %s as %v: %+v, %v", c.from, c.users, a, err)
 		}
 	}

@@ -38,7 +38,7 @@ func TestPagesOfAShop(t *testing.T) {
 	t.Parallel()
 	pool, schema, shop := newShop(t)
 	all := serve(t, pool, schema, eddaui.Options{
-		Authorize: allow(eddaui.Look | eddaui.Bodies), Sagas: []*saga.Definition{world.Orders},
+		Authorize: allow(eddaui.View | eddaui.Bodies), Sagas: []*saga.Definition{world.Orders},
 	})
 	all.t = t
 	looks := serve(t, pool, schema, eddaui.Options{})
@@ -250,6 +250,6 @@ func ownLives(t *testing.T, s *site) {
 // A role with the rights of a reader can open every page.
 func asReader(t *testing.T, pool *pgxpool.Pool, schema string) {
 	reader := as(t, pool, pgtest.Reader(t, pool, schema))
-	serve(t, reader, schema, eddaui.Options{Authorize: allow(eddaui.Look | eddaui.Bodies)}).crawl("/",
+	serve(t, reader, schema, eddaui.Options{Authorize: allow(eddaui.View | eddaui.Bodies)}).crawl("/",
 		func(string, string) {})
 }

@@ -55,7 +55,7 @@ func TestLogHasNoBodies(t *testing.T) {
 			if r.Header.Get("X-Refused") != "" {
 				return eddaui.Actor{}, fmt.Errorf("no session for %s", r.URL.Path)
 			}
-			return eddaui.Actor{May: eddaui.Look | eddaui.Bodies}, nil
+			return eddaui.Actor{Permissions: eddaui.View | eddaui.Bodies}, nil
 		},
 	})
 	s.crawl("/", func(string, string) {})
@@ -80,7 +80,7 @@ func TestReadingChangesNothing(t *testing.T) {
 	w, err := world.Paused(t.Context(), pool, schema) // nothing runs in it
 	tell(t, w, err)
 	before := content(t, pool, schema)
-	s := serve(t, pool, schema, eddaui.Options{Authorize: allow(^eddaui.May(0))})
+	s := serve(t, pool, schema, eddaui.Options{Authorize: allow(^eddaui.Permission(0))})
 	if paths := s.crawl("/", func(string, string) {}); len(paths) < 30 {
 		t.Errorf("only %d pages were read", len(paths))
 	}

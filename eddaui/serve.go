@@ -50,7 +50,7 @@ func (u *UI) page(p route) http.Handler {
 			u.complain(w, r, http.StatusNotFound, "No page has this address.")
 			return
 		}
-		ask := page.Ask{Path: r.PathValue, Query: query, Bodies: actorOf(r.Context()).May&Bodies != 0}
+		ask := page.Ask{Path: r.PathValue, Query: query, Bodies: actorOf(r.Context()).Permissions&Bodies != 0}
 		if query.Has("live") {
 			u.stream(w, r, p, ask)
 			return
@@ -93,7 +93,7 @@ func (u *UI) stream(w http.ResponseWriter, r *http.Request, p route, ask page.As
 	address := *r.URL
 	query := address.Query()
 	query.Del("live")
-	may := uint64(actorOf(r.Context()).May) // decides which parts and buttons they see
+	may := uint64(actorOf(r.Context()).Permissions) // decides which parts and buttons they see
 	key := address.EscapedPath() + "?" + query.Encode() + " " + strconv.FormatUint(may, 2)
 	f := u.frameOf(r, nil)
 	read := func(ctx context.Context) ([]live.Fragment, error) {
@@ -156,7 +156,7 @@ func rootOf(r *http.Request) string {
 // Buttons returns the forms that the actor may send.
 func (f frame) Buttons(forms []act.Form) (all []act.Form) {
 	for _, form := range forms {
-		if f.Actor.May&anyOf(form.Rights) != 0 {
+		if f.Actor.Permissions&anyOf(form.Rights) != 0 {
 			all = append(all, form)
 		}
 	}
@@ -167,7 +167,7 @@ func (u *UI) frameOf(r *http.Request, found page.Page) frame {
 	path := r.URL.EscapedPath()
 	f := frame{Root: rootOf(r), Actor: actorOf(r.Context()), Now: time.Now(), Others: u.o.Databases,
 		Same: sameOf(r)}
-	f.Bodies = f.Actor.May&Bodies != 0
+	f.Bodies = f.Actor.Permissions&Bodies != 0
 	last := path[strings.LastIndex(path, "/")+1:]
 	if last == "" {
 		last = "now"

@@ -39,8 +39,8 @@ type site struct {
 	schema string
 }
 
-func allow(may eddaui.May) func(*http.Request) (eddaui.Actor, error) {
-	return func(*http.Request) (eddaui.Actor, error) { return eddaui.Actor{Name: "ann", May: may}, nil }
+func allow(may eddaui.Permission) func(*http.Request) (eddaui.Actor, error) {
+	return func(*http.Request) (eddaui.Actor, error) { return eddaui.Actor{Name: "ann", Permissions: may}, nil }
 }
 
 // newSchema returns a new schema with the empty tables of Edda.

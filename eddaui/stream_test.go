@@ -150,11 +150,11 @@ func TestAnOpenPageEndsWithItsRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n, becomes := range []eddaui.May{0, eddaui.Look | eddaui.Pause, eddaui.Bodies} {
+	for n, becomes := range []eddaui.Permission{0, eddaui.View | eddaui.Pause, eddaui.Bodies} {
 		var may atomic.Uint32
-		may.Store(uint32(eddaui.Look | eddaui.Bodies))
+		may.Store(uint32(eddaui.View | eddaui.Bodies))
 		s := serve(t, pool, schema, eddaui.Options{Authorize: func(*http.Request) (eddaui.Actor, error) {
-			return eddaui.Actor{May: eddaui.May(may.Load())}, nil
+			return eddaui.Actor{Permissions: eddaui.Permission(may.Load())}, nil
 		}})
 		st := s.open("/now?live=1")
 		st.until("the page", fragment("endpoints", ""))

@@ -86,7 +86,7 @@ func TestPagesOfWorlds(t *testing.T) {
 			pool, schema := newSchema(t)
 			w, err := v.seed(t.Context(), pool, schema)
 			tell(t, w, err)
-			s := serve(t, pool, schema, eddaui.Options{Authorize: allow(eddaui.Look | eddaui.Bodies), Sagas: w.Sagas})
+			s := serve(t, pool, schema, eddaui.Options{Authorize: allow(eddaui.View | eddaui.Bodies), Sagas: w.Sagas})
 			for page, path := range v.pages {
 				path = strings.ReplaceAll(path, "{first}", w.First.String())
 				address, _, _ := strings.Cut(path, "#")
@@ -193,7 +193,7 @@ func TestHostileTextsAreTexts(t *testing.T) {
 	pool, schema := newSchema(t)
 	w, err := world.Hostile(t.Context(), pool, schema)
 	tell(t, w, err)
-	s := serve(t, pool, schema, eddaui.Options{Authorize: allow(eddaui.Look | eddaui.Bodies),
+	s := serve(t, pool, schema, eddaui.Options{Authorize: allow(eddaui.View | eddaui.Bodies),
 		Sagas: w.Sagas, Trace: "https://tempo.example/trace/{trace}"})
 	pages := 0
 	look := func(path, body string) {
@@ -246,7 +246,7 @@ func TestAnEndedInstanceIsFoundAfterSixDays(t *testing.T) {
 	pool, schema := newSchema(t)
 	w, err := world.Relayed(t.Context(), pool, schema)
 	tell(t, w, err)
-	s := serve(t, pool, schema, eddaui.Options{Authorize: allow(eddaui.Look | eddaui.Bodies)})
+	s := serve(t, pool, schema, eddaui.Options{Authorize: allow(eddaui.View | eddaui.Bodies)})
 	before := s.get("/find?q=2026-0001")
 	id := regexp.MustCompile(`data-copy="([0-9a-f-]{36})"`).FindStringSubmatch(before)
 	if id == nil {

@@ -150,7 +150,7 @@ func TestPagesPrintWhatTheirCommandsPrint(t *testing.T) {
 	}
 	ui, err := eddaui.New(w.pool, eddaui.Options{Schema: w.schema,
 		Authorize: func(*http.Request) (eddaui.Actor, error) {
-			return eddaui.Actor{May: eddaui.Look | eddaui.Bodies}, nil
+			return eddaui.Actor{Permissions: eddaui.View | eddaui.Bodies}, nil
 		}})
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +244,9 @@ func formsNameCommands(t *testing.T, w *world, pages []string) {
 		VALUES ('retry', 'paused', '', '', 'none', '', 0, 1, '{1}')`)
 	w.exec("UPDATE edda.saga SET key = E'it''s a key' WHERE key = '2026-0012'")
 	ui, err := eddaui.New(w.pool, eddaui.Options{Schema: w.schema,
-		Authorize: func(*http.Request) (eddaui.Actor, error) { return eddaui.Actor{May: ^eddaui.May(0)}, nil }})
+		Authorize: func(*http.Request) (eddaui.Actor, error) {
+			return eddaui.Actor{Permissions: ^eddaui.Permission(0)}, nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,8 +48,8 @@ func (l *login) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // who returns the actor of a request with the right password. The audit has its name.
 func (*login) who(r *http.Request) (eddaui.Actor, error) {
 	name, _, _ := r.BasicAuth()
-	return eddaui.Actor{Name: name, From: r.RemoteAddr, May: eddaui.Look | eddaui.Bodies | eddaui.Retry | eddaui.Pause},
-		nil
+	may := eddaui.View | eddaui.Bodies | eddaui.Retry | eddaui.Pause
+	return eddaui.Actor{Name: name, From: r.RemoteAddr, Permissions: may}, nil
 }
 
 // Close ends the streams of open pages.

@@ -27,7 +27,7 @@ var sql = pg.Parse(statements)
 const reader = "pages"
 
 func everything(*http.Request) (eddaui.Actor, error) {
-	return eddaui.Actor{Name: "ann", May: eddaui.Look | eddaui.Bodies}, nil
+	return eddaui.Actor{Name: "ann", Permissions: eddaui.View | eddaui.Bodies}, nil
 }
 
 // meter requests pages, and measures them.

@@ -150,11 +150,11 @@ var (
 )
 
 // everything is all rights, including future ones. Options.ReadOnly removes the rights to change something.
-const everything = ^eddaui.May(0)
+const everything = ^eddaui.Permission(0)
 
 // authorize returns the actor of a request.
 func (a *access) authorize(r *http.Request) (eddaui.Actor, error) {
-	actor := eddaui.Actor{Name: a.local, From: r.RemoteAddr, May: everything}
+	actor := eddaui.Actor{Name: a.local, From: r.RemoteAddr, Permissions: everything}
 	switch {
 	case a.users != nil:
 		name, password, ok := r.BasicAuth()

@@ -133,7 +133,7 @@ func serve(ctx context.Context, lw *lab.Worker, address string) error {
 	ui, err := eddaui.New(pool, eddaui.Options{ //nolint:contextcheck // it connects when the first page is read
 		Sagas: []*saga.Definition{orders}, Log: lab.Log(slog.LevelError),
 		Authorize: func(*http.Request) (eddaui.Actor, error) {
-			return eddaui.Actor{Name: "chaos", May: eddaui.Look | eddaui.Bodies}, nil
+			return eddaui.Actor{Name: "chaos", Permissions: eddaui.View | eddaui.Bodies}, nil
 		},
 	})
 	if err != nil {

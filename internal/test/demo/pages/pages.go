@@ -34,7 +34,7 @@ func visitor(r *http.Request) (eddaui.Actor, error) {
 	if !uihost.HostIsLoopback(r.Host) { // the name of a foreign site may resolve to this address
 		return eddaui.Actor{}, errHost
 	}
-	return eddaui.Actor{Name: "visitor", From: r.RemoteAddr, May: ^eddaui.May(0)}, nil // it is a play
+	return eddaui.Actor{Name: "visitor", From: r.RemoteAddr, Permissions: ^eddaui.Permission(0)}, nil // it is a play
 }
 
 // Server serves the pages. Visitors may do everything: it is a play.
