@@ -16,10 +16,10 @@ FAKETIME := @command -v dpkg >/dev/null && ! ls /usr/lib/*/faketime/libfaketime.
 LINT_BELOW := $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test race roles settings levels nightly bench chaos crash hostile limits order schedule viewers permits remote border otel collector rabbitmq bouncer failover versions web pages alerts docs mutants kubernetes licences vulnerabilities snapshot lint fmt
+.PHONY: help demo test race roles settings levels nightly bench chaos crash hostile limits order schedule viewers permits remote border otel collector rabbitmq bouncer failover versions web pages alerts docs mutants mutants-random kubernetes licences vulnerabilities snapshot lint fmt
 
 help: ## print this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1	/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1	/' | expand -t 16
 
 demo: ## run a shop of sagas for half a minute, with failures and its pages, and check every order
 	$(GO) run ./cmd/edda demo $(ARGS)
@@ -132,6 +132,11 @@ docs: ## build the documentation site into docs/site/.public, of VERSION if it i
 
 mutants: ## break the engine on purpose, and see that the tests notice
 	$(GO) run ./internal/test/mutants -record internal/test/mutants/record.txt -page docs/internals/mutants.md
+
+N ?= 300
+mutants-random: ## break N lines at random, drawn by SEED, and see that the tests notice; ARGS="-list" shows them
+	$(GO) run ./internal/test/mutants -random $(N) -seed $(or $(SEED),$$(git rev-parse HEAD)) \
+		-record internal/test/mutants/random.txt -page docs/internals/mutants.md $(ARGS)
 
 kubernetes: ## check the manifests and container files of examples/kubernetes against the types of Kubernetes
 	cd examples/kubernetes/check && $(GO) vet ./... && $(GO) test -count=1 -timeout 5m ./...

@@ -152,8 +152,8 @@ func TestPackagesFitInAHead(t *testing.T) {
 
 // The budget of the whole repository. It may only fall, unless the page of a decision argues for more.
 const (
-	mostGoLines   = 212_300
-	mostTextLines = 252_300 // of .go, .sql, .md, .html, .txt and .golden
+	mostGoLines   = 214_300
+	mostTextLines = 254_200 // of .go, .sql, .md, .html, .txt and .golden
 	mostFull      = 49      // sizes within a tenth of their limit
 )
 

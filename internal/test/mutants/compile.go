@@ -27,17 +27,16 @@ func (l *laboratory) compile(ctx context.Context, mutants []mutant) error {
 		if err != nil {
 			return err
 		}
-		if err := l.compileWith(ctx, dir, tags, byTags[tags]); err != nil {
+		if err := l.compileWith(ctx, dir, byTags[tags], targets(byTags[tags])); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// compileWith compiles the tests that have the same build tags. A fault in the body of a mutant keeps only this mutant
-// out.
-func (l *laboratory) compileWith(ctx context.Context, dir, tags string, all []mutant) error {
-	mutants := all
+// compileWith compiles tests that have the same build tags. A fault in the body of a mutant keeps only this mutant out.
+func (l *laboratory) compileWith(ctx context.Context, dir string, mutants []mutant, tests []target) error {
+	tags := tests[0].tags
 	for {
 		w, err := weave(l.root, mutants)
 		if err != nil {
@@ -62,7 +61,7 @@ func (l *laboratory) compileWith(ctx context.Context, dir, tags string, all []mu
 		if mutants = left; failure != nil {
 			continue
 		}
-		if err := l.link(ctx, dir, list, tags, targets(all)); err != nil {
+		if err := l.link(ctx, dir, tests, "-overlay", list); err != nil {
 			return err
 		}
 		for name := range w.mutants {
@@ -77,14 +76,14 @@ func faulty(output, name string) bool { return strings.Contains(output, lineRoot
 
 // link keeps the programs that the go command builds of the tests, instead of running them. A package whose tests do
 // not compile has no program: its mutants are compiled alone.
-func (l *laboratory) link(ctx context.Context, dir, list, tags string, targets []target) error {
+func (l *laboratory) link(ctx context.Context, dir string, targets []target, flags ...string) error {
 	keep := filepath.Join(dir, "keep")
 	script := "#!/bin/sh\nmv \"$1\" \"$EDDA_KEEP/$(pwd -P | tr / +)\"\n"
 	if err := os.WriteFile(keep, []byte(script), 0o700); err != nil {
 		return err
 	}
-	args := []string{"go", "test", "-count=1", "-vet=off", "-ldflags=-w", "-tags", tags, "-overlay", list, "-exec",
-		keep}
+	args := slices.Concat([]string{"go", "test", "-count=1", "-vet=off", "-ldflags=-w", "-tags", targets[0].tags,
+		"-exec", keep}, flags)
 	for _, t := range targets {
 		args = append(args, t.pkg)
 	}

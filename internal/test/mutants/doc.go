@@ -6,6 +6,10 @@
 //	go run ./internal/test/mutants -record internal/test/mutants/record.txt
 //	                                          all, except those in the record with the same code and tests
 //	         -page docs/internals/mutants.md  and write the result into the page
+//	go run ./internal/test/mutants -random 300 -seed 187ea1fb
+//	                                          mutants drawn at random, in place of the catalogue; with -record and
+//	                                          -page, and with -list, as above
+//	         -in '^internal/store/' -own      only of some packages, and only with the tests of their own package
 //
 // # Promise
 //
@@ -55,6 +59,24 @@
 // Every state except killed makes the run fail.
 //
 // A result holds only for one version of Postgres: delete the record before a run on a different one.
+//
+// # Random mutants
+//
+// A draw takes lines of the product at random, each with the same chance, and makes one change of each line: goEdits
+// and sqlEdits list the kinds. The mutant must compile. The same seed draws the same mutants from the same code. The
+// name of a mutant depends on the lines that change, and not on their place.
+//
+// The command runs each test of a package once by itself, with coverage. It keeps the result in the user's cache until
+// the code or the tests change. A mutant is tried with the tests of its own package that reach it, then with the tests
+// of other packages that reach it, the fastest package first. It is killed if a test fails, fails again, and passes
+// without the mutant. It survives if all these tests pass, or if no test reaches it. A mutant that hangs or does not
+// compile counts for neither. The last line is "random=N killed=N own=N survived=N argued=N neither=N": own counts the
+// mutants that the tests of their own packages killed.
+//
+// The record keeps a killed mutant for its seed, and any other result for its commit. So an interrupted run continues,
+// and a run after a commit of new tests tries the survivors again. A line of arguments.txt names a survivor that no
+// test can kill, and the reason. A draw leaves out tests, examples, generated files, log texts, methods that only
+// describe a value, and the SQL of migrations.
 //
 // # Failures
 //

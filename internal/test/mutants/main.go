@@ -26,6 +26,10 @@ type settings struct {
 	jobs    int
 	record  string
 	page    string
+	random  int
+	seed    string
+	in      string
+	own     bool
 	list    bool
 	verbose bool
 	out     io.Writer
@@ -40,6 +44,10 @@ func main() {
 	flag.StringVar(&s.record, "record", "", "write the result of each mutant into this file, and skip mutants that "+
 		"the same tests have killed on the same code")
 	flag.StringVar(&s.page, "page", "", "write the result into this file, as a page; with -record, and without -run")
+	flag.IntVar(&s.random, "random", 0, "draw this many mutants at random, in place of the catalogue")
+	flag.StringVar(&s.seed, "seed", "", "the seed of the draw: the commit before it")
+	flag.StringVar(&s.in, "in", "", "draw only from packages whose directories match this regular expression")
+	flag.BoolVar(&s.own, "own", false, "try random mutants only with the tests of their own packages")
 	flag.BoolVar(&s.list, "list", false, "print the mutants and their guards, and run no mutant")
 	flag.BoolVar(&s.verbose, "v", false, "print the tests' output for every mutant, not only for survivors")
 	flag.Parse()
@@ -50,8 +58,11 @@ func main() {
 }
 
 func mutants(ctx context.Context, s settings) error {
-	if s.page != "" && (s.record == "" || s.run != "") {
-		return errors.New("-page wants -record, and all mutants: no -run")
+	if s.page != "" && (s.record == "" || s.run != "" || s.in != "" || s.own) {
+		return errors.New("-page wants -record, and all mutants and tests: no -run, -in or -own")
+	}
+	if s.random > 0 {
+		return random(ctx, s)
 	}
 	chosen, err := choose(s.run)
 	if err != nil {
@@ -90,9 +101,9 @@ func choose(pattern string) ([]mutant, error) {
 
 // openLaboratory starts one Postgres for all trials: starting one takes longer than most tests.
 func openLaboratory(ctx context.Context) (l laboratory, clean func() error, err error) {
-	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	root, err := moduleRoot(ctx)
 	if err != nil {
-		return l, nil, fmt.Errorf("find the module: %w", err)
+		return l, nil, err
 	}
 	dir, err := os.MkdirTemp("", "edda-mutants-")
 	if err != nil {
@@ -103,7 +114,15 @@ func openLaboratory(ctx context.Context) (l laboratory, clean func() error, err 
 		return l, nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	clean = func() error { return errors.Join(server.Stop(), os.RemoveAll(dir)) }
-	return laboratory{root: strings.TrimSpace(string(root)), dir: dir, dsn: server.DSN()}, clean, nil
+	return laboratory{root: root, dir: dir, dsn: server.DSN()}, clean, nil
+}
+
+func moduleRoot(ctx context.Context) (string, error) {
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	return strings.TrimSpace(string(root)), nil
 }
 
 // tryAll tries the chosen mutants, except mutants that the record has as killed by the same tests on the same code.
@@ -113,7 +132,9 @@ func (l *laboratory) tryAll(ctx context.Context, s settings, chosen []mutant) er
 			return err
 		}
 	}
-	r, err := openRecord(ctx, l.root, s.record, s.page, chosen)
+	r, err := openRecord(ctx, l.root, s.record, s.page, func() (map[string]string, error) {
+		return keysOf(ctx, l.root, s.page, chosen)
+	})
 	if err != nil {
 		return err
 	}
@@ -133,7 +154,7 @@ func (l *laboratory) tryAll(ctx context.Context, s settings, chosen []mutant) er
 	dead := len(chosen) - len(left) + t.killed
 	_, _ = fmt.Fprintf(s.out, "mutants=%d killed=%d unfinished=%d\n", len(chosen), dead, t.unfinished)
 	if s.page != "" && err == nil {
-		err = os.WriteFile(filepath.Join(l.root, s.page), []byte(r.page(chosen)), 0o644)
+		err = r.writePage(filepath.Join(l.root, s.page), chosen)
 	}
 	switch lived := len(left) - t.killed; {
 	case err != nil:

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -199,25 +198,10 @@ func TestKeyOfATrial(t *testing.T) {
 	m := mutant{name: "m", target: target{pkg: "./saga", tests: []string{"TestX/case"}},
 		hunks: []hunk{{"saga/saga.go", "package saga\n", "package saga // broken\n"}}}
 	key := func(changed map[string]string, m mutant) string {
-		root := t.TempDir()
-		for _, name := range slices.Sorted(maps.Keys(files)) {
-			text, ok := changed[name]
-			if !ok {
-				text = files[name]
-			}
-			place := filepath.Join(root, name)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(place), 0o700),
-				os.WriteFile(place, []byte(text), 0o600)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}} {
-			git := exec.CommandContext(t.Context(), "git", args...)
-			git.Dir = root
-			if out, err := git.CombinedOutput(); err != nil {
-				t.Fatalf("git %v: %v\n%s", args, err, out)
-			}
-		}
+		all := maps.Clone(files)
+		maps.Copy(all, changed)
+		root := moduleWith(t, all)
+		track(t, root)
 		g, err := readGround(t.Context(), root, "docs/page.md")
 		if err != nil {
 			t.Fatal(err)

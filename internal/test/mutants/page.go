@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"time"
 )
@@ -24,6 +27,15 @@ func (s *score) add(how string) {
 
 func (s *score) row(theme string) string {
 	return fmt.Sprintf("| %s | %d | %d | %d | %d |\n", theme, s.all, s.named, s.unfinished, s.all-s.named-s.unfinished)
+}
+
+// writePage writes the page, and keeps the part about random mutants.
+func (r *record) writePage(path string, mutants []mutant) error {
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.WriteFile(path, []byte(r.page(mutants)+randomPart(string(old))), 0o644)
 }
 
 // page returns the results on the commit of the record, theme by theme.

@@ -25,12 +25,20 @@ type record struct {
 	ended  map[string]string // results of the mutants with these keys, by mutant
 }
 
+// short returns the begin of the commit, or "-" if there is no record.
+func (r *record) short() string {
+	if r.commit == "" {
+		return "-"
+	}
+	return r.commit[:12]
+}
+
 // killed reports whether the record has a mutant as killed in a trial that would be the same now.
 func (r *record) killed(name string) bool { return strings.HasPrefix(r.ended[name], string(killed)) }
 
 // openRecord reads the record in path and opens it to add lines. It returns an error if the work tree has changes,
 // because a result belongs to a commit. Changes of the page and the record do not count: the run writes them.
-func openRecord(ctx context.Context, root, path, page string, chosen []mutant) (*record, error) {
+func openRecord(ctx context.Context, root, path, page string, keys func() (map[string]string, error)) (*record, error) {
 	if path == "" {
 		return &record{ended: map[string]string{}}, nil
 	}
@@ -57,7 +65,7 @@ func openRecord(ctx context.Context, root, path, page string, chosen []mutant) (
 		return nil, fmt.Errorf("-record wants a commit, and the work tree has changes:\n%s", changes)
 	}
 	r := &record{commit: commit, whole: page != ""}
-	if r.keys, err = keysOf(ctx, root, page, chosen); err != nil {
+	if r.keys, err = keys(); err != nil {
 		return nil, fmt.Errorf("-record: %w", err)
 	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)

@@ -2,8 +2,6 @@ package main
 
 import (
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -131,20 +129,12 @@ var forest = map[string]struct {
 // Mutants that are compiled together are on in a process of their own, and a fault of one does not disturb others.
 func TestMutantsAreCompiledTogetherAndTriedApart(t *testing.T) {
 	t.Parallel()
-	l := &laboratory{root: t.TempDir(), dir: t.TempDir(), out: io.Discard}
-	for name, text := range map[string]string{
+	root := moduleWith(t, map[string]string{
 		"go.mod": "module m\n\ngo 1.24\n", "p/p.go": forestCode, "p/p_test.go": forestTests,
 		"p/a.sql": "SELECT 1\nFROM a\n", "p/sql/b.sql": "SELECT 2\n",
 		"q/q.go": "package q\n\nfunc Two() int {\n\treturn 2\n}\n",
-	} {
-		place := filepath.Join(l.root, name)
-		if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(place, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
+	l := &laboratory{root: root, dir: t.TempDir(), out: io.Discard}
 	var catalog strings.Builder
 	for name, m := range forest {
 		catalog.WriteString("mutant " + name + "\nguards g\ntest ./p " + m.test + "\n" + m.change)
