@@ -73,7 +73,7 @@ func TestDeadNote(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 	w.want(exitNotFound, "dead", "note", "000000000000", "x")
-	says(t, w.want(exitFailed, "dead", "note", "9a8aabe2cfc9", strings.Repeat("x", 2001)).err, "may have 2000")
+	says(t, w.want(exitFailed, "dead", "note", "9a8aabe2cfc9", strings.Repeat("x", 2001)).err, "the limit is 2000")
 	for _, wrong := range [][]string{{"9a8aabe2cfc9"}, {"9a8aabe2cfc9", " "}, {"9a8aabe2cfc9", "x", "--remove"}} {
 		w.want(exitUsage, append([]string{"dead", "note"}, wrong...)...)
 	}
