@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/watch"
 	"github.com/edda-go/edda/internal/store/queue"
@@ -172,7 +173,7 @@ func noteChanges(watches *watch.Set, messages []*message.Message) {
 	if watches.Len() == 0 {
 		return
 	}
-	var last *message.Instance
+	var last *contention.Instance
 	for _, m := range messages {
 		if m.Fate == message.FateDone && m.Instance != nil && m.Instance != last {
 			last = m.Instance

@@ -18,6 +18,7 @@ import (
 	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
+	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )
@@ -201,7 +202,7 @@ func (w *work) call(ctx context.Context) *saga.Outcome {
 // stepSaga steps the message on its instance, or decides the fate of a message without one.
 func (w *work) stepSaga(ctx context.Context) *saga.Outcome {
 	m, def := &w.m, w.m.Consumer.Definition
-	m.Instance = &message.Instance{Def: def, Asked: w.handle, Status: message.Absent, Write: -1}
+	m.Join(contention.NewAbsent(def, w.handle), false)
 	stored, there := w.stored()
 	named := m.Call.Instance()
 	there = there && stored.Saga == def.Name() && (named.IsZero() || named == stored.ID)
@@ -223,15 +224,14 @@ func (w *work) stepSaga(ctx context.Context) *saga.Outcome {
 		w.d.Fail(m, err)
 		return nil
 	}
-	i := m.Instance
-	i.Status, i.Session, i.ID, i.Version, i.Stepped = message.Ours, session, stored.ID, stored.Version, true
+	m.Instance.Found(persistence.Found{Status: persistence.Loaded, Instance: stored}, def)
+	m.Instance.Opened(session, nil)
 	w.d.Enter(m, time.Now())
 	out := w.d.Step(ctx, m)
 	if out.Missing {
 		w.d.SettleMissing(ctx, m, "instance has completed")
 		return nil
 	}
-	i.Ended = out.Completed
 	return &out
 }
 

@@ -22,16 +22,22 @@ import (
 type loader struct {
 	engine    *Engine
 	in        *message.Decoder
-	instances []*message.Instance
+	instances []*contention.Instance
 	holds     contention.Holding
 
-	find  map[contention.Handle]*message.Instance
-	asked []*message.Instance
+	find  map[contention.Handle]*contention.Instance
+	asked []wanted
 	refs  []persistence.Ref
 	byID  bool // a message names its instance by id
 
 	turned outcome.HolderWait // for a worker of this process
 	waited outcome.HolderWait // for a different process
+}
+
+// wanted is an instance to load, and its first message.
+type wanted struct {
+	*contention.Instance
+	first *message.Message
 }
 
 func (l *loader) reset() {
@@ -51,27 +57,27 @@ func (l *loader) load(ctx context.Context) error {
 		if m.Fate != message.FateLeft || m.Call == nil && (m.Consumer == nil || !m.Undecided()) {
 			continue
 		}
-		h := contention.Handle{ID: m.Delivery.Info.Instance}
+		id := m.Delivery.Info.Instance
 		if m.Call != nil {
-			h.ID = m.Call.Instance()
+			id = m.Call.Instance()
 		}
-		if h.ID.IsZero() {
+		h := contention.Handle{ID: id}
+		if id.IsZero() {
 			h = contention.Handle{Saga: m.Consumer.Definition.Name(), Key: m.Call.Key()}
 		} else {
 			l.byID = true
 		}
 		i := l.find[h]
 		if i == nil {
-			i = &message.Instance{Def: m.Consumer.Definition, Asked: h, First: m, Write: -1}
+			i = contention.NewInstance(m.Consumer.Definition, h)
 			l.find[h] = i
 			if l.engine.To.Memory.Hold(&l.holds, h) {
-				l.asked = append(l.asked, i)
+				l.asked = append(l.asked, wanted{i, m})
 			} else {
-				i.Status = message.BusyHere
+				i.HeldHere()
 			}
 		}
-		i.Lock = i.Lock || locks(m)
-		m.Instance = i
+		m.Join(i, locks(m))
 	}
 	if len(l.asked) == 0 {
 		l.awaitWorker(ctx)
@@ -105,14 +111,14 @@ func locks(m *message.Message) bool {
 
 // assign gives a message to the saga that owns the instance which the message names. If that saga does not handle the
 // message, the message has no instance here.
-func (l *loader) assign(m *message.Message, i *message.Instance) {
-	if i.Status == message.BusyHere || i.Status == message.BusyThere || i.Status == message.Unknown {
+func (l *loader) assign(m *message.Message, i *contention.Instance) {
+	if i.Left() {
 		return // the owner was not looked up
 	}
 	c := m.Consumer.Of(i.Def)
-	if c == nil || i.Status == message.Absent {
+	if c == nil || i.Absent() {
 		c = m.Consumer
-		m.Instance = &message.Instance{Def: c.Definition, Asked: i.Asked, Status: message.Absent, Write: -1}
+		m.Join(contention.NewAbsent(c.Definition, i.Asked), false)
 	}
 	if m.Consumer = c; m.Call == nil || m.Call.Definition() != c.Definition {
 		l.in.PrepareCall(m)
@@ -120,7 +126,7 @@ func (l *loader) assign(m *message.Message, i *message.Instance) {
 }
 
 // ask loads instances and sorts the results.
-func (l *loader) ask(ctx context.Context, asked []*message.Instance) error {
+func (l *loader) ask(ctx context.Context, asked []wanted) error {
 	if len(asked) == 0 {
 		return nil
 	}
@@ -142,26 +148,17 @@ func (l *loader) ask(ctx context.Context, asked []*message.Instance) error {
 
 // classify makes an instance of the batch from the loaded row. A key and an id that name the same instance become one
 // before the first step.
-func (l *loader) classify(i *message.Instance, f persistence.Found) {
-	switch f.Status {
-	case persistence.Absent:
-		i.Status = message.Absent
-	case persistence.Busy:
-		i.Status, i.ID = message.BusyThere, f.Instance.ID
-	case persistence.Loaded:
-		def := l.engine.To.Handlers.Sagas[f.Instance.Saga]
-		if def == nil { // an id of another endpoint's saga: not ours to answer for
-			i.Status = message.Absent
-			return
-		}
-		i.Def = def
+func (l *loader) classify(i wanted, f persistence.Found) {
+	// an id of another endpoint's saga is not ours to answer for: it has no definition here
+	i.Found(f, l.engine.To.Handlers.Sagas[f.Instance.Saga])
+	if !i.Left() && !i.Absent() {
 		l.unify(i, f)
 	}
 }
 
 // unify registers an instance under both of its names, key and id. In a batch where every message names its instance
 // by key it has nothing to do.
-func (l *loader) unify(i *message.Instance, f persistence.Found) {
+func (l *loader) unify(i wanted, f persistence.Found) {
 	if !l.byID {
 		l.open(i, f)
 		return
@@ -171,13 +168,13 @@ func (l *loader) unify(i *message.Instance, f persistence.Found) {
 		other := l.find[h]
 		switch {
 		case other == nil:
-			l.find[h] = i
-		case other != i && other.Session != nil: // the other name was settled first
-			l.replace(i, other)
+			l.find[h] = i.Instance
+		case other != i.Instance && other.Session != nil: // the other name was settled first
+			l.replace(i.Instance, other)
 			return
 		}
 		if !l.engine.To.Memory.Hold(&l.holds, h) {
-			i.Status = message.BusyHere
+			i.HeldHere()
 			return
 		}
 	}
@@ -185,45 +182,35 @@ func (l *loader) unify(i *message.Instance, f persistence.Found) {
 }
 
 // replace moves the messages of i to the instance with the same id or key.
-func (l *loader) replace(i, twin *message.Instance) {
+func (l *loader) replace(i, twin *contention.Instance) {
 	for _, m := range l.in.Messages {
 		if m.Instance == i {
-			m.Instance = twin
+			m.Join(twin, false)
 		}
 	}
 	l.find[i.Asked] = twin
 }
 
-func (l *loader) open(i *message.Instance, f persistence.Found) {
-	i.ID, i.Version, i.Row, i.Before = f.Instance.ID, f.Instance.Version, f.Row, f.Instance.State
-	i.Status = message.Ours
-	l.instances = append(l.instances, i)
-	if f.Faulty != nil {
-		i.Status, i.Fault = message.Faulty, saga.Permanent(f.Faulty)
+func (l *loader) open(i wanted, f persistence.Found) {
+	l.instances = append(l.instances, i.Instance)
+	if i.Fault != nil {
 		return
 	}
-	l.in.Enter(i.First, time.Now()) // the saga's Upcast, or its state, may end the goroutine, or not return
+	l.in.Enter(i.first, time.Now()) // the saga's Upcast, or its state, may end the goroutine, or not return
 	session, err := i.Def.Open(f.Instance)
 	l.in.Hand.Return()
-	switch {
-	case isNewerState(err):
-		i.Status, i.Fault = message.Newer, err
-	case err != nil:
-		i.Status, i.Fault = message.Faulty, err
-	default:
-		i.Session = session
-	}
+	i.Opened(session, err)
 }
 
 // begin makes the instance that a message may start. It is stored only if a step succeeds.
-func (l *loader) begin(i *message.Instance, m *message.Message) bool {
+func (l *loader) begin(i *contention.Instance, m *message.Message) bool {
 	id := l.engine.To.NewID()
 	session, err := i.Def.Open(saga.Instance{ID: id, New: true, Saga: i.Def.Name(), Key: m.Call.Key()})
 	if err != nil {
 		l.in.Fail(m, err)
 		return false
 	}
-	i.ID, i.Session, i.Status = id, session, message.Ours
+	i.Begin(id, session)
 	l.instances = append(l.instances, i)
 	return true
 }
@@ -234,7 +221,7 @@ const mostHolderWait = 50 * time.Millisecond
 // ready to step as soon as that worker has committed. One worker waits so. On a hot instance the two take turns: one
 // takes and decodes while the other steps and commits. The waiting worker holds no instance.
 func (l *loader) awaitWorker(ctx context.Context) {
-	var first *message.Instance
+	var first *contention.Instance
 	for _, m := range l.in.Messages {
 		switch {
 		case m.Fate != message.FateLeft || m.Instance == nil:
@@ -259,9 +246,9 @@ func (l *loader) awaitWorker(ctx context.Context) {
 		return
 	}
 	for _, m := range l.in.Messages {
-		if i := m.Instance; i.Status == message.BusyHere && l.engine.To.Memory.Hold(&l.holds, i.Asked) {
-			i.Status = message.Unknown
-			l.asked = append(l.asked, i)
+		if i := m.Instance; i.BusyHere() && l.engine.To.Memory.Hold(&l.holds, i.Asked) {
+			i.Freed()
+			l.asked = append(l.asked, wanted{i, m})
 		}
 	}
 }
@@ -270,18 +257,18 @@ func (l *loader) awaitWorker(ctx context.Context) {
 // for one of them; otherwise all workers would take and release the messages again and again. It holds no instance,
 // so it cannot be part of a deadlock.
 func (l *loader) waitForHolder(ctx context.Context) error {
-	var first *message.Instance
+	var first wanted
 	for _, m := range l.in.Messages {
 		switch {
 		case m.Fate != message.FateLeft || m.Instance == nil:
 			return nil
-		case m.Instance.Status != message.BusyHere && m.Instance.Status != message.BusyThere:
+		case !m.Instance.BusyHere() && !m.Instance.BusyThere():
 			return nil
-		case first == nil && m.Instance.Status == message.BusyThere:
-			first = m.Instance
+		case first.Instance == nil && m.Instance.BusyThere():
+			first = wanted{m.Instance, m}
 		}
 	}
-	if first == nil {
+	if first.Instance == nil {
 		return nil
 	}
 	done, ok := l.engine.To.Memory.WaitFor(contention.Handle{ID: first.ID})
@@ -306,7 +293,7 @@ func (l *loader) waitForHolder(ctx context.Context) error {
 }
 
 // askAgain loads the one instance that the batch waited for, whose lock it now holds.
-func (l *loader) askAgain(ctx context.Context, i *message.Instance) error {
+func (l *loader) askAgain(ctx context.Context, i wanted) error {
 	ref := persistence.Ref{Saga: i.Asked.Saga, Key: i.Asked.Key, ID: i.Asked.ID, Lock: true}
 	found, err := l.engine.Sagas.Load(ctx, l.in.Conn, []persistence.Ref{ref})
 	if err != nil {

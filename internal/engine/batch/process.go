@@ -48,7 +48,7 @@ func newBatch(e *Engine) *batch {
 	b.saver.loader, b.saver.shared, b.saver.effects = &b.loader, &b.shared, &b.effects
 	b.saver.history = b.history
 	b.blame.shared = &b.shared
-	b.loader.find = map[contention.Handle]*message.Instance{}
+	b.loader.find = map[contention.Handle]*contention.Instance{}
 	return b
 }
 

@@ -74,7 +74,7 @@ func (s *saver) collectWrites() []persistence.Write {
 		if err != nil {
 			continue // a start that failed: no other transaction could have changed it
 		}
-		i.Write = len(writes)
+		i.Written(len(writes))
 		if !in.Originator.Run.IsZero() && i.Ended {
 			s.effects.Ending = append(s.effects.Ending, i)
 		}
@@ -84,7 +84,7 @@ func (s *saver) collectWrites() []persistence.Write {
 	return writes
 }
 
-func opOf(i *message.Instance) persistence.Op {
+func opOf(i *contention.Instance) persistence.Op {
 	fresh := i.Version == 0
 	switch {
 	case fresh && i.Session.Completed():
@@ -100,7 +100,7 @@ func opOf(i *message.Instance) persistence.Op {
 }
 
 // changeOf returns how the write of an instance changes it, for the history.
-func changeOf(i *message.Instance) history.ChangeKind {
+func changeOf(i *contention.Instance) history.ChangeKind {
 	switch op := opOf(i); {
 	case op == persistence.StartAndComplete, op == persistence.Start && i.Ended:
 		return history.BeganAndEnded
@@ -124,7 +124,7 @@ func (s *saver) sortOutConflicts(save *persistence.Save) {
 		if i.Write < 0 {
 			continue
 		}
-		if i.Won = save.Won(i.Write); !i.Won {
+		if i.Settle(save.Won(i.Write)); !i.Won {
 			s.engine.To.Memory.LoseInstance(lockAfter(i.Def) < 0, i.Asked, contention.Handle{ID: i.ID})
 		}
 	}

@@ -90,16 +90,16 @@ func (s *stepper) ready(m *message.Message) bool {
 	if i == nil {
 		return true
 	}
-	switch i.Status {
-	case message.BusyHere, message.BusyThere, message.Unknown:
+	switch {
+	case i.Left():
 		return false
-	case message.Newer:
+	case i.Newer():
 		s.in.AwaitNewerProgram(m, i.Fault)
 		return false
-	case message.Faulty:
+	case i.Fault != nil:
 		s.in.Fail(m, i.Fault)
 		return false
-	case message.Absent:
+	case i.Absent():
 		if !m.Call.MayStart() {
 			return true // Missing decides
 		}
@@ -141,17 +141,16 @@ func (s *stepper) handle(ctx context.Context, m *message.Message, begun time.Tim
 			return nil
 		}
 		out = *decided
-	case i.Status == message.Absent || !i.Session.Live() &&
+	case i.Absent() || !i.Session.Live() &&
 		!m.Call.MayStart(): // also when the start of this batch failed
 		s.in.Missing(within, m)
 		return nil
 	default:
 		out = s.in.Step(within, m)
-		if i.Stepped = true; out.Missing {
+		if out.Missing {
 			s.in.SettleMissing(within, m, "instance has completed")
 			return nil
 		}
-		i.Ended = i.Ended || out.Completed
 	}
 	if out.Err != nil && ctx.Err() != nil { // the drain has cancelled it: this shows nothing about the message
 		return fmt.Errorf("handle %s: %w", m.Kind, context.Cause(ctx))
@@ -183,5 +182,3 @@ func (s *stepper) endStepContext() {
 		s.ctx = nil
 	}
 }
-
-func isNewerState(err error) bool { return errors.Is(err, saga.ErrNewerState) }

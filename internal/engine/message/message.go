@@ -5,12 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/store/queue"
-	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -39,7 +37,7 @@ type Message struct {
 	Delivery saga.Delivery
 	Consumer *handlers.Consumer
 	Call     *saga.Call
-	Instance *Instance // nil for a plain handler, and if no instance exists
+	Instance *contention.Instance // nil for a plain handler, and if no instance exists
 
 	Fate   fate
 	Delay  time.Duration // with FateAgain
@@ -79,6 +77,12 @@ type firing struct {
 	cancelled bool         // with FateDropped: by Operator.Cancel
 	open      bool         // with FateDone: the run stays open
 	hopeless  bool         // with FateDead: a further attempt would fail in the same way
+}
+
+// Join makes i the instance of m. With lock the instance is loaded with its lock.
+func (m *Message) Join(i *contention.Instance, lock bool) {
+	i.Want(lock)
+	m.Instance = i
 }
 
 // undo removes the results of the step of m.
@@ -121,52 +125,6 @@ type FailedAttempt struct {
 	Info saga.Info
 	Err  error
 	Took time.Duration // duration of the handler
-}
-
-// Instance is one saga instance of a batch.
-type Instance struct {
-	Def     *saga.Definition
-	Asked   contention.Handle // its name in the first message
-	First   *Message          // the first message of the batch
-	Status  instanceStatus
-	Session *saga.Session
-	Fault   error // why its messages fail, or wait for a newer program
-	ID      saga.ID
-	Version int64
-	Row     persistence.Row
-
-	Lock    bool               // it is loaded with its lock
-	Stepped bool               // a step has used it
-	Ended   bool               // it has completed
-	Before  []byte             // its state as it was loaded
-	Change  history.ChangeKind // the change that its save makes, 0 if the history does not record it
-	Write   int                // its index in the save, or -1
-	Won     bool
-}
-
-type instanceStatus uint8
-
-const (
-	Unknown   instanceStatus = iota
-	Absent                   // no row, or a row of another saga
-	BusyHere                 // a different worker of this process has it
-	BusyThere                // a different transaction has it
-	Ours
-	Faulty // its state cannot be read
-	Newer  // its state is from a newer program
-)
-
-// Name returns the name of the instance in events and records.
-func (i *Instance) Name() (sagaName, key string) {
-	if i == nil {
-		return "", ""
-	}
-	if i.Session != nil {
-		if in, err := i.Session.Instance(); err == nil {
-			return in.Saga, in.Key
-		}
-	}
-	return i.Def.Name(), i.Asked.Key
 }
 
 // SagaOf returns the saga of m; nil if it has no saga, or the saga is not yet determined.

@@ -20,18 +20,6 @@ func (m *Message) FinishRun(answer int32) {
 	}
 }
 
-// Firing returns the firing that started the instance, or nil if no manifest did.
-func (i *Instance) Firing() *saga.Firing {
-	if i == nil || i.Session == nil {
-		return nil
-	}
-	in, err := i.Session.Instance()
-	if err != nil || in.Originator.Run.IsZero() {
-		return nil
-	}
-	return &saga.Firing{Run: in.Originator.Run, Attempt: in.Originator.RunAttempt}
-}
-
 // RunEnds calls end for each run that ends with the fate of m: the message's own, and the run of its instance, if m
 // has completed it.
 func (m *Message) RunEnds(end func(f *saga.Firing, outcome, text string)) {

@@ -50,6 +50,7 @@ func (d *Decoder) Step(ctx context.Context, m *Message) saga.Outcome {
 	}
 	out := m.Instance.Session.Step(ctx, rt, m.Call)
 	d.Hand.Return()
+	m.Instance.Step(out.Completed)
 	for _, field := range out.Unknown {
 		d.warnOfField(m, field)
 	}

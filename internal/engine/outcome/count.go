@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/store/counters"
 	"github.com/edda-go/edda/persistence"
@@ -90,7 +91,7 @@ func (c *Counts) AddWaits(turned, waited HolderWait) {
 }
 
 // AddBatch adds a batch that has committed, with its instances and their writes.
-func (c *Counts) AddBatch(done *Effects, instances []*message.Instance, writes []persistence.Write) {
+func (c *Counts) AddBatch(done *Effects, instances []*contention.Instance, writes []persistence.Write) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.countMessages(done.In)
@@ -154,15 +155,15 @@ func (c *Counts) countMessages(in *message.Decoder) {
 func countLeft(s *counters.Sums, m *message.Message) {
 	switch {
 	case m.Instance == nil:
-	case m.Instance.Status == message.BusyThere:
+	case m.Instance.BusyThere():
 		s[counters.Busy]++
-	case m.Instance.Status == message.BusyHere:
+	case m.Instance.BusyHere():
 		s[counters.Queued]++
 	}
 }
 
 // countInstances requires that the caller holds mu.
-func (c *Counts) countInstances(done *Effects, instances []*message.Instance, writes []persistence.Write) {
+func (c *Counts) countInstances(done *Effects, instances []*contention.Instance, writes []persistence.Write) {
 	var few [4]*counters.Sums
 	seen := few[:0]
 	for _, i := range instances {

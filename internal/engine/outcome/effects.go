@@ -10,6 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/store/dedup"
@@ -26,14 +27,14 @@ type Effects struct {
 	In   *message.Decoder // the messages whose effects these are
 	only [1]*queue.Queue
 
-	forget []saga.ID           // claimed ids of messages that are not sent after all
-	wakes  []wakeAfter         // the queues to wake after the COMMIT
-	Save   *persistence.Save   // the save of instances that goes with this write
-	Ending []*message.Instance // instances that complete, and began with a run
-	Ended  bool                // the messages are deleted already: a leased endpoint claimed them
-	Keep   func(*pgx.Batch)    // queues the history
-	Also   func(*pgx.Batch)    // queues further statements of the transaction, before the COMMIT
-	Paused bool                // the endpoint was paused: no other transaction held the row
+	forget []saga.ID              // claimed ids of messages that are not sent after all
+	wakes  []wakeAfter            // the queues to wake after the COMMIT
+	Save   *persistence.Save      // the save of instances that goes with this write
+	Ending []*contention.Instance // instances that complete, and began with a run
+	Ended  bool                   // the messages are deleted already: a leased endpoint claimed them
+	Keep   func(*pgx.Batch)       // queues the history
+	Also   func(*pgx.Batch)       // queues further statements of the transaction, before the COMMIT
+	Paused bool                   // the endpoint was paused: no other transaction held the row
 }
 
 // Commit queues the effects after the statements in pipeline, and ends the transaction: it deletes exactly the

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/edda-go/edda/history"
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/hooks"
 	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/store/deadletter"
@@ -17,9 +18,9 @@ type Historian struct {
 	to      *message.Recipient
 	page    *history.Page
 	effects *Effects
-	unkept  []*message.Instance       // ended instances whose end is in no page
-	entries map[*message.Instance]int // the instances of the page, and their numbers in it
-	faults  hooks.Faults              // of the function that redacts
+	unkept  []*contention.Instance       // ended instances whose end is in no page
+	entries map[*contention.Instance]int // the instances of the page, and their numbers in it
+	faults  hooks.Faults                 // of the function that redacts
 	redact  hooks.Guest
 }
 
@@ -29,7 +30,7 @@ func NewHistorian(to *message.Recipient) *Historian {
 		return nil
 	}
 	return &Historian{
-		to: to, page: to.History.NewPage(to.Name, to.NewID), entries: map[*message.Instance]int{},
+		to: to, page: to.History.NewPage(to.Name, to.NewID), entries: map[*contention.Instance]int{},
 	}
 }
 
@@ -52,7 +53,7 @@ func (h *Historian) Keeps(m *message.Message) bool {
 
 // NoteInstances marks the instances that the history is to record, before they are saved. change returns how the save
 // changes an instance.
-func (h *Historian) NoteInstances(change func(*message.Instance) history.ChangeKind) {
+func (h *Historian) NoteInstances(change func(*contention.Instance) history.ChangeKind) {
 	if h == nil || !h.page.On() {
 		return
 	}
@@ -60,7 +61,7 @@ func (h *Historian) NoteInstances(change func(*message.Instance) history.ChangeK
 		i := m.Instance
 		if m.Fate == message.FateDone && i != nil && i.Session != nil && i.Change == 0 &&
 			h.page.Keeps(&m.Delivery.Info) {
-			i.Change = change(i)
+			i.Record(change(i))
 		}
 	}
 	for _, m := range h.effects.In.Messages { // an end that is not kept leads to the versions that are
@@ -73,7 +74,7 @@ func (h *Historian) NoteInstances(change func(*message.Instance) history.ChangeK
 }
 
 // PageID returns the id of the page for the row of an instance, or zero if the history does not record the instance.
-func (h *Historian) PageID(i *message.Instance) saga.ID {
+func (h *Historian) PageID(i *contention.Instance) saga.ID {
 	if i.Change == 0 {
 		return saga.ID{}
 	}
@@ -107,7 +108,7 @@ func (h *Historian) Queue(pipeline *pgx.Batch) {
 }
 
 // won reports whether the save of i is part of the transaction.
-func won(e *Effects, i *message.Instance) bool { return i.Won || e.Save != nil }
+func won(e *Effects, i *contention.Instance) bool { return i.Won || e.Save != nil }
 
 // add adds a message to the page. Failures are kept regardless of sampling.
 func (h *Historian) add(m *message.Message) {
@@ -141,7 +142,7 @@ func (h *Historian) add(m *message.Message) {
 }
 
 // entry adds an instance to the page, once, and returns its number there, or 0 if the history does not record it.
-func (h *Historian) entry(i *message.Instance) int {
+func (h *Historian) entry(i *contention.Instance) int {
 	if i == nil || i.Change == 0 {
 		return 0
 	}

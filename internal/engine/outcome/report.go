@@ -27,7 +27,7 @@ func ReportOf(e *Effects, err error) Report {
 			if m.Fate == message.FateDone || m.Fate == message.FateDropped && m.Err == nil {
 				r.Done++
 			}
-		case m.Instance != nil && (m.Instance.Status == message.BusyHere || m.Instance.Status == message.BusyThere):
+		case m.Instance != nil && (m.Instance.BusyHere() || m.Instance.BusyThere()):
 			r.Busy++
 		}
 	}
