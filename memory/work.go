@@ -40,13 +40,13 @@ type work struct {
 // message then waits.
 func (e *Endpoint) prepare(ctx context.Context, r *row) *work {
 	b := e.bus
-	w := &work{of: e, row: r, m: message.Message{Row: r.Row}}
-	w.m.Body = bytes.Clone(r.Body) // a codec may keep or change it
-	w.d = message.NewDecoder(e.recipient, b.begun())
-	w.d.Now = b.Now()
-	w.d.Messages = []*message.Message{&w.m}
+	w := &work{of: e, row: r, m: message.Message{Row: r.WithBody(bytes.Clone(r.Body))}} // a codec may keep or change it
+	w.d = &message.Decoder{
+		Tally:  message.Tally{To: e.recipient, DBTime: message.DBTime{Begun: b.begun(), Now: b.Now()}},
+		Admits: w.admit,
+	}
+	w.d.Add(&w.m)
 	w.d.DecodeClaimed(ctx, func(int) { w.assign(); w.readKey() })
-	w.d.Runtime.Admit = w.admit
 	if b.enter(w) {
 		return w
 	}
@@ -80,10 +80,11 @@ func (w *work) assign() {
 		w.of.bus.mu.Unlock()
 	}
 	if m.Undecided() {
-		if c := m.Consumer.Of(w.of.handlers.Sagas[named.Saga]); known && c != nil {
-			m.Consumer = c
+		c := m.Consumer
+		if of := c.Of(w.of.handlers.Sagas[named.Saga]); known && of != nil {
+			c = of
 		}
-		w.d.PrepareCall(m)
+		w.d.Assign(m, c)
 	}
 	switch {
 	case m.Call == nil: // it could not be decoded
@@ -136,7 +137,7 @@ func (w *work) settled() []event.Settled {
 
 // process handles the message, and makes its fate visible.
 func (w *work) process(ctx context.Context) {
-	ended := w.of.calls.Do(func(h *run.Hand) { w.d.Hand = h; w.step(ctx) })
+	ended := w.of.calls.Do(func(h *run.Hand) { w.d.CallBy(h); w.step(ctx) })
 	switch {
 	case ended == nil || w.m.Fate != message.FateLeft:
 	case ctx.Err() != nil:
@@ -167,7 +168,7 @@ func (w *work) step(ctx context.Context) {
 	w.d.Enter(m, begun)
 	defer w.d.Hand.Leave()
 	out := w.call(limited)
-	m.Step.Took = time.Since(begun)
+	m.Returned(time.Since(begun))
 	switch {
 	case out == nil:
 	case out.Err != nil && ctx.Err() != nil: // the drain cancelled it, so the message is not to blame
@@ -186,10 +187,8 @@ func (w *work) call(ctx context.Context) *saga.Outcome {
 		out, _ := w.d.Call(ctx, m.Consumer.Leased, of) // the outcome has the error
 		return &out
 	case m.Consumer.Raw != nil:
-		own := m.Delivery
-		own.Body = bytes.Clone(own.Body)
-		of.Delivery = &own
-		out, err := w.d.Call(ctx, m.Consumer.Raw, of)
+		own := saga.Delivery{Info: m.Delivery.Info, Body: bytes.Clone(m.Delivery.Body)}
+		out, err := w.d.Call(ctx, m.Consumer.Raw, handlers.Call{Runtime: &w.d.Runtime, Delivery: &own})
 		if errors.Is(err, message.ErrLeave) {
 			w.released, w.pauses = true, true
 			return nil
@@ -279,7 +278,16 @@ type runEnd struct {
 
 func (w *work) facts() (f facts) {
 	f.letters, f.discarded = (&outcome.Effects{In: w.d}).Records()
-	w.m.RunEnds(func(of *saga.Firing, outcome, text string) { f.ends = append(f.ends, runEnd{of, outcome, text}) })
+	if m := &w.m; m.Firing.Run != nil {
+		if outcome, text := m.RunEnd(); outcome != "" {
+			f.ends = append(f.ends, runEnd{m.Firing.Run, outcome, text})
+		}
+	}
+	if i := w.m.Instance; w.m.Fate == message.FateDone && i != nil && i.Ended {
+		if of := i.Firing(); of != nil {
+			f.ends = append(f.ends, runEnd{of, runs.Succeeded, ""})
+		}
+	}
 	return f
 }
 
@@ -362,9 +370,7 @@ func (w *work) write(targets [][]*queue.Queue, f facts) {
 		}
 		return
 	case m.Fate == message.FateAgain:
-		body := w.row.Body
-		w.row.Row = m.Row
-		w.row.Body, w.row.Due = body, b.now().Add(m.Delay)
+		w.row.Row = m.WithBody(w.row.Body).DueAt(b.now().Add(m.Delay))
 		w.of.box.push(w.row)
 	default:
 		delete(w.of.box.timers, m.ID)

@@ -18,4 +18,4 @@ WHERE current_setting(s.name) IS DISTINCT FROM s.value AND NOT (s.name = 'lock_t
     AND current_setting(s.name) = $4);
 
 -- name: xact
-SELECT pg_current_xact_id_if_assigned()::text;
+SELECT coalesce(pg_current_xact_id_if_assigned()::text, '');

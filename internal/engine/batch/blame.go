@@ -58,7 +58,7 @@ func (b *blame) assignOne(m *message.Message, class pgerr.Class, err error) {
 // lostIn holds the end of the transaction against m, whose step was running. A handler that took longer than its
 // context allowed has failed, whether its query ended with that context or the server ended the idle transaction.
 func (b *blame) lostIn(step context.Context, m *message.Message, err error) error {
-	m.Charged = true
+	m.Charge()
 	if errors.Is(step.Err(), context.DeadlineExceeded) {
 		b.engine.To.Memory.FailNext(m.ID, err)
 	} else {

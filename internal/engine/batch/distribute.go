@@ -62,7 +62,7 @@ func (t *targets) distribute(ctx context.Context, b *batch) error {
 			continue
 		}
 		if n > 0 && now.After(deadline) {
-			b.in.Messages, b.in.Cut = b.in.Messages[:n], true
+			b.in.CutAt(n)
 			break
 		}
 		key := t.keyFor(b, m)
@@ -72,7 +72,7 @@ func (t *targets) distribute(ctx context.Context, b *batch) error {
 		case key == "":
 			byID = append(byID, m)
 		default:
-			t.moveTo(m, key)
+			m.Move(t.of(key, len(t.names)))
 		}
 	}
 	return t.distributeByInstance(ctx, b, byID)
@@ -89,10 +89,6 @@ func (t *targets) keyFor(b *batch, m *message.Message) string {
 	return m.Call.Key()
 }
 
-func (t *targets) moveTo(m *message.Message, key string) {
-	m.Fate, m.Partition = message.FateMoved, t.of(key, len(t.names))
-}
-
 // distributeByInstance moves answers and timeouts to the partition of their instance's key. They arrive here if the
 // instance was started before the endpoint had partitions, or had a different number of them. For an instance that
 // has ended there is no order to keep.
@@ -102,7 +98,7 @@ func (t *targets) distributeByInstance(ctx context.Context, b *batch, messages [
 	}
 	refs := make([]persistence.Ref, len(messages))
 	for i, m := range messages {
-		refs[i].ID = m.Delivery.Info.Instance
+		refs[i] = persistence.Ref{ID: m.Delivery.Info.Instance}
 	}
 	found, err := b.engine.Sagas.Load(ctx, b.in.Conn, refs)
 	if err != nil {
@@ -113,7 +109,7 @@ func (t *targets) distributeByInstance(ctx context.Context, b *batch, messages [
 		if found[i].Status != persistence.Absent {
 			key = found[i].Instance.Key
 		}
-		t.moveTo(m, key)
+		m.Move(t.of(key, len(t.names)))
 	}
 	return nil
 }

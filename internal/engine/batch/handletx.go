@@ -27,7 +27,7 @@ var errEndedTx = errors.New("the handler ended the batch's transaction with SQL 
 // transaction is lost.
 func (s *stepper) handleTx(ctx context.Context, m *message.Message) (*saga.Outcome, error) {
 	if s.shared.savepoint >= MostTx {
-		s.in.Late = true
+		s.in.Stop()
 		return nil, nil
 	}
 	if err := s.shared.openToUser(ctx, len(s.in.Messages) > 1, s.loader.waited.Of != nil); err != nil {
@@ -49,10 +49,7 @@ func (s *stepper) handleTx(ctx context.Context, m *message.Message) (*saga.Outco
 	case saga.Succeeded(err) && s.in.Conn.PgConn().TxStatus() == 'E':
 		err = fmt.Errorf("a statement failed and the handler returned nil: %w", tx.failed)
 	}
-	out := sent.Outcome(err)
-	if out.Err == nil {
-		out.Err = s.in.Route(ctx, out.Out)
-	}
+	out := s.in.Outcome(ctx, sent, err)
 	if out.Err == nil && out.Discard == "" {
 		return &out, nil
 	}

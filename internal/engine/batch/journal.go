@@ -61,22 +61,22 @@ func (j *journal) enter(ctx context.Context, alone bool) (found []suspect, err e
 
 // takeAgain sends the pipeline, followed by a take of the same messages. The batch keeps the messages that it gets.
 func (j *journal) takeAgain(ctx context.Context, pipeline *pgx.Batch) error {
-	before := j.in.Messages
+	before := slices.Clone(j.in.Messages)
 	entered := make(map[queue.Position]bool, len(before))
 	for _, m := range before {
 		entered[m.Position()] = true
 	}
 	first := before[0].Position()
-	cut := j.in.Cut
-	j.in.Messages, j.in.Cut = nil, false
+	j.in.Keep(func(*message.Message) bool { return false })
 	j.taker.queueTake(pipeline, order{limit: len(before), after: first.Before()})
 	if err := j.taker.sendTake(ctx, pipeline); err != nil {
-		j.in.Messages = before
+		j.in.Keep(func(*message.Message) bool { return false })
+		for _, m := range before {
+			j.in.Add(m)
+		}
 		return pgerr.Explain(err)
 	}
-	j.in.Messages = slices.DeleteFunc(j.in.Messages,
-		func(m *message.Message) bool { return !entered[m.Position()] })
-	j.in.Cut = j.in.Cut || cut
+	j.in.Keep(func(m *message.Message) bool { return entered[m.Position()] })
 	j.taker.outrun = len(j.in.Messages) == 0
 	return nil
 }
@@ -133,10 +133,10 @@ func (j *journal) whoDied(ctx context.Context, found []oldBatch) (dead map[saga.
 
 func readSuspects(found *[]suspect) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
-		f := suspect{}
-		_, err := pgx.ForEachRow(rows, []any{&f.Due, &f.ID, &f.Counted, &f.Alone}, func() error {
-			f.Due = f.Due.UTC()
-			*found = append(*found, f)
+		var at queue.Position
+		var died contention.Deaths
+		_, err := pgx.ForEachRow(rows, []any{&at.Due, &at.ID, &died.Counted, &died.Alone}, func() error {
+			*found = append(*found, suspect{queue.Position{Due: at.Due.UTC(), ID: at.ID}, died})
 			return nil
 		})
 		return err

@@ -120,9 +120,7 @@ func (l *loader) assign(m *message.Message, i *contention.Instance) {
 		c = m.Consumer
 		m.Join(contention.NewAbsent(c.Definition, i.Asked), false)
 	}
-	if m.Consumer = c; m.Call == nil || m.Call.Definition() != c.Definition {
-		l.in.PrepareCall(m)
-	}
+	l.in.Assign(m, c)
 }
 
 // ask loads instances and sorts the results.

@@ -40,9 +40,10 @@ func newBatch(e *Engine) *batch {
 	in := &b.in
 	b.engine, b.taker.engine, b.journal.engine, b.loader.engine = e, e, e, e
 	b.stepper.engine, b.saver.engine, b.blame.engine = e, e, e
-	in.To, in.Reclaim, b.history = e.To, b.shared.takeBackSettings, outcome.NewHistorian(e.To)
+	b.in = message.Decoder{Tally: message.Tally{To: e.To}, Reclaim: b.shared.takeBackSettings}
+	b.history = outcome.NewHistorian(e.To)
 	b.taker.in, b.journal.in, b.loader.in, b.stepper.in = in, in, in, in
-	b.saver.in, b.effects.In, b.blame.in = in, in, in
+	b.saver.in, b.blame.in = in, in
 	b.journal.taker = &b.taker
 	b.stepper.loader, b.stepper.shared, b.stepper.blame = &b.loader, &b.shared, &b.blame
 	b.saver.loader, b.saver.shared, b.saver.effects = &b.loader, &b.shared, &b.effects
@@ -61,7 +62,7 @@ func (b *batch) begin(conn *pgx.Conn, slow bool) {
 	b.stepper.reset(slow)
 	b.shared = sharedTx{engine: b.engine, conn: conn}
 	b.saver.reset()
-	b.effects = outcome.Effects{In: &b.in, Keep: b.history.Queue}
+	b.effects = outcome.Effects{In: &b.in, Keep: b.history.Queue, Also: b.journal.queueLeave}
 	b.blame.reset()
 	b.failing = false
 }

@@ -75,7 +75,7 @@ func (j *journal) quarantine(ctx context.Context, o order) error {
 		return nil
 	}
 	if len(j.in.Messages) > quarantineMost { // the death was noticed after the take
-		j.in.Messages, j.in.Cut = j.in.Messages[:quarantineMost], true
+		j.in.CutAt(quarantineMost)
 	}
 	found, err := j.enter(ctx, o.alone)
 	if err != nil {
@@ -101,9 +101,7 @@ func (j *journal) setAside(found []suspect) {
 	for _, f := range found {
 		j.suspects = append(j.suspects, f.Position)
 	}
-	j.in.Messages = slices.DeleteFunc(j.in.Messages, func(m *message.Message) bool {
-		return slices.Contains(j.suspects, m.Position())
-	})
+	j.in.Keep(func(m *message.Message) bool { return !slices.Contains(j.suspects, m.Position()) })
 }
 
 // stopBefore is setAside for a partition, whose messages are handled in their order: the batch ends before the first
@@ -115,21 +113,21 @@ func (j *journal) stopBefore(found []suspect) {
 	switch {
 	case first == 0:
 		j.suspects = append(j.suspects, j.in.Messages[0].Position())
-		j.in.Messages = j.in.Messages[:0]
+		j.in.Keep(func(*message.Message) bool { return false })
 	case first > 0:
-		j.in.Messages, j.in.Cut = j.in.Messages[:first], true
+		j.in.CutAt(first)
 	}
 }
 
 // face decides about a suspect that is alone. A guilty one does not run.
 func (j *journal) face(f suspect) {
 	m := j.in.Messages[0]
-	m.Crash.Suspected = true
+	var guilty error
 	if f.Guilty(j.engine.Options.MaxCrashes) {
-		m.Crash.Guilty = fmt.Errorf("%w: %d processes died, %d of them with no other message", message.ErrProcessDied,
-			1+f.Counted,
-			f.Alone)
+		guilty = fmt.Errorf("%w: %d processes died, %d of them with no other message", message.ErrProcessDied,
+			1+f.Counted, f.Alone)
 	}
+	m.Suspect(guilty)
 }
 
 // FewestCrashes is the number of deaths that makes a message a dead letter: the first one, one in company, and one

@@ -3,7 +3,6 @@ package batch
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/pgerr"
@@ -41,7 +40,7 @@ func (s *saver) saveInstances(ctx context.Context) error {
 	save := s.engine.Sagas.NewSave(s.collectWrites())
 	ids, senders := s.effects.GivenIDs()
 	if len(ids) == 0 && save.Sure() {
-		s.effects.Save = save
+		s.effects.SaveLater(save)
 		return nil
 	}
 	claim := s.engine.To.Sent.NewClaim(ids)
@@ -76,7 +75,7 @@ func (s *saver) collectWrites() []persistence.Write {
 		}
 		i.Written(len(writes))
 		if !in.Originator.Run.IsZero() && i.Ended {
-			s.effects.Ending = append(s.effects.Ending, i)
+			s.effects.End(i)
 		}
 		writes = append(writes, persistence.Write{Op: opOf(i), Instance: in, Row: i.Row, Page: s.history.PageID(i)})
 	}
@@ -132,18 +131,6 @@ func (s *saver) sortOutConflicts(save *persistence.Save) {
 		if m.Fate == message.FateLeft || m.Instance == nil || m.Instance.Write < 0 || m.Instance.Won {
 			continue
 		}
-		m.Conflicted = true
-		m.Attempt, m.FirstFailed = m.Taken.Attempt, m.Taken.FirstFailed // it decided on an old state
-		m.Leave()
-		losses := s.engine.To.Memory.LoseMessage(m.ID)
-		if losses < contention.WriteAfter {
-			continue
-		}
-		m.Conflict = min(m.Conflict+losses, math.MaxInt32)
-		if m.Conflict <= s.engine.Options.MaxConflicts {
-			m.PutBack(0, message.ErrConflict)
-		} else {
-			s.in.Lose(m)
-		}
+		s.in.Lose(m, s.engine.Options.MaxConflicts)
 	}
 }

@@ -44,7 +44,10 @@ func (s *stepper) step(ctx context.Context) error {
 			continue
 		}
 		now := time.Now()
-		if s.in.Late = s.in.Late || now.After(deadline); s.in.Late {
+		if now.After(deadline) {
+			s.in.Stop()
+		}
+		if s.in.Late {
 			return nil // undecided messages are left; failed ones are already written down as retries
 		}
 		fresh := m.Instance != nil && !m.Instance.Stepped
@@ -52,9 +55,9 @@ func (s *stepper) step(ctx context.Context) error {
 			return err
 		}
 		if total += written(m, fresh); total > mostWritten {
-			s.in.Late = true // Postgres takes no parameter of a gigabyte, and the next batch comes at once
+			s.in.Stop() // Postgres takes no parameter of a gigabyte, and the next batch comes at once
 		}
-		if m.RetryNow() && !s.slow {
+		if m.Again() && !s.slow {
 			again = append(again, m)
 		}
 		if len(queue) == 0 {
@@ -83,7 +86,7 @@ func written(m *message.Message, fresh bool) (bytes int) {
 
 // ready reports whether m is to be handled now, and decides the fate of messages that need no handler.
 func (s *stepper) ready(m *message.Message) bool {
-	if m.Consumer == nil || m.Fate != message.FateLeft && !m.RetryNow() {
+	if m.Consumer == nil || m.Fate != message.FateLeft && !m.Again() {
 		return false
 	}
 	i := m.Instance
@@ -113,12 +116,9 @@ func (s *stepper) ready(m *message.Message) bool {
 func (s *stepper) handle(ctx context.Context, m *message.Message, begun time.Time) error {
 	s.in.Enter(m, begun)
 	defer s.in.Hand.Leave()
-	retried := m.RetryNow()
+	retried := m.Again()
 	if retried {
-		s.in.Retried = append(s.in.Retried, message.FailedAttempt{Of: m, Info: m.Delivery.Info, Err: m.Err,
-			Took: m.Step.Took})
-		m.Delivery.Info.Attempt = m.Attempt + 1
-		m.Leave()
+		s.in.RetryNow(m)
 	}
 	within := s.stepContext(ctx, begun)
 	var out saga.Outcome
@@ -155,7 +155,7 @@ func (s *stepper) handle(ctx context.Context, m *message.Message, begun time.Tim
 	if out.Err != nil && ctx.Err() != nil { // the drain has cancelled it: this shows nothing about the message
 		return fmt.Errorf("handle %s: %w", m.Kind, context.Cause(ctx))
 	}
-	m.Step.Took = time.Since(begun)
+	m.Returned(time.Since(begun))
 	if out.Err != nil && errors.Is(within.Err(), context.DeadlineExceeded) {
 		// The server may have ended our transaction. Then nothing of this batch is written, and the failure is
 		// counted when the message is taken again.

@@ -12,11 +12,10 @@ import (
 
 // handleRaw runs the raw handler. A nil outcome leaves m, and the messages behind it, in the queue.
 func (s *stepper) handleRaw(ctx context.Context, m *message.Message) *saga.Outcome {
-	own := m.Delivery
-	own.Body = s.copyOf(own.Body)
+	own := saga.Delivery{Info: m.Delivery.Info, Body: s.copyOf(m.Delivery.Body)}
 	out, err := s.in.Call(ctx, m.Consumer.Raw, handlers.Call{Runtime: &s.in.Runtime, Delivery: &own})
 	if errors.Is(err, message.ErrLeave) {
-		s.in.Late = true
+		s.in.Stop()
 		return nil
 	}
 	return &out

@@ -3,7 +3,6 @@ package batch
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
@@ -21,7 +20,9 @@ type taker struct {
 	used   int                 // messages handed out
 	permit *bool               // whether the transaction holds a slot of the endpoint's limit; nil without a limit
 
+	found     int            // rows that the takes have locked, including rows left for lack of memory
 	bytes     int            // of the rows that the take has locked
+	full      bool           // a row did not fit
 	large     queue.Large    // the large rows among them
 	foundLast queue.Position // the last row that the take has locked
 	touched   bool           // a process had one of its messages in hand before
@@ -58,7 +59,7 @@ func (t *taker) take(ctx context.Context, o order) error {
 		return fmt.Errorf("take: %w", pgerr.Explain(err))
 	}
 	if t.permit == nil || *t.permit {
-		t.engine.pump.taken(o, t.in.Found, t.foundLast)
+		t.engine.pump.taken(o, t.found, t.foundLast)
 	} else {
 		t.engine.pump.refused()
 	}
@@ -91,7 +92,7 @@ func (t *taker) takeLarge(ctx context.Context) error {
 
 // queueTake queues the begin of the transaction, and the take.
 func (t *taker) queueTake(pipeline *pgx.Batch, o order) {
-	t.bytes, t.large = 0, nil
+	t.bytes, t.large, t.full = 0, nil, false
 	pipeline.Queue(queue.Begin)
 	queue.Open(pipeline, &t.in.Now)
 	if t.engine.Fence != nil {
@@ -101,15 +102,10 @@ func (t *taker) queueTake(pipeline *pgx.Batch, o order) {
 		queue.SmallUpTo(t.engine.Options.BatchBytes, o.limit)).Query(t.collect)
 	if t.engine.To.Handlers.HasTx {
 		pipeline.Queue(t.engine.sql.Get("xact")).QueryRow(func(row pgx.Row) error {
-			var xact *string
-			err := row.Scan(&xact)
-			if xact != nil {
-				t.in.Transaction = *xact
-			}
-			return err
+			return row.Scan(&t.in.Transaction)
 		})
 	}
-	t.in.Begun = time.Now()
+	t.in.Begin()
 }
 
 // collect reads the rows of a take. It leaves rows that did not fit into the memory for a later batch.
@@ -117,18 +113,17 @@ func (t *taker) collect(rows pgx.Rows) error {
 	reader := queue.Reader{Arena: &t.in.Arena}
 	for rows.Next() {
 		r := pg.CurrentRow(rows)
-		t.in.Found, t.foundLast = t.in.Found+1, queue.PositionOf(r)
+		t.found, t.foundLast = t.found+1, queue.PositionOf(r)
 		t.bytes += int(r.Int(queue.ColumnSize))
-		if t.in.Cut = t.in.Cut || len(t.in.Messages) > 0 && t.bytes > t.engine.Options.BatchBytes; t.in.Cut {
+		if t.full = t.full || len(t.in.Messages) > 0 && t.bytes > t.engine.Options.BatchBytes; t.full {
+			t.in.CutAt(len(t.in.Messages))
 			continue
 		}
 		m := t.newMessage()
 		if !reader.Read(r, &m.Row) {
 			t.large = append(t.large, &m.Row)
 		}
-		m.Taken.Attempt, m.Taken.FirstFailed = m.Attempt, m.FirstFailed
-		t.in.Messages = append(t.in.Messages, m)
-		m.TID, m.Crash.Touched = r.TID(queue.ColumnMore), r.Int(queue.ColumnMore+1) != 0
+		t.in.Take(m, r.TID(queue.ColumnMore), r.Int(queue.ColumnMore+1) != 0)
 		t.touched = t.touched || m.Crash.Touched
 	}
 	return rows.Err()

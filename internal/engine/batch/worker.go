@@ -187,7 +187,8 @@ func (w *worker) connected(taking, work context.Context) (more bool, err error) 
 	}
 	b := w.last
 	b.begin(w.conn.Conn(), w.tries)
-	b.in.Hand, w.order, w.release = w.hand, o, release
+	b.in.CallBy(w.hand)
+	w.order, w.release = o, release
 	r, away, err := b.around(work, o)
 	w.ended(r)
 	if away {

@@ -29,9 +29,6 @@ func (b *batch) write(ctx context.Context) error {
 	if err := b.engine.Strategy.queue(b, pipeline, known); err != nil {
 		return err
 	}
-	if !b.journal.entered.IsZero() {
-		b.effects.Also = b.journal.queueLeave
-	}
 	if err := b.effects.Commit(ctx, pipeline, known); err != nil {
 		return err
 	}

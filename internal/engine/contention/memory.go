@@ -38,7 +38,7 @@ type contention struct {
 }
 
 const (
-	WriteAfter   = 2               // lost saves, after which a message is written back with their number
+	writeAfter   = 2               // lost saves, after which a message is written back with their number
 	lockFor      = 5 * time.Second // how long an instance is loaded with its lock
 	firstWait    = 5 * time.Millisecond
 	longestWait  = 50 * time.Millisecond
@@ -124,12 +124,16 @@ func (m *Memory) LoseInstance(waits bool, handles ...Handle) {
 	}
 }
 
-// LoseMessage counts a lost save of a message that stays in the queue, and returns the number so far.
-func (m *Memory) LoseMessage(id saga.ID) int {
+// LoseMessage counts a lost save of a message that stays in the queue. It returns the number of losses if they are to
+// be written down now, and 0 while they are few.
+func (m *Memory) LoseMessage(id saga.ID) (losses int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	bounded(m.lost)
 	m.lost[id]++
+	if m.lost[id] < writeAfter {
+		return 0
+	}
 	return m.lost[id]
 }
 

@@ -163,8 +163,8 @@ func (t *Terms) queueClaim(pipeline *pgx.Batch, b *message.Decoder, want int, al
 
 // gotOf returns the result of a claim. A claim that BatchBytes cut short has left messages behind, like a claim that
 // got as many as it wanted.
-func gotOf(d *message.Decoder, all []*claimed, want int) got {
-	if len(all) < d.Found {
+func gotOf(all []*claimed, want int) got {
+	if len(all) < all[0].found {
 		return got{messages: want}
 	}
 	return got{messages: len(all)}
@@ -176,7 +176,7 @@ func (c *claimer) beginAll(b *message.Decoder, all []*claimed, want int) got {
 	c.claims.hold(all)
 	b.DecodeClaimed(c.runner.work, nil)
 	c.runner.dispatch(c.quarantine.setAside(all))
-	return gotOf(b, all, want)
+	return gotOf(all, want)
 }
 
 // readClaims reads claimed rows into all.
@@ -186,7 +186,7 @@ func readClaims(b *message.Decoder, all *[]*claimed) func(pgx.Rows) error {
 		for rows.Next() {
 			m := readClaim(pg.CurrentRow(rows), b, &reader)
 			*all = append(*all, m)
-			b.Messages = append(b.Messages, &m.msg)
+			b.Add(&m.msg)
 		}
 		return rows.Err()
 	}
@@ -195,18 +195,18 @@ func readClaims(b *message.Decoder, all *[]*claimed) func(pgx.Rows) error {
 func readClaim(r pg.Row, b *message.Decoder, reader *queue.Reader) *claimed {
 	m := &claimed{decoder: b, renewed: b.Begun}
 	reader.Read(r, &m.msg.Row)
-	b.Now = r.Time(queue.ColumnNow)
+	b.Read(r.Time(queue.ColumnNow))
 	r = r[queue.ColumnMore:]
 	m.rows, m.number = []time.Time{r.Time(0)}, int(r.Int(1))
 	if !r.Null(2) {
-		m.msg.CallOff(queue.CancelReason(r.Text(2)))
+		m.msg.CallOff(queue.CancelReason(r.Text(2)), nil)
 	}
 	died := r.Int(7)
 	m.death = death{
 		session: r.UUID(3), crashes: contention.Deaths{Counted: int(r.Int(4)), Alone: int(r.Int(5))},
 		counted: died > 0, alone: died > 1,
 	}
-	b.Found = int(r.Int(6))
+	m.found = int(r.Int(6))
 	if len(r) > 8 {
 		m.key = r.Text(8)
 	}

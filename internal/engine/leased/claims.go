@@ -266,12 +266,12 @@ func (c *claims) cancel(m *claimed, reason string) {
 		return
 	}
 	if n := c.lanes[m.key]; n != nil && slices.Contains(n.waiting, m) {
-		m.msg.CallOff(queue.CancelReason(reason))
+		m.msg.CallOff(queue.CancelReason(reason), m.msg.Err)
 		return
 	}
 	if n := slices.Index(c.waiting, m); n >= 0 {
 		c.waiting = slices.Delete(c.waiting, n, n+1)
-		m.msg.CallOff(queue.CancelReason(reason))
+		m.msg.CallOff(queue.CancelReason(reason), m.msg.Err)
 		c.ended = append(c.ended, m)
 		c.over.Send()
 	}
@@ -324,6 +324,7 @@ func (c *claims) wanted(ending int) (want, ahead int) {
 type claimed struct {
 	msg     message.Message
 	decoder *message.Decoder // of all messages of the same claim
+	found   int              // rows that the claim has found, including rows left for lack of memory
 
 	number  int         // of the claim: the row counts its claims
 	rows    []time.Time // the due of its row: the end of the lease; several after an extension with an unknown outcome
@@ -339,10 +340,10 @@ type claimed struct {
 	life    context.Context         // the context of its handler, which stop ends
 	stop    context.CancelCauseFunc
 	begun   time.Time
-	beats   bool          // its handler runs and sends heartbeats for its run; guarded by mu
-	release bool          // it returns to the queue as it was
-	failed  attemptsMade  // of this claim
-	trouble finishTrouble // of its finish
+	beats   bool           // its handler runs and sends heartbeats for its run; guarded by mu
+	release bool           // it returns to the queue as it was
+	failed  message.Failed // attempts of this claim
+	trouble finishTrouble  // of its finish
 }
 
 // death describes the processes that died with a message in hand.
@@ -351,13 +352,6 @@ type death struct {
 	crashes contention.Deaths // how many died, and how many of them had nothing else in hand
 	counted bool              // session's death is the last of crashes: this claim or a revival of the lane added it
 	alone   bool              // session had nothing else in hand
-}
-
-// attemptsMade counts the attempts that the failure policy has judged.
-type attemptsMade struct {
-	failures int
-	last     error
-	pauses   bool // the policy pauses the endpoint
 }
 
 // finishTrouble describes errors of finishes of a message.

@@ -168,16 +168,18 @@ func (f *finisher) around(ctx context.Context, claims []*claimed) (err error) {
 func settled(done *finishing, claims []*claimed) []event.Settled {
 	all := make([]event.Settled, len(claims))
 	for n, m := range claims {
-		all[n].Info = wire.ShownInfo(m.msg.Delivery.Info)
+		var fate event.Fate
+		var err error
 		switch {
 		case done == nil:
 		case m.release:
-			all[n].Fate = event.FateLeft
+			fate = event.FateLeft
 		case !done.won[n] && !m.trouble.sent:
-			all[n].Fate = event.FateLost
+			fate = event.FateLost
 		default:
-			all[n].Fate, all[n].Err = outcome.FateOf(&m.msg), m.msg.Err
+			fate, err = outcome.FateOf(&m.msg), m.msg.Err
 		}
+		all[n] = event.Settled{Info: wire.ShownInfo(m.msg.Delivery.Info), Fate: fate, Err: err}
 	}
 	return all
 }

@@ -35,23 +35,20 @@ type finishing struct {
 func newFinishing(f *finisher, conn *pgx.Conn, claims []*claimed) *finishing {
 	t := &finishing{Terms: f.Terms, held: f.claims, lanes: f.lanes, claims: claims,
 		won: make([]bool, len(claims))}
-	t.effects = &outcome.Effects{In: message.NewDecoder(f.To, time.Time{}), Ended: true}
-	t.effects.In.Conn = conn
-	t.effects.Keep = func(pipeline *pgx.Batch) {
-		f.history.Begin(t.effects) // the time has been read by now
-		f.history.Queue(pipeline)
+	t.effects = &outcome.Effects{
+		In: &message.Decoder{
+			Tally: message.Tally{To: f.To}, Conn: conn,
+			Rehearses: len(claims) == 1 && claims[0].trouble.rehearses(),
+		},
+		Ended: true, Also: t.queueRights,
+		Keep: func(pipeline *pgx.Batch) {
+			f.history.Begin(t.effects) // the time has been read by now
+			f.history.Queue(pipeline)
+		},
 	}
 	t.writes = t.guarded()
-	t.effects.In.Rehearses = len(claims) == 1 && claims[0].trouble.rehearses()
 	for _, m := range claims {
-		t.effects.In.Failures += m.failed.failures
-		if m.failed.last != nil {
-			t.effects.In.Failure = m.failed.last
-		}
-		if m.failed.pauses {
-			t.effects.In.Pausing = &m.msg
-		}
-		t.effects.In.Fired = t.effects.In.Fired || m.msg.Firing.Emitted
+		t.effects.In.Carry(&m.msg, m.failed)
 		t.writes = t.writes || m.msg.Firing.Emitted || !m.release &&
 			(m.msg.Fate != message.FateDone || len(m.msg.Step.Out) > 0 || f.history.Keeps(&m.msg))
 	}
@@ -74,7 +71,6 @@ func (t *finishing) commit(ctx context.Context) error {
 	if t.strayed() {
 		return errLaneLost // this process has lost the lane since end checked; the next try takes that into account
 	}
-	t.effects.Also = t.queueRights
 	t.sent = !t.effects.In.Rehearses
 	if err := t.effects.ClaimIDs(ctx); err != nil {
 		return err
@@ -123,7 +119,7 @@ func (t *finishing) lockRights(ctx context.Context) error {
 	if !t.guarded() {
 		return nil
 	}
-	t.effects.In.Begun = time.Now()
+	t.effects.In.Begin()
 	pipeline := t.open()
 	slots := slotsOf(t.claims)
 	held := t.Limit.Store.QueueHeld(pipeline, slots)
@@ -142,7 +138,7 @@ func (t *finishing) lockRights(ctx context.Context) error {
 func (t *finishing) end(ctx context.Context) error {
 	pipeline := &pgx.Batch{}
 	if !t.guarded() {
-		t.effects.In.Begun = time.Now()
+		t.effects.In.Begin()
 		pipeline = t.open()
 	}
 	t.queueEnds(pipeline)
@@ -159,7 +155,7 @@ func (t *finishing) end(ctx context.Context) error {
 	finishRuns()
 	for n, m := range t.claims {
 		if t.won[n] && !m.release {
-			t.effects.In.Messages = append(t.effects.In.Messages, &m.msg)
+			t.effects.In.Add(&m.msg)
 		}
 	}
 	return nil
@@ -203,10 +199,10 @@ func (t *finishing) collect(rows pgx.Rows) error {
 		r := pg.CurrentRow(rows)
 		n := r.Int(0)
 		t.won[n] = true
-		t.effects.In.Now = r.Time(1)
+		t.effects.In.Read(r.Time(1))
 		if m := t.claims[n]; !r.Null(2) && !m.release &&
 			(m.msg.Fate == message.FateAgain || m.msg.Fate == message.FateDead) {
-			m.msg.CallOff(queue.CancelReason(r.Text(2)))
+			m.msg.CallOff(queue.CancelReason(r.Text(2)), m.msg.Err)
 		}
 	}
 	return rows.Err()

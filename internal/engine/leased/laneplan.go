@@ -55,7 +55,7 @@ func (t *finishing) planLanes() {
 		case t.unsure(key):
 			p.unsure = append(p.unsure, key)
 		case failed != nil:
-			failed.msg.InLane = true
+			failed.msg.WaitInLane()
 			p.waits = append(p.waits, failed)
 			p.parks = append(p.parks, remain...)
 		case len(remain) > 0:

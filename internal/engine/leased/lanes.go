@@ -119,7 +119,7 @@ func (c *claimer) claimInOrder(ctx context.Context, conn *pgxpool.Conn, want int
 		return got{}, fmt.Errorf("park messages: %w", pgerr.Explain(err))
 	}
 	l.proceed(append(e.ours, l.adopt(adopted)...))
-	return gotOf(b, all, want), nil
+	return gotOf(all, want), nil
 }
 
 // queueClaimsLock makes the transaction wait until no other one claims, and keeps others from claiming until it ends.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/run"
-
+	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -68,7 +68,7 @@ func clearFollowers(claims []*claimed, parked map[string]time.Time) {
 		}
 		in := hands{m.key, m.death.session}
 		if at, there := parked[m.key]; lonely[in.session] || first[in] || there && at.Before(m.msg.Due) {
-			m.death.crashes.Counted--
+			m.death.crashes = contention.Deaths{Counted: m.death.crashes.Counted - 1, Alone: m.death.crashes.Alone}
 		}
 		first[in] = true
 	}

@@ -138,7 +138,7 @@ func (r *runner) handleIn(limited context.Context, hand *run.Hand, m *claimed) {
 	hand.Enter(m.msg.Kind, m.msg.ID, m.begun)
 	out := m.call(limited)
 	hand.Return()
-	m.msg.Step.Took = time.Since(m.begun)
+	m.msg.Returned(time.Since(m.begun))
 	r.judge(m, out)
 }
 
@@ -157,14 +157,13 @@ func (r *runner) judge(m *claimed, out saga.Outcome) {
 		r.claims.lose(m)
 		return
 	case out.Err != nil && errors.Is(cause, ErrCancelled):
-		m.msg.Err = r.To.Options.Judges.Examined(r.To.Options.Decoding, out.Err)
-		m.msg.CallOff(cause.Error())
+		m.msg.CallOff(cause.Error(), r.To.Options.Judges.Examined(r.To.Options.Decoding, out.Err))
 	case out.Err != nil && cause != nil: // the drain has cancelled it, so the message is not at fault
 		m.release = true
 	default:
 		own := message.Tally{To: r.To, DBTime: m.decoder.DBTime} // others of the claim are judged at the same time
 		own.Decide(&m.msg, out)
-		m.failed = attemptsMade{failures: own.Failures, last: own.Failure, pauses: own.Pausing != nil}
+		m.failed = own.Failed
 	}
 	r.claims.end(m)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/edda-go/edda/internal/base/pg"
@@ -23,8 +24,8 @@ type Decoder struct {
 	Arena       queue.Arena
 
 	Messages  []*Message
-	Found     int                         // rows that the statement has found, including rows left for lack of memory
 	Runtime   saga.Runtime                // the environment of steps
+	Admits    func(*saga.Outgoing) error  // finds a queue for a message of a step; nil looks in the routes
 	Reclaim   func(context.Context) error // resets a handler's settings before the routes are read; may be nil
 	Hand      *run.Hand                   // calls the functions of the user; nil if each claim has its own
 	InHand    *Message                    // the message of the function of the user that is running
@@ -53,12 +54,42 @@ func (d *Decoder) Decode(ctx context.Context) {
 	deadline := now.Add(min(d.To.Options.BatchTime, d.To.Options.StepTimeout))
 	for n, m := range d.Messages {
 		if n > 0 && now.After(deadline) {
-			d.Messages, d.Cut = d.Messages[:n], true
+			d.CutAt(n)
 			return
 		}
 		d.read(m, now)
 		now = d.readBy(m, now)
 	}
+}
+
+// Add adds a message to the transaction.
+func (d *Decoder) Add(m *Message) { d.Messages = append(d.Messages, m) }
+
+// Take adds a message whose row the transaction has locked. touched says that a process had the row in hand before.
+func (d *Decoder) Take(m *Message, tid pg.TID, touched bool) {
+	m.TID, m.Crash.Touched = tid, touched
+	m.Taken.Attempt, m.Taken.FirstFailed = m.Attempt, m.FirstFailed
+	d.Add(m)
+}
+
+// Keep leaves all messages out of the transaction except those with keep. They stay in the queue.
+func (d *Decoder) Keep(keep func(*Message) bool) {
+	d.Messages = slices.DeleteFunc(d.Messages, func(m *Message) bool { return !keep(m) })
+}
+
+// CutAt leaves all messages after the first n to a later transaction.
+func (d *Decoder) CutAt(n int) { d.Messages, d.Cut = d.Messages[:n], true }
+
+// Carry counts the failures of a message that was judged before the transaction.
+func (d *Decoder) Carry(m *Message, of Failed) {
+	d.Failures += of.Failures
+	if of.Failure != nil {
+		d.Failure = of.Failure
+	}
+	if of.Pausing != nil {
+		d.Pausing = m
+	}
+	d.Fired = d.Fired || m.Firing.Emitted
 }
 
 // NewDecoder returns a decoder for messages outside of a transaction. begun is when the statement that reads them was
@@ -88,6 +119,9 @@ func (d *Decoder) DecodeClaimed(work context.Context, also func(n int)) {
 	})
 	d.Hand = nil
 }
+
+// CallBy makes h call the functions of the user.
+func (d *Decoder) CallBy(h *run.Hand) { d.Hand = h }
 
 // Enter notes that functions of the user are about to be called for m.
 func (d *Decoder) Enter(m *Message, begun time.Time) {
@@ -184,11 +218,18 @@ func (d *Decoder) prepare(m *Message) {
 	if m.Undecided() {
 		return // until its instance shows the saga, see assign
 	}
-	d.PrepareCall(m)
+	d.prepareCall(m)
 }
 
-// PrepareCall decodes a message for its saga, and reads its key.
-func (d *Decoder) PrepareCall(m *Message) {
+// Assign makes c the consumer of m, and decodes m for the saga of c.
+func (d *Decoder) Assign(m *Message, c *handlers.Consumer) {
+	if m.Consumer = c; m.Call == nil || m.Call.Definition() != c.Definition {
+		d.prepareCall(m)
+	}
+}
+
+// prepareCall decodes a message for its saga, and reads its key.
+func (d *Decoder) prepareCall(m *Message) {
 	hand := d.Hand
 	d.Enter(m, time.Now())
 	call, err := m.Consumer.Definition.Prepare(m.Delivery, d.To.Codec)
@@ -214,23 +255,27 @@ func (m *Message) Undecided() bool {
 	return m.Call == nil && m.Consumer.Others != nil && info.Intent != saga.Event && !info.Instance.IsZero()
 }
 
-// RuntimeOf returns the environment of a step of m. There is one for the whole batch, since steps run one after the
+// runtimeOf returns the environment of a step of m. There is one for the whole batch, since steps run one after the
 // other.
-func (d *Decoder) RuntimeOf(m *Message) *saga.Runtime {
+func (d *Decoder) runtimeOf(m *Message) *saga.Runtime {
 	d.Runtime.In = m.Delivery
 	return &d.Runtime
 }
 
 // prepareRuntime sets the fields that all steps of the batch share.
 func (d *Decoder) prepareRuntime(ctx context.Context) {
+	admit := d.Admits
+	if admit == nil {
+		admit = func(out *saga.Outgoing) error { return d.admit(ctx, out) }
+	}
 	d.Runtime = saga.Runtime{
 		Now: d.Now, Clock: d.Clock, NewID: d.To.NewID, Codec: d.To.Codec, Endpoint: d.To.Name,
-		Admit: func(out *saga.Outgoing) error { return d.admit(ctx, out) }, Outgoing: d.To.Hooks.Outgoing,
+		Admit: admit, Outgoing: d.To.Hooks.Outgoing,
 	}
 }
 
-// Route checks, while the step can still be undone, that there is a queue for every message it sends.
-func (d *Decoder) Route(ctx context.Context, out []saga.Outgoing) error {
+// route checks, while the step can still be undone, that there is a queue for every message it sends.
+func (d *Decoder) route(ctx context.Context, out []saga.Outgoing) error {
 	for n := range out {
 		if err := d.admit(ctx, &out[n]); err != nil {
 			return saga.Permanent(err)
@@ -262,22 +307,12 @@ func (d *Decoder) admit(ctx context.Context, out *saga.Outgoing) error {
 func (d *Decoder) routed(out *saga.Outgoing) error {
 	if out.Info.Intent == saga.Event && out.To == "" {
 		if known := d.To.Routes.Current(); known == nil || len(known.Kinds[out.Info.Kind]) == 0 {
-			return NoSubscriber(out.Info.Kind, known)
+			return known.NoSubscriber(out.Info.Kind)
 		}
 		return nil
 	}
 	_, err := d.destination(out)
 	return err
-}
-
-// NoSubscriber is the error of an event that must have a route and has no subscriber. known may be nil.
-func NoSubscriber(kind string, known *queue.Routes) error {
-	hint := ""
-	if known != nil {
-		hint = wire.Hint(kind, known.Kinds)
-	}
-	return fmt.Errorf("publish %s: %w%s: run an endpoint that handles it once, or install it", kind, queue.ErrNoRoute,
-		hint)
 }
 
 // reader returns the connection for reading the routes in a step: handlers of a leased endpoint have no connection of

@@ -33,6 +33,12 @@ type DBTime struct {
 	Now   time.Time // the database's clock after the begin
 }
 
+// Begin notes that the transaction begins now.
+func (t *DBTime) Begin() { t.Begun = time.Now() }
+
+// Read takes over the database's clock, as a statement of the transaction has returned it.
+func (t *DBTime) Read(now time.Time) { t.Now = now }
+
 // Clock returns an upper bound of the database's clock: a time computed from it is never early.
 func (t *DBTime) Clock() time.Time {
 	if t.Begun.IsZero() {
@@ -47,11 +53,27 @@ type Tally struct {
 	To *Recipient
 	DBTime
 
-	Failures int             // failed attempts, except conflicts
-	Retried  []FailedAttempt // each was repeated in this transaction
-	Failure  error           // the last of them
-	Pausing  *Message        // the message whose policy pauses the endpoint
-	Late     bool            // no more steps begin
+	Failed
+	Retried []FailedAttempt // each was repeated in this transaction
+	Late    bool            // no more steps begin
+}
+
+// Failed counts the attempts that a Tally has judged.
+type Failed struct {
+	Failures int      // failed attempts, except conflicts
+	Failure  error    // the last of them
+	Pausing  *Message // the message whose policy pauses the endpoint
+}
+
+// Stop lets no more steps begin in this transaction.
+func (t *Tally) Stop() { t.Late = true }
+
+// RetryNow begins a further attempt of m in the same transaction. The failed one is kept for the history, the log and
+// the events.
+func (t *Tally) RetryNow(m *Message) {
+	t.Retried = append(t.Retried, FailedAttempt{Of: m, Info: m.Delivery.Info, Err: m.Err, Took: m.Step.Took})
+	m.Delivery.Info.Attempt = m.Attempt + 1
+	m.Leave()
 }
 
 // failureOf returns the arguments of a policy about m.
@@ -66,9 +88,27 @@ func (t *Tally) failureOf(m *Message, err error) recoverability.Failure {
 	return failure
 }
 
-// Lose decides about a message that has lost more saves than its budget. The decision of a policy for conflicts costs
-// no attempt.
-func (t *Tally) Lose(m *Message) {
+// Lose takes the step of m back, because its instance lost the save. The message stays in the queue. After a few
+// losses it is written back with their number, so that they count in all processes; after more than most losses the
+// policy for conflicts decides.
+func (t *Tally) Lose(m *Message, most int) {
+	m.Conflicted = true
+	m.Attempt, m.FirstFailed = m.Taken.Attempt, m.Taken.FirstFailed // it decided on an old state
+	m.Leave()
+	losses := t.To.Memory.LoseMessage(m.ID)
+	if losses == 0 {
+		return
+	}
+	m.Conflict = min(m.Conflict+losses, math.MaxInt32)
+	if m.Conflict <= most {
+		m.PutBack(0, ErrConflict)
+		return
+	}
+	t.loseTooOften(m)
+}
+
+// loseTooOften calls the policy for conflicts. Its decision costs no attempt.
+func (t *Tally) loseTooOften(m *Message) {
 	if t.To.Options.ConflictPolicy != nil && m.FirstFailed.IsZero() {
 		m.FirstFailed = t.Now
 	}
@@ -103,7 +143,7 @@ func (t *Tally) Decide(m *Message, out saga.Outcome) {
 	default:
 		m.Err = nil // of an earlier attempt in this batch
 		m.Fate, m.Step.Out, m.Step.Gone = FateDone, out.Out, out.Cancelled
-		m.Firing.open = out.RunOpen
+		m.Firing.Open = out.RunOpen
 	}
 }
 

@@ -2,6 +2,7 @@ package message
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,14 +76,34 @@ type firing struct {
 	Emitted   bool         // a manifest emitted it
 	Run       *saga.Firing // its run, which this transaction holds
 	cancelled bool         // with FateDropped: by Operator.Cancel
-	open      bool         // with FateDone: the run stays open
-	hopeless  bool         // with FateDead: a further attempt would fail in the same way
+	Open      bool         // with FateDone: the run stays open
+	Hopeless  bool         // with FateDead: a further attempt would fail in the same way
 }
 
 // Join makes i the instance of m. With lock the instance is loaded with its lock.
 func (m *Message) Join(i *contention.Instance, lock bool) {
 	i.Want(lock)
 	m.Instance = i
+}
+
+// Move moves m as it is to the queue of a partition.
+func (m *Message) Move(partition int) { m.Fate, m.Partition = FateMoved, partition }
+
+// Returned notes that the handler of m has returned, and how long it ran.
+func (m *Message) Returned(took time.Duration) { m.Step.Took = took }
+
+// WaitInLane keeps the place of m in its lane until its retry.
+func (m *Message) WaitInLane() { m.InLane = true }
+
+// Suspect notes that processes died with m in hand. With guilty, m fails with that error and does not run.
+func (m *Message) Suspect(guilty error) { m.Crash.Suspected, m.Crash.Guilty = true, guilty }
+
+// Charge notes that the loss of the transaction was held against m already, because its handler was running.
+func (m *Message) Charge() { m.Charged = true }
+
+// Unsend removes messages from the result of the step.
+func (m *Message) Unsend(which func(saga.Outgoing) bool) {
+	m.Step.Out = slices.DeleteFunc(m.Step.Out, which)
 }
 
 // undo removes the results of the step of m.
@@ -110,12 +131,12 @@ func (m *Message) Drop(reason string) {
 func (m *Message) Die(reason string, err error) { m.die(reason, err, isHopeless(err)) }
 
 func (m *Message) die(reason string, err error, hopeless bool) {
-	m.Fate, m.Reason, m.Err, m.Firing.hopeless = FateDead, reason, err, hopeless
+	m.Fate, m.Reason, m.Err, m.Firing.Hopeless = FateDead, reason, err, hopeless
 	m.undo()
 }
 
-// RetryNow reports whether a message is to be tried again in this batch.
-func (m *Message) RetryNow() bool {
+// Again reports whether m is to be tried again in this batch.
+func (m *Message) Again() bool {
 	return m.Fate == FateAgain && m.Delay == 0 && m.Consumer != nil && !m.unread
 }
 
@@ -125,22 +146,6 @@ type FailedAttempt struct {
 	Info saga.Info
 	Err  error
 	Took time.Duration // duration of the handler
-}
-
-// SagaOf returns the saga of m; nil if it has no saga, or the saga is not yet determined.
-func (m *Message) SagaOf() *saga.Definition {
-	if m.Consumer == nil {
-		return nil
-	}
-	return m.Consumer.Definition
-}
-
-// Since returns the start of the critical time of m: when it was sent, or due.
-func (m *Message) Since() time.Time {
-	if m.Sent.After(m.Due) {
-		return m.Sent
-	}
-	return m.Due
 }
 
 const mostKey = 512 // bytes

@@ -26,16 +26,22 @@ func (d *Decoder) Call(
 	of.Handlers = d.To.Handlers
 	sent, err := handler(ctx, of)
 	d.Hand.Return()
+	return d.Outcome(ctx, sent, err), err
+}
+
+// Outcome returns the outcome of a handler that does not belong to a saga, after it returned err. It fails if there is
+// no queue for a message that the handler sends.
+func (d *Decoder) Outcome(ctx context.Context, sent *handlers.Sends, err error) saga.Outcome {
 	out := sent.Outcome(err)
 	if out.Err == nil {
-		out.Err = d.Route(ctx, out.Out)
+		out.Err = d.route(ctx, out.Out)
 	}
-	return out, err
+	return out
 }
 
 // Step steps m on its instance, with the middleware of the endpoint around the handler.
 func (d *Decoder) Step(ctx context.Context, m *Message) saga.Outcome {
-	rt := d.RuntimeOf(m)
+	rt := d.runtimeOf(m)
 	rt.Around = timed
 	if len(d.To.Handlers.Middleware) > 0 {
 		rt.Around = func(ctx context.Context, handler func(context.Context) error) error {
@@ -95,7 +101,7 @@ func (d *Decoder) Missing(ctx context.Context, m *Message) {
 // SettleMissing decides about a message whose instance does not exist any more.
 func (d *Decoder) SettleMissing(ctx context.Context, m *Message, reason string) {
 	d.Enter(m, time.Now())
-	out, ok := m.Call.StepMissing(ctx, d.RuntimeOf(m))
+	out, ok := m.Call.StepMissing(ctx, d.runtimeOf(m))
 	if d.Hand.Return(); ok {
 		d.Decide(m, out)
 		return

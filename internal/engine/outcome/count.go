@@ -107,7 +107,7 @@ func (c *Counts) AddFinished(done *Effects) {
 	defer c.mu.Unlock()
 	c.countMessages(done.In)
 	for _, m := range done.In.Messages { // handlers that ran before the transaction
-		c.of(m.SagaOf())[counters.Batch] += int64(m.Step.Took)
+		c.of(sagaOf(m))[counters.Batch] += int64(m.Step.Took)
 	}
 }
 
@@ -117,7 +117,7 @@ func (c *Counts) countMessages(in *message.Decoder) {
 	var last *saga.Definition
 	s := c.of(nil)
 	for _, m := range in.Messages {
-		if d := m.SagaOf(); d != last {
+		if d := sagaOf(m); d != last {
 			s, last = c.of(d), d
 		}
 		s[counters.Taken]++
@@ -126,7 +126,7 @@ func (c *Counts) countMessages(in *message.Decoder) {
 		case message.FateDone:
 			s[counters.Steps]++
 			s[counters.Handler] += int64(m.Step.Took)
-			s[counters.Critical] += int64(now.Sub(m.Since()))
+			s[counters.Critical] += int64(now.Sub(since(m)))
 		case message.FateAgain:
 			if !m.Conflicted {
 				s[counters.Retries]++
@@ -147,9 +147,25 @@ func (c *Counts) countMessages(in *message.Decoder) {
 	}
 	for _, a := range in.Retried {
 		if a.Of.Fate != message.FateLeft { // a message that lost to a conflict was not handled
-			c.of(a.Of.SagaOf())[counters.Retries]++
+			c.of(sagaOf(a.Of))[counters.Retries]++
 		}
 	}
+}
+
+// sagaOf returns the saga of m; nil if it has no saga, or the saga is not yet determined.
+func sagaOf(m *message.Message) *saga.Definition {
+	if m.Consumer == nil {
+		return nil
+	}
+	return m.Consumer.Definition
+}
+
+// since returns the start of the critical time of m: when it was sent, or due.
+func since(m *message.Message) time.Time {
+	if m.Sent.After(m.Due) {
+		return m.Sent
+	}
+	return m.Due
 }
 
 func countLeft(s *counters.Sums, m *message.Message) {

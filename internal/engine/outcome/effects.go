@@ -37,6 +37,12 @@ type Effects struct {
 	Paused bool                   // the endpoint was paused: no other transaction held the row
 }
 
+// SaveLater makes the save go with the write of the effects, because it cannot lose.
+func (e *Effects) SaveLater(s *persistence.Save) { e.Save = s }
+
+// End notes an instance that completes, and began with a run.
+func (e *Effects) End(i *contention.Instance) { e.Ending = append(e.Ending, i) }
+
 // Commit queues the effects after the statements in pipeline, and ends the transaction: it deletes exactly the
 // messages that were decided, and commits. If any statement fails, the COMMIT does not run.
 func (e *Effects) Commit(ctx context.Context, pipeline *pgx.Batch, known *queue.Routes) error {
@@ -125,7 +131,7 @@ func (e *Effects) SortOutIDs(ids []dedup.Given, senders []*message.Message, clai
 		}
 	}
 	for _, m := range e.In.Messages {
-		m.Step.Out = slices.DeleteFunc(m.Step.Out, func(out saga.Outgoing) bool {
+		m.Unsend(func(out saga.Outgoing) bool {
 			send := !out.GivenID || claimed[out.Info.ID]
 			delete(claimed, out.Info.ID)
 			return !send

@@ -39,12 +39,12 @@ func (e *Effects) endOf(m *message.Message) event.Event {
 	case message.FateDone:
 		name, key := m.Instance.Name()
 		return event.Handled{Endpoint: endpoint, Info: info, Saga: name, Key: key, Step: m.Step.Took,
-			Critical: e.In.Clock().Sub(m.Since())}
+			Critical: e.In.Clock().Sub(since(m))}
 	case message.FateAgain:
 		return event.Retried{Endpoint: endpoint, Info: info, Err: m.Err, Delay: m.Delay}
 	case message.FateDead:
 		if m.Firing.Run != nil {
-			return event.RunFailed{Endpoint: endpoint, Info: info, Err: m.Err, Reason: m.Reason, Final: m.Hopeless()}
+			return event.RunFailed{Endpoint: endpoint, Info: info, Err: m.Err, Reason: m.Reason, Final: m.Firing.Hopeless}
 		}
 		return event.DeadLettered{Endpoint: endpoint, Info: info, Err: m.Err, Reason: m.Reason}
 	case message.FateDropped:

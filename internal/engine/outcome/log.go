@@ -24,7 +24,7 @@ func (e *Effects) Log(ctx context.Context) {
 				m.Delivery.Info.Attempt = m.Attempt
 			}
 			if m.Firing.Run != nil {
-				e.logMessage(ctx, slog.LevelWarn, "edda: run failed", m, "final", m.Hopeless(), "reason", m.Reason,
+				e.logMessage(ctx, slog.LevelWarn, "edda: run failed", m, "final", m.Firing.Hopeless, "reason", m.Reason,
 					"error", m.Err)
 				break
 			}

@@ -92,7 +92,7 @@ func (e *Effects) queueRunEnds(pipeline *pgx.Batch) {
 	for _, m := range e.In.Messages {
 		switch {
 		case m.Firing.Run == nil:
-		case m.LeavesRun():
+		case m.Fate == message.FateDone && m.Firing.Open:
 			open.Add(m.Firing.Run)
 		default:
 			if outcome, text := m.RunEnd(); outcome != "" {
