@@ -12,6 +12,7 @@ import (
 	"github.com/edda-go/edda/internal/base/wake"
 	"github.com/edda-go/edda/internal/base/wire"
 	"github.com/edda-go/edda/internal/engine/batch"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/internal/store/version"
@@ -288,7 +289,7 @@ func (s *sender) destinations(ctx context.Context, tx queue.Pipeliner, out saga.
 	if event {
 		queues := known.Kinds[out.Info.Kind]
 		if out.MustRoute && len(queues) == 0 {
-			err = known.NoSubscriber(out.Info.Kind)
+			err = message.NoSubscriber(out.Info.Kind, known)
 		}
 		return queues, err
 	}

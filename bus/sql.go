@@ -10,6 +10,7 @@ import (
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/pgerr"
 	"github.com/edda-go/edda/internal/base/wire"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/saga"
 )
@@ -98,7 +99,7 @@ func (s *sender) callSend(ctx context.Context, tx *sql.Tx, intent saga.Intent, m
 		return saga.Sent{}, sendError(out, err)
 	}
 	if out.MustRoute && sent.Copies == 0 && !sent.Duplicate {
-		return saga.Sent{}, known.NoSubscriber(out.Info.Kind)
+		return saga.Sent{}, message.NoSubscriber(out.Info.Kind, known)
 	}
 	if !sent.Duplicate {
 		s.nudgeLater(ctx, tx, likely(known, out), out)

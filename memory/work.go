@@ -40,7 +40,7 @@ type work struct {
 // message then waits.
 func (e *Endpoint) prepare(ctx context.Context, r *row) *work {
 	b := e.bus
-	w := &work{of: e, row: r, m: message.Message{Row: r.WithBody(bytes.Clone(r.Body))}} // a codec may keep or change it
+	w := &work{of: e, row: r, m: message.Message{Row: copyOf(&r.Row, r.Due, bytes.Clone(r.Body))}} // for the codec
 	w.d = &message.Decoder{
 		Tally:  message.Tally{To: e.recipient, DBTime: message.DBTime{Begun: b.begun(), Now: b.Now()}},
 		Admits: w.admit,
@@ -51,6 +51,15 @@ func (e *Endpoint) prepare(ctx context.Context, r *row) *work {
 		return w
 	}
 	return nil
+}
+
+// copyOf returns a copy of a row with a due time and a body of its own: a codec may keep or change the body that it
+// gets.
+func copyOf(r *queue.Row, due time.Time, body []byte) queue.Row {
+	return queue.Row{
+		Due: due, ID: r.ID, Sent: r.Sent, FirstFailed: r.FirstFailed, Attempt: r.Attempt, Conflict: r.Conflict,
+		Kind: r.Kind, Header: r.Header, Body: body,
+	}
 }
 
 // begun returns the time when the handling of a message begins, zero if the bus has its own clock.
@@ -181,14 +190,15 @@ func (w *work) step(ctx context.Context) {
 // call returns the outcome of the handler, nil if the fate of the message is already decided.
 func (w *work) call(ctx context.Context) *saga.Outcome {
 	m := &w.m
-	of := handlers.Call{Runtime: &w.d.Runtime, Delivery: &m.Delivery}
+	of := handlers.Call{Runtime: &w.d.Runtime, Delivery: &m.Delivery, Handlers: w.of.handlers}
 	switch {
 	case m.Consumer.Leased != nil:
 		out, _ := w.d.Call(ctx, m.Consumer.Leased, of) // the outcome has the error
 		return &out
 	case m.Consumer.Raw != nil:
 		own := saga.Delivery{Info: m.Delivery.Info, Body: bytes.Clone(m.Delivery.Body)}
-		out, err := w.d.Call(ctx, m.Consumer.Raw, handlers.Call{Runtime: &w.d.Runtime, Delivery: &own})
+		out, err := w.d.Call(ctx, m.Consumer.Raw, handlers.Call{Runtime: &w.d.Runtime, Delivery: &own,
+			Handlers: w.of.handlers})
 		if errors.Is(err, message.ErrLeave) {
 			w.released, w.pauses = true, true
 			return nil
@@ -370,7 +380,7 @@ func (w *work) write(targets [][]*queue.Queue, f facts) {
 		}
 		return
 	case m.Fate == message.FateAgain:
-		w.row.Row = m.WithBody(w.row.Body).DueAt(b.now().Add(m.Delay))
+		w.row.Row = copyOf(&m.Row, b.now().Add(m.Delay), w.row.Body)
 		w.of.box.push(w.row)
 	default:
 		delete(w.of.box.timers, m.ID)

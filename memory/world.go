@@ -13,6 +13,7 @@ import (
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/internal/base/wire"
 	"github.com/edda-go/edda/internal/engine/contention"
+	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
 	"github.com/edda-go/edda/recoverability"
@@ -148,7 +149,7 @@ func (w *world) targets(out *saga.Outgoing, own *box) ([]*queue.Queue, error) {
 	case out.Info.Intent == saga.Event && out.To == "":
 		all := known.Kinds[out.Info.Kind]
 		if out.MustRoute && len(all) == 0 {
-			return nil, known.NoSubscriber(out.Info.Kind)
+			return nil, message.NoSubscriber(out.Info.Kind, known)
 		}
 		return all, nil
 	case out.Info.Intent == saga.Timer && out.To == "":

@@ -13,7 +13,8 @@ import (
 // handleRaw runs the raw handler. A nil outcome leaves m, and the messages behind it, in the queue.
 func (s *stepper) handleRaw(ctx context.Context, m *message.Message) *saga.Outcome {
 	own := saga.Delivery{Info: m.Delivery.Info, Body: s.copyOf(m.Delivery.Body)}
-	out, err := s.in.Call(ctx, m.Consumer.Raw, handlers.Call{Runtime: &s.in.Runtime, Delivery: &own})
+	out, err := s.in.Call(ctx, m.Consumer.Raw, handlers.Call{Runtime: &s.in.Runtime, Delivery: &own,
+		Handlers: s.in.To.Handlers})
 	if errors.Is(err, message.ErrLeave) {
 		s.in.Stop()
 		return nil

@@ -18,6 +18,9 @@ func NewPatience() Patience {
 
 // After is run.Pauses.After, with a very short pause if a new try is likely to succeed at once.
 func (p *Patience) After(err error) time.Duration {
+	if err == nil {
+		return p.pauses.After(nil)
+	}
 	switch pgerr.ClassOf(err) {
 	case pgerr.GuardFailed, pgerr.Race, pgerr.Busy:
 		return run.Jitter(2 * time.Millisecond)

@@ -232,6 +232,9 @@ func (t *finishing) queueRights(pipeline *pgx.Batch) {
 
 // queueRests ends the heartbeats of runs whose messages return to their queue.
 func (t *finishing) queueRests(pipeline *pgx.Batch) {
+	if !t.effects.In.Fired {
+		return
+	}
 	var a runs.Attempts
 	for n, m := range t.claims {
 		if t.won[n] && m.msg.Firing.Run != nil && (m.release || m.msg.Fate == message.FateAgain) {

@@ -144,7 +144,8 @@ func (r *runner) handleIn(limited context.Context, hand *run.Hand, m *claimed) {
 
 // call runs the handler. Handlers of other messages of the claim run at the same time.
 func (m *claimed) call(ctx context.Context) saga.Outcome {
-	of := handlers.Call{Runtime: &m.decoder.Runtime, Delivery: &m.msg.Delivery, Slot: m.slot}
+	of := handlers.Call{Runtime: &m.decoder.Runtime, Delivery: &m.msg.Delivery, Slot: m.slot,
+		Handlers: m.decoder.To.Handlers}
 	out, _ := m.decoder.Call(ctx, m.msg.Consumer.Leased, of) // the error is in the outcome
 	return out
 }

@@ -307,12 +307,22 @@ func (d *Decoder) admit(ctx context.Context, out *saga.Outgoing) error {
 func (d *Decoder) routed(out *saga.Outgoing) error {
 	if out.Info.Intent == saga.Event && out.To == "" {
 		if known := d.To.Routes.Current(); known == nil || len(known.Kinds[out.Info.Kind]) == 0 {
-			return known.NoSubscriber(out.Info.Kind)
+			return NoSubscriber(out.Info.Kind, known)
 		}
 		return nil
 	}
 	_, err := d.destination(out)
 	return err
+}
+
+// NoSubscriber is the error of an event that must have a route and has no subscriber. known may be nil.
+func NoSubscriber(kind string, known *queue.Routes) error {
+	hint := ""
+	if known != nil {
+		hint = wire.Hint(kind, known.Kinds)
+	}
+	return fmt.Errorf("publish %s: %w%s: run an endpoint that handles it once, or install it", kind, queue.ErrNoRoute,
+		hint)
 }
 
 // reader returns the connection for reading the routes in a step: handlers of a leased endpoint have no connection of

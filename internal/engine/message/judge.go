@@ -78,14 +78,14 @@ func (t *Tally) RetryNow(m *Message) {
 
 // failureOf returns the arguments of a policy about m.
 func (t *Tally) failureOf(m *Message, err error) recoverability.Failure {
-	failure := recoverability.Failure{
-		Info: m.Delivery.Info, Err: err, Endpoint: t.To.Name, First: m.FirstFailed, Conflicts: m.Conflict,
-		Now: t.Now, Handled: t.To.Handled.Load(),
-	}
+	var sagas []string
 	if m.Consumer != nil && m.Consumer.Definition != nil {
-		failure.Sagas = []string{m.Consumer.Definition.Name()}
+		sagas = []string{m.Consumer.Definition.Name()}
 	}
-	return failure
+	return recoverability.Failure{
+		Info: m.Delivery.Info, Err: err, Endpoint: t.To.Name, First: m.FirstFailed, Conflicts: m.Conflict,
+		Now: t.Now, Handled: t.To.Handled.Load(), Sagas: sagas,
+	}
 }
 
 // Lose takes the step of m back, because its instance lost the save. The message stays in the queue. After a few

@@ -23,7 +23,6 @@ var (
 func (d *Decoder) Call(
 	ctx context.Context, handler func(context.Context, handlers.Call) (*handlers.Sends, error), of handlers.Call,
 ) (saga.Outcome, error) {
-	of.Handlers = d.To.Handlers
 	sent, err := handler(ctx, of)
 	d.Hand.Return()
 	return d.Outcome(ctx, sent, err), err

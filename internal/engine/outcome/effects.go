@@ -59,7 +59,9 @@ func (e *Effects) Commit(ctx context.Context, pipeline *pgx.Batch, known *queue.
 	if e.Also != nil {
 		e.Also(pipeline)
 	}
-	e.In.To.Sent.QueueForget(pipeline, e.forget)
+	if len(e.forget) > 0 {
+		e.In.To.Sent.QueueForget(pipeline, e.forget)
+	}
 	if e.In.Pauses() {
 		e.queuePause(pipeline)
 	}
@@ -228,8 +230,12 @@ func (e *Effects) queueAgain(pipeline *pgx.Batch) {
 // queueRecords queues the dead letters and the records of discarded messages.
 func (e *Effects) queueRecords(pipeline *pgx.Batch) {
 	letters, discarded := e.Records()
-	e.In.To.Letters.QueueLetters(pipeline, letters)
-	e.In.To.Letters.QueueDiscarded(pipeline, discarded)
+	if len(letters) > 0 {
+		e.In.To.Letters.QueueLetters(pipeline, letters)
+	}
+	if len(discarded) > 0 {
+		e.In.To.Letters.QueueDiscarded(pipeline, discarded)
+	}
 }
 
 // Records returns the dead letters, and the records of discarded messages. A message with a run gets no dead letter:

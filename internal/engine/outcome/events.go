@@ -44,7 +44,8 @@ func (e *Effects) endOf(m *message.Message) event.Event {
 		return event.Retried{Endpoint: endpoint, Info: info, Err: m.Err, Delay: m.Delay}
 	case message.FateDead:
 		if m.Firing.Run != nil {
-			return event.RunFailed{Endpoint: endpoint, Info: info, Err: m.Err, Reason: m.Reason, Final: m.Firing.Hopeless}
+			return event.RunFailed{Endpoint: endpoint, Info: info, Err: m.Err, Reason: m.Reason,
+				Final: m.Firing.Hopeless}
 		}
 		return event.DeadLettered{Endpoint: endpoint, Info: info, Err: m.Err, Reason: m.Reason}
 	case message.FateDropped:

@@ -112,33 +112,39 @@ func won(e *Effects, i *contention.Instance) bool { return i.Won || e.Save != ni
 
 // add adds a message to the page. Failures are kept regardless of sampling.
 func (h *Historian) add(m *message.Message) {
-	a := history.Attempt{Info: &m.Delivery.Info, Took: m.Step.Took, Reason: m.Reason, Cancelled: m.Step.Gone}
-	switch m.Fate {
-	case message.FateDone:
-		if !h.page.Keeps(&m.Delivery.Info) {
-			return
-		}
-		a.Fate, a.Change = history.Handled, h.entry(m.Instance)
-	case message.FateAgain:
-		if m.Delivery.Info.Attempt != m.Attempt {
-			return // it waits, or was not decided: no attempt has failed
-		}
-		a.Fate = history.Retried
-	case message.FateDead:
-		a.Fate = history.Died
-	case message.FateDropped:
-		a.Fate = history.Discarded
-	default:
+	fate, kept := h.fateOf(m)
+	if !kept {
 		return
 	}
-	a.Body, a.Sent = h.body(m), h.sent(m)
+	change, instance, text := 0, saga.ID{}, ""
+	if fate == history.Handled {
+		change = h.entry(m.Instance)
+	}
+	if change == 0 {
+		instance = loaded(m)
+	}
 	if m.Err != nil {
-		a.Err = deadletter.ErrorText(m.Err)
+		text = deadletter.ErrorText(m.Err)
 	}
-	if a.Change == 0 {
-		a.Instance = loaded(m)
+	h.page.Add(&history.Attempt{
+		Info: &m.Delivery.Info, Took: m.Step.Took, Reason: m.Reason, Cancelled: m.Step.Gone, Fate: fate, Change: change,
+		Instance: instance, Err: text, Body: h.body(m), Sent: h.sent(m),
+	})
+}
+
+// fateOf returns the fate of m in the history, and whether the history records it.
+func (h *Historian) fateOf(m *message.Message) (f history.Fate, kept bool) {
+	switch m.Fate {
+	case message.FateDone:
+		return history.Handled, h.page.Keeps(&m.Delivery.Info)
+	case message.FateAgain: // if the numbers differ, it waits, or was not decided: no attempt has failed
+		return history.Retried, m.Delivery.Info.Attempt == m.Attempt
+	case message.FateDead:
+		return history.Died, true
+	case message.FateDropped:
+		return history.Discarded, true
 	}
-	h.page.Add(&a)
+	return 0, false
 }
 
 // entry adds an instance to the page, once, and returns its number there, or 0 if the history does not record it.

@@ -32,15 +32,6 @@ type Routes struct {
 	Bases      map[string]string // the endpoints of partitions, by the names of the partitions
 }
 
-// NoSubscriber is the error of an event that must have a route and has no subscriber. t may be nil.
-func (t *Routes) NoSubscriber(kind string) error {
-	hint := ""
-	if t != nil {
-		hint = wire.Hint(kind, t.Kinds)
-	}
-	return fmt.Errorf("publish %s: %w%s: run an endpoint that handles it once, or install it", kind, ErrNoRoute, hint)
-}
-
 // Command returns the one queue for a command of this kind; to, if given, takes precedence.
 func (t *Routes) Command(kind, to string) (*Queue, error) {
 	if to == "" {

@@ -21,18 +21,6 @@ type Row struct {
 	Body        []byte
 }
 
-// WithBody returns a copy of the row with this body.
-func (r Row) WithBody(body []byte) Row {
-	r.Body = body
-	return r
-}
-
-// DueAt returns a copy of the row that is due at another time.
-func (r Row) DueAt(due time.Time) Row {
-	r.Due = due
-	return r
-}
-
 // Position returns the row's place in its queue.
 func (r *Row) Position() Position { return Position{Due: r.Due, ID: r.ID} }
 
