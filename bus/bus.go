@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/wake"
-	hook "github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/membership"
 	"github.com/edda-go/edda/internal/engine/runs"
 	"github.com/edda-go/edda/internal/engine/watch"
@@ -184,7 +184,7 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 		return nil, fmt.Errorf("new bus: %w", err)
 	}
 	b := &Bus{
-		pool: pg.Committed(pool), schema: schema, codec: o.Codec, log: hook.Logger(o.Logger), wakeup: o.Wakeup,
+		pool: pg.Committed(pool), schema: schema, codec: o.Codec, log: handlers.Logger(o.Logger), wakeup: o.Wakeup,
 		autoInstall: o.AutoInstall,
 	}
 	if err := o.History.Check(); err != nil {
@@ -198,9 +198,9 @@ func New(pool *pgxpool.Pool, o Options) (*Bus, error) {
 	}
 	b.outage = pg.NewOutage(b.log)
 	b.calm = b.outage.Logger(b.log)
-	b.hooks.Receivers = hook.Receivers{Events: o.Events, Rare: o.Rare, Log: b.log}
+	b.hooks.Receivers = handlers.Receivers{Events: o.Events, Rare: o.Rare, Log: b.log}
 	b.hooks.middleware = o.Middleware
-	b.hooks.Hooks = hook.Hooks{Outgoing: o.Outgoing, Around: hook.NewAround(o.Around, b.log)}
+	b.hooks.Hooks = handlers.Hooks{Outgoing: o.Outgoing, Around: handlers.NewAround(o.Around, b.log)}
 	if err := b.prepare(o.Routes); err != nil {
 		return nil, fmt.Errorf("new bus: %w", err)
 	}

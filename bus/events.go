@@ -7,14 +7,13 @@ import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
-	hook "github.com/edda-go/edda/internal/engine/hooks"
 	"github.com/edda-go/edda/internal/engine/outcome"
 )
 
 // hooks are the functions of Options that the bus calls.
 type hooks struct {
-	hook.Hooks
-	hook.Receivers
+	handlers.Hooks
+	handlers.Receivers
 	middleware func(endpoint string) Middleware
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/pg"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/ui/act"
 	"github.com/edda-go/edda/internal/ui/live"
 	"github.com/edda-go/edda/internal/ui/page"
@@ -92,7 +92,7 @@ func New(pool *pgxpool.Pool, o Options) (*UI, error) {
 		return nil, errors.New("new UI: the pool is nil")
 	}
 	u := &UI{o: o, end: func() {}}
-	u.log = hooks.Logger(o.Log)
+	u.log = handlers.Logger(o.Log)
 	u.o.Redact = redacting(o.Redact, u.log)
 	if err := u.open(pool); err != nil {
 		return nil, fmt.Errorf("new UI: %w", err)

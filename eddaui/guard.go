@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"runtime/debug"
 
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -40,9 +40,9 @@ func redacting(f redact, log *slog.Logger) redact {
 	if f == nil {
 		return nil
 	}
-	guest, faults := &hooks.Guest{}, &hooks.Faults{}
+	guest, faults := &handlers.Guest{}, &handlers.Faults{}
 	return func(kind string, body json.RawMessage) json.RawMessage {
-		shown, err := hooks.Ask(guest, hooks.Patience, func() json.RawMessage { return f(kind, body) })
+		shown, err := handlers.Ask(guest, handlers.Patience, func() json.RawMessage { return f(kind, body) })
 		if err == nil {
 			return shown
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -77,7 +77,7 @@ func New(pool *pgxpool.Pool, o Options) (*Limiter, error) {
 		faults.Add(errors.New("the pool is nil"))
 	}
 	faults.Duration("Lease", &o.Lease, standardLease, time.Second, time.Hour)
-	o.Logger = hooks.Logger(o.Logger)
+	o.Logger = handlers.Logger(o.Logger)
 	schema, err := pg.ParseSchema(o.Schema)
 	faults.Add(err)
 	holder, err := lease.Holder(o.Holder)

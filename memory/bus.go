@@ -9,7 +9,7 @@ import (
 
 	"github.com/edda-go/edda/bus"
 	"github.com/edda-go/edda/event"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability"
@@ -45,20 +45,20 @@ type Bus struct {
 
 // hookSet has the functions of Options that the bus calls.
 type hookSet struct {
-	hooks.Hooks
-	hooks.Receivers
+	handlers.Hooks
+	handlers.Receivers
 	middleware func(endpoint string) bus.Middleware
 }
 
 // New makes an empty Bus. It returns an error if a route has an invalid name.
 func New(o Options) (*Bus, error) {
-	b := &Bus{codec: o.Codec, log: hooks.Logger(o.Logger)}
+	b := &Bus{codec: o.Codec, log: handlers.Logger(o.Logger)}
 	if b.codec == nil {
 		b.codec = saga.JSON
 	}
-	b.hooks.Receivers = hooks.Receivers{Events: o.Events, Rare: o.Rare, Log: b.log}
+	b.hooks.Receivers = handlers.Receivers{Events: o.Events, Rare: o.Rare, Log: b.log}
 	b.hooks.middleware = o.Middleware
-	b.hooks.Hooks = hooks.Hooks{Outgoing: o.Outgoing, Around: hooks.NewAround(o.Around, b.log)}
+	b.hooks.Hooks = handlers.Hooks{Outgoing: o.Outgoing, Around: handlers.NewAround(o.Around, b.log)}
 	routes := map[string]string{}
 	for _, r := range o.Routes {
 		if err := errors.Join(saga.CheckName(r.Kind), saga.CheckName(r.Endpoint)); err != nil {

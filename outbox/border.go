@@ -11,7 +11,7 @@ import (
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/wake"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/runs"
 	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/store/lease"
@@ -49,7 +49,7 @@ type BorderOptions struct {
 	Log      *slog.Logger
 	Outage   *pg.Outage
 	Events   func(...event.Event)
-	Hooks    hooks.Hooks // optional
+	Hooks    handlers.Hooks // optional
 
 	AutoInstall bool // relays create their queues
 	PollOnly    bool // without LISTEN

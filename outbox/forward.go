@@ -10,7 +10,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -76,7 +76,7 @@ type carrier struct {
 	patience *backoff.ExponentialBackOff // delays of retries
 	search   search                      // for the message that makes forward fail as a whole
 	probing  probing                     // for accepted messages behind a stuck one
-	judges   hooks.Guest                 // calls Permanent, and methods of errors
+	judges   handlers.Guest              // calls Permanent, and methods of errors
 }
 
 func newCarrier(r *Relay, reader *reader, f failures, log *reporter) *carrier {
@@ -265,8 +265,8 @@ func (c *carrier) judge(err error) (j judged) {
 
 // fail judges a failure. It reports whether m will be retried.
 func (c *carrier) fail(b *batch, m *message, err error) (again bool) {
-	examined := c.judges.Examined(hooks.Patience, err)
-	j, wrong := hooks.Ask(&c.judges, hooks.Patience, func() judged { return c.judge(examined) })
+	examined := c.judges.Examined(handlers.Patience, err)
+	j, wrong := handlers.Ask(&c.judges, handlers.Patience, func() judged { return c.judge(examined) })
 	if j.behind {
 		return false
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/option"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/store/lease"
 )
 
@@ -68,7 +68,7 @@ func (o RelayOptions) withDefaults(log *slog.Logger) (RelayOptions, error) {
 		o.Permanent = func(error) bool { return false }
 	}
 	option.Default(&o.Logger, log)
-	o.Logger = hooks.Logger(o.Logger)
+	o.Logger = handlers.Logger(o.Logger)
 	return o, f.Err()
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/edda-go/edda/internal/base/option"
 	"github.com/edda-go/edda/internal/base/pg"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/store/lease"
 	"github.com/edda-go/edda/internal/store/version"
 	"github.com/edda-go/edda/saga"
@@ -70,7 +70,7 @@ func (o SingletonOptions) withDefaults() SingletonOptions {
 	option.Default(&o.Lease, singletonLease)
 	option.Default(&o.Renew, min(10*time.Second, o.Lease/3))
 	option.Default(&o.Stop, 30*time.Second)
-	o.Logger = hooks.Logger(o.Logger)
+	o.Logger = handlers.Logger(o.Logger)
 	return o
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -103,7 +103,7 @@ func (o *IntakeOptions) fill() error {
 	if o.ID == nil {
 		o.ID = func(m *message.Message) string { return m.UUID }
 	}
-	o.Logger = hooks.Logger(o.Logger)
+	o.Logger = handlers.Logger(o.Logger)
 	return f.Err()
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"log/slog"
 	"sync"
 	"time"
@@ -71,7 +71,7 @@ func NewSubscriber(b *bus.Bus, o SubscriberOptions) (*Subscriber, error) {
 		return nil, fmt.Errorf("new subscriber: %w", err)
 	}
 	option.Default(&o.Concurrency, 1)
-	o.Logger = hooks.Logger(o.Logger)
+	o.Logger = handlers.Logger(o.Logger)
 	if o.Kind == nil {
 		o.Kind = func(topic string) string { return topic }
 	}

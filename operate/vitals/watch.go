@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"log/slog"
 	"time"
 
@@ -56,7 +56,7 @@ func (w *Watch) complete() (Watch, error) {
 		faults.Add(errors.New("the Reader is nil"))
 	}
 	faults.Duration("Every", &c.Every, everyMinute, time.Second, time.Hour)
-	c.Logger = hooks.Logger(c.Logger)
+	c.Logger = handlers.Logger(c.Logger)
 	if err := faults.Err(); err != nil {
 		return c, fmt.Errorf("watch vitals: %w", err)
 	}
@@ -96,7 +96,7 @@ func (w *Watch) Run(ctx context.Context) error {
 type watching struct {
 	Watch
 
-	guest   hooks.Guest // calls Notify
+	guest   handlers.Guest // calls Notify
 	queue   chan Alarm
 	bad     map[string]*sick
 	groups  map[string]bool // known groups; nil before the first Read
@@ -200,7 +200,7 @@ func (w *watching) deliver(ctx context.Context) error {
 func (w *watching) notify(ctx context.Context, a Alarm) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyWithin)
 	defer cancel()
-	notified, wrong := hooks.Ask(&w.guest, notifyWithin+hooks.Patience, func() error { return w.Notify(ctx, a) })
+	notified, wrong := handlers.Ask(&w.guest, notifyWithin+handlers.Patience, func() error { return w.Notify(ctx, a) })
 	if wrong != nil {
 		return fmt.Errorf("Notify: %w", wrong)
 	}

@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/edda-go/edda/internal/base/wire"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/saga"
 	"github.com/edda-go/edda/scheduler"
 )
@@ -33,7 +33,7 @@ func NewHandler(reports *scheduler.Reports, o HandlerOptions) http.Handler {
 	if reports == nil {
 		panic("remote.NewHandler: the reports are nil: make them with scheduler.NewReports")
 	}
-	o.Logger = hooks.Logger(o.Logger)
+	o.Logger = handlers.Logger(o.Logger)
 	h := handler{reports, o.Logger}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /runs/{run}/{attempt}/beat", h.beat)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/edda-go/edda/internal/base/wire"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/scheduler"
 )
 
@@ -28,7 +28,7 @@ func NewMessageHandler(reports *scheduler.Reports, o HandlerOptions) message.NoP
 	if reports == nil {
 		panic("remote.NewMessageHandler: the reports are nil: make them with scheduler.NewReports")
 	}
-	o.Logger = hooks.Logger(o.Logger)
+	o.Logger = handlers.Logger(o.Logger)
 	return func(m *message.Message) error {
 		said, err := readMessage(m.Payload)
 		if err != nil {

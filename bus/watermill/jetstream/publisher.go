@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"log/slog"
 	"math"
 	"time"
@@ -54,7 +54,7 @@ func NewPublisher(conn *nats.Conn, o PublisherOptions) (*Publisher, error) {
 	if o.Key == nil {
 		o.Key = ByMetadata(ConversationKey)
 	}
-	o.Logger = hooks.Logger(o.Logger)
+	o.Logger = handlers.Logger(o.Logger)
 	return &Publisher{conn: conn, options: o}, nil
 }
 

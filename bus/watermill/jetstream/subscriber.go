@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"log/slog"
 	"strings"
 	"sync"
@@ -85,7 +85,7 @@ func NewSubscriber(conn *nats.Conn, o SubscriberOptions) (*Subscriber, error) {
 	if o.Consumer == nil {
 		o.Consumer = ConsumerName
 	}
-	o.Logger = hooks.Logger(o.Logger)
+	o.Logger = handlers.Logger(o.Logger)
 	js, err := natsjs.New(conn)
 	if err != nil {
 		return nil, fmt.Errorf("new subscriber: %w", err)

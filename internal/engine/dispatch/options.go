@@ -1,7 +1,7 @@
 package dispatch
 
 import (
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"log/slog"
 	"time"
 
@@ -54,7 +54,7 @@ func (o Options) withDefaults() (Options, error) {
 	f.Int("MaxActive", &o.MaxActive, 0, 0, 1_000_000)
 	f.Int("MaxConcurrentDispatch", &o.MaxConcurrentDispatch, 1, 0, mostDispatchers)
 	f.Int("MaxDispatchAttempts", &o.MaxDispatchAttempts, 5, 0, 1000)
-	o.Logger = hooks.Logger(o.Logger)
+	o.Logger = handlers.Logger(o.Logger)
 	if o.Heard == nil {
 		o.Heard = func(string) {}
 	}

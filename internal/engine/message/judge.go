@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/wire"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 )
@@ -167,14 +167,14 @@ func (t *Tally) Fail(m *Message, err error) {
 
 // Judges calls the policies of an endpoint, and the methods of its handlers' errors. Safe for concurrent use.
 type Judges struct {
-	hooks.Guest
+	handlers.Guest
 	mu     sync.Mutex
 	places map[string]bool // places in the code where a handler has panicked, for the log; guarded by mu
 }
 
 // NewJudges returns the Judges of an endpoint.
 func NewJudges() *Judges {
-	return &Judges{Guest: hooks.Guest{Most: mostJudgesAway}, places: map[string]bool{}}
+	return &Judges{Guest: handlers.Guest{Most: mostJudgesAway}, places: map[string]bool{}}
 }
 
 // mostPlaces is the number of places whose panics are logged with their stack.
@@ -219,7 +219,7 @@ func (t *Tally) judge(
 	resolve func(recoverability.Policy, recoverability.Failure) recoverability.Verdict, p recoverability.Policy,
 	f recoverability.Failure,
 ) judged {
-	j, wrong := hooks.Ask(&t.To.Options.Judges.Guest, t.To.Options.patience(), func() judged {
+	j, wrong := handlers.Ask(&t.To.Options.Judges.Guest, t.To.Options.patience(), func() judged {
 		var permanent *saga.PermanentError
 		j := judged{Verdict: resolve(p, f), permanent: errors.As(f.Err, &permanent)}
 		j.conflict, j.hopeless = errors.Is(f.Err, ErrConflict), isHopeless(f.Err)

@@ -14,7 +14,6 @@ import (
 	"github.com/edda-go/edda/internal/base/wake"
 	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/handlers"
-	"github.com/edda-go/edda/internal/engine/hooks"
 	"github.com/edda-go/edda/internal/engine/runs"
 	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/store/dedup"
@@ -47,7 +46,7 @@ type Recipient struct {
 	Keeps    func() history.Options // which parts of the history are kept now
 	Runs     *runs.Store
 	Notifier *wake.Notifier
-	Hooks    hooks.Hooks
+	Hooks    handlers.Hooks
 }
 
 // Options are the EndpointOptions that concern one message.
@@ -63,7 +62,7 @@ type Options struct {
 }
 
 // patience returns how long a policy, or a method of an error, may take.
-func (o *Options) patience() time.Duration { return cmp.Or(o.Decoding, hooks.Patience) }
+func (o *Options) patience() time.Duration { return cmp.Or(o.Decoding, handlers.Patience) }
 
 // WakeForNext sets the timer of a for the first message that was not yet due at since. since is when the transaction
 // that has found no message began, by the database's clock.

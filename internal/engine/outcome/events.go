@@ -3,13 +3,13 @@ package outcome
 import (
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/wire"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/saga"
 )
 
 // Emit emits the fates of the messages, followed by more. It is called after the commit.
-func (e *Effects) Emit(to *hooks.Receivers, more ...event.Event) {
+func (e *Effects) Emit(to *handlers.Receivers, more ...event.Event) {
 	handled := to.WantHandled()
 	all := make([]event.Event, 0, len(more)+8)
 	emit := func(one event.Event) { all = append(all, one) }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/edda-go/edda/history"
 	"github.com/edda-go/edda/internal/engine/contention"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/saga"
@@ -20,8 +20,8 @@ type Historian struct {
 	effects *Effects
 	unkept  []*contention.Instance       // ended instances whose end is in no page
 	entries map[*contention.Instance]int // the instances of the page, and their numbers in it
-	faults  hooks.Faults                 // of the function that redacts
-	redact  hooks.Guest
+	faults  handlers.Faults              // of the function that redacts
+	redact  handlers.Guest
 }
 
 // NewHistorian returns the historian of a worker, or nil if the endpoint keeps no history.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/edda-go/edda/internal/base/secret"
 	"github.com/edda-go/edda/internal/base/wire"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/saga"
 )
@@ -34,7 +34,7 @@ func (h *Historian) public(kind string, of reflect.Type, text []byte) []byte {
 // redacted calls the user's function with a copy of the bytes. If it fails, nothing is kept.
 func (h *Historian) redacted(kind string, text []byte) (kept []byte) {
 	redact, own := h.to.History.Redact, bytes.Clone(text)
-	kept, err := hooks.Ask(&h.redact, hooks.Patience, func() []byte { return redact(kind, own) })
+	kept, err := handlers.Ask(&h.redact, handlers.Patience, func() []byte { return redact(kind, own) })
 	if err != nil {
 		h.faults.Log(err, h.to.Log, "edda: Options.Redact failed", "kind", wire.Shown(kind))
 	}

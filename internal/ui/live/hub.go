@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 )
 
 // Fragment is a part of a page that changes by itself.
@@ -41,7 +41,7 @@ type Hub struct {
 
 	mu      sync.Mutex
 	streams int
-	faults  hooks.Faults
+	faults  handlers.Faults
 	loops   map[string]*loop
 }
 
@@ -88,7 +88,7 @@ type loop struct {
 	kind  string
 	more  run.Nudge // a page has its first viewer
 	pages map[string]*open
-	guest hooks.Guest // calls the reads, which run the program's types and functions on bodies and states
+	guest handlers.Guest // calls the reads, which run the program's types and functions on bodies and states
 }
 
 // open is a page with viewers. Its fields are guarded by the hub's mutex.
@@ -211,7 +211,7 @@ func (l *loop) load(ctx context.Context, p *open) {
 		fragments []Fragment
 		err       error
 	}
-	got, wrong := hooks.Ask(&l.guest, l.hub.o.Patience+slack, func() (r result) {
+	got, wrong := handlers.Ask(&l.guest, l.hub.o.Patience+slack, func() (r result) {
 		r.fragments, r.err = p.read(ctx)
 		return r
 	})

@@ -1,4 +1,4 @@
-package hooks
+package handlers
 
 import (
 	"errors"
@@ -21,17 +21,13 @@ type Guest struct {
 // Patience is how long Edda waits for a function that should return at once.
 const Patience = 5 * time.Second
 
-var (
-	// ErrExited is the failure of a function that ended its goroutine.
-	ErrExited = run.ErrExited
-	// ErrAway is the failure of a function that has not returned in time, or was not called because earlier calls of
-	// it have not returned.
-	ErrAway = errors.New("it has not returned")
-)
+// ErrAway is the failure of a function that has not returned in time, or was not called because earlier calls of it
+// have not returned.
+var ErrAway = errors.New("it has not returned")
 
 // Ask calls f, which calls the guest, in a goroutine of its own, and returns the result of f. If f ended otherwise,
-// the error is *saga.PanicError, ErrExited, or, after the patience, ErrAway. Then f may still run: it must not touch
-// memory that its caller uses again, and its result is dropped.
+// the error is *saga.PanicError, run.ErrExited, or, after the patience, ErrAway. Then f may still run: it must not
+// touch memory that its caller uses again, and its result is dropped.
 func Ask[T any](g *Guest, patience time.Duration, f func() T) (result T, err error) {
 	if g.away.Load() >= max(g.Most, 1) {
 		return result, fmt.Errorf("%w since an earlier call, so it was not called", ErrAway)
@@ -76,7 +72,7 @@ type asked[T any] struct {
 }
 
 func (c *asked[T]) call(f func() T) {
-	result, err := *new(T), ErrExited
+	result, err := *new(T), run.ErrExited
 	defer func() {
 		if v := recover(); v != nil {
 			err = &saga.PanicError{Value: v, Stack: debug.Stack()}

@@ -1,4 +1,4 @@
-package hooks_test
+package handlers_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/edda-go/edda/event"
 	"github.com/edda-go/edda/internal/base/run"
-	"github.com/edda-go/edda/internal/engine/hooks"
+	"github.com/edda-go/edda/internal/engine/handlers"
 	"github.com/edda-go/edda/saga"
 )
 
@@ -56,7 +56,7 @@ func TestAroundRunsOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, calls := hooks.NewAround(f, silent), 0
+				a, calls := handlers.NewAround(f, silent), 0
 				begin, returned := time.Now(), false
 				run.Call(func() {
 					for range 3 {
@@ -66,13 +66,13 @@ func TestAroundRunsOnce(t *testing.T) {
 				})
 				took := time.Since(begin)
 				<-time.After(2 * time.Hour) // for the goroutine of a hook that has not returned
-				if calls != 3 || !returned || took > 2*hooks.Patience {
+				if calls != 3 || !returned || took > 2*handlers.Patience {
 					t.Errorf("three transactions ran %d times, returned %v, after %v", calls, returned, took)
 				}
 			})
 		})
 	}
-	if hooks.NewAround(nil, silent) != nil {
+	if handlers.NewAround(nil, silent) != nil {
 		t.Error("no hook makes one")
 	}
 }
@@ -82,7 +82,7 @@ func forLong() { <-time.After(time.Hour) }
 
 // A panic in Edda's own code is not the hook's, nor is the end of its goroutine.
 func TestWorkEndsItsCallerUnderAround(t *testing.T) {
-	recovers := hooks.NewAround(func(ctx context.Context, _ *event.Transaction, run work) {
+	recovers := handlers.NewAround(func(ctx context.Context, _ *event.Transaction, run work) {
 		defer func() { _ = recover() }()
 		run(ctx)
 	}, silent)
@@ -107,7 +107,7 @@ func TestReceivers(t *testing.T) {
 		"returns": func() {}, "panics": func() { panic("no such label") }, "ends its goroutine": runtime.Goexit,
 	} {
 		var all, rare []event.Event
-		r := hooks.Receivers{
+		r := handlers.Receivers{
 			Log: silent, Rare: func(e event.Event) { rare = append(rare, e) },
 			Events: func(e event.Event) { all = append(all, e); fail() },
 		}
@@ -122,14 +122,14 @@ func TestReceivers(t *testing.T) {
 // A guest that does not return delays its caller by the patience once, and is not called until it has returned.
 func TestAskGoesOnWithoutItsGuest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, calls := &hooks.Guest{}, new(atomic.Int32)
+		g, calls := &handlers.Guest{}, new(atomic.Int32)
 		ask := func(f func()) error {
-			_, err := hooks.Ask(g, time.Second, func() int { calls.Add(1); f(); return 7 })
+			_, err := handlers.Ask(g, time.Second, func() int { calls.Add(1); f(); return 7 })
 			return err
 		}
 		begin := time.Now()
 		for range 3 {
-			if err := ask(func() { <-time.After(time.Minute) }); !errors.Is(err, hooks.ErrAway) {
+			if err := ask(func() { <-time.After(time.Minute) }); !errors.Is(err, handlers.ErrAway) {
 				t.Error(err)
 			}
 		}
@@ -141,15 +141,15 @@ func TestAskGoesOnWithoutItsGuest(t *testing.T) {
 		if err := ask(func() { panic("no") }); !errors.As(err, &panicked) || len(panicked.Stack) == 0 {
 			t.Error(err)
 		}
-		if err := ask(runtime.Goexit); !errors.Is(err, hooks.ErrExited) {
+		if err := ask(runtime.Goexit); !errors.Is(err, run.ErrExited) {
 			t.Error(err)
 		}
 		var permanent *saga.PermanentError
 		if err := g.Examined(time.Second, saga.Permanent(silenced{})); !errors.As(err, &permanent) ||
-			!errors.Is(err, hooks.ErrExited) {
+			!errors.Is(err, run.ErrExited) {
 			t.Errorf("a permanent error without a text became %v", err)
 		}
-		if n, err := hooks.Ask(g, time.Second, func() int { return 7 }); n != 7 || err != nil {
+		if n, err := handlers.Ask(g, time.Second, func() int { return 7 }); n != 7 || err != nil {
 			t.Error(n, err)
 		}
 	})
@@ -182,7 +182,7 @@ func TestLoggerOutlivesItsHandler(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var text strings.Builder
-				log := hooks.Logger(slog.New(bad{slog.NewTextHandler(&text, nil), &fail}))
+				log := handlers.Logger(slog.New(bad{slog.NewTextHandler(&text, nil), &fail}))
 				log.Info("first")
 				log.Info("second")
 				<-time.After(2 * time.Hour)

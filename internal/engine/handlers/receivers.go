@@ -1,4 +1,4 @@
-package hooks
+package handlers
 
 import (
 	"errors"

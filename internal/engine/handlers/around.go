@@ -1,4 +1,4 @@
-package hooks
+package handlers
 
 import (
 	"context"
@@ -98,7 +98,7 @@ type around struct {
 func (c *around) begins() bool { return c.started.CompareAndSwap(false, true) }
 
 func (c *around) call(ctx context.Context) {
-	err := ErrExited
+	err := run.ErrExited
 	defer func() {
 		if v := recover(); v != nil {
 			if c.panicked != nil {
