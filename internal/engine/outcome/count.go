@@ -73,6 +73,9 @@ type HolderWait struct {
 // AddWaits adds the waits of a batch that has ended: for a worker of its process, and for a different process. A batch
 // that was rolled back adds nothing else: the next batch that decides about its messages counts them.
 func (c *Counts) AddWaits(turned, waited HolderWait) {
+	if turned.Of == nil && waited.Of == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w := &turned; w.Of != nil {
