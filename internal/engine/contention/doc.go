@@ -6,6 +6,8 @@
 // of it is advice: a process that forgets it is slower, and still correct. It protects no instance against a worker of
 // a different process: the store compares versions.
 //
+// An [Instance] is one saga instance of a batch: who has it, how it was loaded, and how its save ended.
+//
 // A [Breaker] slows the endpoint down while nothing succeeds. It is closed while messages are handled. After enough
 // failures in a row it is open: one worker tries one message at a time, and the first message that is handled closes
 // it. [Patience] computes how long a loop waits after a transaction was lost. [Guilty] and [Doubtful] judge by an

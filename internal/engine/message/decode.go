@@ -68,7 +68,7 @@ func (d *Decoder) Add(m *Message) { d.Messages = append(d.Messages, m) }
 // Take adds a message whose row the transaction has locked. touched says that a process had the row in hand before.
 func (d *Decoder) Take(m *Message, tid pg.TID, touched bool) {
 	m.TID, m.Crash.Touched = tid, touched
-	m.Taken.Attempt, m.Taken.FirstFailed = m.Attempt, m.FirstFailed
+	m.taken.Attempt, m.taken.FirstFailed = m.Attempt, m.FirstFailed
 	d.Add(m)
 }
 
@@ -171,8 +171,8 @@ func (d *Decoder) read(m *Message, begun time.Time) {
 	m.Firing.Emitted, err = wire.ReadDelivery(m.Header, &m.Delivery.Info)
 	d.Fired = d.Fired || m.Firing.Emitted
 	switch {
-	case m.Crash.Guilty != nil:
-		m.Die("process died", m.Crash.Guilty)
+	case m.Crash.guilty != nil:
+		m.Die("process died", m.Crash.guilty)
 	case errors.Is(err, wire.ErrNewer):
 		d.newerHeader(m, err)
 	case err != nil:

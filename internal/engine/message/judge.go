@@ -93,7 +93,7 @@ func (t *Tally) failureOf(m *Message, err error) recoverability.Failure {
 // policy for conflicts decides.
 func (t *Tally) Lose(m *Message, most int) {
 	m.Conflicted = true
-	m.Attempt, m.FirstFailed = m.Taken.Attempt, m.Taken.FirstFailed // it decided on an old state
+	m.Attempt, m.FirstFailed = m.taken.Attempt, m.taken.FirstFailed // it decided on an old state
 	m.Leave()
 	losses := t.To.Memory.LoseMessage(m.ID)
 	if losses == 0 {

@@ -30,7 +30,7 @@ type Message struct {
 	queue.Row
 	TID pg.TID // place of the row, while it is locked
 
-	Taken struct { // the values in the row, in case the batch's decision is dropped
+	taken struct { // the values in the row, in case the batch's decision is dropped
 		Attempt     int
 		FirstFailed time.Time
 	}
@@ -68,7 +68,7 @@ type stepped struct {
 type crash struct {
 	Touched   bool  // a process had its row in hand before
 	Suspected bool  // processes died with it
-	Guilty    error // too many of them: it is not run
+	guilty    error // too many of them: it is not run
 }
 
 // firing connects a message with the run of a manifest, see runs.go.
@@ -96,7 +96,7 @@ func (m *Message) Returned(took time.Duration) { m.Step.Took = took }
 func (m *Message) WaitInLane() { m.InLane = true }
 
 // Suspect notes that processes died with m in hand. With guilty, m fails with that error and does not run.
-func (m *Message) Suspect(guilty error) { m.Crash.Suspected, m.Crash.Guilty = true, guilty }
+func (m *Message) Suspect(guilty error) { m.Crash.Suspected, m.Crash.guilty = true, guilty }
 
 // Charge notes that the loss of the transaction was held against m already, because its handler was running.
 func (m *Message) Charge() { m.Charged = true }
