@@ -96,7 +96,7 @@ func (s *sender) sendAlone(ctx context.Context, out saga.Outgoing) (saga.Sent, e
 		return s.sendOne(ctx, conn.Conn(), out)
 	}
 	sent, to, err := s.sendCommitted(ctx, conn, out)
-	if pgerr.ClassOf(err) == pgerr.Unprepared { // a queue was dropped, and is forgotten now
+	if err != nil && pgerr.ClassOf(err) == pgerr.Unprepared { // a queue was dropped, and is forgotten now
 		sent, to, err = s.sendCommitted(ctx, conn, out)
 	}
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *sender) sendOne(ctx context.Context, conn *pgx.Conn, out saga.Outgoing)
 			return saga.Sent{}, err
 		}
 		_, err = conn.Exec(ctx, q.SQL("insert_one"), oneArgs(&out)...)
-		if pgerr.ClassOf(err) == pgerr.Unprepared && !again {
+		if err != nil && !again && pgerr.ClassOf(err) == pgerr.Unprepared {
 			s.routes.Forget()
 			continue
 		}

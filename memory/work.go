@@ -211,7 +211,7 @@ func (w *work) call(ctx context.Context) *saga.Outcome {
 // stepSaga steps the message on its instance, or decides the fate of a message without one.
 func (w *work) stepSaga(ctx context.Context) *saga.Outcome {
 	m, def := &w.m, w.m.Consumer.Definition
-	m.Join(contention.NewAbsent(def, w.handle), false)
+	m.Join(contention.NewAbsent(def, w.handle))
 	stored, there := w.stored()
 	named := m.Call.Instance()
 	there = there && stored.Saga == def.Name() && (named.IsZero() || named == stored.ID)

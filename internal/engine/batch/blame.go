@@ -21,8 +21,6 @@ type blame struct {
 	poisoned bool // such an error has failed one of its messages
 }
 
-func (b *blame) reset() { b.trouble, b.poisoned = false, false }
-
 // assign changes the next batches after this one was lost: they are smaller, until a message that always loses its
 // batch is alone in it. A connection that was lost before a message was taken changes nothing.
 func (b *blame) assign(err error) {

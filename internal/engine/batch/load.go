@@ -77,7 +77,10 @@ func (l *loader) load(ctx context.Context) error {
 				i.HeldHere()
 			}
 		}
-		m.Join(i, locks(m))
+		if locks(m) {
+			i.MustLock()
+		}
+		m.Join(i)
 	}
 	if len(l.asked) == 0 {
 		l.awaitWorker(ctx)
@@ -118,7 +121,7 @@ func (l *loader) assign(m *message.Message, i *contention.Instance) {
 	c := m.Consumer.Of(i.Def)
 	if c == nil || i.Absent() {
 		c = m.Consumer
-		m.Join(contention.NewAbsent(c.Definition, i.Asked), false)
+		m.Join(contention.NewAbsent(c.Definition, i.Asked))
 	}
 	l.in.Assign(m, c)
 }
@@ -148,8 +151,7 @@ func (l *loader) ask(ctx context.Context, asked []wanted) error {
 // before the first step.
 func (l *loader) classify(i wanted, f persistence.Found) {
 	// an id of another endpoint's saga is not ours to answer for: it has no definition here
-	i.Found(f, l.engine.To.Handlers.Sagas[f.Instance.Saga])
-	if !i.Left() && !i.Absent() {
+	if i.Found(f, l.engine.To.Handlers.Sagas[f.Instance.Saga]) {
 		l.unify(i, f)
 	}
 }
@@ -183,7 +185,7 @@ func (l *loader) unify(i wanted, f persistence.Found) {
 func (l *loader) replace(i, twin *contention.Instance) {
 	for _, m := range l.in.Messages {
 		if m.Instance == i {
-			m.Join(twin, false)
+			m.Join(twin)
 		}
 	}
 	l.find[i.Asked] = twin
@@ -260,7 +262,7 @@ func (l *loader) waitForHolder(ctx context.Context) error {
 		switch {
 		case m.Fate != message.FateLeft || m.Instance == nil:
 			return nil
-		case !m.Instance.BusyHere() && !m.Instance.BusyThere():
+		case !m.Instance.Left():
 			return nil
 		case first.Instance == nil && m.Instance.BusyThere():
 			first = wanted{m.Instance, m}

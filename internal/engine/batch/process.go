@@ -34,36 +34,30 @@ type batch struct {
 	failing bool // it committed failures and no success
 }
 
-// newBatch makes a worker's batch and connects its parts.
+// newBatch makes a worker's batch.
 func newBatch(e *Engine) *batch {
-	b := &batch{}
+	b := &batch{engine: e, history: outcome.NewHistorian(e.To)}
 	in := &b.in
-	b.engine, b.taker.engine, b.journal.engine, b.loader.engine = e, e, e, e
-	b.stepper.engine, b.saver.engine, b.blame.engine = e, e, e
 	b.in = message.Decoder{Tally: message.Tally{To: e.To}, Reclaim: b.shared.takeBackSettings}
-	b.history = outcome.NewHistorian(e.To)
-	b.taker.in, b.journal.in, b.loader.in, b.stepper.in = in, in, in, in
-	b.saver.in, b.blame.in = in, in
-	b.journal.taker = &b.taker
-	b.stepper.loader, b.stepper.shared, b.stepper.blame = &b.loader, &b.shared, &b.blame
-	b.saver.loader, b.saver.shared, b.saver.effects = &b.loader, &b.shared, &b.effects
-	b.saver.history = b.history
-	b.blame.shared = &b.shared
-	b.loader.find = map[contention.Handle]*contention.Instance{}
+	b.taker = taker{engine: e, in: in}
+	b.loader = loader{engine: e, in: in, find: map[contention.Handle]*contention.Instance{}}
+	b.stepper = stepper{engine: e, in: in, loader: &b.loader, shared: &b.shared, blame: &b.blame}
+	b.saver = saver{engine: e, in: in, loader: &b.loader, shared: &b.shared, effects: &b.effects, history: b.history}
 	return b
 }
 
-// begin prepares the batch for a transaction on conn. Data of the previous batch must not be used any more.
-func (b *batch) begin(conn *pgx.Conn, slow bool) {
-	b.in.Reset(conn)
+// begin prepares the batch for a transaction on conn. hand calls the functions of the user. Data of the previous batch
+// must not be used any more.
+func (b *batch) begin(conn *pgx.Conn, hand *run.Hand, slow bool) {
+	b.in.Reset(conn, hand)
 	b.taker.reset()
-	b.journal.reset()
+	b.journal = journal{engine: b.engine, in: &b.in, taker: &b.taker}
 	b.loader.reset()
 	b.stepper.reset(slow)
 	b.shared = sharedTx{engine: b.engine, conn: conn}
 	b.saver.reset()
-	b.effects = outcome.Effects{In: &b.in, Keep: b.history.Queue, Also: b.journal.queueLeave}
-	b.blame.reset()
+	b.effects = outcome.Effects{In: &b.in, Keep: b.history.Queue}
+	b.blame = blame{engine: b.engine, in: &b.in, shared: &b.shared}
 	b.failing = false
 }
 
@@ -85,7 +79,7 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 			b.engine.Emit(event.BatchFailed{Endpoint: b.engine.To.Name, Taken: len(b.in.Messages), Err: err})
 		}
 	}
-	b.count(err)
+	b.engine.Counts.AddBatch(&b.effects, err, b.loader.turned, b.loader.waited, b.loader.instances, b.saver.writes)
 	return b.report(err), err
 }
 
@@ -130,7 +124,7 @@ func (b *batch) lost(err error) report {
 		b.engine.To.Memory.FailNext(b.in.InHand.ID, err)
 	}
 	b.engine.Emit(event.BatchFailed{Endpoint: b.engine.To.Name, Taken: len(b.in.Messages), Err: err})
-	b.count(err)
+	b.engine.Counts.AddBatch(&b.effects, err, b.loader.turned, b.loader.waited, b.loader.instances, b.saver.writes)
 	return b.report(err)
 }
 
@@ -219,17 +213,6 @@ func (b *batch) nothingToWrite() bool {
 func (b *batch) abandon(ctx context.Context) {
 	defer b.journal.leave(ctx)
 	contention.Rollback(ctx, b.in.Conn, b.engine.To.Log, b.engine.To.Name)
-}
-
-// count adds a batch that has ended to the endpoint's numbers.
-func (b *batch) count(err error) {
-	if len(b.in.Messages) == 0 {
-		return
-	}
-	b.engine.Counts.AddWaits(b.loader.turned, b.loader.waited)
-	if err == nil {
-		b.engine.Counts.AddBatch(&b.effects, b.loader.instances, b.saver.writes)
-	}
 }
 
 func (b *batch) report(err error) report {

@@ -60,8 +60,6 @@ type journal struct {
 	suspects []queue.Position // that were removed from the batch
 }
 
-func (j *journal) reset() { j.entered, j.suspects = saga.ID{}, nil }
-
 // quarantine enters the batch into the journal if its queue is in quarantine, and sorts out the suspects. A batch
 // that cannot be entered does not run.
 func (j *journal) quarantine(ctx context.Context, o order) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/edda-go/edda/internal/engine/contention"
 	"github.com/edda-go/edda/internal/engine/message"
 	"github.com/edda-go/edda/internal/engine/outcome"
+	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/persistence"
 	"github.com/jackc/pgx/v5"
 )
@@ -22,11 +23,12 @@ type saver struct {
 	effects *outcome.Effects
 	history *outcome.Historian
 	writes  []persistence.Write // the next batch reuses its memory
+	later   *persistence.Save   // goes with the write of the effects; nil if the instances are saved already
 }
 
 func (s *saver) reset() {
 	clear(s.writes)
-	s.writes = s.writes[:0]
+	s.writes, s.later = s.writes[:0], nil
 }
 
 // saveInstances saves the instances and finds out which of them won, before anything is written that depends on it.
@@ -40,15 +42,21 @@ func (s *saver) saveInstances(ctx context.Context) error {
 	save := s.engine.Sagas.NewSave(s.collectWrites())
 	ids, senders := s.effects.GivenIDs()
 	if len(ids) == 0 && save.Sure() {
-		s.effects.SaveLater(save)
+		s.later = save
+		for _, i := range s.loader.instances {
+			i.Settle(true)
+		}
 		return nil
 	}
-	claim := s.engine.To.Sent.NewClaim(ids)
+	var claim *dedup.Claim
 	pipeline := &pgx.Batch{}
 	s.shared.ownPlanner(pipeline)
 	s.effects.QueueRunLocks(pipeline)
 	save.QueueStarts(pipeline)
-	claim.Queue(pipeline)
+	if len(ids) > 0 {
+		claim = s.engine.To.Sent.NewClaim(ids)
+		claim.Queue(pipeline)
+	}
 	save.QueueChanges(pipeline)
 	if err := save.Err(); err != nil {
 		return err

@@ -96,13 +96,13 @@ func (s *stepper) ready(m *message.Message) bool {
 	switch {
 	case i.Left():
 		return false
-	case i.Newer():
+	case i.Fault != nil && i.Newer():
 		s.in.AwaitNewerProgram(m, i.Fault)
 		return false
 	case i.Fault != nil:
 		s.in.Fail(m, i.Fault)
 		return false
-	case i.Absent():
+	case i.Session == nil: // it does not exist
 		if !m.Call.MayStart() {
 			return true // Missing decides
 		}
@@ -141,7 +141,7 @@ func (s *stepper) handle(ctx context.Context, m *message.Message, begun time.Tim
 			return nil
 		}
 		out = *decided
-	case i.Absent() || !i.Session.Live() &&
+	case i.Session == nil || !i.Session.Live() &&
 		!m.Call.MayStart(): // also when the start of this batch failed
 		s.in.Missing(within, m)
 		return nil

@@ -186,8 +186,7 @@ func (w *worker) connected(taking, work context.Context) (more bool, err error) 
 		o.limit = 1
 	}
 	b := w.last
-	b.begin(w.conn.Conn(), w.tries)
-	b.in.CallBy(w.hand)
+	b.begin(w.conn.Conn(), w.hand, w.tries)
 	w.order, w.release = o, release
 	r, away, err := b.around(work, o)
 	w.ended(r)

@@ -20,14 +20,17 @@ func (b *batch) write(ctx context.Context) error {
 	if b.shared.hurried {
 		pipeline.Queue(ownLockTimeout)
 	}
-	if b.effects.Save != nil {
-		b.effects.Save.QueueChanges(pipeline)
-		if err := b.effects.Save.Err(); err != nil {
+	if b.saver.later != nil {
+		b.saver.later.QueueChanges(pipeline)
+		if err := b.saver.later.Err(); err != nil {
 			return err
 		}
 	}
 	if err := b.engine.Strategy.queue(b, pipeline, known); err != nil {
 		return err
+	}
+	if !b.journal.entered.IsZero() {
+		b.effects.QueueAlso(b.journal.queueLeave)
 	}
 	if err := b.effects.Commit(ctx, pipeline, known); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 // ended. It belongs to the goroutine of the batch. Other packages read the fields, and change them only by the
 // methods, in this order:
 //
-//	Want      once for each message
+//	MustLock  if a message needs its lock
 //	HeldHere  or Found, after the load
 //	Opened    if Found has made it ours
 //	Step      once for each message that it handles
@@ -61,8 +61,8 @@ func NewAbsent(d *saga.Definition, asked Handle) *Instance {
 	return &Instance{Def: d, Asked: asked, Write: -1, status: absent}
 }
 
-// Want notes that a further message is for the instance. With lock it is loaded with its lock.
-func (i *Instance) Want(lock bool) { i.Lock = i.Lock || lock }
+// MustLock makes the load of the instance lock it.
+func (i *Instance) MustLock() { i.Lock = true }
 
 // HeldHere notes that a different worker of this process has the instance. Its messages stay in the queue.
 func (i *Instance) HeldHere() { i.status = busyHere }
@@ -70,22 +70,23 @@ func (i *Instance) HeldHere() { i.status = busyHere }
 // Freed notes that the other worker of this process has left the instance: it can be loaded.
 func (i *Instance) Freed() { i.status = unknown }
 
-// Found takes over the result of a load. d is the saga of the row, nil if the endpoint does not have it: then the
-// instance is absent. Opened follows if the row was loaded and can be read.
-func (i *Instance) Found(f persistence.Found, d *saga.Definition) {
+// Found takes over the result of a load, and reports whether the instance is ours. d is the saga of the row, nil if the
+// endpoint does not have it: then the instance is absent. Opened follows if the row was loaded and can be read.
+func (i *Instance) Found(f persistence.Found, d *saga.Definition) (isOurs bool) {
 	switch {
 	case f.Status == persistence.Busy:
 		i.status, i.ID = busyThere, f.Instance.ID
-		return
+		return false
 	case f.Status == persistence.Absent, d == nil:
 		i.status = absent
-		return
+		return false
 	}
 	i.Def, i.status = d, ours
 	i.ID, i.Version, i.Row, i.Before = f.Instance.ID, f.Instance.Version, f.Row, f.Instance.State
 	if f.Faulty != nil {
 		i.status, i.Fault = faulty, saga.Permanent(f.Faulty)
 	}
+	return true
 }
 
 // Begin makes the instance the one that a message starts. It is stored only if a step succeeds.
@@ -123,7 +124,9 @@ func (i *Instance) BusyThere() bool { return i.status == busyThere }
 
 // Left reports whether the messages of the instance stay in the queue: a different worker has it, or it was not
 // looked up.
-func (i *Instance) Left() bool { return i.BusyHere() || i.BusyThere() || i.status == unknown }
+func (i *Instance) Left() bool {
+	return i.status == unknown || i.status == busyHere || i.status == busyThere
+}
 
 // Absent reports whether the instance does not exist.
 func (i *Instance) Absent() bool { return i.status == absent }

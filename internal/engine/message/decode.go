@@ -34,12 +34,13 @@ type Decoder struct {
 	Rehearses bool                        // a failure is written and rolled back, see outcome.ErrRehearsed
 }
 
-// Reset prepares d for the next transaction, and reuses its memory.
-func (d *Decoder) Reset(conn *pgx.Conn) {
+// Reset prepares d for the next transaction, and reuses its memory. hand calls the functions of the user.
+func (d *Decoder) Reset(conn *pgx.Conn, hand *run.Hand) {
 	clear(d.Messages)
 	d.Arena.Reset()
 	*d = Decoder{
 		Tally: Tally{To: d.To}, Conn: conn, Arena: d.Arena, Messages: d.Messages[:0], Reclaim: d.Reclaim,
+		Hand: hand,
 	}
 }
 
@@ -69,7 +70,7 @@ func (d *Decoder) Add(m *Message) { d.Messages = append(d.Messages, m) }
 func (d *Decoder) Take(m *Message, tid pg.TID, touched bool) {
 	m.TID, m.Crash.Touched = tid, touched
 	m.taken.Attempt, m.taken.FirstFailed = m.Attempt, m.FirstFailed
-	d.Add(m)
+	d.Messages = append(d.Messages, m)
 }
 
 // Keep leaves all messages out of the transaction except those with keep. They stay in the queue.

@@ -80,11 +80,8 @@ type firing struct {
 	Hopeless  bool         // with FateDead: a further attempt would fail in the same way
 }
 
-// Join makes i the instance of m. With lock the instance is loaded with its lock.
-func (m *Message) Join(i *contention.Instance, lock bool) {
-	i.Want(lock)
-	m.Instance = i
-}
+// Join makes i the instance of m.
+func (m *Message) Join(i *contention.Instance) { m.Instance = i }
 
 // Move moves m as it is to the queue of a partition.
 func (m *Message) Move(partition int) { m.Fate, m.Partition = FateMoved, partition }

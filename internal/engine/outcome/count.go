@@ -70,10 +70,13 @@ type HolderWait struct {
 	Failed bool // it did not get the instance
 }
 
-// AddWaits adds the waits of a batch that has ended: for a worker of its process, and for a different process. A batch
-// that was rolled back adds nothing else: the next batch that decides about its messages counts them.
-func (c *Counts) AddWaits(turned, waited HolderWait) {
-	if turned.Of == nil && waited.Of == nil {
+// AddBatch adds a batch that has ended with err, with its waits for a worker of its process and for a different
+// process, its instances and their writes. For a batch that was rolled back it adds only the waits: the next batch
+// that decides about its messages counts them.
+func (c *Counts) AddBatch(
+	done *Effects, err error, turned, waited HolderWait, instances []*contention.Instance, writes []persistence.Write,
+) {
+	if len(done.In.Messages) == 0 {
 		return
 	}
 	c.mu.Lock()
@@ -91,14 +94,10 @@ func (c *Counts) AddWaits(turned, waited HolderWait) {
 			s[counters.WaitTimeouts]++
 		}
 	}
-}
-
-// AddBatch adds a batch that has committed, with its instances and their writes.
-func (c *Counts) AddBatch(done *Effects, instances []*contention.Instance, writes []persistence.Write) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.countMessages(done.In)
-	c.countInstances(done, instances, writes)
+	if err == nil {
+		c.countMessages(done.In)
+		c.countInstances(instances, writes)
+	}
 }
 
 // AddFinished adds the decisions of a finish of a leased endpoint.
@@ -182,7 +181,7 @@ func countLeft(s *counters.Sums, m *message.Message) {
 }
 
 // countInstances requires that the caller holds mu.
-func (c *Counts) countInstances(done *Effects, instances []*contention.Instance, writes []persistence.Write) {
+func (c *Counts) countInstances(instances []*contention.Instance, writes []persistence.Write) {
 	var few [4]*counters.Sums
 	seen := few[:0]
 	for _, i := range instances {
@@ -197,9 +196,8 @@ func (c *Counts) countInstances(done *Effects, instances []*contention.Instance,
 		s[counters.Instances]++
 		w := &writes[i.Write]
 		start := w.Op == persistence.Start || w.Op == persistence.StartAndComplete
-		won := i.Won || done.Save != nil // a save that goes with the second trip cannot lose
 		switch {
-		case !won:
+		case !i.Won:
 			s[counters.Lost]++
 			if start {
 				s[counters.LostStarts]++

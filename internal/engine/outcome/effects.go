@@ -15,7 +15,6 @@ import (
 	"github.com/edda-go/edda/internal/store/deadletter"
 	"github.com/edda-go/edda/internal/store/dedup"
 	"github.com/edda-go/edda/internal/store/queue"
-	"github.com/edda-go/edda/persistence"
 	"github.com/edda-go/edda/recoverability"
 	"github.com/edda-go/edda/saga"
 	"github.com/jackc/pgx/v5"
@@ -29,7 +28,6 @@ type Effects struct {
 
 	forget []saga.ID              // claimed ids of messages that are not sent after all
 	wakes  []wakeAfter            // the queues to wake after the COMMIT
-	Save   *persistence.Save      // the save of instances that goes with this write
 	Ending []*contention.Instance // instances that complete, and began with a run
 	Ended  bool                   // the messages are deleted already: a leased endpoint claimed them
 	Keep   func(*pgx.Batch)       // queues the history
@@ -37,8 +35,8 @@ type Effects struct {
 	Paused bool                   // the endpoint was paused: no other transaction held the row
 }
 
-// SaveLater makes the save go with the write of the effects, because it cannot lose.
-func (e *Effects) SaveLater(s *persistence.Save) { e.Save = s }
+// QueueAlso makes Commit queue further statements before the COMMIT.
+func (e *Effects) QueueAlso(also func(*pgx.Batch)) { e.Also = also }
 
 // End notes an instance that completes, and began with a run.
 func (e *Effects) End(i *contention.Instance) { e.Ending = append(e.Ending, i) }
@@ -118,6 +116,9 @@ func (e *Effects) GivenIDs() (ids []dedup.Given, senders []*message.Message) {
 // If several messages of the batch give one id, the first that has not lost its instance sends it. An id that no
 // message sends is released.
 func (e *Effects) SortOutIDs(ids []dedup.Given, senders []*message.Message, claim *dedup.Claim) error {
+	if len(ids) == 0 {
+		return nil
+	}
 	claimed := map[saga.ID]bool{} // by this batch, and not sent yet
 	for n, m := range senders {
 		switch claim.Outcome(n) {

@@ -99,16 +99,13 @@ func (h *Historian) Queue(pipeline *pgx.Batch) {
 		h.add(m)
 	}
 	for n, i := range h.unkept {
-		if !slices.Contains(h.unkept[:n], i) && won(h.effects, i) {
+		if !slices.Contains(h.unkept[:n], i) && i.Won {
 			name, key := i.Name()
 			h.page.AddEnd(i.ID, name, key, i.Row.Page)
 		}
 	}
 	h.page.Queue(pipeline)
 }
-
-// won reports whether the save of i is part of the transaction.
-func won(e *Effects, i *contention.Instance) bool { return i.Won || e.Save != nil }
 
 // add adds a message to the page. Failures are kept regardless of sampling.
 func (h *Historian) add(m *message.Message) {

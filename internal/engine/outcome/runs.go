@@ -106,7 +106,7 @@ func (e *Effects) queueRunEnds(pipeline *pgx.Batch) {
 	for _, i := range e.Ending {
 		f := i.Firing()
 		switch {
-		case f == nil || !i.Won && e.Save == nil: // a save that goes with the second trip cannot lose
+		case f == nil || !i.Won:
 		case i.Version == 0: // started by a message of this batch
 			ends.AddHeld(f, runs.Succeeded, "")
 		default:
