@@ -160,8 +160,10 @@ type Strategy interface {
 type Handling struct{}
 
 func (Handling) decide(ctx context.Context, b *batch) error {
-	if err := b.checkRuns(ctx); err != nil {
-		return err
+	if b.in.Fired {
+		if err := b.checkRuns(ctx); err != nil {
+			return err
+		}
 	}
 	if err := b.loader.load(ctx); err != nil {
 		return err
