@@ -59,7 +59,7 @@ func TestStatementsPrepareAndAreUsed(t *testing.T) {
 		}
 		named := strings.NewReplacer(":queue", table, ":target", table).Replace(string(text))
 		for name, sql := range pg.Load(named, w.parsed()) {
-			if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
+			if _, err := conn.Prepare(t.Context(), file+" "+name, sql); err != nil {
 				t.Errorf("prepare %s: %v", name, err)
 			}
 			if !used[name] {
