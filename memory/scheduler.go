@@ -163,7 +163,7 @@ func (s *Scheduler) change(ctx context.Context, what string, f func(t *timetable
 	if err == nil {
 		s.bus.locked(func() {
 			s.table.At(s.bus.now())
-	s.touched = true
+			s.touched = true
 			if err = f(s.table); err == nil {
 				s.bus.change()
 			}
@@ -309,7 +309,7 @@ func (w *world) isOpen(run saga.ID) bool {
 func (w *world) endRun(f *saga.Firing, outcome, text string) {
 	for s := range w.tables {
 		s.table.At(w.now())
-	s.touched = true
+		s.touched = true
 		s.table.End(f, outcome, text)
 	}
 }
