@@ -57,7 +57,7 @@ func (d *Decoder) Step(ctx context.Context, m *Message) saga.Outcome {
 	d.Hand.Return()
 	m.Instance.Step(out.Completed)
 	for _, field := range out.Unknown {
-		d.warnOfField(m, field)
+		warnOfField(d, m, field)
 	}
 	return out
 }
@@ -66,7 +66,7 @@ const fieldRemedy = "if the field was renamed, removed or changed its meaning, s
 	"StateVersion and give an Upcast; if a newer program has added it, finish the deploy"
 
 // warnOfField logs once for each saga and field that a state was stored by a program with a field more.
-func (d *Decoder) warnOfField(m *Message, field string) {
+func warnOfField(d *Decoder, m *Message, field string) {
 	name, key := m.Instance.Name()
 	if !d.To.Memory.NewField(name, field) {
 		return

@@ -22,49 +22,49 @@ const unknownRemedy = "run a program whose endpoint handles this kind; a message
 
 // unknownPause is a quarter of the time that a message has waited: each try writes its row anew, and a message whose
 // kind has been unknown for minutes may wait one more.
-func (d *Decoder) unknownPause(m *Message) time.Duration {
+func (t *Tally) unknownPause(m *Message) time.Duration {
 	if m.FirstFailed.IsZero() {
 		return unknownWait
 	}
-	return max(unknownWait, min(d.Now.Sub(m.FirstFailed)/4, newerWait))
+	return max(unknownWait, min(t.Now.Sub(m.FirstFailed)/4, newerWait))
 }
 
 // unknownKind makes m wait: in a rolling deploy the new kind arrives before the new program runs everywhere. Waiting
 // costs no attempt, and only after a long time the message becomes a dead letter. A handler that was forgotten looks
 // the same, so the first message of each kind is logged.
-func (d *Decoder) unknownKind(m *Message) {
-	err := fmt.Errorf("%s: %w; this endpoint consumes %v", wire.Shown(m.Kind), ErrUnknownKind, d.To.Handlers.Kinds())
-	if d.waitedLong(m) {
+func (t *Tally) unknownKind(m *Message) {
+	err := fmt.Errorf("%s: %w; this endpoint consumes %v", wire.Shown(m.Kind), ErrUnknownKind, t.To.Handlers.Kinds())
+	if t.waitedLong(m) {
 		m.Die("unknown kind", err)
 		return
 	}
-	m.PutBack(min(d.unknownPause(m), d.To.Options.UnknownKindTimeout), err)
-	if d.To.Memory.NewKind(m.Kind) {
-		until := m.FirstFailed.Add(d.To.Options.UnknownKindTimeout).UTC()
-		args := []any{"endpoint", d.To.Name, "message_id", m.ID.String(), "kind", wire.Shown(m.Kind), "until", until,
+	m.PutBack(min(t.unknownPause(m), t.To.Options.UnknownKindTimeout), err)
+	if t.To.Memory.NewKind(m.Kind) {
+		until := m.FirstFailed.Add(t.To.Options.UnknownKindTimeout).UTC()
+		args := []any{"endpoint", t.To.Name, "message_id", m.ID.String(), "kind", wire.Shown(m.Kind), "until", until,
 			"remedy", unknownRemedy, "error", err}
-		d.To.Log.Warn("edda: messages wait for a program that handles their kind",
+		t.To.Log.Warn("edda: messages wait for a program that handles their kind",
 			wire.AppendTrace(args, &m.Delivery.Info)...)
 	}
 }
 
 // waitedLong reports whether m has waited for a program that understands it for as long as it may.
-func (d *Decoder) waitedLong(m *Message) bool {
+func (t *Tally) waitedLong(m *Message) bool {
 	if m.FirstFailed.IsZero() {
-		m.FirstFailed = d.Now
+		m.FirstFailed = t.Now
 	}
-	return d.Now.Sub(m.FirstFailed) >= d.To.Options.UnknownKindTimeout
+	return t.Now.Sub(m.FirstFailed) >= t.To.Options.UnknownKindTimeout
 }
 
 // newerHeader leaves m to a program that can read its header, but no longer than an unknown kind may wait: any sender
 // that may write to the queue can claim a newer header.
-func (d *Decoder) newerHeader(m *Message, err error) {
-	if d.waitedLong(m) {
+func (t *Tally) newerHeader(m *Message, err error) {
+	if t.waitedLong(m) {
 		m.Die(newerProgram, err)
 		return
 	}
-	d.AwaitNewerProgram(m, err)
-	m.Delay = min(m.Delay, d.To.Options.UnknownKindTimeout)
+	t.AwaitNewerProgram(m, err)
+	m.Delay = min(m.Delay, t.To.Options.UnknownKindTimeout)
 }
 
 // newerPause returns how long m is left to a newer program: a quarter of the time since it was sent, between a second
@@ -79,19 +79,19 @@ func (d *Decoder) newerHeader(m *Message, err error) {
 // begins with long waits. The age needs no room in the row: first_failed is only for messages that may wait for a
 // limited time, and these wait without end. If the age is not known, because a sender's clock was ahead, the wait is
 // the longest.
-func (d *Decoder) newerPause(m *Message) time.Duration {
+func (t *Tally) newerPause(m *Message) time.Duration {
 	pause := newerWait
-	if age := d.Now.Sub(m.Sent); age >= 0 {
+	if age := t.Now.Sub(m.Sent); age >= 0 {
 		pause = max(newerLeast, min(age/4, newerWait))
 	}
 	return pause - rand.N(pause/4)
 }
 
 // AwaitNewerProgram leaves m to a program that supports its version, and logs that from time to time.
-func (d *Decoder) AwaitNewerProgram(m *Message, err error) {
-	m.PutBack(d.newerPause(m), err)
-	if d.To.Memory.NewerSeen(newerWait) {
-		args := []any{"endpoint", d.To.Name, "message_id", m.ID.String(), "kind", wire.Shown(m.Kind), "error", err}
-		d.To.Log.Warn("edda: messages wait for a newer program", wire.AppendTrace(args, &m.Delivery.Info)...)
+func (t *Tally) AwaitNewerProgram(m *Message, err error) {
+	m.PutBack(t.newerPause(m), err)
+	if t.To.Memory.NewerSeen(newerWait) {
+		args := []any{"endpoint", t.To.Name, "message_id", m.ID.String(), "kind", wire.Shown(m.Kind), "error", err}
+		t.To.Log.Warn("edda: messages wait for a newer program", wire.AppendTrace(args, &m.Delivery.Info)...)
 	}
 }
