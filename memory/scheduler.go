@@ -56,7 +56,7 @@ func NewScheduler(b *Bus, manifests ...scheduler.Manifest) (*Scheduler, error) {
 		return nil, fmt.Errorf("new scheduler: %w", err)
 	}
 	s := &Scheduler{bus: b, table: table, touched: true}
-	table.Serve(newID, s.send, s.warn)
+	table.NewID, table.Send, table.Warn = newID, s.send, s.warn
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.runners = append(b.runners, s)
@@ -102,8 +102,7 @@ func (s *Scheduler) cycle() {
 	if !s.touched && (s.next.IsZero() || s.next.After(now)) {
 		return
 	}
-	s.table.At(now)
-	s.touched = false
+	s.table.Now, s.touched = now, false
 	for n := range mostCycles {
 		if !s.table.Cycle() {
 			break
@@ -162,8 +161,7 @@ func (s *Scheduler) change(ctx context.Context, what string, f func(t *timetable
 	err := context.Cause(ctx)
 	if err == nil {
 		s.bus.locked(func() {
-			s.table.At(s.bus.now())
-			s.touched = true
+			s.table.Now, s.touched = s.bus.now(), true
 			if err = f(s.table); err == nil {
 				s.bus.change()
 			}
@@ -308,8 +306,7 @@ func (w *world) isOpen(run saga.ID) bool {
 // endRun records the outcome of an attempt.
 func (w *world) endRun(f *saga.Firing, outcome, text string) {
 	for s := range w.tables {
-		s.table.At(w.now())
-		s.touched = true
+		s.table.Now, s.touched = w.now(), true
 		s.table.End(f, outcome, text)
 	}
 }

@@ -42,8 +42,7 @@ func (e *Endpoint) prepare(ctx context.Context, r *row) *work {
 	b := e.bus
 	w := &work{of: e, row: r, m: message.Message{Row: copyOf(&r.Row, r.Due, bytes.Clone(r.Body))}} // for the codec
 	w.d = &message.Decoder{
-		Tally:  message.Tally{To: e.recipient, DBTime: message.DBTime{Begun: b.begun(), Now: b.Now()}},
-		Admits: w.admit,
+		Tally: message.Tally{To: e.recipient, DBTime: message.DBTime{Begun: b.begun(), Now: b.Now()}}, Admits: w.admit,
 	}
 	w.d.Add(&w.m)
 	w.d.DecodeClaimed(ctx, func(int) { w.assign(); w.readKey() })
@@ -53,8 +52,7 @@ func (e *Endpoint) prepare(ctx context.Context, r *row) *work {
 	return nil
 }
 
-// copyOf returns a copy of a row with a due time and a body of its own: a codec may keep or change the body that it
-// gets.
+// copyOf returns a copy of a row with a due time and a body of its own, which a codec may keep or change.
 func copyOf(r *queue.Row, due time.Time, body []byte) queue.Row {
 	return queue.Row{
 		Due: due, ID: r.ID, Sent: r.Sent, FirstFailed: r.FirstFailed, Attempt: r.Attempt, Conflict: r.Conflict,
@@ -293,10 +291,8 @@ func (w *work) facts() (f facts) {
 			f.ends = append(f.ends, runEnd{m.Firing.Run, outcome, text})
 		}
 	}
-	if i := w.m.Instance; w.m.Fate == message.FateDone && i != nil && i.Ended {
-		if of := i.Firing(); of != nil {
-			f.ends = append(f.ends, runEnd{of, runs.Succeeded, ""})
-		}
+	if of := w.m.Instance.Firing(); of != nil && w.m.Fate == message.FateDone && w.m.Instance.Ended {
+		f.ends = append(f.ends, runEnd{of, runs.Succeeded, ""})
 	}
 	return f
 }

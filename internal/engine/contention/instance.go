@@ -10,15 +10,7 @@ import (
 
 // Instance is one saga instance that the messages of a batch are for: who has it, how it was loaded, and how its save
 // ended. It belongs to the goroutine of the batch. Other packages read the fields, and change them only by the
-// methods, in this order:
-//
-//	MustLock  if a message needs its lock
-//	HeldHere  or Found, after the load
-//	Opened    if Found has made it ours
-//	Step      once for each message that it handles
-//	Record    if the history records it
-//	Written   if it was stepped
-//	Settle    after the save, unless all rows were locked before: then no save can lose
+// methods, which follow in the order of their calls.
 type Instance struct {
 	Def     *saga.Definition
 	Asked   Handle // its name in the first message

@@ -94,14 +94,6 @@ func New(start time.Time, manifests ...scheduler.Manifest) (*Table, error) {
 	return t, nil
 }
 
-// Serve sets the functions that the owner serves the table with.
-func (t *Table) Serve(newID func() saga.ID, send func(Firing) (saga.ID, error), warn func(string, ...any)) {
-	t.NewID, t.Send, t.Warn = newID, send, warn
-}
-
-// At brings the table to the owner's time.
-func (t *Table) At(now time.Time) { t.Now = now }
-
 // Due returns the next due time of a manifest, or zero.
 func (t *Table) Due(manifest string) (time.Time, error) {
 	m, err := t.find(manifest)

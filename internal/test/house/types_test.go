@@ -88,7 +88,7 @@ var assignments = map[string]int{
 	"internal/engine/repair":    7,
 	"internal/store/deadletter": 37,
 	"internal/store/settings":   2,
-	"memory":                    16,
+	"memory":                    22,
 	"outbox":                    30,
 	"persistence":               15,
 	"recoverability":            1,
