@@ -427,7 +427,7 @@ func (b *watchedBus) InTx(ctx context.Context, fn func(tx pgx.Tx) error, level .
 		}
 		b.levels = append(b.levels, inForce)
 		return fn(tx)
-	})
+	}, level...)
 }
 
 type ping struct{}
