@@ -80,7 +80,7 @@ func TestPeopleAreRemindedAndTheBossIsAsked(t *testing.T) {
 	t.Parallel()
 	r := begin(t)
 	must(t, r.Deliver(graceNever))
-	if early := r.Discarded(); len(early) != 1 || !strings.Contains(early[0], "not asked") {
+	if early := r.Discarded(); len(early) != 1 || !strings.Contains(early[0], "no request to decide") {
 		t.Errorf("discarded %q, want the decision of the boss", early)
 	}
 	for range patience - 1 {

@@ -124,7 +124,7 @@ func TestMapsOfNothingSayWhy(t *testing.T) {
 	t.Parallel()
 	v := Map(&operate.Map{Edges: []operate.Edge{{Kind: "order.place", To: "orders"}}})
 	table, line := v.Parts[0].(Table), v.Parts[1].(Line)
-	if len(table.Rows) != 1 || table.Rows[0][0] != "(not seen)" || !strings.Contains(string(line), "of no message") {
+	if len(table.Rows) != 1 || table.Rows[0][0] != "(not seen)" || !strings.Contains(string(line), "has no message") {
 		t.Errorf("%q, %q", table, line)
 	}
 	if v.Mermaid != "flowchart LR\n" {

@@ -31,7 +31,7 @@ func TestProgram(t *testing.T) {
 			t.Errorf("the program did not print %q:\n%s", want, out.String())
 		}
 	}
-	_, told, _ := strings.Cut(out.String(), "What happened to order 7:\n")
+	_, told, _ := strings.Cut(out.String(), "The history of order 7:\n")
 	for _, want := range []string{"began       order.placed", "→ card.charge, stock.reserve", "card.refused",
 		"order.closed\n", "edda history show order 7\n"} {
 		if !strings.Contains(told, want) {
