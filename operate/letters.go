@@ -74,7 +74,7 @@ func (d DeadLetters) Retry(ctx context.Context, number int64) error {
 
 // RetryTo is Retry to a different endpoint; "" is the letter's own.
 func (d DeadLetters) RetryTo(ctx context.Context, number int64, endpoint string) error {
-	return d.o.letters.RetryTo(ctx, d.o.pool, resender{d.o}, number, endpoint)
+	return d.o.letters.RetryTo(ctx, d.o.pool, resender(d), number, endpoint)
 }
 
 // Edit changes a dead letter and retries it, in one transaction. Originals returns the old message. The message keeps
@@ -83,7 +83,7 @@ func (d DeadLetters) RetryTo(ctx context.Context, number int64, endpoint string)
 // Edit returns the errors of Retry, and an error for a body or headers over the limits of a send, for a header that
 // only the bus sets, and, with e.JSON, for a body that is not JSON.
 func (d DeadLetters) Edit(ctx context.Context, number int64, e recoverability.Edit) error {
-	return d.o.letters.Edit(ctx, d.o.pool, resender{d.o}, number, e)
+	return d.o.letters.Edit(ctx, d.o.pool, resender(d), number, e)
 }
 
 // Discard removes a dead letter and records the reason; the body is deleted. The error is ErrNoLetter as for Retry.
@@ -162,7 +162,7 @@ func (d DeadLetters) UndoJob(ctx context.Context, number int64) (recoverability.
 func (d DeadLetters) Preview(
 	ctx context.Context, f recoverability.LetterFilter, patch []byte,
 ) ([]recoverability.PatchPreview, error) {
-	return d.o.letters.Preview(ctx, d.o.pool, patcher{resender{d.o}}, f, patch)
+	return d.o.letters.Preview(ctx, d.o.pool, patcher{resender(d)}, f, patch)
 }
 
 // resender returns the resender of jobs, which can change bodies only with Options.Patch.

@@ -30,7 +30,7 @@ func (s *stepper) handleTx(ctx context.Context, m *message.Message) (*saga.Outco
 		s.in.Stop()
 		return nil, nil
 	}
-	if err := s.shared.openToUser(ctx, len(s.in.Messages) > 1, s.loader.waited.Of != nil); err != nil {
+	if err := s.shared.openToUser(ctx, len(s.in.Messages) > 1, s.loader.waits.Holder.Of != nil); err != nil {
 		return nil, err
 	}
 	tx := &stepTx{shared: s.shared}

@@ -30,8 +30,7 @@ type loader struct {
 	refs  []persistence.Ref
 	byID  bool // a message names its instance by id
 
-	turned outcome.HolderWait // for a worker of this process
-	waited outcome.HolderWait // for a different process
+	waits outcome.Waits
 }
 
 // wanted is an instance to load, and its first message.
@@ -241,7 +240,8 @@ func (l *loader) awaitWorker(ctx context.Context) {
 			ready = l.engine.To.Memory.Hold(&l.holds, first.Asked)
 			return ready, l.engine.To.Memory.WaitOf(first.Asked)
 		})
-	l.turned = outcome.HolderWait{Of: first.Def, Took: time.Since(begun), Failed: !ready}
+	turn := outcome.HolderWait{Of: first.Def, Took: time.Since(begun), Failed: !ready}
+	l.waits = outcome.Waits{Turn: turn, Holder: l.waits.Holder}
 	if !ready {
 		return
 	}
@@ -282,7 +282,8 @@ func (l *loader) waitForHolder(ctx context.Context) error {
 	}
 	begun := time.Now()
 	err := l.engine.Sagas.Wait(ctx, l.in.Conn, first.ID)
-	l.waited = outcome.HolderWait{Of: first.Def, Took: time.Since(begun), Failed: err != nil}
+	held := outcome.HolderWait{Of: first.Def, Took: time.Since(begun), Failed: err != nil}
+	l.waits = outcome.Waits{Turn: l.waits.Turn, Holder: held}
 	switch {
 	case pgerr.ClassOf(err) == pgerr.Busy:
 		return nil // the timeout has failed the transaction, but no message has its instance: there is nothing to write

@@ -79,7 +79,7 @@ func (b *batch) process(ctx context.Context, o order) (report, error) {
 			b.engine.Emit(event.BatchFailed{Endpoint: b.engine.To.Name, Taken: len(b.in.Messages), Err: err})
 		}
 	}
-	b.engine.Counts.AddBatch(&b.effects, err, b.loader.turned, b.loader.waited, b.loader.instances, b.saver.writes)
+	b.engine.Counts.AddBatch(&b.effects, err, b.loader.waits, b.loader.instances, b.saver.writes)
 	return b.report(err), err
 }
 
@@ -124,7 +124,7 @@ func (b *batch) lost(err error) report {
 		b.engine.To.Memory.FailNext(b.in.InHand.ID, err)
 	}
 	b.engine.Emit(event.BatchFailed{Endpoint: b.engine.To.Name, Taken: len(b.in.Messages), Err: err})
-	b.engine.Counts.AddBatch(&b.effects, err, b.loader.turned, b.loader.waited, b.loader.instances, b.saver.writes)
+	b.engine.Counts.AddBatch(&b.effects, err, b.loader.waits, b.loader.instances, b.saver.writes)
 	return b.report(err)
 }
 

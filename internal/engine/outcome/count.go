@@ -70,23 +70,25 @@ type HolderWait struct {
 	Failed bool // it did not get the instance
 }
 
-// AddBatch adds a batch that has ended with err, with its waits for a worker of its process and for a different
-// process, its instances and their writes. For a batch that was rolled back it adds only the waits: the next batch
-// that decides about its messages counts them.
+// Waits are the waits of a batch for a worker of its process, and for a different process.
+type Waits struct{ Turn, Holder HolderWait }
+
+// AddBatch adds a batch that has ended with err, with its waits, its instances and their writes. For a batch that was
+// rolled back it adds only the waits: the next batch that decides about its messages counts them.
 func (c *Counts) AddBatch(
-	done *Effects, err error, turned, waited HolderWait, instances []*contention.Instance, writes []persistence.Write,
+	done *Effects, err error, waits Waits, instances []*contention.Instance, writes []persistence.Write,
 ) {
 	if len(done.In.Messages) == 0 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w := &turned; w.Of != nil {
+	if w := &waits.Turn; w.Of != nil {
 		s := c.of(w.Of)
 		s[counters.Turns]++
 		s[counters.Turn] += int64(w.Took)
 	}
-	if w := &waited; w.Of != nil {
+	if w := &waits.Holder; w.Of != nil {
 		s := c.of(w.Of)
 		s[counters.Waits]++
 		s[counters.Wait] += int64(w.Took)
