@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/edda-go/edda/saga"
@@ -11,17 +10,12 @@ import (
 )
 
 // Sender sends messages in the caller's transaction. *bus.Bus implements it. A Scheduler passes saga.WithFiring and the
-// options of the manifest. If SendTx returns an error, it has sent no message, and the transaction may be aborted.
+// options of the manifest. If SendTx returns an error, it has sent no message, and the transaction may be aborted. If
+// the Sender has the method InTx of *bus.Bus, a Scheduler dispatches in its transactions, at READ COMMITTED.
 type Sender interface {
 	SendTx(ctx context.Context, tx pgx.Tx, m saga.Message, o ...saga.SendOption) (saga.Sent, error)
 	// Database returns the pool and the schema to which SendTx sends; a schema of "" is "edda".
 	Database() (pool *pgxpool.Pool, schema string)
-}
-
-// Transactor is a Sender that can run transactions of its own, and that wakes the consumers of its messages after a
-// commit. *bus.Bus implements it. A Scheduler dispatches in such transactions, at READ COMMITTED.
-type Transactor interface {
-	InTx(ctx context.Context, fn func(tx pgx.Tx) error, level ...sql.IsolationLevel) error
 }
 
 // Manifest is a stored schedule with the message that it sends.

@@ -31,8 +31,8 @@ type claim struct {
 	attempt, refused int
 }
 
-// Transactor is a Sender with its own transactions: see scheduler.Transactor. An Engine dispatches in them, at READ
-// COMMITTED, because strict caps count the runs that others have committed.
+// Transactor is a Sender with transactions of its own, which wakes the consumers of its messages after a commit. An
+// Engine dispatches in them, at READ COMMITTED, because strict caps count the runs that others have committed.
 type Transactor interface {
 	InTx(ctx context.Context, fn func(tx pgx.Tx) error, level ...sql.IsolationLevel) error
 }

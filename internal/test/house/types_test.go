@@ -145,9 +145,9 @@ func (p *typed) foreign(e ast.Expr) int {
 // The doors: packages that users import, the names that these export, and the exported functions, methods and fields
 // whose types are internal. They may only become fewer.
 const (
-	mostDoors     = 26
-	mostDoorNames = 1207
-	mostShown     = 27
+	mostDoors     = 24
+	mostDoorNames = 1167
+	mostShown     = 26
 )
 
 func TestDoorsAreFew(t *testing.T) {
