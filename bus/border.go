@@ -16,8 +16,9 @@ import (
 // NewRelay makes a relay of the queue called name, which is subscribed to kinds: commands and events of these kinds
 // go there. Without kinds it receives only messages that name it (saga.To). NewRelay checks everything that needs no
 // database, and returns an error that lists every fault.
-func NewRelay(b *Bus, name string, o outbox.RelayOptions, forward outbox.Forward, kinds ...string) (*outbox.Relay,
-	error) {
+func NewRelay(
+	b *Bus, name string, o outbox.RelayOptions, forward outbox.Forward, kinds ...string,
+) (*outbox.Relay, error) {
 	if b == nil {
 		return nil, fmt.Errorf("relay %.80q: the bus is nil", name)
 	}
@@ -34,9 +35,9 @@ func NewRelay(b *Bus, name string, o outbox.RelayOptions, forward outbox.Forward
 // message has a body of more than 16 MiB, or headers of more than 2 MiB together, which no queue holds; an
 // *OutcomeUnknownError when the connection broke during the commit; other errors of the database. After an error
 // of the database ingest all of the messages again: that is always safe for messages with an ID.
-func (b *Bus) Ingest(ctx context.Context, o outbox.IngestOptions,
-	messages ...outbox.IngestMessage) ([]outbox.IngestResult,
-	error) {
+func (b *Bus) Ingest(
+	ctx context.Context, o outbox.IngestOptions, messages ...outbox.IngestMessage,
+) ([]outbox.IngestResult, error) {
 	results, err := b.border.Ingest(ctx, o, messages...)
 	if unknown := (*pgerr.UnknownOutcome)(nil); errors.As(err, &unknown) {
 		err = &OutcomeUnknownError{ID: unknown.ID, Err: unknown.Err}

@@ -109,8 +109,9 @@ func ParseWatchCursor(text string) (c WatchCursor, err error) {
 //
 // An error is the last value that Watch yields: the cause of ctx's end, a saga or key that cannot exist, or a missing
 // schema or grant. Watch is safe for concurrent use.
-func (b *Bus) Watch(ctx context.Context, d *saga.Definition, key string, after WatchCursor) iter.Seq2[WatchEvent,
-	error] {
+func (b *Bus) Watch(
+	ctx context.Context, d *saga.Definition, key string, after WatchCursor,
+) iter.Seq2[WatchEvent, error] {
 	return func(yield func(WatchEvent, error) bool) {
 		if err := watchable(d, key); err != nil {
 			yield(WatchEvent{}, err)

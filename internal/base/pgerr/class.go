@@ -132,14 +132,11 @@ func Incurable(err error) bool {
 	return false
 }
 
-// UnknownOutcome is the error of a commit whose connection broke. ID is the id of the first message in it.
+// UnknownOutcome is the error of a commit whose connection broke. ID is the id of the first message in it. Package bus
+// returns an *OutcomeUnknownError in its place.
 type UnknownOutcome struct {
 	ID  [16]byte
 	Err error
 }
 
-func (e *UnknownOutcome) Error() string {
-	return "the outcome of the commit is unknown: " + e.Err.Error()
-}
-
-func (e *UnknownOutcome) Unwrap() error { return e.Err }
+func (e *UnknownOutcome) Error() string { return e.Err.Error() }

@@ -88,8 +88,8 @@ func emptied(t *testing.T, owner *pgxpool.Pool, schema pg.Schema, vacuum string)
 	}
 }
 
-// check reports whether the server kept the plans of the empty tables. It plans again when other connections have
-// changed so many tables that it can no longer follow.
+// check reports whether the server kept the plans of the empty tables. When other connections create and drop many
+// tables, a connection may miss their invalidations, and then it plans all of its statements again.
 func (p Probes) check(t *testing.T, pool *pgxpool.Pool, schema pg.Schema, state string) (kept bool) {
 	t.Helper()
 	tx, err := pool.Begin(t.Context())
